@@ -1,0 +1,100 @@
+"""The command `autoais`: parse, call, print."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from autoais.errors import UserError
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Score anybody's cited answers.", pretty_exceptions_enable=False
+)
+
+
+@app.callback()
+def _root() -> None:
+    """Makes `score` a subcommand even while it is the only one."""
+
+
+@app.command()
+def score(
+    answers: Annotated[Path, typer.Argument(help="answers.jsonl, one cited answer a line.")],
+    judge: Annotated[str, typer.Option(help="Which judge: lexical.")] = "lexical",
+    out: Annotated[Path | None, typer.Option(help="Write one judgement a sentence (jsonl).")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write the report (json) with how it came about.")] = None,
+    questions: Annotated[
+        Path | None, typer.Option(help="The whole benchmark; a question without an answer then counts as a no.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Judge every sentence against what it cites and print rates with n, undecided and 95 % intervals."""
+    from autoais.answers import read_answers
+    from autoais.jsonl import dumps, round_floats, write_whole
+    from autoais.judges import open_judge
+    from autoais.provenance import provenance
+    from autoais.questions import read_questions
+    from autoais.scoring import Summary, judge_answers
+
+    chosen = open_judge(judge)
+    benchmark = None if questions is None else read_questions(questions)
+    summary = Summary()
+
+    def rows() -> Iterator[str]:
+        for item in judge_answers(read_answers(answers), chosen, benchmark):
+            summary.add(item)
+            yield from (dumps(round_floats(row)) for row in item.records(chosen.name))
+
+    if out is None:
+        for _ in rows():
+            pass
+    else:
+        write_whole(out, rows())
+    result = summary.report(chosen.name)
+    inputs = {"answers": answers} | ({"questions": questions} if questions else {})
+    result = round_floats({**result, "provenance": provenance(inputs)})
+    if report is not None:
+        write_whole(report, [json.dumps(result, indent=2, ensure_ascii=False)])
+    if as_json:
+        typer.echo(json.dumps(result, indent=2, ensure_ascii=False))
+    else:
+        _show(result)
+
+
+def _show(result: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("metric", "value", "95 % interval", "n", "undecided", "floor", box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name, metric in result["metrics"].items():
+        if metric["value"] is None:
+            table.add_row(name, "-", metric.get("reason", "nothing to decide"), "", "", "")
+            continue
+        low, high = metric["interval95"]
+        floor = f"{metric['floor']:.3f} of {metric['total']}" if "floor" in metric else ""
+        undecided = str(metric.get("undecided", ""))
+        interval = f"[{low:.3f}, {high:.3f}]"
+        table.add_row(name, f"{metric['value']:.3f}", interval, str(metric["n"]), undecided, floor)
+    console = Console(highlight=False)
+    console.print(f"{result['questions']} questions, {result['answered']} answered, judge {result['judge']}")
+    console.print(table)
+    if result["unresolved_markers"]:
+        console.print(f"{result['unresolved_markers']} citation markers pointed nowhere")
+
+
+def run(application: typer.Typer) -> None:
+    """Run a command line: a `UserError` is one line on standard error and exit code 2."""
+    try:
+        application()
+    except UserError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise SystemExit(2) from None
+
+
+def main() -> None:
+    """Entry point of `autoais`."""
+    run(app)

@@ -1,0 +1,132 @@
+"""JSON lines in and out: errors name file, line and field; output appears whole or not at all."""
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from autoais.errors import FormatError, UserError
+
+T = TypeVar("T")
+_NAMES = {
+    str: "a string",
+    int: "an integer",
+    float: "a number",
+    list: "a list",
+    dict: "an object",
+    bool: "true or false",
+}
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (`file:line`, object) for each line that is not blank; `FormatError` on any other content."""
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+    with file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                where = f"{path}:{number}"
+                yield where, parse_object(line, where)
+
+
+def parse_object(line: bytes, where: str) -> dict[str, Any]:
+    """One JSON object in UTF-8; NaN and Infinity, which are not JSON, are refused."""
+    try:
+        value = _DECODER.decode(line.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{where}: not UTF-8 at byte {error.start}") from error
+    except RecursionError as error:
+        raise FormatError(f"{where}: nested too deeply") from error
+    except ValueError as error:
+        raise FormatError(f"{where}: not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise FormatError(f"{where}: a JSON object was expected, found {type(value).__name__}")
+    return value
+
+
+def field(record: Mapping[str, Any], name: str, kind: type[T], where: str) -> T:
+    """The field of that name and type; `FormatError` names what is missing or wrong."""
+    if name not in record:
+        raise FormatError(f"{where}: field {name!r} is missing (found: {', '.join(sorted(record)) or 'no fields'})")
+    value = record[name]
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    # bool is an int to Python; to a person it is not.
+    if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
+        raise FormatError(f"{where}: field {name!r} should be {_NAMES[kind]}, found {type(value).__name__}")
+    return value
+
+
+def strings(record: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]:
+    """A field that is a list of strings; missing or null is empty."""
+    value = record.get(name)
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise FormatError(f"{where}: field {name!r} should be a list of strings")
+    return tuple(value)
+
+
+def dumps(value: Any) -> str:  # noqa: ANN401  (anything JSON can hold)
+    """One line of JSON, readable characters kept, NaN refused, lone surrogates escaped."""
+    line = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    try:
+        line.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(value, allow_nan=False)
+    return line
+
+
+def write_whole(path: Path, lines: Iterable[str]) -> None:
+    """Write lines to `path` so that a crash, a kill or a full disk leaves the old file as it was."""
+    if path.exists() and not path.is_file():  # a device such as /dev/stdout cannot be replaced
+        _write_lines(path, lines)
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
+    os.close(descriptor)
+    temporary = Path(name)
+    try:
+        _write_lines(temporary, lines)
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    try:
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            for line in lines:
+                file.write(line + "\n")
+            file.flush()
+            if path.is_file():
+                os.fsync(file.fileno())
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def round_floats(value: Any, digits: int = 6) -> Any:  # noqa: ANN401  (JSON in, JSON out)
+    """The same JSON value with every float rounded, so that files do not differ in the last bit."""
+    if isinstance(value, float):
+        return round(value, digits) if math.isfinite(value) else value
+    if isinstance(value, dict):
+        return {key: round_floats(item, digits) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [round_floats(item, digits) for item in value]
+    return value

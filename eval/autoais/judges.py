@@ -1,0 +1,67 @@
+"""Judges by name. `lexical` counts words: the baseline that any other judge must beat."""
+
+from collections.abc import Callable, Sequence
+
+from autoais.errors import UserError
+from autoais.types import Attribution, Judge, Judgement, Verdict
+from autoais.words import content_stems, idf
+
+
+class LexicalJudge:
+    """IDF-weighted share of the claim's content words that stand in the evidence, at least `threshold`.
+
+    Blind where claim and evidence share their words and differ in one number, name or negation; a report must
+    call it by its name and never plain "AutoAIS".
+    """
+
+    def __init__(self, threshold: float = 0.6) -> None:
+        if not 0 < threshold <= 1:
+            raise UserError(f"lexical threshold {threshold}: must be above 0 and at most 1")
+        self.threshold = threshold
+
+    @property
+    def name(self) -> str:
+        """Revision of the word table, threshold and hypothesis template (the bare statement)."""
+        return f"lexical@1/{self.threshold:g}/statement.v1"
+
+    def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+        """Judge by weighted overlap; a claim without content words is undecided."""
+        return [self._one(attribution) for attribution in attributions]
+
+    def _one(self, attribution: Attribution) -> Judgement:
+        claim = dict.fromkeys(content_stems(attribution.claim))
+        if not claim:
+            return Judgement(Verdict.UNDECIDED, None, "the claim has no content words")
+        evidence = {stem for text in attribution.evidence for stem in content_stems(text)}
+        weights = {stem: idf(stem) for stem in claim}
+        share = sum(weight for stem, weight in weights.items() if stem in evidence) / sum(weights.values())
+        verdict = Verdict.ATTRIBUTABLE if share >= self.threshold else Verdict.NOT_ATTRIBUTABLE
+        return Judgement(verdict, share)
+
+
+JUDGES: dict[str, Callable[[], Judge]] = {"lexical": LexicalJudge}
+
+
+def open_judge(name: str) -> Judge:
+    """The judge of that name; `UserError` lists the names there are."""
+    try:
+        return JUDGES[name]()
+    except KeyError:
+        raise UserError(f"no judge called {name!r}; there are: {', '.join(sorted(JUDGES))}") from None
+
+
+def weigh(judge: Judge, attributions: Sequence[Attribution]) -> list[Judgement]:
+    """Judge each different attribution once, with the rule for nothing to weigh.
+
+    Nothing said or nothing cited is not attributable, and is counted (AIS: the system must supply parts of the
+    corpus; ALCE: an uncited sentence has recall 0). No judge is asked about it.
+    """
+    verdicts: dict[Attribution, Judgement] = {}
+    for attribution in attributions:
+        if not attribution.claim.strip():
+            verdicts[attribution] = Judgement(Verdict.NOT_ATTRIBUTABLE, None, "nothing was said")
+        elif not any(text.strip() for text in attribution.evidence):
+            verdicts[attribution] = Judgement(Verdict.NOT_ATTRIBUTABLE, None, "nothing was cited")
+    asked = list(dict.fromkeys(a for a in attributions if a not in verdicts))
+    verdicts.update(zip(asked, judge.judge(asked), strict=True))
+    return [verdicts[attribution] for attribution in attributions]

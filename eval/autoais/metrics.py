@@ -1,0 +1,138 @@
+"""Rates and means with n, undecided and a 95 % interval; exact match and F1 as SQuAD defines them."""
+
+import math
+import re
+import string
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+_Z95 = 1.959963984540054  # two-sided 95 % quantile of the standard normal
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_TOKEN = re.compile(r"[^\W_]+|[^\w\s]")
+
+
+def normalize_answer(text: str) -> str:
+    """SQuAD's normalisation: lower case, drop ASCII punctuation, drop a/an/the, squeeze white space."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def exact_match(answer: str, references: Sequence[str]) -> float:
+    """1.0 if the normalised answer equals any normalised reference, else 0.0 (SQuAD EM as a fraction)."""
+    return float(any(normalize_answer(answer) == normalize_answer(reference) for reference in references))
+
+
+def f1(answer: str, references: Sequence[str]) -> float:
+    """Largest token F1 of the answer against a reference, 0 to 1 (SQuAD F1 as a fraction); 0.0 without any."""
+    return max((_token_f1(answer, reference) for reference in references), default=0.0)
+
+
+def _token_f1(answer: str, reference: str) -> float:
+    ours, theirs = normalize_answer(answer).split(), normalize_answer(reference).split()
+    if not ours or not theirs:
+        return float(ours == theirs)
+    common = sum((Counter(ours) & Counter(theirs)).values())
+    return 2 * common / (len(ours) + len(theirs))
+
+
+def has_answer(text: str, references: Iterable[str]) -> bool:
+    """Whether any reference stands in the text as a run of whole tokens, case-folded (DPR's has_answer)."""
+    haystack = _padded(text)
+    return any(needle in haystack for needle in map(_padded, references) if needle.strip())
+
+
+def _padded(text: str) -> str:
+    return f" {' '.join(_TOKEN.findall(unicodedata.normalize('NFD', text).casefold()))} "
+
+
+def wilson(successes: int, n: int) -> tuple[float, float]:
+    """The 95 % Wilson score interval of a proportion, both ends 0 to 1; n must be above 0."""
+    if n <= 0 or not 0 <= successes <= n:
+        raise ValueError(f"wilson({successes}, {n}): need 0 <= successes <= n and n > 0")
+    p = successes / n
+    centre = p + _Z95**2 / (2 * n)
+    margin = _Z95 * math.sqrt(p * (1 - p) / n + _Z95**2 / (4 * n * n))
+    scale = 1 + _Z95**2 / n
+    # At the ends the exact bound is 0 or 1; rounding must not push it past.
+    low = 0.0 if successes == 0 else (centre - margin) / scale
+    high = 1.0 if successes == n else (centre + margin) / scale
+    return low, high
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A proportion that hides nothing: of `total` items, `yes` were yes and `undecided` could not be told.
+
+    `value` is over the decided items only (n = total - undecided); `floor` takes undecided as no, over all items,
+    and is what compares with published AutoAIS values. Absent values are None, never NaN.
+    """
+
+    yes: int
+    total: int
+    undecided: int = 0
+
+    @classmethod
+    def of(cls, outcomes: Iterable[bool | None]) -> "Rate":
+        """Count outcomes; None is undecided."""
+        counts = Counter(outcomes)
+        return cls(counts[True], sum(counts.values()), counts[None])
+
+    @property
+    def n(self) -> int:
+        """Decided items."""
+        return self.total - self.undecided
+
+    @property
+    def value(self) -> float | None:
+        """yes / n, or None where nothing was decided."""
+        return self.yes / self.n if self.n else None
+
+    @property
+    def floor(self) -> float | None:
+        """yes / total, or None where there are no items."""
+        return self.yes / self.total if self.total else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """95 % Wilson interval of `value`."""
+        return wilson(self.yes, self.n) if self.n else None
+
+    def record(self) -> dict[str, Any]:
+        """As JSON: value, floor, n, total, undecided, interval95, all rates as fractions."""
+        return {
+            "value": self.value,
+            "floor": self.floor,
+            "n": self.n,
+            "total": self.total,
+            "undecided": self.undecided,
+            "interval95": list(self.interval) if self.interval else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The mean of per-question values (0 to 1) with a 95 % bootstrap percentile interval."""
+
+    value: float | None
+    n: int
+    interval95: tuple[float, float] | None
+
+    @classmethod
+    def of(cls, values: Sequence[float], *, resamples: int = 1000, seed: int = 0) -> "Mean":
+        """Mean over all values; the interval resamples them with replacement from a fixed seed."""
+        if not values:
+            return cls(None, 0, None)
+        import numpy as np  # imported here: `rag ask` must not pay for it
+
+        data = np.asarray(values, dtype=np.float64)
+        rng = np.random.default_rng(seed)
+        means = [data[rng.integers(0, len(data), len(data))].mean() for _ in range(resamples)]
+        low, high = np.percentile(means, [2.5, 97.5])
+        return cls(float(data.mean()), len(data), (float(low), float(high)))
+
+    def record(self) -> dict[str, Any]:
+        """As JSON: value, n, interval95, as fractions."""
+        return asdict(self)

@@ -1,0 +1,44 @@
+"""How a result file came about: command, versions and checksums, without clocks or host names."""
+
+import hashlib
+import platform
+import shlex
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+_REPORTED = ("attributed-rag", "tantivy", "sentencex", "pystemmer", "numpy")
+
+
+def command() -> str:
+    """The command line as a person could type it again, the program by its bare name."""
+    program, *arguments = sys.argv or [""]
+    return shlex.join([Path(program).name, *arguments])
+
+
+def versions() -> dict[str, str]:
+    """Python and the packages whose version can change a result; an uninstalled one is left out."""
+    found = {"python": platform.python_version()}
+    for name in _REPORTED:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def sha256_file(path: Path) -> str:
+    """Hex SHA-256 of a file's bytes, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def provenance(inputs: dict[str, Path], **settings: Any) -> dict[str, Any]:
+    """The record that every result file carries: command, versions, SHA-256 of each input, and the settings."""
+    return {
+        "command": command(),
+        "versions": versions(),
+        "inputs": {role: {"file": path.name, "sha256": sha256_file(path)} for role, path in inputs.items()},
+        **settings,
+    }

@@ -1,0 +1,92 @@
+"""Questions in the field's formats: jsonl, Open-NQ jsonl, TREC topics (TSV) and DPR's TSV with answer lists."""
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from autoais.errors import FormatError, UserError
+from autoais.jsonl import field, parse_object, strings
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question with its reference answers (strings) and gold passages (ids), both empty where unknown."""
+
+    id: str
+    text: str
+    answers: tuple[str, ...] = ()
+    gold: tuple[str, ...] = ()
+
+
+def read_questions(path: Path) -> Iterator[Question]:
+    """Stream a question file, its format told from the first line.
+
+    `{"id","question"[,"answers"][,"gold"]}` jsonl; Open-NQ jsonl `{"question","answer"}`; TREC topics
+    `qid<TAB>text`; DPR `text<TAB>['answer', ...]`. Formats without ids get the line number as id.
+    `FormatError` names file and line of a broken row, an empty question or an id that occurs twice.
+    """
+    seen: set[str] = set()
+    parse: Callable[[bytes, str, int], Question] | None = None
+    for number, line in enumerate(_lines(path), 1):
+        if not line.strip():
+            continue
+        where = f"{path}:{number}"
+        parse = parse or _sniff(line)
+        question = parse(line, where, number)
+        if not question.text.strip():
+            raise FormatError(f"{where}: the question is empty")
+        if question.id in seen:
+            raise FormatError(f"{where}: id {question.id!r} occurs twice")
+        seen.add(question.id)
+        yield question
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            yield from file
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _sniff(line: bytes) -> Callable[[bytes, str, int], Question]:
+    if line.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
+        return _json
+    right = line.rstrip().partition(b"\t")[2]
+    return _dpr if right.startswith(b"[") and right.endswith(b"]") else _topic
+
+
+def _json(line: bytes, where: str, number: int) -> Question:
+    row = parse_object(line, where)
+    identifier = row.get("id", row.get("query_id", str(number)))
+    if not isinstance(identifier, str | int) or isinstance(identifier, bool):
+        raise FormatError(f"{where}: field 'id' should be a string")
+    answers = strings(row, "answers", where) or strings(row, "answer", where)
+    return Question(str(identifier), field(row, "question", str, where), answers, strings(row, "gold", where))
+
+
+def _columns(line: bytes, where: str) -> tuple[str, str]:
+    try:
+        left, tab, right = line.decode("utf-8-sig").rstrip("\r\n").partition("\t")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{where}: not UTF-8 at byte {error.start}") from error
+    if not tab:
+        raise FormatError(f"{where}: neither JSON nor two columns with a tab between them")
+    return left, right
+
+
+def _topic(line: bytes, where: str, number: int) -> Question:
+    identifier, text = _columns(line, where)
+    return Question(identifier, text)
+
+
+def _dpr(line: bytes, where: str, number: int) -> Question:
+    text, listed = _columns(line, where)
+    try:
+        answers = ast.literal_eval(listed)
+    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+        raise FormatError(f"{where}: second column is not a list of answers") from error
+    if not isinstance(answers, list) or not all(isinstance(answer, str) for answer in answers):
+        raise FormatError(f"{where}: second column is not a list of strings")
+    return Question(str(number), text, tuple(answers))

@@ -1,0 +1,47 @@
+"""Content words and how rare they are: what the lexical judge and the extractive generator weigh text by."""
+
+import gzip
+import math
+import re
+import unicodedata
+from functools import cache
+from importlib.resources import files
+
+import Stemmer
+
+# A number keeps its inner points and commas ("2.5", "1,148"), a word its inner apostrophe.
+_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*|\d+[^\W_]+")
+
+STOP_WORDS = frozenset(
+    ["a", "about", "above", "after", "again", "against", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "because", "been", "before", "being", "below", "between", "both", "but", "by", "can", "could", "did", "do", "does", "doing", "down", "during", "each", "few", "for", "from", "further", "had", "has", "have", "having", "he", "her", "here", "hers", "him", "his", "how", "i", "if", "in", "into", "is", "it", "its", "itself", "just", "me", "more", "most", "my", "no", "nor", "not", "of", "off", "on", "once", "only", "or", "other", "our", "out", "over", "own", "same", "she", "should", "so", "some", "such", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this", "those", "through", "to", "too", "under", "until", "up", "very", "was", "we", "were", "what", "when", "where", "which", "while", "who", "whom", "whose", "why", "will", "with", "would", "you", "your"]
+)  # fmt: skip
+
+_stemmer = Stemmer.Stemmer("english")
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, case-folded and NFKC-normalised, in order."""
+    folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
+    return [word.removesuffix("'s") for word in _WORD.findall(folded)]
+
+
+def content_stems(text: str) -> list[str]:
+    """Snowball English stems of the words that are not stop words, in order, with repeats."""
+    stems: list[str] = _stemmer.stemWords([word for word in words(text) if word not in STOP_WORDS])
+    return stems
+
+
+@cache
+def _document_frequencies() -> tuple[int, dict[str, int]]:
+    """Number of documents, and in how many of them each stem stands, from `data/document-frequencies.tsv.gz`."""
+    with files("autoais").joinpath("data/document-frequencies.tsv.gz").open("rb") as packed:
+        header, *lines = gzip.decompress(packed.read()).decode("utf-8").splitlines()
+    rows = (line.split("\t") for line in lines)
+    return int(header.split("\t")[1]), {stem: int(frequency) for stem, frequency in rows}
+
+
+def idf(stem: str) -> float:
+    """Inverse document frequency, ln(1 + (N - n + 0.5) / (n + 0.5)); a stem not in the table counts as n = 0."""
+    total, frequencies = _document_frequencies()
+    n = frequencies.get(stem, 0)
+    return math.log(1 + (total - n + 0.5) / (n + 0.5))

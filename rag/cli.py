@@ -1,0 +1,224 @@
+"""The command `rag`: parse, call, print."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from autoais.cli import run
+
+if TYPE_CHECKING:
+    from rag.corpus import Corpus
+
+# Imports stand inside the commands: `rag --help` must not wait for an engine.
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Answers in which every sentence cites its source.",
+)
+index_app = typer.Typer(no_args_is_help=True, help="Build and look at indexes.")
+app.add_typer(index_app, name="index")
+
+IndexOption = Annotated[
+    Path | None, typer.Option("--index", help="Index folder; without it, the handbook that ships with the product.")
+]
+KOption = Annotated[int, typer.Option("--k", help="How many passages to retrieve.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+NOTHING_FOUND = 1  # exit code, as grep has it
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"attributed-rag {version('attributed-rag')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def ask(
+    question: Annotated[str, typer.Argument(help="The question, in quotes.")],
+    index: IndexOption = None,
+    k: KOption = 5,
+    system: Annotated[str, typer.Option(help="Which system answers.")] = "extractive",
+    as_json: JsonOption = False,
+) -> None:
+    """Answer one question; every sentence cites a passage. Exit code 1 if the passages do not answer."""
+    from rag.index import open_index
+    from rag.systems import open_system
+    from rag.types import Question
+
+    started = time.perf_counter()
+    opened = open_index(index)
+    answer = next(iter(open_system(system, opened, k).answer([Question("q1", question)])))
+    if as_json:
+        from rag.records import answer_record
+
+        record = answer_record(answer, opened.name, time.perf_counter() - started)
+        typer.echo(json.dumps(record, indent=2, ensure_ascii=False))
+    else:
+        from rag.terminal import show_answer
+
+        show_answer(answer)
+    if answer.abstained:
+        raise typer.Exit(NOTHING_FOUND)
+
+
+@app.command()
+def search(
+    query: Annotated[str | None, typer.Argument(help="The query, in quotes.")] = None,
+    topics: Annotated[Path | None, typer.Option(help="A file of queries instead: jsonl, Open-NQ, TREC topics.")] = None,
+    index: IndexOption = None,
+    k: KOption = 10,
+    run_file: Annotated[Path | None, typer.Option("--run", help="Write a TREC run.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find passages for a query, or for every query of a file."""
+    from autoais.jsonl import dumps, write_whole
+    from autoais.questions import read_questions
+    from rag.errors import QuestionError, UserError
+    from rag.index import open_index
+    from rag.records import search_record, trec_lines
+    from rag.terminal import note, show_hits
+    from rag.types import Hit, Question
+
+    if (query is None) == (topics is None):
+        raise UserError("give either a query or --topics FILE")
+    retriever = open_index(index).bm25
+    questions = [Question("q1", query)] if query is not None else list(read_questions(topics or Path()))
+
+    def hits_of(question: Question) -> list[Hit]:
+        try:
+            return retriever.search([question.text], k)[0]
+        except QuestionError as error:
+            if query is not None:
+                raise
+            note(f"{question.id}: {error}")  # one query that cannot be searched for does not end a run
+            return []
+
+    found = ((question, hits_of(question)) for question in questions)
+    if run_file is not None:
+        write_whole(run_file, (line for each, hits in found for line in trec_lines(each, hits, retriever.name)))
+        note(f"{len(questions)} queries, run in {run_file}")
+        return
+    any_hits = False
+    for each, hits in found:
+        any_hits = any_hits or bool(hits)
+        if as_json:
+            typer.echo(dumps(search_record(each, hits)))
+        else:
+            show_hits(each, hits)
+    if not any_hits:
+        raise typer.Exit(NOTHING_FOUND)
+
+
+@app.command()
+def answer(
+    questions: Annotated[Path, typer.Argument(help="Questions: jsonl (id, question), Open-NQ jsonl or TREC topics.")],
+    out: Annotated[Path, typer.Option(help="Where the answers go, one JSON row a question.")],
+    index: IndexOption = None,
+    system: Annotated[str, typer.Option(help="Which system answers.")] = "extractive",
+    k: KOption = 20,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped run ended.")] = False,
+) -> None:
+    """Answer every question of a file; a stopped run goes on with --resume and ends with the same rows."""
+    from autoais.provenance import provenance, sha256_file
+    from autoais.questions import read_questions
+    from rag.index import open_index
+    from rag.records import Journal, answer_record, pending
+    from rag.systems import answer_or_abstain, open_system
+    from rag.terminal import note, progress_bar
+
+    listed = list(read_questions(questions))
+    opened = open_index(index)
+    chosen = open_system(system, opened, k)
+    settings: dict[str, Any] = {
+        "system": chosen.name,
+        "index": {"name": opened.name, "checksum": opened.manifest["checksum"]},
+        "questions": sha256_file(questions),
+        "provenance": provenance({"questions": questions}),
+    }
+    journal = Journal(out, settings, resume=resume)
+    left = pending(listed, journal.done)
+    with progress_bar("answering", len(listed), "questions") as advance:
+        for number, question in enumerate(left, len(journal.done) + 1):
+            started = time.perf_counter()
+            answered = answer_or_abstain(chosen, question)
+            journal.write(answer_record(answered, opened.name, time.perf_counter() - started))
+            advance(number, "")
+    journal.close()
+    note(f"{len(listed)} answers in {out}")
+
+
+@index_app.command()
+def build(
+    sources: Annotated[list[Path], typer.Argument(help="Corpus files (.gz, .zst too) or folders of documents.")],
+    to: Annotated[Path, typer.Option(help="The folder of the index.")],
+    format_: Annotated[
+        str | None,
+        typer.Option("--format", help="miracl, aqa, dpr, beir, pyserini or documents; else told from the file."),
+    ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Count and report broken lines instead of stopping.")
+    ] = False,
+) -> None:
+    """Build an index. An index already there is replaced only when the new one is whole."""
+    import shutil
+
+    from rag.corpus import Corpus
+    from rag.index import build as build_index
+    from rag.index import estimate
+    from rag.terminal import megabytes, note, progress_bar
+
+    corpus = Corpus(sources, format_, skip_bad)
+    needed = estimate(corpus)
+    home = next(folder for folder in (to, *to.absolute().parents) if folder.exists())
+    free = shutil.disk_usage(home).free
+    note(
+        f"needs about {megabytes(needed.disk)} of disk ({megabytes(free)} free) and {megabytes(needed.memory)} of memory"
+    )
+    with progress_bar("indexing", corpus.bytes_total, None) as advance:
+
+        def tell(reading: "Corpus", passages: int) -> None:
+            advance(reading.bytes_read, f"{passages:,} passages")
+
+        manifest = build_index(corpus, to, tell)
+    for reason in corpus.reasons:
+        note(f"skipped {reason}")
+    if corpus.bad > len(corpus.reasons):
+        note(f"... and {corpus.bad - len(corpus.reasons)} more skipped")
+    note(f"{manifest['passages']:,} passages in {to}, {manifest['skipped']:,} skipped")
+
+
+@index_app.command()
+def info(
+    folder: Annotated[Path | None, typer.Argument(help="Index folder; without it, the handbook.")] = None,
+) -> None:
+    """Print an index's manifest as JSON."""
+    from rag.index import open_index
+
+    typer.echo(json.dumps(open_index(folder).manifest, indent=2, ensure_ascii=False))
+
+
+def main() -> None:
+    """Entry point of `rag`."""
+    # A pipe or a C locale must not turn a passage in another script into a traceback.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+    run(app)

@@ -1,0 +1,233 @@
+"""An index is a folder: `manifest.json`, written last, names the build folder that holds passages and postings."""
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from autoais.jsonl import write_whole
+from autoais.provenance import command, versions
+from rag.corpus import DOCUMENTS, Corpus
+from rag.documents import read_document
+from rag.errors import FormatError, IndexingError
+from rag.resources import folder as shipped_folder
+from rag.retrievers.bm25 import ANALYZER, BM25, K1, WEIGHTS, B, BM25Writer
+from rag.store import PassageStore
+from rag.types import Passage
+
+HANDBOOK = "handbook"
+FORMAT_VERSION = 1
+_MANIFEST = "manifest.json"
+_BUILD = "build-"
+_BATCH = 1000
+_HEAP_BYTES = 256_000_000
+_SMALL_HEAP_BYTES = 15_000_000  # the least Tantivy takes
+
+Progress = Callable[[Corpus, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An opened index: its manifest, its passages and the BM25 retriever over them."""
+
+    name: str
+    manifest: dict[str, Any]
+    store: PassageStore
+    bm25: BM25
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a build will need, in bytes."""
+
+    memory: int
+    disk: int
+
+
+def estimate(corpus: Corpus) -> Estimate:
+    """Memory and disk of a build: the writer's heap and caches; passages as they are plus about 0.4 of postings."""
+    return Estimate(memory=_HEAP_BYTES + 350_000_000, disk=int(corpus.bytes_unpacked * 1.45))
+
+
+def build(corpus: Corpus, to: Path, progress: Progress | None = None) -> dict[str, Any]:
+    """Build an index in the folder `to` and return its manifest.
+
+    An index that is already there stays in use until the new manifest replaces the old in one step, so a build that
+    is stopped, killed or out of disk loses nothing; what it left behind is removed by the next build.
+    Raises `IndexingError` (a folder that is no index, a full disk, no passages) or `FormatError` (a broken line).
+    """
+    _claim(to)
+    work = Path(tempfile.mkdtemp(prefix=_BUILD, dir=to))
+    work.chmod(0o755)
+    try:
+        counts, checksum = _fill(corpus, work, progress)
+        manifest = {
+            "format_version": FORMAT_VERSION,
+            "build": work.name,
+            "sources": [source.name for source in corpus.sources],
+            "format": ", ".join(sorted(corpus.formats)),
+            **counts,
+            "skipped": corpus.bad,
+            "checksum": f"sha256:{checksum}",
+            "engine": "tantivy",
+            "analyzer": ANALYZER,
+            "bm25": {"k1": K1, "b": B, "note": "fixed by tantivy's Python binding"},
+            "weights": WEIGHTS,
+            "versions": versions(),
+            "command": command(),
+        }
+        write_whole(to / _MANIFEST, [json.dumps(manifest, indent=2, ensure_ascii=False)])
+    except BaseException:  # also Ctrl-C: an unfinished build must not stay and fill the disk
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+    _sweep(to, keep=work.name)
+    return manifest
+
+
+def _claim(to: Path) -> None:
+    """Make the folder, or check that it is ours to build in."""
+    if to.exists() and not to.is_dir():
+        raise IndexingError(f"{to} is a file; name a folder for the index")
+    ours = not to.exists() or all(
+        p.name == _MANIFEST or p.name.startswith((_BUILD, f".{_MANIFEST}")) for p in to.iterdir()
+    )
+    if not ours:
+        raise IndexingError(f"{to} holds other files and is not an index; name a new or an empty folder")
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise IndexingError(f"{to}: cannot be made: {error.strerror}") from error
+    _sweep(to, keep=_read_manifest(to)["build"] if (to / _MANIFEST).exists() else None)
+
+
+def _sweep(to: Path, keep: str | None) -> None:
+    for path in to.iterdir():
+        if path.name != _MANIFEST and path.name != keep:
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _fill(corpus: Corpus, work: Path, progress: Progress | None) -> tuple[dict[str, int], str]:
+    store = PassageStore.create(work / "passages.sqlite")
+    postings = BM25Writer(work / "bm25", _HEAP_BYTES)
+    counted = _write(corpus.read(), store, postings, corpus.refuse, lambda rows: progress and progress(corpus, rows))
+    store.close()
+    return counted
+
+
+def _write(
+    located: Iterable[tuple[str, Passage]],
+    store: PassageStore,
+    postings: BM25Writer,
+    refuse: Callable[[FormatError], None],
+    tell: Callable[[int], object],
+) -> tuple[dict[str, int], str]:
+    """Write all passages to both; return counts and the SHA-256 over ids, headings and texts in order."""
+    digest = hashlib.sha256()
+    rows = untitled = 0
+    stream = _encodable(located, refuse)
+    while batch := list(islice(stream, _BATCH)):
+        added = store.add(rows, [passage for _, passage, _ in batch])
+        for (where, passage, encoded), is_new in zip(batch, added, strict=True):
+            if not is_new:
+                refuse(FormatError(f"{where}: id {passage.id!r} occurs twice in the corpus"))
+                continue
+            digest.update(encoded)
+            postings.add(rows, passage)
+            rows += 1
+            untitled += not passage.headings
+        tell(rows)
+    if not rows:
+        raise IndexingError("the corpus holds no passages")
+    store.finish()
+    postings.finish()
+    return {"passages": rows, "untitled": untitled}, digest.hexdigest()
+
+
+def _encodable(
+    located: Iterable[tuple[str, Passage]], refuse: Callable[[FormatError], None]
+) -> Iterator[tuple[str, Passage, bytes]]:
+    for where, passage in located:
+        try:
+            encoded = "\x1f".join((passage.id, passage.title, passage.section, passage.text, "")).encode("utf-8")
+        except UnicodeEncodeError:  # JSON can write half a surrogate pair: "\ud83d"
+            refuse(FormatError(f"{where}: passage {passage.id!r} holds half a surrogate pair, which is no character"))
+        else:
+            yield where, passage, encoded
+
+
+def open_index(folder: Path | None) -> Index:
+    """Open an index by its folder; None is the handbook that ships with the product, indexed in memory.
+
+    Raises `IndexingError` if the folder does not exist, is half-built, or was written by a newer version.
+    """
+    if folder is None:
+        return _handbook()
+    manifest = _read_manifest(folder)
+    work = folder / str(manifest.get("build"))
+    if not work.is_dir():
+        raise IndexingError(f"{folder}: {_MANIFEST} names {work.name!r}, which is not there; build the index again")
+    store = PassageStore.open(work / "passages.sqlite")
+    counts = {"untitled": int(manifest["untitled"]), "passages": int(manifest["passages"])}
+    name = folder.resolve().name
+    return Index(name, manifest, store, BM25.open(work / "bm25", store, **counts))
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    path = folder / _MANIFEST
+    if not folder.exists():
+        raise IndexingError(f"no index at {folder}: build one with rag index build SOURCE --to {folder}")
+    if not path.exists():
+        if folder.is_dir() and any(p.name.startswith(_BUILD) for p in folder.iterdir()):
+            raise IndexingError(f"the index at {folder} is half-built (no {_MANIFEST}): build it again")
+        raise IndexingError(f"{folder} is not an index (no {_MANIFEST})")
+    try:
+        manifest = json.loads(path.read_text("utf-8"))
+        version, build = manifest["format_version"], manifest["build"]
+        counts = (manifest["passages"], manifest["untitled"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise IndexingError(
+            f"{path} cannot be read ({type(error).__name__}: {error}): build the index again"
+        ) from error
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise IndexingError(
+            f"{folder} is an index of format {version}, this version reads {FORMAT_VERSION}: upgrade attributed-rag"
+        )
+    if not all(isinstance(n, int) for n in counts) or Path(str(build)).name != build or not build.startswith(_BUILD):
+        raise IndexingError(f"{path} is damaged: build the index again")
+    return dict(manifest)
+
+
+def _handbook() -> Index:
+    pages = sorted(shipped_folder("handbook").iterdir(), key=lambda page: page.name)
+    located = (
+        (page.name, passage)
+        for page in pages
+        if page.name.endswith(".md")
+        for passage in read_document(page, page.name)
+    )
+    store = PassageStore.create(None)
+    postings = BM25Writer(None, _SMALL_HEAP_BYTES)
+    counts, checksum = _write(located, store, postings, _raise, lambda _: None)
+    manifest = {
+        "format_version": FORMAT_VERSION,
+        "sources": ["docs/handbook"],
+        "format": DOCUMENTS,
+        **counts,
+        "skipped": 0,
+        "checksum": f"sha256:{checksum}",
+        "engine": "tantivy",
+        "analyzer": ANALYZER,
+        "bm25": {"k1": K1, "b": B},
+        "weights": WEIGHTS,
+        "versions": versions(),
+    }
+    return Index(HANDBOOK, manifest, store, BM25(postings.index, store, **counts))
+
+
+def _raise(error: FormatError) -> None:
+    raise error

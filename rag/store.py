@@ -1,0 +1,105 @@
+"""The passages of an index in one SQLite file, by row number (what engines return) and by id (what answers cite)."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from rag.errors import IndexingError
+from rag.types import Passage
+
+_COLUMNS = "id, title, text, section"
+
+
+class PassageStore:
+    """Rows 0..n-1 in the order they were added. Ids are unique; adding a known one is refused row by row."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    @classmethod
+    def create(cls, path: Path | None) -> "PassageStore":
+        """A new store at `path`, or in memory."""
+        with _writing():
+            connection = sqlite3.connect(path or ":memory:", isolation_level=None)
+            # No journal: a build that breaks off is thrown away whole (the manifest is written last).
+            connection.executescript(
+                "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-32768;"
+                "CREATE TABLE passage (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,"
+                " title TEXT NOT NULL, text TEXT NOT NULL, section TEXT NOT NULL); BEGIN"
+            )
+        return cls(connection)
+
+    @classmethod
+    def open(cls, path: Path) -> "PassageStore":
+        """An existing store, read only."""
+        try:
+            connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
+            connection.execute(f"SELECT row, {_COLUMNS} FROM passage LIMIT 1").fetchone()
+        except sqlite3.Error as error:
+            raise IndexingError(f"{path}: cannot be read as a passage store: {error}") from error
+        return cls(connection)
+
+    def add(self, first_row: int, passages: Sequence[Passage]) -> list[bool]:
+        """Add passages as rows `first_row`, ... and say which were added; one whose id is known is not.
+
+        Those added take the rows without gaps. Raises `IndexingError` on a full or failing disk.
+        """
+        with _writing():
+            return self._add(first_row, passages)
+
+    def _add(self, first_row: int, passages: Sequence[Passage]) -> list[bool]:
+        values = [(p.id, p.title, p.text, p.section) for p in passages]
+        sql = f"INSERT OR IGNORE INTO passage (row, {_COLUMNS}) VALUES (?, ?, ?, ?, ?)"
+        before = self._connection.total_changes
+        self._connection.executemany(sql, ((first_row + i, *value) for i, value in enumerate(values)))
+        if self._connection.total_changes - before == len(values):
+            return [True] * len(values)
+        # Some id was known: take the batch back and add one at a time, so that rows stay without gaps.
+        self._connection.execute("DELETE FROM passage WHERE row >= ?", (first_row,))
+        added, row = [], first_row
+        for value in values:
+            before = self._connection.total_changes
+            self._connection.execute(sql, (row, *value))
+            added.append(self._connection.total_changes > before)
+            row += added[-1]
+        return added
+
+    def finish(self) -> None:
+        """End the build: what was added is on disk."""
+        with _writing():
+            self._connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def rows(self, rows: Sequence[int]) -> list[Passage]:
+        """The passages in these rows, in the order asked for."""
+        if len(rows) > 500:  # SQLite's limit on parameters, and no page is worth more
+            return [p for i in range(0, len(rows), 500) for p in self.rows(rows[i : i + 500])]
+        marks = ",".join("?" * len(rows))
+        found = self._connection.execute(f"SELECT row, {_COLUMNS} FROM passage WHERE row IN ({marks})", rows)
+        passages = {row: Passage(*values) for row, *values in found}
+        return [passages[row] for row in rows]
+
+    def get(self, identifier: str) -> Passage | None:
+        """The passage with that id, or None."""
+        sql = f"SELECT {_COLUMNS} FROM passage WHERE id = ?"
+        found = self._connection.execute(sql, (identifier,)).fetchone()
+        return Passage(*found) if found else None
+
+    def __iter__(self) -> Iterator[Passage]:
+        """All passages in row order, streaming."""
+        found: Iterable[tuple[str, str, str, str]]
+        found = self._connection.execute(f"SELECT {_COLUMNS} FROM passage ORDER BY row")
+        return (Passage(*values) for values in found)
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise IndexingError(f"the passage store cannot be written: {error}") from error

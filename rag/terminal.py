@@ -1,0 +1,95 @@
+"""What people see: answers with marked spans, hit lists and progress; colour in a terminal, plain text in a pipe."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from rag.citations import numbered, render
+from rag.types import Answer, Hit, Passage, Question
+
+_SPAN = "bold green"
+
+
+def _console(*, stderr: bool = False) -> Console:
+    # soft_wrap in a pipe: a line of a passage is not broken at 80 columns.
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
+def note(text: str) -> None:
+    """A line for the person at the terminal, on standard error."""
+    _console(stderr=True).print(_clean(text), soft_wrap=True)
+
+
+def megabytes(n: int) -> str:
+    """`1234567890` as `1,235 MB`."""
+    return f"{n / 1e6:,.0f} MB"
+
+
+def _clean(text: str) -> str:
+    """Without control characters: a passage must not be able to drive the terminal."""
+    return "".join(c if c in "\n\t" or c.isprintable() or c.isspace() else "�" for c in text.replace("\r", ""))
+
+
+def show_answer(answer: Answer) -> None:
+    """The answer with `[n]` markers, then the passages: cited ones whole with the quoted spans marked."""
+    console = _console()
+    if answer.abstained:
+        console.print(f"Not answered: {answer.reason}.", style="yellow", soft_wrap=True)
+    else:
+        console.print(Text(_clean(render(answer)), style="bold"), soft_wrap=not console.is_terminal)
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for sentence in answer.sentences:
+        for citation in sentence.citations:
+            spans.setdefault(citation.passage, []).append((citation.start, citation.end))
+    for n, _, hit in numbered(answer):
+        _show_passage(console, f"[{n}]", hit.passage, spans.get(hit.passage.id, []))
+
+
+def show_hits(question: Question, hits: Sequence[Hit]) -> None:
+    """A query's hits, best first, with scores."""
+    console = _console()
+    console.print(f"{_clean(question.text)}: {len(hits)} passages", soft_wrap=True)
+    for rank, hit in enumerate(hits, 1):
+        _show_passage(console, f"{rank}. {hit.score:.2f}", hit.passage, [])
+
+
+def _show_passage(console: Console, label: str, passage: Passage, spans: Sequence[tuple[int, int]]) -> None:
+    console.print()
+    heading = Text(f"{label} ", style="cyan")
+    heading.append(_clean(passage.headings), style="bold")
+    heading.append(f"  ({_clean(passage.id)})", style="dim")
+    console.print(heading, soft_wrap=True)
+    text, end = Text(), 0
+    # In a pipe there is no colour to mark a span with.
+    opening, closing = ("", "") if console.is_terminal else (">>", "<<")
+    for start, stop in sorted(set(spans)):
+        text.append(_clean(passage.text[end:start]))
+        text.append(opening + _clean(passage.text[start:stop]) + closing, style=_SPAN)
+        end = stop
+    text.append(_clean(passage.text[end:]))
+    console.print(Padding(text, (0, 0, 0, 4)) if console.is_terminal else text, soft_wrap=not console.is_terminal)
+
+
+@contextmanager
+def progress_bar(what: str, total: int, unit: str | None) -> Iterator[Callable[[int, str], None]]:
+    """A bar with rate and time left on standard error, silent in a pipe; `unit` None counts bytes."""
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    console = _console(stderr=True)
+    counted = (DownloadColumn(), TransferSpeedColumn()) if unit is None else (MofNCompleteColumn(), TextColumn(unit))
+    columns = (TextColumn(what), BarColumn(), *counted, TextColumn("{task.fields[extra]}"), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task(what, total=total, extra="")
+        yield lambda done, extra: progress.update(task, completed=done, extra=extra)

@@ -1,0 +1,98 @@
+"""The system's nouns. An `Answer` that cites what it was not shown, or misquotes it, cannot be built."""
+
+from dataclasses import dataclass
+
+from autoais.questions import Question
+from rag.errors import CitationError
+
+__all__ = ["Answer", "Citation", "Hit", "Passage", "Question", "Sentence", "Unresolved"]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A citable piece of a corpus; `section` holds the headings below the title, joined by ", "."""
+
+    id: str
+    title: str
+    text: str
+    section: str = ""
+
+    @property
+    def headings(self) -> str:
+        """Title and section on one line; empty where the corpus gives neither."""
+        return ", ".join(part for part in (self.title, self.section) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A retrieved passage and its score; higher is better, and only comparable within one result list."""
+
+    passage: Passage
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A pointer to the characters `start:end` of a passage's text, with the words that stand there."""
+
+    passage: str
+    start: int
+    end: int
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """The characters `start:end` of an answer's text, and what they cite; no citations means uncited."""
+
+    start: int
+    end: int
+    citations: tuple[Citation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """A citation marker that points nowhere, as it was written, and why (spec H: `out-of-range`, `unknown-id`...)."""
+
+    marker: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer to a question: clean text, its sentences with citations, and the passages it was given.
+
+    `hits` are in rank order. `short_answer` is the string exact match is taken on; None where the system gives
+    none. `abstained` means that the system says its passages do not answer, `reason` why. Raises `CitationError` if a span is
+    out of place, a sentence cites a passage that is not among the hits, or a quote differs from the passage.
+    """
+
+    question: Question
+    text: str
+    sentences: tuple[Sentence, ...]
+    hits: tuple[Hit, ...]
+    system: str
+    short_answer: str | None = None
+    unresolved: tuple[Unresolved, ...] = ()
+    abstained: bool = False
+    reason: str | None = None
+
+    def __post_init__(self) -> None:
+        shown = {hit.passage.id: hit.passage.text for hit in self.hits}
+        end = 0
+        for sentence in self.sentences:
+            if not end <= sentence.start < sentence.end <= len(self.text):
+                raise CitationError(
+                    f"sentence {sentence.start}:{sentence.end} does not fit: the one before ends at {end}, "
+                    f"the text has {len(self.text)} characters"
+                )
+            end = sentence.end
+            for citation in sentence.citations:
+                if citation.passage not in shown:
+                    raise CitationError(f"cites passage {citation.passage!r}, which was not retrieved")
+                there = shown[citation.passage][citation.start : citation.end]
+                if not citation.quote or citation.start < 0 or there != citation.quote:
+                    raise CitationError(
+                        f"quotes {citation.quote[:60]!r}, but {citation.start}:{citation.end} of passage "
+                        f"{citation.passage!r} is {there[:60]!r}"
+                    )
