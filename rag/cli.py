@@ -189,9 +189,7 @@ def build(
     needed = estimate(corpus)
     home = next(folder for folder in (to, *to.absolute().parents) if folder.exists())
     free = shutil.disk_usage(home).free
-    note(
-        f"needs about {megabytes(needed.disk)} of disk ({megabytes(free)} free) and {megabytes(needed.memory)} of memory"
-    )
+    note(f"needs about {megabytes(needed.disk)} of disk ({megabytes(free)} free), {megabytes(needed.memory)} of memory")
     with progress_bar("indexing", corpus.bytes_total, None) as advance:
 
         def tell(reading: "Corpus", passages: int) -> None:

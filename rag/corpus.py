@@ -224,7 +224,8 @@ def _lines(path: Path) -> Iterator[tuple[bytes, int]]:
     number = 0
     try:
         with path.open("rb") as raw:
-            for number, line in enumerate(_unpacked(raw), 1):
+            for line in _unpacked(raw):
+                number += 1
                 yield line, raw.tell()
     except (EOFError, gzip.BadGzipFile, zstandard.ZstdError) as error:
         raise FormatError(f"{path}:{number + 1}: the compressed file is broken or cut off: {error}") from error

@@ -112,9 +112,13 @@ def _markdown(text: str) -> Iterator[_Block]:
             items = []
 
 
-_DROPPED = frozenset(["script", "style", "noscript", "template", "svg", "nav", "footer", "form", "button", "select", "head", "iframe"])
+_DROPPED = frozenset(
+    ["script", "style", "noscript", "template", "svg", "nav", "footer", "form", "button", "select", "head", "iframe"]
+)
 _INLINE = frozenset(
-    ["a", "abbr", "b", "bdi", "bdo", "cite", "code", "data", "dfn", "em", "font", "i", "kbd", "mark", "q", "s", "samp", "small", "span", "strong", "sub", "sup", "time", "u", "var", "wbr"]
+    """
+    a abbr b bdi bdo cite code data dfn em font i kbd mark q s samp small span strong sub sup time u var wbr
+    """.split()
 )
 
 

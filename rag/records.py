@@ -21,7 +21,7 @@ def passage_record(passage: Passage) -> dict[str, Any]:
 def answer_record(answer: Answer, index: str, seconds: float) -> dict[str, Any]:
     """One row of `answers.jsonl`. `passages` are in the order of their numbers `n`; `rank` is the retriever's."""
     question = answer.question
-    record = {
+    record: dict[str, Any] = {
         "id": question.id,
         "question": question.text,
         "system": answer.system,

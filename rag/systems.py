@@ -46,7 +46,7 @@ class RetrieveThenRead:
 
 
 def answer_or_abstain(system: System, question: Question) -> Answer:
-    """The system's answer; where a question cannot be searched for, an abstention with the reason, so that a run goes on."""
+    """The system's answer, or, so that a run goes on, an abstention with the reason it cannot be searched for."""
     try:
         return next(iter(system.answer([question])))
     except QuestionError as error:

@@ -63,8 +63,8 @@ class Answer:
     """An answer to a question: clean text, its sentences with citations, and the passages it was given.
 
     `hits` are in rank order. `short_answer` is the string exact match is taken on; None where the system gives
-    none. `abstained` means that the system says its passages do not answer, `reason` why. Raises `CitationError` if a span is
-    out of place, a sentence cites a passage that is not among the hits, or a quote differs from the passage.
+    none. `abstained` means that the system says its passages do not answer, `reason` why. Raises `CitationError`
+    if a span is out of place, a sentence cites a passage that is not among the hits, or a quote differs from it.
     """
 
     question: Question

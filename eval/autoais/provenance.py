@@ -34,11 +34,10 @@ def sha256_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def provenance(inputs: dict[str, Path], **settings: Any) -> dict[str, Any]:
-    """The record that every result file carries: command, versions, SHA-256 of each input, and the settings."""
+def provenance(inputs: dict[str, Path]) -> dict[str, Any]:
+    """The record that every result file carries: command, versions and the SHA-256 of each input."""
     return {
         "command": command(),
         "versions": versions(),
         "inputs": {role: {"file": path.name, "sha256": sha256_file(path)} for role, path in inputs.items()},
-        **settings,
     }

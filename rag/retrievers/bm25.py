@@ -20,7 +20,10 @@ K1, B = 1.2, 0.75  # fixed by tantivy's Python binding
 ANALYZER = "english.v1: simple tokens of at most 40 bytes, lower case, Snowball English stems; queries drop stop words"
 
 # Lucene's English stop words, and the words that only make a sentence a question.
-_QUERY_STOP_WORDS = ["a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of", "on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to", "was", "will", "with", "did", "do", "does", "how", "which", "what", "when", "where", "who", "whom", "whose", "why"]
+_QUERY_STOP_WORDS = """
+    a an and are as at be but by for if in into is it no not of on or such that the their then there these they
+    this to was will with did do does how which what when where who whom whose why
+    """.split()
 _ANALYZER_ID = "english"
 _MAX_QUERY_CHARACTERS = 10_000
 
