@@ -54,7 +54,7 @@ def _root(
 def ask(
     question: Annotated[str, typer.Argument(help="The question, in quotes.")],
     index: IndexOption = None,
-    k: KOption = 5,
+    k: KOption = 10,
     system: Annotated[str, typer.Option(help="Which system answers.")] = "extractive",
     as_json: JsonOption = False,
 ) -> None:

@@ -15,13 +15,16 @@ from autoais.provenance import command, versions
 from rag.corpus import DOCUMENTS, Corpus
 from rag.documents import read_document
 from rag.errors import FormatError, IndexingError
+from rag.recipes import Recipe, read_recipe
 from rag.resources import folder as shipped_folder
-from rag.retrievers.bm25 import ANALYZER, BM25, K1, WEIGHTS, B, BM25Writer
+from rag.retrievers.bm25 import ANALYZER, BM25, BM25Writer
 from rag.store import PassageStore
 from rag.types import Passage
 
 HANDBOOK = "handbook"
 FORMAT_VERSION = 1
+_RECIPE = "bm25"
+_RECIPE_NOTE = "k1 and b are fixed by tantivy's Python binding"
 _MANIFEST = "manifest.json"
 _BUILD = "build-"
 _BATCH = 1000
@@ -74,10 +77,9 @@ def build(corpus: Corpus, to: Path, progress: Progress | None = None) -> dict[st
             **counts,
             "skipped": corpus.bad,
             "checksum": f"sha256:{checksum}",
-            "engine": "tantivy",
+            "recipe": read_recipe(_RECIPE).record(),
+            "recipe_note": _RECIPE_NOTE,
             "analyzer": ANALYZER,
-            "bm25": {"k1": K1, "b": B, "note": "fixed by tantivy's Python binding"},
-            "weights": WEIGHTS,
             "versions": versions(),
             "command": command(),
         }
@@ -174,7 +176,7 @@ def open_index(folder: Path | None) -> Index:
     store = PassageStore.open(work / "passages.sqlite")
     counts = {"untitled": int(manifest["untitled"]), "passages": int(manifest["passages"])}
     name = folder.resolve().name
-    return Index(name, manifest, store, BM25.open(work / "bm25", store, **counts))
+    return Index(name, manifest, store, BM25.open(work / "bm25", store, Recipe.of(manifest["recipe"]), **counts))
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
@@ -186,20 +188,25 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             raise IndexingError(f"the index at {folder} is half-built (no {_MANIFEST}): build it again")
         raise IndexingError(f"{folder} is not an index (no {_MANIFEST})")
     try:
-        manifest = json.loads(path.read_text("utf-8"))
-        version, build = manifest["format_version"], manifest["build"]
-        counts = (manifest["passages"], manifest["untitled"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise IndexingError(
-            f"{path} cannot be read ({type(error).__name__}: {error}): build the index again"
-        ) from error
-    if not isinstance(version, int) or version > FORMAT_VERSION:
+        manifest: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        version = int(manifest["format_version"])
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise IndexingError(f"{path} is damaged ({error}): build the index again") from error
+    if version > FORMAT_VERSION:
         raise IndexingError(
             f"{folder} is an index of format {version}, this version reads {FORMAT_VERSION}: upgrade attributed-rag"
         )
-    if not all(isinstance(n, int) for n in counts) or Path(str(build)).name != build or not build.startswith(_BUILD):
+    try:
+        Recipe.of(manifest["recipe"])
+        counts = [manifest["passages"], manifest["untitled"]]
+        build, checksum = manifest["build"], manifest["checksum"]
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise IndexingError(f"{path} is damaged ({error}): build the index again") from error
+    # `build` becomes a path: a manifest from elsewhere must not lead out of its folder.
+    names_build = isinstance(build, str) and build.startswith(_BUILD) and Path(build).name == build
+    if not names_build or not isinstance(checksum, str) or not all(isinstance(count, int) for count in counts):
         raise IndexingError(f"{path} is damaged: build the index again")
-    return dict(manifest)
+    return manifest
 
 
 def _handbook() -> Index:
@@ -212,6 +219,7 @@ def _handbook() -> Index:
     )
     store = PassageStore.create(None)
     postings = BM25Writer(None, _SMALL_HEAP_BYTES)
+    recipe = read_recipe(_RECIPE)
     counts, checksum = _write(located, store, postings, _raise, lambda _: None)
     manifest = {
         "format_version": FORMAT_VERSION,
@@ -220,13 +228,12 @@ def _handbook() -> Index:
         **counts,
         "skipped": 0,
         "checksum": f"sha256:{checksum}",
-        "engine": "tantivy",
+        "recipe": recipe.record(),
+        "recipe_note": _RECIPE_NOTE,
         "analyzer": ANALYZER,
-        "bm25": {"k1": K1, "b": B},
-        "weights": WEIGHTS,
         "versions": versions(),
     }
-    return Index(HANDBOOK, manifest, store, BM25(postings.index, store, **counts))
+    return Index(HANDBOOK, manifest, store, BM25(postings.index, store, recipe, **counts))
 
 
 def _raise(error: FormatError) -> None:

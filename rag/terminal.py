@@ -35,7 +35,7 @@ def _clean(text: str) -> str:
 
 
 def show_answer(answer: Answer) -> None:
-    """The answer with `[n]` markers, then the passages: cited ones whole with the quoted spans marked."""
+    """The answer with `[n]` markers, then the passages: cited ones whole, quotes marked, others by their headings."""
     console = _console()
     if answer.abstained:
         console.print(f"Not answered: {answer.reason}.", style="yellow", soft_wrap=True)
@@ -46,7 +46,13 @@ def show_answer(answer: Answer) -> None:
         for citation in sentence.citations:
             spans.setdefault(citation.passage, []).append((citation.start, citation.end))
     for n, _, hit in numbered(answer):
-        _show_passage(console, f"[{n}]", hit.passage, spans.get(hit.passage.id, []))
+        cited = spans.get(hit.passage.id)
+        if cited or n == 1:
+            _show_passage(console, f"[{n}]", hit.passage, cited or [])
+        else:
+            if n == len(spans) + 1:
+                console.print("\nAlso found:", style="dim")
+            console.print(_heading(f"[{n}]", hit.passage), soft_wrap=True)
 
 
 def show_hits(question: Question, hits: Sequence[Hit]) -> None:
@@ -59,10 +65,7 @@ def show_hits(question: Question, hits: Sequence[Hit]) -> None:
 
 def _show_passage(console: Console, label: str, passage: Passage, spans: Sequence[tuple[int, int]]) -> None:
     console.print()
-    heading = Text(f"{label} ", style="cyan")
-    heading.append(_clean(passage.headings), style="bold")
-    heading.append(f"  ({_clean(passage.id)})", style="dim")
-    console.print(heading, soft_wrap=True)
+    console.print(_heading(label, passage), soft_wrap=True)
     text, end = Text(), 0
     # In a pipe there is no colour to mark a span with.
     opening, closing = ("", "") if console.is_terminal else (">>", "<<")
@@ -72,6 +75,13 @@ def _show_passage(console: Console, label: str, passage: Passage, spans: Sequenc
         end = stop
     text.append(_clean(passage.text[end:]))
     console.print(Padding(text, (0, 0, 0, 4)) if console.is_terminal else text, soft_wrap=not console.is_terminal)
+
+
+def _heading(label: str, passage: Passage) -> Text:
+    heading = Text(f"{label} ", style="cyan")
+    heading.append(_clean(passage.headings), style="bold")
+    heading.append(f"  ({_clean(passage.id)})", style="dim")
+    return heading
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """BM25 by Tantivy: Rust, memory-mapped, no JVM. Two fields, English analysis, ties broken by passage id."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -9,14 +9,11 @@ import tantivy
 from tantivy import Filter, Occur, Query, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
 from rag.errors import IndexingError, QuestionError
+from rag.recipes import Recipe
 from rag.store import PassageStore
 from rag.types import Hit, Passage
 
-# `contents` is title, section and text; `title` counts headings once more. Chosen on nq_pool_dev (title 0 / .1 / .2 /
-# .3 / .5 gives Success@20 of 72.9 / 75.8 / 77.6 / 77.7 / 75.9 on its even half) and held against miracl/dev_pool,
-# whose untitled passages lose with every step; see scripts/bench/retrieval.py.
-WEIGHTS = {"contents": 1.0, "title": 0.2}
-K1, B = 1.2, 0.75  # fixed by tantivy's Python binding
+FIELDS = ("contents", "title")  # title, section and text; title and section
 ANALYZER = "english.v1: simple tokens of at most 40 bytes, lower case, Snowball English stems; queries drop stop words"
 
 # Lucene's English stop words, and the words that only make a sentence a question.
@@ -37,7 +34,7 @@ def _analyzer(*filters: Filter) -> TextAnalyzer:
 
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
-    for name in WEIGHTS:
+    for name in FIELDS:
         # Without positions: no query asks for phrases, and the index is half the size.
         builder.add_text_field(name, tokenizer_name=_ANALYZER_ID, index_option="freq")
     builder.add_integer_field("row", fast=True)
@@ -88,17 +85,18 @@ def _writing() -> Iterator[None]:
 
 
 class BM25:
-    """Searches what `BM25Writer` wrote; see `WEIGHTS` for how fields count.
+    """Searches what `BM25Writer` wrote, its fields weighted as the recipe says (`indexes/bm25.toml`).
 
     A passage without headings cannot match in `title`. So that it does not lose for that, its text stands in for
-    the title: its contents score counts 1 + WEIGHTS["title"] times.
+    the title: its contents count with both weights.
     """
 
-    name = "bm25.v1"
-
-    def __init__(self, index: tantivy.Index, store: PassageStore, *, untitled: int, passages: int) -> None:
+    def __init__(
+        self, index: tantivy.Index, store: PassageStore, recipe: Recipe, *, untitled: int, passages: int
+    ) -> None:
         index.register_tokenizer(_ANALYZER_ID, _analyzer())
-        self._index = index
+        self.name = recipe.name
+        self._weights = recipe.weights
         self._searcher = index.searcher()
         self._schema = index.schema
         self._store = store
@@ -107,13 +105,13 @@ class BM25:
         self._mixed = 0 < untitled < passages
 
     @classmethod
-    def open(cls, folder: Path, store: PassageStore, *, untitled: int, passages: int) -> "BM25":
+    def open(cls, folder: Path, store: PassageStore, recipe: Recipe, *, untitled: int, passages: int) -> "BM25":
         """Open a written index by its folder."""
         try:
             index = tantivy.Index.open(str(folder))
         except (ValueError, OSError) as error:
             raise IndexingError(f"{folder}: cannot be opened as a Tantivy index: {error}") from error
-        return cls(index, store, untitled=untitled, passages=passages)
+        return cls(index, store, recipe, untitled=untitled, passages=passages)
 
     def terms(self, query: str) -> list[str]:
         """The different stems of a query that are searched for, in order; `QuestionError` if there are none."""
@@ -138,9 +136,9 @@ class BM25:
         return [self._search(self.terms(query), k) for query in queries]
 
     def _search(self, terms: list[str], k: int) -> list[Hit]:
-        found = dict(self._top(self._query(terms, WEIGHTS), k))
+        found = dict(self._top(self._query(terms, self._weights), k))
         if self._mixed:
-            alone = self._query(terms, {"contents": 1 + WEIGHTS["title"]})
+            alone = self._query(terms, {"contents": sum(self._weights.values())})
             marker = Query.const_score_query(Query.term_query(self._schema, "untitled", 1), 0.0)
             untitled = Query.boolean_query([(Occur.Must, marker), (Occur.Must, alone)])
             found.update(self._top(untitled, k))
@@ -152,7 +150,7 @@ class BM25:
         hits = [Hit(passage, score) for passage, (_, score) in zip(passages, best, strict=True)]
         return sorted(hits, key=lambda hit: (-hit.score, hit.passage.id))[:k]
 
-    def _query(self, terms: list[str], weights: dict[str, float]) -> Query:
+    def _query(self, terms: list[str], weights: Mapping[str, float]) -> Query:
         return Query.boolean_query(
             [
                 (
