@@ -60,7 +60,7 @@ def _passages(blocks: Iterable[_Block], name: str) -> Iterator[Passage]:
             headings[block.level] = block.text
         else:
             text = f"{waiting}\n{block.text}" if waiting else block.text
-            if len(text.split()) < _LEAD_IN and following is not None and not following.level:
+            if not waiting and len(text.split()) < _LEAD_IN and following and not following.level:
                 waiting = text
                 continue
             waiting = ""

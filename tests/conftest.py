@@ -1,0 +1,89 @@
+"""Small real objects that the tests share; the real pool only where it is at hand."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+SHELF = [
+    ("a#1", "Marie Curie", "Marie Curie won the Nobel Prize in Physics in 1903. She shared it with her husband."),
+    ("a#2", "Marie Curie", "Curie was born in Warsaw in 1867. She moved to Paris in 1891."),
+    ("b#1", "Warsaw", "Warsaw is the capital of Poland. It lies on the Vistula river."),
+    ("b#2", "Vistula", "The Vistula is the longest river of Poland. It is 1,047 kilometres long."),
+    ("c#1", "", "Rowing clubs on the river hold a regatta every spring."),
+    ("d#1", "東京", "東京 is the Japanese name of Tokyo, the capital of Japan."),
+]
+
+
+def write_corpus(path: Path, rows: list[tuple[str, str, str]] = SHELF) -> Path:
+    """A MIRACL jsonl file of (docid, title, text)."""
+    lines = (json.dumps({"docid": i, "title": t, "text": x}, ensure_ascii=False) for i, t, x in rows)
+    path.write_text("".join(line + "\n" for line in lines), "utf-8")
+    return path
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    return write_corpus(tmp_path / "shelf.jsonl")
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, corpus: Path) -> Path:
+    """An index of the shelf."""
+    from rag.corpus import Corpus
+    from rag.index import build
+
+    build(Corpus([corpus]), tmp_path / "shelf.index")
+    return tmp_path / "shelf.index"
+
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def rag() -> Command:
+    """Runs the real `rag` in a process of its own."""
+    return _command("rag.cli")
+
+
+@pytest.fixture
+def autoais() -> Command:
+    """Runs the real `autoais` in a process of its own."""
+    return _command("autoais.cli")
+
+
+def _command(module: str) -> Command:
+    root = Path(__file__).parents[1]
+    environment = os.environ | {"PYTHONPATH": f"{root}:{root / 'eval'}", "COLUMNS": "120"}
+
+    def run(*arguments: str | Path, **options: str) -> subprocess.CompletedProcess[str]:
+        code = f"import sys; sys.argv[0] = {module.split('.')[0]!r}; from {module} import main; main()"
+        argv = [sys.executable, "-c", code, *map(str, arguments)]
+        return subprocess.run(
+            argv, capture_output=True, text=True, encoding="utf-8", env=environment | options, timeout=120, check=False
+        )
+
+    return run
+
+
+def one_line_error(result: subprocess.CompletedProcess[str], *words: str) -> None:
+    """Assert what every bad input must give: exit code 2 and one line that names the thing."""
+    lines = [line for line in result.stderr.splitlines() if not line.startswith("needs about")]
+    assert result.returncode == 2, result
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("error: ")
+    for word in words:
+        assert word in lines[0]
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    """The real data beside the checkout; people who clone the project do not have it."""
+    data = Path(os.environ.get("RAG_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    if not data.is_dir():
+        pytest.skip(f"needs the real data in {data} (set RAG_DATA)")
+    return data

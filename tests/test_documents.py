@@ -1,0 +1,113 @@
+import io
+from pathlib import Path
+
+import pytest
+
+from rag.corpus import Corpus
+from rag.documents import read_document
+from rag.errors import FormatError
+from rag.types import Passage
+
+LONG = "This paragraph has more than twelve words, so that it stands as a passage by itself."
+
+
+def read(tmp_path: Path, name: str, content: str | bytes) -> list[Passage]:
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return read_document(path, name)
+
+
+def test_markdown_keeps_title_and_headings_and_drops_markup(tmp_path: Path) -> None:
+    text = f"---\nlayout: x\n---\n# Rivers\n\n{LONG}\n\n## Poland\n\n### Long ones\n\n**{LONG}** <br> `code`\n\n## Other\n\n{LONG}"
+    first, second, third = read(tmp_path, "r.md", text)
+    assert first == Passage("r.md#1", "Rivers", LONG)
+    assert (second.section, second.text) == ("Poland, Long ones", f"{LONG} code")
+    assert third.section == "Other"
+
+
+def test_markdown_lists_tables_and_lead_ins_stay_together(tmp_path: Path) -> None:
+    text = "# T\n\nFor example:\n\n- one\n- two\n  - three\n\n| a | b |\n|---|---|\n| c | d |\n"
+    (listed, table) = read(tmp_path, "l.md", text)
+    assert listed.text == "For example:\none\ntwo\nthree"
+    assert table.text.split() == ["a", "b", "c", "d"]
+
+
+def test_text_without_headings_takes_its_name_for_title(tmp_path: Path) -> None:
+    passages = read(tmp_path, "notes.txt", f"{LONG}\r\n\r\n{LONG}\n{LONG}")
+    assert [p.id for p in passages] == ["notes.txt#1", "notes.txt#2"]
+    assert passages[0].title == "notes"
+
+
+def test_a_long_paragraph_is_cut_at_sentence_ends(tmp_path: Path) -> None:
+    passages = read(tmp_path, "long.txt", " ".join([LONG] * 40))
+    assert len(passages) > 2
+    assert all(p.text.endswith(".") and len(p.text.split()) <= 200 for p in passages)
+    assert " ".join(p.text for p in passages) == " ".join([LONG] * 40)
+
+
+def test_html_gives_text_under_headings_without_scripts_and_menus(tmp_path: Path) -> None:
+    page = f"""<html><head><title>Site</title><script>alert(1)</script></head><body><nav>Menu</nav>
+      <h1>Rivers</h1>Loose text &amp; more of it, enough words to stand as one passage here.<p>{LONG}
+      <h2>Poland</h2><div><p>{LONG} <b>Bold</b>ly.</p></div><footer>Imprint</footer></body></html>"""
+    passages = read(tmp_path, "p.html", page)
+    assert [(p.title, p.section) for p in passages] == [("Rivers", ""), ("Rivers", ""), ("Rivers", "Poland")]
+    assert passages[0].text.startswith("Loose text & more")
+    assert passages[2].text == f"{LONG} Boldly."
+    assert not any(word in p.text for p in passages for word in ("alert", "Menu", "Imprint"))
+
+
+def test_html_may_nest_deeper_than_python_recurses(tmp_path: Path) -> None:
+    (passage,) = read(tmp_path, "deep.html", "<div>" * 20_000 + LONG + "</div>" * 20_000)
+    assert passage.text == LONG
+
+
+def test_pdf_gives_pages(tmp_path: Path) -> None:
+    (passage,) = read(tmp_path, "one.pdf", _pdf("The Vistula is the longest river of Poland."))
+    assert (passage.title, passage.section) == ("one", "page 1")
+    assert passage.text == "The Vistula is the longest river of Poland."
+
+
+def _pdf(text: str) -> bytes:
+    """A PDF of one page with one line, written by hand."""
+    stream = f"BT /F1 12 Tf 20 50 Td ({text}) Tj ET"
+    font = "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
+    page = f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 400 100]/Resources<</Font<</F1 {font}>>>>/Contents 4 0 R>>"
+    bodies = [
+        "<</Type/Catalog/Pages 2 0 R>>",
+        "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        page,
+        f"<</Length {len(stream)}>>stream\n{stream}\nendstream",
+    ]
+    file, offsets = io.BytesIO(b""), []
+    file.write(b"%PDF-1.4\n")
+    for number, body in enumerate(bodies, 1):
+        offsets.append(file.tell())
+        file.write(f"{number} 0 obj{body}endobj\n".encode())
+    start = file.tell()
+    file.write(f"xref\n0 {len(bodies) + 1}\n0000000000 65535 f \n".encode())
+    file.write("".join(f"{offset:010d} 00000 n \n" for offset in offsets).encode())
+    file.write(f"trailer<</Size {len(bodies) + 1}/Root 1 0 R>>\nstartxref\n{start}\n%%EOF".encode())
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("name", ["bad.txt", "bad.md", "bad.html"])
+def test_a_document_that_is_not_utf8_is_named_with_line(tmp_path: Path, name: str) -> None:
+    with pytest.raises(FormatError, match=rf"{name}:2: not UTF-8"):
+        read(tmp_path, name, b"fine\ncaf\xe9\n")
+
+
+def test_a_pdf_that_is_none_is_named_or_counted(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=r"x\.pdf: the PDF cannot be read"):
+        read(tmp_path, "x.pdf", b"%PDF-1.4 nonsense")
+    (tmp_path / "good.txt").write_text(LONG)
+    corpus = Corpus([tmp_path], skip_bad=True)
+    assert [p.id for _, p in corpus.read()] == ["good.txt#1"]
+    assert corpus.bad == 1
+
+
+def test_a_folder_is_read_in_order_of_paths_without_hidden_files(tmp_path: Path) -> None:
+    for name in ("b.txt", "a/z.md", ".git/x.txt", "a/pic.png"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(LONG)
+    assert [p.id for _, p in Corpus([tmp_path]).read()] == ["a/z.md#1", "b.txt#1"]

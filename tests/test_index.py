@@ -1,0 +1,211 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rag.corpus import Corpus
+from rag.errors import FormatError, IndexingError, QuestionError
+from rag.index import build, open_index
+from tests.conftest import SHELF, Command, one_line_error, write_corpus
+from tests.contracts import check_retriever
+
+
+def test_bm25_is_a_retriever(shelf: Path) -> None:
+    check_retriever(open_index(shelf).bm25, ["river of Poland", "Nobel Prize", "東京", "capital"])
+
+
+def test_the_handbook_is_searched_without_any_set_up() -> None:
+    index = open_index(None)
+    assert index.manifest["passages"] >= 60
+    check_retriever(index.bm25, ["What is citation precision?", "AIS"])
+    assert index.bm25.search(["What is citation precision?"], 1)[0][0].passage.title == "Citation metrics"
+
+
+def test_ties_go_by_id_even_where_they_run_past_k(tmp_path: Path) -> None:
+    rows = [(f"{n:03d}", "", "the same words") for n in reversed(range(200))]
+    build(Corpus([write_corpus(tmp_path / "t.jsonl", rows)]), tmp_path / "t.index")
+    (hits,) = open_index(tmp_path / "t.index").bm25.search(["words"], 5)
+    assert [hit.passage.id for hit in hits] == ["000", "001", "002", "003", "004"]
+
+
+def test_headings_count_and_a_passage_without_them_does_not_lose(tmp_path: Path) -> None:
+    text = "It was built in that year by the same people and stands to this day."
+    rows = [("titled", "Tower", text), ("other", "Bridge", f"{text} Tower."), ("untitled", "", f"{text} Tower.")]
+    build(Corpus([write_corpus(tmp_path / "t.jsonl", rows)]), tmp_path / "t.index")
+    (hits,) = open_index(tmp_path / "t.index").bm25.search(["tower"], 3)
+    assert [hit.passage.id for hit in hits] == ["titled", "untitled", "other"]
+
+
+def test_an_index_is_self_contained_and_can_be_moved(shelf: Path, corpus: Path, tmp_path: Path) -> None:
+    corpus.unlink()
+    moved = shelf.rename(tmp_path / "moved place")
+    index = open_index(moved)
+    passage = index.store.get("b#2")
+    assert passage is not None
+    assert passage.title == "Vistula"
+    assert index.store.get("nope") is None
+    assert [p.id for p in index.store] == [row[0] for row in SHELF]
+
+
+def test_the_manifest_says_what_is_inside(shelf: Path) -> None:
+    manifest = open_index(shelf).manifest
+    assert manifest["passages"] == len(SHELF)
+    assert manifest["untitled"] == 1
+    assert manifest["format"] == "miracl"
+    assert manifest["recipe"]["k1"] == 1.2
+    assert manifest["recipe"]["b"] == 0.75
+    assert manifest["checksum"].startswith("sha256:")
+
+
+def test_same_passages_same_checksum_other_passages_another(shelf: Path, tmp_path: Path) -> None:
+    again = build(Corpus([write_corpus(tmp_path / "again.jsonl")]), tmp_path / "again.index")
+    other = build(Corpus([write_corpus(tmp_path / "o.jsonl", SHELF[:-1])]), tmp_path / "o.index")
+    assert again["checksum"] == open_index(shelf).manifest["checksum"] != other["checksum"]
+
+
+def test_duplicate_ids_are_an_error_with_line_or_are_counted(tmp_path: Path) -> None:
+    rows = [*SHELF, ("a#1", "x", "Second of its name."), ("e#1", "x", "After it.")]
+    path = write_corpus(tmp_path / "d.jsonl", rows)
+    with pytest.raises(FormatError, match=r"d\.jsonl:7: id 'a#1' occurs twice"):
+        build(Corpus([path]), tmp_path / "d.index")
+    assert not (tmp_path / "d.index" / "manifest.json").exists()
+    corpus = Corpus([path], skip_bad=True)
+    manifest = build(corpus, tmp_path / "d.index")
+    assert (manifest["passages"], manifest["skipped"]) == (len(SHELF) + 1, 1)
+    index = open_index(tmp_path / "d.index")
+    assert [hit.passage.id for hit in index.bm25.search(["after"], 5)[0]] == ["e#1"]
+
+
+def test_half_a_surrogate_pair_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text('{"docid": "1", "title": "", "text": "half \\ud83d"}\n')
+    with pytest.raises(FormatError, match=r"s\.jsonl:1: passage '1' holds half a surrogate pair"):
+        build(Corpus([path]), tmp_path / "s.index")
+
+
+def test_a_folder_that_is_no_index_is_left_alone(tmp_path: Path, corpus: Path) -> None:
+    home = tmp_path / "thesis"
+    home.mkdir()
+    (home / "chapter.tex").write_text("years of work")
+    with pytest.raises(IndexingError, match="holds other files and is not an index"):
+        build(Corpus([corpus]), home)
+    assert (home / "chapter.tex").read_text() == "years of work"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "says"),
+    [
+        ({"format_version": 99}, "index of format 99, this version reads 1: upgrade"),
+        ({"format_version": 1}, "is damaged"),
+        ({"build": "build-gone"}, "which is not there"),
+        ({"build": "../../etc"}, "is damaged"),
+        ("{", "is damaged"),
+        ("[]", "is damaged"),
+    ],
+)
+def test_a_manifest_that_cannot_be_used_is_one_clear_error(shelf: Path, manifest: object, says: str) -> None:
+    path = shelf / "manifest.json"
+    if isinstance(manifest, str):
+        path.write_text(manifest)
+    elif manifest == {"format_version": 1}:
+        path.write_text(json.dumps(manifest))
+    else:
+        assert isinstance(manifest, dict)
+        path.write_text(json.dumps(json.loads(path.read_text()) | manifest))
+    with pytest.raises(IndexingError, match=says):
+        open_index(shelf)
+
+
+def test_an_index_with_broken_files_is_one_clear_error(shelf: Path) -> None:
+    (store,) = shelf.glob("build-*/passages.sqlite")
+    store.write_bytes(b"no database" * 100)
+    with pytest.raises(IndexingError, match="cannot be read as a passage store"):
+        open_index(shelf)
+
+
+def test_queries_that_cannot_be_searched_for(shelf: Path) -> None:
+    bm25 = open_index(shelf).bm25
+    for query in ("", " \n", "the of what?", '"" : ( ) !!'):
+        with pytest.raises(QuestionError):
+            bm25.search([query], 3)
+    with pytest.raises(QuestionError, match="100,000 characters"):
+        bm25.search(["a" * 100_000], 3)
+    with pytest.raises(QuestionError, match="k must be at least 1, not 0"):
+        bm25.search(["river"], 0)
+
+
+def test_query_syntax_is_only_text(shelf: Path) -> None:
+    bm25 = open_index(shelf).bm25
+    plain = bm25.search(["river Poland"], 5)
+    assert bm25.search(['"river" AND title:(Poland)^9 -"'], 5)[0][: len(plain)]
+    assert bm25.search(['(river*) "Poland~'], 5) == plain
+
+
+# --- stopped, killed, out of disk ------------------------------------------------------------------------------
+
+
+def _large(path: Path) -> Path:
+    return write_corpus(path, [(str(n), f"Title {n}", f"Some words about number {n}. " * 20) for n in range(60_000)])
+
+
+@pytest.mark.parametrize("signal_sent", [signal.SIGINT, signal.SIGKILL])
+def test_a_build_that_is_stopped_loses_nothing_and_building_again_works(
+    tmp_path: Path, shelf: Path, signal_sent: signal.Signals, rag: Command
+) -> None:
+    large = _large(tmp_path / "large.jsonl")
+    before = open_index(shelf).manifest
+    root = Path(__file__).parents[1]
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from rag.cli import main; main()", "index", "build", str(large), "--to", str(shelf)],
+        env=os.environ | {"PYTHONPATH": f"{root}:{root / 'eval'}"},
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + 60
+    while len(list(shelf.glob("build-*/bm25/*"))) < 8 and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal_sent)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode not in (0, 1), stderr
+    assert b"Traceback" not in stderr
+    assert open_index(shelf).manifest == before
+    assert open_index(shelf).bm25.search(["Warsaw"], 1)[0]
+    result = rag("index", "build", large, "--to", shelf)
+    assert result.returncode == 0, result.stderr
+    assert open_index(shelf).manifest["passages"] == 60_000
+    assert len(list(shelf.glob("build-*"))) == 1
+
+
+def test_a_killed_first_build_is_recognised_as_half_built(tmp_path: Path, corpus: Path, rag: Command) -> None:
+    half = tmp_path / "half.index"
+    (half / "build-abc" / "bm25").mkdir(parents=True)
+    one_line_error(rag("ask", "river?", "--index", half), "half-built", "build it again")
+    assert rag("index", "build", corpus, "--to", half).returncode == 0
+    assert open_index(half).manifest["passages"] == len(SHELF)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Path:
+    """A file system of 4 MB, where this machine lets us mount one."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk], capture_output=True, check=False)
+    if mounted.returncode != 0:
+        pytest.skip(f"needs a file system of its own: {mounted.stderr.decode().strip()}")
+    yield disk  # type: ignore[misc]
+    subprocess.run(["umount", "-l", disk], check=True)
+
+
+def test_a_full_disk_is_one_line_and_keeps_the_old_index(small_disk: Path, corpus: Path, rag: Command) -> None:
+    index = small_disk / "i.index"
+    build(Corpus([corpus]), index)
+    before = open_index(index).manifest
+    large = _large(small_disk.parent / "large.jsonl")
+    one_line_error(rag("index", "build", large, "--to", index), "cannot be written")
+    assert open_index(index).manifest == before
+    assert open_index(index).bm25.search(["Warsaw"], 1)[0]
+    assert len(list(index.glob("build-*"))) == 1
