@@ -18,7 +18,10 @@ def read(tmp_path: Path, name: str, content: str | bytes) -> list[Passage]:
 
 
 def test_markdown_keeps_title_and_headings_and_drops_markup(tmp_path: Path) -> None:
-    text = f"---\nlayout: x\n---\n# Rivers\n\n{LONG}\n\n## Poland\n\n### Long ones\n\n**{LONG}** <br> `code`\n\n## Other\n\n{LONG}"
+    text = (
+        f"---\nlayout: x\n---\n# Rivers\n\n{LONG}\n\n## Poland\n\n"
+        f"### Long ones\n\n**{LONG}** <br> `code`\n\n## Other\n\n{LONG}"
+    )
     first, second, third = read(tmp_path, "r.md", text)
     assert first == Passage("r.md#1", "Rivers", LONG)
     assert (second.section, second.text) == ("Poland, Long ones", f"{LONG} code")

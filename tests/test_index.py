@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -189,14 +190,14 @@ def test_a_killed_first_build_is_recognised_as_half_built(tmp_path: Path, corpus
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Path:
+def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 4 MB, where this machine lets us mount one."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk], capture_output=True, check=False)
     if mounted.returncode != 0:
         pytest.skip(f"needs a file system of its own: {mounted.stderr.decode().strip()}")
-    yield disk  # type: ignore[misc]
+    yield disk
     subprocess.run(["umount", "-l", disk], check=True)
 
 

@@ -1,0 +1,47 @@
+# `make ask Q="..."` and `make test` set up all they need, each in a virtual environment of its own.
+PYTHON ?= python3.11
+TORCH ?= torch==2.13.0
+Q ?= What is citation precision?
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: ask test check core bench clean
+
+ask: .venv/ask.done
+	@.venv/bin/rag ask "$(Q)"
+
+.venv/ask.done: pyproject.toml
+	$(PYTHON) -m venv .venv
+	.venv/bin/pip install --quiet -e .
+	@touch $@
+
+# Torch comes first, from a pin: asked for by another package, pip would take gigabytes of CUDA with it.
+.venv-test/done: pyproject.toml
+	$(PYTHON) -m venv .venv-test
+	.venv-test/bin/pip install --quiet "$(TORCH)"
+	.venv-test/bin/pip install --quiet -e ".[all,dev]"
+	@touch $@
+
+test: .venv-test/done check core
+	.venv-test/bin/pytest
+
+check: .venv-test/done
+	.venv-test/bin/ruff format --check .
+	.venv-test/bin/ruff check .
+	.venv-test/bin/mypy
+
+# The core by itself, without torch or any extra, on the other Pythons where they exist.
+core:
+	@for version in 3.12 3.13; do \
+	  if python$$version -c "" 2>/dev/null; then \
+	    echo "core on Python $$version" && \
+	    python$$version -m venv .venv-$$version && \
+	    .venv-$$version/bin/pip install --quiet . pytest hypothesis hatchling && \
+	    .venv-$$version/bin/python -m pytest || exit 1; \
+	  else echo "no Python $$version here: core not tested on it"; fi; \
+	done
+
+bench: .venv/ask.done
+	.venv/bin/python scripts/bench/all.py
+
+clean:
+	rm -rf .venv .venv-test .venv-3.12 .venv-3.13 dist build

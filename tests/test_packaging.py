@@ -1,0 +1,91 @@
+"""What the wheel holds, and that the evaluator stands by itself."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import autoais
+import rag
+from hatch_build import SHIPPED
+from rag import resources
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_autoais_never_imports_rag() -> None:
+    for path in (ROOT / "eval" / "autoais").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                assert node.level == 0, f"{path}: relative import"
+                names = [node.module or ""]
+            assert not any(name.split(".")[0] == "rag" for name in names), f"{path}:{node}"
+
+
+def test_autoais_runs_where_rag_cannot_be_imported() -> None:
+    code = (
+        "import sys; sys.modules['rag'] = None\n"
+        "import pkgutil, importlib, autoais\n"
+        "for m in pkgutil.walk_packages(autoais.__path__, 'autoais.'): importlib.import_module(m.name)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(ROOT / "eval")})
+
+
+@pytest.mark.parametrize("package", [rag, autoais])
+def test_public_names_are_what_is_imported(package: object) -> None:
+    exported = package.__all__  # type: ignore[attr-defined]
+    assert sorted(exported) == list(exported)
+    assert all(hasattr(package, name) for name in exported)
+
+
+def test_the_wheel_holds_both_packages_and_the_data_and_nothing_else(tmp_path: Path) -> None:
+    built = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        inside = {name for name in archive.namelist() if ".dist-info/" not in name}
+    expected = {_inside(path) for path in _tracked("rag", "eval/autoais", *SHIPPED)}
+    assert inside == expected
+    assert {"rag/py.typed", "autoais/py.typed", "rag/_shipped/handbook/ais.md"} <= inside
+
+
+def _tracked(*folders: str) -> list[str]:
+    listed = [
+        p for folder in folders for p in (ROOT / folder).rglob("*") if p.is_file() and "__pycache__" not in p.parts
+    ]
+    return [p.relative_to(ROOT).as_posix() for p in listed]
+
+
+def _inside(path: str) -> str:
+    for source, kind in SHIPPED.items():
+        if path.startswith(f"{source}/"):
+            return f"rag/_shipped/{kind}/{path.removeprefix(f'{source}/')}"
+    return path.removeprefix("eval/")
+
+
+def test_the_hook_and_the_resources_agree() -> None:
+    assert {kind: source for source, kind in SHIPPED.items()} == resources._IN_CHECKOUT
+
+
+def test_faiss_cpu_and_faiss_gpu_are_never_installed_together() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert any(r.startswith("faiss-gpu") for r in extras["gpu"])
+    assert "gpu" not in extras["all"][0]
+    for requirements in extras.values():
+        assert len({r.split(">")[0] for r in requirements} & {"faiss-cpu", "faiss-gpu"}) <= 1
+
+
+def test_the_changelog_knows_this_version() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text()

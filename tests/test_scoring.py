@@ -1,0 +1,143 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autoais.answers import read_answers
+from autoais.errors import FormatError, UserError
+from autoais.judges import LexicalJudge
+from autoais.questions import Question
+from autoais.scoring import Summary, judge_answers
+from tests.conftest import Command, one_line_error
+
+POLAND = {"id": "p", "rank": 2, "title": "Warsaw", "text": "Warsaw is the capital of Poland.", "score": 1.0}
+RIVER = {"id": "r", "rank": 1, "title": "Vistula", "text": "The Vistula flows north.", "score": 2.0}
+
+
+def row(identifier: str, *sentences: tuple[str, list[str]], **fields: object) -> dict[str, Any]:
+    return {
+        "id": identifier,
+        "question": "What is the capital of Poland?",
+        "sentences": [{"text": text, "citations": [{"passage": p} for p in cites]} for text, cites in sentences],
+        "passages": [POLAND, RIVER],
+        "abstained": not sentences,
+        "answers": ["Warsaw"],
+        "gold": ["p"],
+        **fields,
+    }
+
+
+def write(path: Path, *rows: dict[str, Any]) -> Path:
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    return path
+
+
+def report(path: Path, questions: list[Question] | None = None) -> dict[str, Any]:
+    summary = Summary()
+    for item in judge_answers(read_answers(path), LexicalJudge(), questions):
+        summary.add(item)
+    return summary.report("lexical")
+
+
+YES = ("The capital of Poland is Warsaw.", ["p"])
+WRONG = ("The capital of Poland is Warsaw.", ["r"])
+UNCITED: tuple[str, list[str]] = ("The capital of Poland is Warsaw.", [])
+
+
+def test_every_question_counts_and_each_outcome_is_told_apart(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.jsonl",
+        row("1", YES, short_answer="Warsaw"),
+        row("2", WRONG, short_answer="Kraków"),
+        row("3", YES, UNCITED),
+        row("4"),
+        row("5", ("It is so.", ["p"])),
+    )
+    questions = [Question(str(n), "?", ("Warsaw",), ("p",)) for n in range(1, 7)]
+    result = report(path, questions)
+    metrics = result["metrics"]
+    assert (result["questions"], result["answered"]) == (6, 4)
+    # 1 yes; 2, 3, 4 and the never answered 6 no; 5 has no content word: undecided
+    assert metrics["autoais"] | {"interval95": None} == {
+        "value": 0.2, "floor": 1 / 6, "n": 5, "total": 6, "undecided": 1, "interval95": None,
+    }  # fmt: skip
+    assert (metrics["sentences"]["n"], metrics["sentences"]["value"]) == (4, 0.5)
+    assert metrics["em"]["value"] == pytest.approx(1 / 6)
+    assert metrics["f1"]["value"] == pytest.approx(1 / 6)
+    # an uncited sentence's words do not count for recall, a wrongly cited sentence's do
+    assert metrics["answer_recall"]["value"] == pytest.approx(3 / 6)
+    assert metrics["Success@1"]["value"] == 0
+    assert metrics["answer_hit@1"]["value"] == 0
+    assert "Success@5" not in metrics  # only two passages were returned
+
+
+def test_without_short_answers_or_references_the_value_is_absent_with_a_reason(tmp_path: Path) -> None:
+    metrics = report(write(tmp_path / "a.jsonl", row("1", YES)))["metrics"]
+    assert metrics["em"] == {"value": None, "reason": "the system gives no short answers"}
+    metrics = report(write(tmp_path / "b.jsonl", row("1", YES, answers=None, gold=None)))["metrics"]
+    assert metrics["answer_recall"]["reason"] == "no question has reference answers"
+    assert "Success@1" not in metrics
+
+
+def test_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "a.jsonl", *(row(str(n), YES, WRONG) for n in range(5)))
+    whole = report(path)
+    monkeypatch.setattr("autoais.scoring._BATCH", 2)
+    assert report(path) == whole
+
+
+def test_an_answer_to_no_question_of_the_benchmark_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="answer '1' is to no question of the benchmark"):
+        report(write(tmp_path / "a.jsonl", row("1", YES)), [Question("2", "?")])
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"sentences": [{"text": "x", "citations": [{"passage": "zz"}]}]}, "cites passage 'zz', which is not among"),
+        ({"passages": "none"}, "field 'passages' should be a list"),
+        ({"passages": [1]}, "field 'passages' should be a list of objects"),
+        ({"abstained": "no"}, "field 'abstained' should be true or false"),
+        ({"short_answer": 3}, "field 'short_answer' should be a string or null"),
+    ],
+)
+def test_broken_answers_name_line_and_field(tmp_path: Path, fields: dict[str, Any], says: str) -> None:
+    path = write(tmp_path / "a.jsonl", row("1", YES), row("2", YES, **fields))
+    with pytest.raises(FormatError, match=r"a\.jsonl:2: ") as caught:
+        list(read_answers(path))
+    assert says in str(caught.value)
+
+
+def test_the_command_writes_judgements_and_a_report_that_says_how_it_came_about(
+    tmp_path: Path, autoais: Command
+) -> None:
+    path = write(tmp_path / "a.jsonl", row("1", YES), row("2", WRONG))
+    out, saved = tmp_path / "j.jsonl", tmp_path / "report.json"
+    result = autoais("score", path, "--judge", "lexical", "--out", out, "--report", saved, "--json")
+    assert result.returncode == 0, result.stderr
+    judgements = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(j["id"], j["sentence"], j["verdict"]) for j in judgements] == [
+        ("1", 0, "attributable"),
+        ("2", 0, "not_attributable"),
+    ]
+    assert all(j["judge"] == LexicalJudge().name for j in judgements)
+    printed = json.loads(result.stdout)
+    assert printed == json.loads(saved.read_text())
+    assert printed["judge"] == LexicalJudge().name
+    assert printed["provenance"]["inputs"]["answers"]["sha256"]
+    assert printed["provenance"]["command"].startswith("autoais score ")
+    table = autoais("score", path)
+    assert "0.500" in table.stdout
+    assert "NaN" not in table.stdout
+
+
+def test_score_refuses_bad_files_in_one_line(tmp_path: Path, autoais: Command) -> None:
+    one_line_error(autoais("score", tmp_path / "gone.jsonl"), "gone.jsonl", "cannot be read")
+    broken = tmp_path / "b.jsonl"
+    broken.write_text('{"id": NaN}\n')
+    out = tmp_path / "j.jsonl"
+    out.write_text("old\n")
+    one_line_error(autoais("score", broken, "--out", out), "b.jsonl:1", "NaN is not a JSON number")
+    assert out.read_text() == "old\n"
+    one_line_error(autoais("score", broken, "--judge", "nope"), "there are: lexical")
