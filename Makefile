@@ -1,6 +1,7 @@
 # `make ask Q="..."` and `make test` set up all they need, each in a virtual environment of its own.
 PYTHON ?= python3.11
 TORCH ?= torch==2.13.0
+DATA ?= ../shared/data
 Q ?= What is citation precision?
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
@@ -41,7 +42,7 @@ core:
 	done
 
 bench: .venv/ask.done
-	.venv/bin/python scripts/bench/all.py
+	.venv/bin/python -m scripts.bench.engine $(DATA) --out eval/results/engine.json
 
 clean:
 	rm -rf .venv .venv-test .venv-3.12 .venv-3.13 dist build

@@ -80,6 +80,8 @@ def _show(result: dict[str, Any]) -> None:
         interval = f"[{low:.3f}, {high:.3f}]"
         table.add_row(name, f"{metric['value']:.3f}", interval, str(metric["n"]), undecided, floor)
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 120  # a pipe has no width; no column must be cut
     console.print(f"{result['questions']} questions, {result['answered']} answered, judge {result['judge']}")
     console.print(table)
     if result["unresolved_markers"]:

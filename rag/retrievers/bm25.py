@@ -96,6 +96,7 @@ class BM25:
     ) -> None:
         index.register_tokenizer(_ANALYZER_ID, _analyzer())
         self.name = recipe.name
+        self.recipe = recipe
         self._weights = recipe.weights
         self._searcher = index.searcher()
         self._schema = index.schema
@@ -136,16 +137,17 @@ class BM25:
         return [self._search(self.terms(query), k) for query in queries]
 
     def _search(self, terms: list[str], k: int) -> list[Hit]:
-        found = dict(self._top(self._query(terms, self._weights), k))
+        found = self._top(self._query(terms, self._weights), k)
         if self._mixed:
             alone = self._query(terms, {"contents": sum(self._weights.values())})
             marker = Query.const_score_query(Query.term_query(self._schema, "untitled", 1), 0.0)
-            untitled = Query.boolean_query([(Occur.Must, marker), (Occur.Must, alone)])
-            found.update(self._top(untitled, k))
-        # Only passages that can be among the first k are fetched: those that score no less than the k-th.
-        best = sorted(found.items(), key=lambda item: -item[1])
-        if len(best) > k:
-            best = [item for item in best if item[1] >= best[k - 1][1]]
+            # Last, so that an untitled passage's higher score replaces the one it has above.
+            found += self._top(Query.boolean_query([(Occur.Must, marker), (Occur.Must, alone)]), k)
+        rows = self._searcher.fast_field_values("row", [address for _, address in found])
+        scores = {int(row or 0): float(score) for row, (score, _) in zip(rows, found, strict=True)}
+        best = sorted(scores.items(), key=lambda item: -item[1])
+        # Of those that score as the k-th does, the ids decide; the rest need not be fetched.
+        best = [item for item in best if len(best) <= k or item[1] >= best[k - 1][1]]
         passages = self._store.rows([row for row, _ in best])
         hits = [Hit(passage, score) for passage, (_, score) in zip(passages, best, strict=True)]
         return sorted(hits, key=lambda hit: (-hit.score, hit.passage.id))[:k]
@@ -162,14 +164,11 @@ class BM25:
             ]
         )
 
-    def _top(self, query: Query, k: int) -> Iterator[tuple[int, float]]:
-        """(row, score) of the k best, and of all others that score the same as the k-th."""
-        limit = k + 8
+    def _top(self, query: Query, k: int) -> list[tuple[Any, Any]]:
+        """(score, address) of the k best, and of all others that score the same as the k-th."""
+        limit = min(k, self._searcher.num_docs) + 1  # the engine sets memory aside for what it is asked
         while True:
             hits: list[tuple[Any, Any]] = self._searcher.search(query, limit, count=False).hits
-            if len(hits) < limit or hits[-1][0] < hits[k - 1][0] or limit >= self._searcher.num_docs:
-                break
+            if len(hits) < limit or hits[-1][0] < hits[k - 1][0]:
+                return hits
             limit *= 2  # the tie at rank k runs on beyond what was fetched
-        rows = self._searcher.fast_field_values("row", [address for _, address in hits])
-        for row, (score, _) in zip(rows, hits, strict=True):
-            yield int(row or 0), float(score)

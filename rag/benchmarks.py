@@ -1,0 +1,65 @@
+"""A benchmark (`eval/benchmarks/<name>.toml`): questions, corpus and their checksums; the data stay where they are."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autoais.provenance import sha256_file
+from rag.errors import RagError
+from rag.resources import folder, names
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file of the benchmark's data, by its path below the data folder and its SHA-256."""
+
+    file: str
+    sha256: str
+
+    def check(self, data: Path) -> Path:
+        """Where it lies; `RagError` if it is not there or not the file that the benchmark means."""
+        path = data / self.file
+        if not path.is_file():
+            raise RagError(f"{path} is not there; name the folder of the data")
+        found = sha256_file(path)
+        if found != self.sha256:
+            raise RagError(f"{path} is another version: sha256 {found[:12]}..., expected {self.sha256[:12]}...")
+        return path
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """What is asked over what, and how deep; `closed_pool` must be said wherever a result is."""
+
+    name: str
+    version: int
+    description: str
+    closed_pool: bool
+    questions: DataFile
+    corpus: DataFile
+    format: str
+    k: int
+
+
+def read_benchmark(name: str) -> Benchmark:
+    """The shipped benchmark of that name; `RagError` lists the names there are."""
+    known = names("benchmarks", ".toml")
+    if name not in known:
+        raise RagError(f"no benchmark called {name!r}; there are: {', '.join(known)}")
+    table = tomllib.loads(folder("benchmarks").joinpath(f"{name}.toml").read_text("utf-8"))
+    return Benchmark(
+        name=table["name"],
+        version=table["version"],
+        description=table["description"],
+        closed_pool=table["closed_pool"],
+        questions=_file(table["questions"]),
+        corpus=_file(table["corpus"]),
+        format=table["corpus"]["format"],
+        k=table["k"],
+    )
+
+
+def _file(table: Mapping[str, Any]) -> DataFile:
+    return DataFile(table["file"], table["sha256"])

@@ -1,0 +1,159 @@
+"""Index time, search latency and cold start over the whole pool, each as a ratio to bare Tantivy in the same run.
+
+    python -m scripts.bench.engine ../shared/data --out eval/results/engine.json
+
+Takes about five minutes and 2 GB of disk in a temporary folder. The bars are those of the first issue; a number is
+only as good as the machine was quiet, so runs alternate and medians are compared.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import tantivy
+import typer
+from tantivy import Occur, Query
+
+from autoais.metrics import Rate
+from autoais.provenance import provenance, versions
+from autoais.questions import Question, read_questions
+from rag.index import open_index
+from scripts.bench.bare import analyzer
+
+HERE = Path(__file__).parent
+QUESTION = "who got the first nobel prize in physics"
+
+
+Measurement = Callable[[int], tuple[float, float]]
+
+# A process inherits its parent's peak memory, so a small one starts and watches the command.
+WATCH = """
+import json, os, subprocess, sys, time
+start = time.perf_counter()
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+print(json.dumps([time.perf_counter() - start, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)]))
+"""
+
+
+def measured(*command: str | Path) -> tuple[float, float]:
+    """Run a command; return wall seconds and peak resident memory in MB; it must succeed."""
+    argv = [sys.executable, "-S", "-c", WATCH, *map(str, command)]
+    seconds, peak, code = json.loads(subprocess.run(argv, capture_output=True, check=True).stdout)
+    if code:
+        raise SystemExit(f"{command} ended with {code}")
+    return seconds, peak
+
+
+def alternating(runs: int, a: Measurement, b: Measurement) -> dict[str, Any]:
+    """Run a, b, a, b ...; medians of seconds, largest memory, and the median of the pairwise ratios a / b."""
+    pairs = [(a(n), b(n)) for n in range(runs)]
+    return {
+        "runs": runs,
+        "seconds": statistics.median(x[0] for x, _ in pairs),
+        "bare_seconds": statistics.median(y[0] for _, y in pairs),
+        "ratio": statistics.median(x[0] / y[0] for x, y in pairs),
+        "peak_mb": max(x[1] for x, _ in pairs),
+        "bare_peak_mb": max(y[1] for _, y in pairs),
+    }
+
+
+def search_latency(index: Path, bare: Path, questions: Sequence[Question], k: int) -> dict[str, Any]:
+    """Three ways in turn, per query: our search; bare Tantivy with the passages fetched, as ours are; and bare
+    Tantivy that stops at scores and addresses, which no caller could use yet."""
+    bm25 = open_index(index).bm25
+    opened = tantivy.Index.open(str(bare))
+    opened.register_tokenizer("english", analyzer())
+    searcher = opened.searcher()
+    seconds: dict[str, list[float]] = {"ours": [], "bare": [], "bare_addresses": []}
+    for question in questions:
+        terms = bm25.terms(question.text)
+        times = [time.perf_counter()]
+        bm25.search([question.text], k)
+        times.append(time.perf_counter())
+        query = Query.boolean_query(
+            [
+                (Occur.Should, Query.term_query(opened.schema, field, term, index_option="freq"))
+                for term in terms
+                for field in ("title", "text")
+            ]
+        )
+        hits = searcher.search(query, k, count=False).hits
+        times.append(time.perf_counter())
+        for _, address in hits:
+            searcher.doc(address).get_first("id")
+        times.append(time.perf_counter())
+        seconds["ours"].append(times[1] - times[0])
+        seconds["bare_addresses"].append(times[2] - times[1])
+        seconds["bare"].append(times[3] - times[1])
+    result: dict[str, Any] = {"queries": len(questions), "k": k}
+    for name, values in seconds.items():
+        cuts = statistics.quantiles(values, n=20)
+        result |= {f"{name}_p50_ms": cuts[9] * 1e3, f"{name}_p95_ms": cuts[18] * 1e3}
+    result["p50_ratio"] = result["ours_p50_ms"] / result["bare_p50_ms"]
+    result["p50_ratio_to_addresses"] = result["ours_p50_ms"] / result["bare_addresses_p50_ms"]
+    return result
+
+
+def main(
+    data: Annotated[Path, typer.Argument(help="The folder with wiki/ and nq/.")],
+    out: Annotated[Path | None, typer.Option(help="Write the table as JSON too.")] = None,
+    runs: Annotated[int, typer.Option(help="Index builds of each kind.")] = 3,
+) -> None:
+    """Measure and print; exit code 1 if a bar is missed."""
+    corpus, asked = data / "wiki/passages.jsonl.zst", data / "nq/nq_pool_dev.jsonl"
+    rag = Path(sys.executable).with_name("rag")
+    with tempfile.TemporaryDirectory(prefix="rag-bench-") as temporary:
+        home = Path(temporary)
+        index, bare = home / "ours.index", home / "bare"
+        built = alternating(
+            runs,
+            lambda n: measured(rag, "index", "build", corpus, "--to", index),
+            lambda n: measured(sys.executable, HERE / "bare.py", "index", corpus, f"{bare}{n}"),
+        )
+        searched = search_latency(index, home / "bare0", list(read_questions(asked)), 100)
+        cold = alternating(
+            11,
+            lambda n: measured(rag, "ask", QUESTION, "--index", index),
+            lambda n: measured(sys.executable, HERE / "bare.py", "query", f"{bare}0", QUESTION),
+        )
+    helped = alternating(
+        11, lambda n: measured(rag, "--help"), lambda n: measured(sys.executable, "-c", "import typer, rich.console")
+    )
+    bars = {
+        "index build <= 1.5 x bare loop": (built["ratio"], 1.5),
+        "index build peak <= 1024 MB": (built["peak_mb"], 1024),
+        "search p50 (k=100) <= 1.3 x bare query": (searched["p50_ratio"], 1.3),
+        "the same <= 1.3 x addresses only": (searched["p50_ratio_to_addresses"], 1.3),
+        "cold ask <= 0.8 s": (cold["seconds"], 0.8),
+        "cold ask peak <= 250 MB": (cold["peak_mb"], 250),
+        "rag --help <= 0.4 s": (helped["seconds"], 0.4),
+    }
+    met = Rate.of(value <= bar for value, bar in bars.values())
+    for name, (value, bar) in bars.items():
+        print(f"{'met   ' if value <= bar else 'MISSED'} {name:42} {value:8.3f}")
+    if out is not None:
+        result = {
+            "bars": {name: {"value": round(value, 3), "bar": bar} for name, (value, bar) in bars.items()},
+            "index": built,
+            "search": searched,
+            "cold_ask": cold,
+            "help": helped,
+            "cores": os.cpu_count(),
+            "versions": versions(),
+            "provenance": provenance({"corpus": corpus, "questions": asked}),
+        }
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(json.dumps(result, indent=2) + "\n")
+    raise SystemExit(met.yes < met.total)
+
+
+if __name__ == "__main__":
+    typer.run(main)

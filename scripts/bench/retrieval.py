@@ -1,0 +1,84 @@
+"""How BM25's field weights were chosen: success over an index of the whole pool for each weight of the title field.
+
+    python -m scripts.bench.retrieval ../shared/data POOL.index --out eval/results/open-nq-pool/weights.json
+
+Success@k is a gold passage among the first k; over a closed pool, so the values say nothing of full Wikipedia.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from autoais.metrics import has_answer
+from autoais.provenance import provenance
+from autoais.questions import Question, read_questions
+from rag.index import open_index
+from rag.retrievers.bm25 import BM25
+
+KS = (1, 5, 20, 100)
+
+
+def success(bm25: BM25, questions: list[Question]) -> dict[str, float]:
+    """Success@k, and answer_hit@20 where the questions have reference answers."""
+    counts = dict.fromkeys([f"Success@{k}" for k in KS], 0)
+    if any(question.answers for question in questions):
+        counts["answer_hit@20"] = 0
+    for question in questions:
+        (hits,) = bm25.search([question.text], max(KS))
+        first = next((r for r, hit in enumerate(hits, 1) if hit.passage.id in question.gold), None)
+        for k in KS:
+            counts[f"Success@{k}"] += first is not None and first <= k
+        if "answer_hit@20" in counts:
+            counts["answer_hit@20"] += any(has_answer(hit.passage.text, question.answers) for hit in hits[:20])
+    return {name: round(count / len(questions), 4) for name, count in counts.items()}
+
+
+def main(
+    data: Annotated[Path, typer.Argument(help="The folder with nq/, miracl/ and clapnq/.")],
+    index: Annotated[Path, typer.Argument(help="An index of the whole pool.")],
+    out: Annotated[Path | None, typer.Option(help="Write the table as JSON too.")] = None,
+) -> None:
+    """Measure each weight on each set and print one table."""
+    files = {
+        name: data / path for name, path in {"nq": "nq/nq_pool_dev.jsonl", "miracl": "miracl/dev_pool.jsonl"}.items()
+    }
+    opened = open_index(index)
+    rows: list[dict[str, Any]] = []
+    for weight, stand_in in (
+        (0.0, False),
+        (0.1, False),
+        (0.2, False),
+        (0.2, True),
+        (0.3, True),
+        (0.5, True),
+        (1.0, True),
+    ):
+        bm25 = opened.bm25
+        bm25._weights = replace(bm25.recipe, weights={"contents": 1.0} | ({"title": weight} if weight else {})).weights
+        bm25._mixed = stand_in
+        for name, path in files.items():
+            rows.append(
+                {
+                    "title_weight": weight,
+                    "untitled_stand_in": stand_in,
+                    "set": name,
+                    **success(bm25, list(read_questions(path))),
+                }
+            )
+    table = Table(*rows[0], box=None)
+    for row in rows:
+        table.add_row(*(str(row.get(column, "")) for column in rows[0]))
+    Console(width=120).print(table)
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        record = {"rows": rows, "index": opened.manifest["checksum"], "provenance": provenance(files)}
+        out.write_text(json.dumps(record, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    typer.run(main)
