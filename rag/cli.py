@@ -85,6 +85,7 @@ def search(
     topics: Annotated[Path | None, typer.Option(help="A file of queries instead: jsonl, Open-NQ, TREC topics.")] = None,
     index: IndexOption = None,
     k: KOption = 10,
+    retriever: Annotated[str, typer.Option(help="bm25, or reference (rank-bm25, small indexes).")] = "bm25",
     run_file: Annotated[Path | None, typer.Option("--run", help="Write a TREC run.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -94,17 +95,18 @@ def search(
     from rag.errors import QuestionError, UserError
     from rag.index import open_index
     from rag.records import search_record, trec_lines
+    from rag.retrievers import open_retriever
     from rag.terminal import note, show_hits
     from rag.types import Hit, Question
 
     if (query is None) == (topics is None):
         raise UserError("give either a query or --topics FILE")
-    retriever = open_index(index).bm25
+    chosen = open_retriever(retriever, open_index(index))
     questions = [Question("q1", query)] if query is not None else list(read_questions(topics or Path()))
 
     def hits_of(question: Question) -> list[Hit]:
         try:
-            return retriever.search([question.text], k)[0]
+            return chosen.search([question.text], k)[0]
         except QuestionError as error:
             if query is not None:
                 raise
@@ -113,7 +115,7 @@ def search(
 
     found = ((question, hits_of(question)) for question in questions)
     if run_file is not None:
-        write_whole(run_file, (line for each, hits in found for line in trec_lines(each, hits, retriever.name)))
+        write_whole(run_file, (line for each, hits in found for line in trec_lines(each, hits, chosen.name)))
         note(f"{len(questions)} queries, run in {run_file}")
         return
     any_hits = False

@@ -12,12 +12,13 @@ from typing import Any
 
 from autoais.jsonl import write_whole
 from autoais.provenance import command, versions
+from rag.analysis import ANALYZER
 from rag.corpus import DOCUMENTS, Corpus
 from rag.documents import read_document
 from rag.errors import FormatError, IndexingError
 from rag.recipes import Recipe, read_recipe
 from rag.resources import folder as shipped_folder
-from rag.retrievers.bm25 import ANALYZER, BM25, BM25Writer
+from rag.retrievers.bm25 import BM25, BM25Writer
 from rag.store import PassageStore
 from rag.types import Passage
 

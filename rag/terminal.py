@@ -15,7 +15,6 @@ _SPAN = "bold green"
 
 
 def _console(*, stderr: bool = False) -> Console:
-    # soft_wrap in a pipe: a line of a passage is not broken at 80 columns.
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
@@ -29,14 +28,17 @@ def megabytes(n: int) -> str:
     return f"{n / 1e6:,.0f} MB"
 
 
+_JOINERS = "\u200c\u200d\u200e\u200f"  # invisible, and needed to write Persian, Arabic or emoji
+
+
 def _clean(text: str) -> str:
-    """Without control characters: a passage must not be able to drive the terminal."""
-    return "".join(c if c in "\n\t" or c.isprintable() or c.isspace() else "�" for c in text.replace("\r", ""))
+    """Without control characters and overrides: a passage must not be able to drive the terminal."""
+    return "".join(c if c.isprintable() or c in "\n\t" + _JOINERS else " " if c.isspace() else "�" for c in text)
 
 
-def show_answer(answer: Answer) -> None:
+def show_answer(answer: Answer, console: Console | None = None) -> None:
     """The answer with `[n]` markers, then the passages: cited ones whole, quotes marked, others by their headings."""
-    console = _console()
+    console = console or _console()
     if answer.abstained:
         console.print(f"Not answered: {answer.reason}.", style="yellow", soft_wrap=True)
     else:

@@ -91,7 +91,9 @@ def _choose(ranked: Sequence[_Candidate]) -> list[_Candidate]:
             break
         if all(_overlap(candidate.stems, other.stems) < _SAME for other in chosen):
             chosen.append(candidate)
-    return chosen
+    # Read on: the passage of the best sentence first, and each passage's sentences as it has them.
+    passages = list(dict.fromkeys(candidate.passage.id for candidate in chosen))
+    return sorted(chosen, key=lambda candidate: (passages.index(candidate.passage.id), candidate.start))
 
 
 def _overlap(a: frozenset[str], b: frozenset[str]) -> float:

@@ -6,36 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import tantivy
-from tantivy import Filter, Occur, Query, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
+from tantivy import Occur, Query
 
-from rag.errors import IndexingError, QuestionError
+from rag.analysis import check_depth, passage_analyzer, query_terms
+from rag.errors import IndexingError
 from rag.recipes import Recipe
 from rag.store import PassageStore
 from rag.types import Hit, Passage
 
 FIELDS = ("contents", "title")  # title, section and text; title and section
-ANALYZER = "english.v1: simple tokens of at most 40 bytes, lower case, Snowball English stems; queries drop stop words"
-
-# Lucene's English stop words, and the words that only make a sentence a question.
-_QUERY_STOP_WORDS = """
-    a an and are as at be but by for if in into is it no not of on or such that the their then there these they
-    this to was will with did do does how which what when where who whom whose why
-    """.split()
 _ANALYZER_ID = "english"
-_MAX_QUERY_CHARACTERS = 10_000
-
-
-def _analyzer(*filters: Filter) -> TextAnalyzer:
-    builder = TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(40)).filter(Filter.lowercase())
-    for each in filters:
-        builder = builder.filter(each)
-    return builder.filter(Filter.stemmer("english")).build()
 
 
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     for name in FIELDS:
-        # Without positions: no query asks for phrases, and the index is half the size.
+        # Without positions: no query asks for phrases, and the index is smaller.
         builder.add_text_field(name, tokenizer_name=_ANALYZER_ID, index_option="freq")
     builder.add_integer_field("row", fast=True)
     builder.add_integer_field("untitled", indexed=True)
@@ -52,7 +38,7 @@ class BM25Writer:
             else:
                 folder.mkdir()
                 self.index = tantivy.Index(_schema(), path=str(folder), reuse=False)
-            self.index.register_tokenizer(_ANALYZER_ID, _analyzer())
+            self.index.register_tokenizer(_ANALYZER_ID, passage_analyzer())
             self._writer = self.index.writer(heap_size=heap_bytes, num_threads=1 if folder is None else 2)
 
     def add(self, row: int, passage: Passage) -> None:
@@ -94,14 +80,13 @@ class BM25:
     def __init__(
         self, index: tantivy.Index, store: PassageStore, recipe: Recipe, *, untitled: int, passages: int
     ) -> None:
-        index.register_tokenizer(_ANALYZER_ID, _analyzer())
+        index.register_tokenizer(_ANALYZER_ID, passage_analyzer())
         self.name = recipe.name
         self.recipe = recipe
         self._weights = recipe.weights
         self._searcher = index.searcher()
         self._schema = index.schema
         self._store = store
-        self._terms = _analyzer(Filter.custom_stopword(_QUERY_STOP_WORDS))
         # Where no passage, or every passage, lacks headings, there is nothing to make up for.
         self._mixed = 0 < untitled < passages
 
@@ -114,27 +99,10 @@ class BM25:
             raise IndexingError(f"{folder}: cannot be opened as a Tantivy index: {error}") from error
         return cls(index, store, recipe, untitled=untitled, passages=passages)
 
-    def terms(self, query: str) -> list[str]:
-        """The different stems of a query that are searched for, in order; `QuestionError` if there are none."""
-        if not query.strip():
-            raise QuestionError("the question is empty")
-        if len(query) > _MAX_QUERY_CHARACTERS:
-            raise QuestionError(
-                f"the question has {len(query):,} characters; at most {_MAX_QUERY_CHARACTERS:,} are searched"
-            )
-        terms = list(dict.fromkeys(self._terms.analyze(query)))
-        if not terms:
-            shown = query.strip()[:60]
-            raise QuestionError(
-                f"nothing to search for in {shown!r}: only stop words or punctuation; add a content word"
-            )
-        return terms
-
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """For each query at most k hits; `QuestionError` for a query that cannot be searched for."""
-        if k < 1:
-            raise QuestionError(f"k must be at least 1, not {k}")
-        return [self._search(self.terms(query), k) for query in queries]
+        check_depth(k)
+        return [self._search(query_terms(query), k) for query in queries]
 
     def _search(self, terms: list[str], k: int) -> list[Hit]:
         found = self._top(self._query(terms, self._weights), k)

@@ -24,6 +24,7 @@ from tantivy import Occur, Query
 from autoais.metrics import Rate
 from autoais.provenance import provenance, versions
 from autoais.questions import Question, read_questions
+from rag.analysis import query_terms
 from rag.index import open_index
 from scripts.bench.bare import analyzer
 
@@ -74,7 +75,7 @@ def search_latency(index: Path, bare: Path, questions: Sequence[Question], k: in
     searcher = opened.searcher()
     seconds: dict[str, list[float]] = {"ours": [], "bare": [], "bare_addresses": []}
     for question in questions:
-        terms = bm25.terms(question.text)
+        terms = query_terms(question.text)
         times = [time.perf_counter()]
         bm25.search([question.text], k)
         times.append(time.perf_counter())

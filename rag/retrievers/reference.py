@@ -1,0 +1,44 @@
+"""BM25 by rank-bm25 (extra `reference`): the readable reference that faster engines are held against."""
+
+from collections.abc import Sequence
+
+from rag.analysis import check_depth, passage_analyzer, query_terms
+from rag.errors import IndexingError, missing_extra
+from rag.recipes import read_recipe
+from rag.store import PassageStore
+from rag.types import Hit
+
+MOST_PASSAGES = 200_000  # it scores every passage for every query, and holds all tokens in memory
+
+
+class Reference:
+    """Scores headings and text as one field with Okapi BM25, k1 and b of the recipe `bm25`.
+
+    Raises `RagError` where rank-bm25 is not installed, `IndexingError` above 200,000 passages.
+    """
+
+    name = "rank-bm25.v1"
+
+    def __init__(self, store: PassageStore, passages: int) -> None:
+        try:
+            from rank_bm25 import BM25Okapi
+        except ImportError:
+            raise missing_extra("the retriever 'reference'", "reference") from None
+        if passages > MOST_PASSAGES:
+            raise IndexingError(
+                f"rank-bm25 takes at most {MOST_PASSAGES:,} passages, the index has {passages:,}: use 'bm25'"
+            )
+        recipe, analyzer = read_recipe("bm25"), passage_analyzer()
+        self._passages = list(store)
+        tokens = [analyzer.analyze(f"{p.headings} {p.text}") or [""] for p in self._passages]
+        self._bm25 = BM25Okapi(tokens, k1=recipe.k1, b=recipe.b)
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """For each query at most k passages that hold a term of it; `QuestionError` as for `query_terms`."""
+        check_depth(k)
+        return [self._search(query_terms(query), k) for query in queries]
+
+    def _search(self, terms: Sequence[str], k: int) -> list[Hit]:
+        scored = zip(self._passages, self._bm25.get_scores(terms), strict=True)
+        hits = [Hit(passage, float(score)) for passage, score in scored if score > 0]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.passage.id))[:k]
