@@ -30,15 +30,17 @@ check: .venv-test/done
 	.venv-test/bin/ruff check .
 	.venv-test/bin/mypy
 
-# The core by itself, without torch or any extra, on the other Pythons where they exist.
+# The core by itself, without torch or any extra, on the other Pythons where they exist (on the path, or pyenv's).
 core:
 	@for version in 3.12 3.13; do \
-	  if python$$version -c "" 2>/dev/null; then \
-	    echo "core on Python $$version" && \
-	    python$$version -m venv .venv-$$version && \
-	    .venv-$$version/bin/pip install --quiet . pytest hypothesis hatchling && \
-	    .venv-$$version/bin/python -m pytest || exit 1; \
-	  else echo "no Python $$version here: core not tested on it"; fi; \
+	  for python in python$$version "$$HOME"/.pyenv/versions/$$version.*/bin/python none; do \
+	    if "$$python" -c "" 2>/dev/null; then break; fi; \
+	  done; \
+	  if [ "$$python" = none ]; then echo "no Python $$version here: core not tested on it"; continue; fi; \
+	  echo "core on $$python" && \
+	  "$$python" -m venv .venv-$$version && \
+	  .venv-$$version/bin/pip install --quiet . pytest hypothesis hatchling && \
+	  .venv-$$version/bin/python -m pytest || exit 1; \
 	done
 
 bench: .venv/ask.done

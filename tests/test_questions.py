@@ -17,7 +17,8 @@ from autoais.questions import Question, read_questions
         ('{"question": "who", "answer": ["A", "B"]}\n', Question("1", "who", ("A", "B"))),
         ('{"query_id": 7, "question": "who"}\n', Question("7", "who")),
         ("30\tWho is it?\n", Question("30", "Who is it?")),
-        ('who is it\t[\'A "x"\', "B\'s"]\n', Question("1", "who is it", ('A "x"', "B's"))),
+        ("who is it\t['A', 'B']\r\n", Question("1", "who is it", ("A", "B"))),
+        ('"say ""it"""\t"[\'A\', ""B\'s""]"\n', Question("1", 'say "it"', ("A", "B's"))),
     ],
 )
 def test_formats(tmp_path: Path, content: str, expected: Question) -> None:
@@ -35,6 +36,7 @@ def test_formats(tmp_path: Path, content: str, expected: Question) -> None:
         ('{"id": "a", "question": "x", "answers": "A"}\n', "field 'answers' should be a list of strings"),
         ("1\tx\nonly one column\n", "q:2: neither JSON nor two columns"),
         ("x\t[1, 2]\n", "not a list of strings"),
+        ("\"x\t['A']\n", "quotation marks"),
         ("x\t[__import__('os')]\n", "not a list of answers"),
     ],
 )

@@ -1,6 +1,7 @@
 """Questions in the field's formats: jsonl, Open-NQ jsonl, TREC topics (TSV) and DPR's TSV with answer lists."""
 
 import ast
+import csv
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +54,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 def _sniff(line: bytes) -> Callable[[bytes, str, int], Question]:
     if line.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
         return _json
-    right = line.rstrip().partition(b"\t")[2]
+    right = line.rstrip().partition(b"\t")[2].strip(b'"')
     return _dpr if right.startswith(b"[") and right.endswith(b"]") else _topic
 
 
@@ -82,7 +83,11 @@ def _topic(line: bytes, where: str, number: int) -> Question:
 
 
 def _dpr(line: bytes, where: str, number: int) -> Question:
-    text, listed = _columns(line, where)
+    # A cell with quotation marks in it is written as CSV writes it.
+    cells = next(csv.reader(["\t".join(_columns(line, where))], delimiter="\t"))
+    if len(cells) != 2:
+        raise FormatError(f"{where}: two columns were expected, found {len(cells)}; are its quotation marks doubled?")
+    text, listed = cells
     try:
         answers = ast.literal_eval(listed)
     except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
