@@ -117,9 +117,7 @@ def _sweep(to: Path, keep: str | None) -> None:
 def _fill(corpus: Corpus, work: Path, progress: Progress | None) -> tuple[dict[str, int], str]:
     store = PassageStore.create(work / "passages.sqlite")
     postings = BM25Writer(work / "bm25", _HEAP_BYTES)
-    counted = _write(corpus.read(), store, postings, corpus.refuse, lambda rows: progress and progress(corpus, rows))
-    store.close()
-    return counted
+    return _write(corpus.read(), store, postings, corpus.refuse, lambda rows: progress and progress(corpus, rows))
 
 
 def _write(

@@ -1,6 +1,7 @@
 """The passages of an index in one SQLite file, by row number (what engines return) and by id (what answers cite)."""
 
 import sqlite3
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,31 +18,34 @@ class PassageStore:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        # A store lives as long as something uses it; nobody has to remember to close it.
+        weakref.finalize(self, connection.close)
 
     @classmethod
     def create(cls, path: Path | None) -> "PassageStore":
         """A new store at `path`, or in memory."""
         with _writing():
-            connection = sqlite3.connect(path or ":memory:", isolation_level=None)
+            store = cls(sqlite3.connect(path or ":memory:", isolation_level=None, check_same_thread=False))
             # No journal: a build that breaks off is thrown away whole (the manifest is written last).
-            connection.executescript(
+            store._connection.executescript(
                 "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-32768;"
                 "CREATE TABLE passage (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,"
                 " title TEXT NOT NULL, text TEXT NOT NULL, section TEXT NOT NULL); BEGIN"
             )
-        return cls(connection)
+        return store
 
     @classmethod
     def open(cls, path: Path) -> "PassageStore":
         """An existing store, read only."""
+        uri = f"file:{quote(str(path))}?mode=ro&immutable=1"
         try:
-            connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
-            # Memory-mapped reading halves the time to fetch a page of hits; only what is touched stays resident.
-            connection.execute(f"PRAGMA mmap_size={1 << 40}")
-            connection.execute(f"SELECT row, {_COLUMNS} FROM passage LIMIT 1").fetchone()
+            store = cls(sqlite3.connect(uri, uri=True, check_same_thread=False))
+            # Memory-mapped reading saves time at every page of hits; only what is touched stays resident.
+            store._connection.execute(f"PRAGMA mmap_size={1 << 40}")
+            store._connection.execute(f"SELECT row, {_COLUMNS} FROM passage LIMIT 1").fetchone()
         except sqlite3.Error as error:
             raise IndexingError(f"{path}: cannot be read as a passage store: {error}") from error
-        return cls(connection)
+        return store
 
     def add(self, first_row: int, passages: Sequence[Passage]) -> list[bool]:
         """Add passages as rows `first_row`, ... and say which were added; one whose id is known is not.
@@ -72,10 +76,6 @@ class PassageStore:
         """End the build: what was added is on disk."""
         with _writing():
             self._connection.execute("COMMIT")
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._connection.close()
 
     def rows(self, rows: Sequence[int]) -> list[Passage]:
         """The passages in these rows, in the order asked for."""
