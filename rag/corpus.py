@@ -139,16 +139,18 @@ class Corpus:
     def refuse(self, error: FormatError) -> None:
         """Count a broken item, or raise it."""
         if not self.skip_bad:
-            raise error
+            raise FormatError(f"{error} (--skip-bad passes over what is broken)") from error
         self.bad += 1
         if len(self.reasons) < 20:
             self.reasons.append(str(error))
 
     def _documents(self, source: Path) -> Iterator[tuple[str, Passage]]:
         root = source if source.is_dir() else source.parent
+        if len(self.sources) > 1:
+            root = root.absolute().parent  # two folders may both hold a README.md
         for path in _walk(source) if source.is_dir() else [source]:
             try:
-                passages = read_document(path, path.relative_to(root).as_posix())
+                passages = read_document(path, path.absolute().relative_to(root.absolute()).as_posix())
             except FormatError as error:
                 self.refuse(error)
                 continue

@@ -1,9 +1,12 @@
 """One's own documents: Markdown, text, HTML and PDF to passages, split on paragraphs, headings kept."""
 
+import codecs
+import logging
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
+from itertools import zip_longest
 from pathlib import Path
 
 from rag.errors import FormatError
@@ -13,6 +16,8 @@ from rag.types import Passage
 _LONGEST = 200  # words; a longer paragraph is cut at sentence ends
 _LEAD_IN = 12  # words; a shorter paragraph ("For example:") goes with the one after it
 _SPACE = re.compile(r"\s+")
+_WORD = re.compile(r"\S+")
+_APART = "\n\n"  # ends a sentence for the splitter, whatever stands before it
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 
 
@@ -40,6 +45,8 @@ def read_document(path: Path | Traversable, name: str) -> list[Passage]:
 
 
 def _decoded(data: bytes, path: str) -> str:
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # what Windows calls Unicode
+        return data.decode("utf-16", "replace").replace("\r\n", "\n")
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -52,15 +59,16 @@ def _passages(blocks: Iterable[_Block], name: str) -> Iterator[Passage]:
     blocks = list(blocks)
     if not any(block.level == 1 for block in blocks):
         title = Path(name).stem
-    for block, following in zip(blocks, [*blocks[1:], None], strict=True):
+    for block, following in zip_longest(blocks, blocks[1:]):
         if block.level == 1 and not title:
             title = block.text
         elif block.level:
             headings = {level: text for level, text in headings.items() if level < block.level}
             headings[block.level] = block.text
         else:
-            text = f"{waiting}\n{block.text}" if waiting else block.text
-            if not waiting and len(text.split()) < _LEAD_IN and following and not following.level:
+            text = f"{waiting}{_APART}{block.text}" if waiting else block.text
+            lead_in = not waiting and _APART not in text and len(text.split()) < _LEAD_IN
+            if lead_in and following and not following.level:
                 waiting = text
                 continue
             waiting = ""
@@ -70,9 +78,9 @@ def _passages(blocks: Iterable[_Block], name: str) -> Iterator[Passage]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The text, or parts of at most `_LONGEST` words that end where sentences end (a longer sentence stays whole)."""
+    """The text, or parts of at most `_LONGEST` words that end where sentences end, or where words do."""
     start = end = words = 0
-    for first, last in sentence_spans(text):
+    for first, last in _breakable(text):
         length = len(text[first:last].split())
         if words and words + length > _LONGEST:
             yield text[start:end]
@@ -82,10 +90,31 @@ def _pieces(text: str) -> Iterator[str]:
         yield piece
 
 
+def _breakable(text: str) -> Iterator[tuple[int, int]]:
+    """Sentences; one that is longer than a passage may be, in parts of so many words."""
+    for first, last in sentence_spans(text):
+        ends = [word.end() for word in _WORD.finditer(text, first, last)]
+        for end in [*ends[_LONGEST - 1 : -1 : _LONGEST], last]:
+            yield first, end
+            first = end
+
+
 def _paragraphs(text: str) -> Iterator[_Block]:
     for paragraph in _BLANK_LINE.split(text):
-        if squeezed := _SPACE.sub(" ", paragraph).strip():
-            yield _Block(squeezed)
+        if unwrapped := _unwrapped(paragraph.splitlines()):
+            yield _Block(unwrapped)
+
+
+def _unwrapped(lines: Sequence[str]) -> str:
+    """The lines as running text; a short line without an end, before a capital, is a heading and stays apart."""
+    lines = [squeezed for line in lines if (squeezed := _SPACE.sub(" ", line).strip())]
+    widest = max(map(len, lines), default=0)
+    text = ""
+    for line, following in zip_longest(lines, lines[1:]):
+        short = len(line) < 0.6 * widest and line[-1].isalnum()
+        apart = following is not None and short and not following[0].islower()
+        text += line + (_APART if apart else " ")
+    return text.strip()
 
 
 def _markdown(text: str) -> Iterator[_Block]:
@@ -97,19 +126,38 @@ def _markdown(text: str) -> Iterator[_Block]:
         if token.type == "heading_open":
             level = int(token.tag[1])
         elif token.type == "inline":
-            pieces = (c.content if c.content else " " for c in token.children or [] if c.type != "html_inline")
+            breaks = ("softbreak", "hardbreak")
+            pieces = (" " if c.type in breaks else c.content for c in token.children or [] if c.type != "html_inline")
             plain = _SPACE.sub(" ", "".join(pieces)).strip()
-            if plain and (token.level > 1 or items):  # inside a list, quotation or table
+            if token.level > 1:  # inside a list, quotation or table
                 items.append(plain)
             elif plain:
                 yield _Block(plain, level)
         elif token.type == "heading_close":
             level = 0
+        elif token.type in ("td_close", "th_close"):
+            items.append(_CELL)
+        elif token.type == "tr_close":
+            items.append(_APART)
         elif token.type in ("fence", "code_block") and token.content.strip():
             yield _Block(token.content.rstrip())
+        elif token.type == "paragraph_close" and items:
+            items.append(_APART)
         if items and token.level == 0 and token.nesting == -1:  # the outermost list or table ends
-            yield _Block("\n".join(items))
+            yield _Block(_rows("".join(items)))
             items = []
+
+
+_CELL = "\x00"  # between cells of a row, until the row is whole; NUL is in no text that HTML or Markdown gives
+
+
+def _rows(text: str) -> str:
+    """Items and table rows, each apart from the next; cells with ` | ` between them."""
+    rows = (
+        " | ".join(_SPACE.sub(" ", cell).strip() for cell in row.strip(_CELL).split(_CELL))
+        for row in text.split(_APART)
+    )
+    return _APART.join(row.strip() for row in rows if row.strip(" |"))
 
 
 _DROPPED = frozenset(
@@ -132,22 +180,39 @@ def _html(text: str) -> Iterator[_Block]:
         yield _Block(_SPACE.sub(" ", title.text(strip=True)), 1)
     if tree.body is None:
         return
-    # An explicit stack, because a hostile page can nest deeper than Python recurses; a str ends a block.
-    stack, words = [tree.body], []  # type: list[object], list[str]
+    # An explicit stack, because a hostile page can nest deeper than Python recurses; a str is the end of an element.
+    stack, words, rows = [tree.body], [], 0  # type: list[object], list[str], int
     while stack:
         node = stack.pop()
         if isinstance(node, str):
-            if plain := _SPACE.sub(" ", "".join(words)).strip():
+            rows -= node in _ROWS
+            if rows:  # inside a list or table: a row or an item ends, not the block
+                words.append(_CELL if node in ("td", "th", "dt") else _APART)
+                continue
+            if plain := _rows("".join(words)):
                 yield _Block(plain, int(node[1]) if re.fullmatch("h[1-6]", node) else 0)
             words = []
             continue
         tag = node.tag  # type: ignore[attr-defined]
         if tag == "-text":
-            words.append(node.text(deep=False))  # type: ignore[attr-defined]
+            words.append(_SPACE.sub(" ", node.text(deep=False)))  # type: ignore[attr-defined]
+        elif tag == "br":
+            words.append(" ")
         elif tag not in _DROPPED and not tag.startswith("-"):
             children = list(node.iter(include_text=True))  # type: ignore[attr-defined]
-            # Any other element is a block: what came before it ends, and so does what it holds.
-            stack.extend(reversed(children) if tag in _INLINE else (tag, *reversed(children), "p"))
+            if tag in _INLINE or (rows and tag not in _ITEMS):
+                words.append("" if tag in _INLINE else " ")
+                stack.extend(reversed(children))
+                continue
+            if words and not rows:  # what came before a block ends with it
+                stack.extend((node, "p"))
+                continue
+            rows += tag in _ROWS
+            stack.extend((tag, *reversed(children)))
+
+
+_ROWS = frozenset(["ul", "ol", "dl", "table"])
+_ITEMS = frozenset([*_ROWS, "li", "dt", "dd", "tr", "td", "th", "caption"])
 
 
 def _pdf(data: bytes, path: str) -> Iterator[_Block]:
@@ -155,6 +220,8 @@ def _pdf(data: bytes, path: str) -> Iterator[_Block]:
 
     from pypdf import PdfReader
     from pypdf.errors import PyPdfError
+
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # what is wrong with a file is in our one line
 
     try:
         reader = PdfReader(io.BytesIO(data))

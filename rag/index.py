@@ -5,6 +5,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -65,8 +66,12 @@ def build(corpus: Corpus, to: Path, progress: Progress | None = None) -> dict[st
     is stopped, killed or out of disk loses nothing; what it left behind is removed by the next build.
     Raises `IndexingError` (a folder that is no index, a full disk, no passages) or `FormatError` (a broken line).
     """
+    made = not to.exists()
     _claim(to)
-    work = Path(tempfile.mkdtemp(prefix=_BUILD, dir=to))
+    try:
+        work = Path(tempfile.mkdtemp(prefix=_BUILD, dir=to))
+    except OSError as error:
+        raise IndexingError(f"{to}: cannot be written: {error.strerror}") from error
     work.chmod(0o755)
     try:
         counts, checksum = _fill(corpus, work, progress)
@@ -87,6 +92,9 @@ def build(corpus: Corpus, to: Path, progress: Progress | None = None) -> dict[st
         write_whole(to / _MANIFEST, [json.dumps(manifest, indent=2, ensure_ascii=False)])
     except BaseException:  # also Ctrl-C: an unfinished build must not stay and fill the disk
         shutil.rmtree(work, ignore_errors=True)
+        if made:
+            with suppress(OSError):
+                to.rmdir()
         raise
     _sweep(to, keep=work.name)
     return manifest
@@ -117,7 +125,11 @@ def _sweep(to: Path, keep: str | None) -> None:
 def _fill(corpus: Corpus, work: Path, progress: Progress | None) -> tuple[dict[str, int], str]:
     store = PassageStore.create(work / "passages.sqlite")
     postings = BM25Writer(work / "bm25", _HEAP_BYTES)
-    return _write(corpus.read(), store, postings, corpus.refuse, lambda rows: progress and progress(corpus, rows))
+    try:
+        return _write(corpus.read(), store, postings, corpus.refuse, lambda rows: progress and progress(corpus, rows))
+    except BaseException:
+        postings.abandon()
+        raise
 
 
 def _write(

@@ -1,5 +1,6 @@
 """What people see: answers with marked spans, hit lists and progress; colour in a terminal, plain text in a pipe."""
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,7 +33,8 @@ _JOINERS = "\u200c\u200d\u200e\u200f"  # invisible, and needed to write Persian,
 
 
 def _clean(text: str) -> str:
-    """Without control characters and overrides: a passage must not be able to drive the terminal."""
+    """Without control characters and overrides, a passage must not drive the terminal; without empty lines."""
+    text = re.sub(r"\n\s*\n", "\n", text)
     return "".join(c if c.isprintable() or c in "\n\t" + _JOINERS else " " if c.isspace() else "�" for c in text)
 
 

@@ -31,8 +31,8 @@ def test_markdown_keeps_title_and_headings_and_drops_markup(tmp_path: Path) -> N
 def test_markdown_lists_tables_and_lead_ins_stay_together(tmp_path: Path) -> None:
     text = "# T\n\nFor example:\n\n- one\n- two\n  - three\n\n| a | b |\n|---|---|\n| c | d |\n"
     (listed, table) = read(tmp_path, "l.md", text)
-    assert listed.text == "For example:\none\ntwo\nthree"
-    assert table.text.split() == ["a", "b", "c", "d"]
+    assert listed.text.split("\n\n") == ["For example:", "one", "two", "three"]
+    assert table.text.split("\n\n") == ["a | b", "c | d"]
 
 
 def test_text_without_headings_takes_its_name_for_title(tmp_path: Path) -> None:
@@ -57,6 +57,49 @@ def test_html_gives_text_under_headings_without_scripts_and_menus(tmp_path: Path
     assert passages[0].text.startswith("Loose text & more")
     assert passages[2].text == f"{LONG} Boldly."
     assert not any(word in p.text for p in passages for word in ("alert", "Menu", "Imprint"))
+
+
+def test_html_lists_and_tables_keep_items_and_rows_apart(tmp_path: Path) -> None:
+    page = f"""<h1>T</h1><p>{LONG}</p><ul><li>Dogs travel <b>free</b><li><p>Bicycles</p><p>do not</p></ul>
+      <p>{LONG}</p><table><tr><th>Class<th>Price</tr><tr><td>First<td>90 <i>euros</i></tr></table>
+      <dl><dt>Card<dd>A paper.</dl>"""
+    _, listed, _, table, terms = read(tmp_path, "t.html", page)
+    assert listed.text.split("\n\n") == ["Dogs travel free", "Bicycles do not"]
+    assert table.text.split("\n\n") == ["Class | Price", "First | 90 euros"]
+    assert terms.text == "Card | A paper."
+
+
+@pytest.mark.parametrize("name", ["e.txt", "e.md", "e.html"])
+@pytest.mark.parametrize("content", ["", " \n\n", "<div></div>", "---\na: b\n---\n"])
+def test_a_document_without_text_has_no_passages(tmp_path: Path, name: str, content: str) -> None:
+    passages = read(tmp_path, name, content)
+    assert passages == [] or (name, "a: b" in content) != ("e.md", True)
+    assert all(passage.text.strip() for passage in passages)
+
+
+def test_emphasis_leaves_no_space_before_a_stop(tmp_path: Path) -> None:
+    (passage,) = read(
+        tmp_path, "e.md", "# T\n\nThis is *good* stuff, really **good**. It is `fast`, *cheap*; (see _a_)\nhere."
+    )
+    assert passage.text == "This is good stuff, really good. It is fast, cheap; (see a) here."
+
+
+def test_a_short_line_before_a_capital_is_a_heading_and_stays_apart(tmp_path: Path) -> None:
+    text = f"HOW TO VISIT\n{LONG}\nand this line is wrapped like any other line of the same long paragraph is."
+    (passage,) = read(tmp_path, "v.txt", text)
+    heading, body = passage.text.split("\n\n")
+    assert heading == "HOW TO VISIT"
+    assert "itself. and this line" in body
+
+
+def test_utf16_with_a_mark_is_read(tmp_path: Path) -> None:
+    (passage,) = read(tmp_path, "w.txt", LONG.encode("utf-16"))
+    assert passage.text == LONG
+
+
+def test_a_sentence_without_end_is_cut_at_words(tmp_path: Path) -> None:
+    passages = read(tmp_path, "lorem.txt", "lorem " * 1000)
+    assert [len(p.text.split()) for p in passages] == [200] * 5
 
 
 def test_html_may_nest_deeper_than_python_recurses(tmp_path: Path) -> None:

@@ -172,7 +172,11 @@ def test_query_syntax_is_only_text(shelf: Path) -> None:
 
 
 def _large(path: Path) -> Path:
-    return write_corpus(path, [(str(n), f"Title {n}", f"Some words about number {n}. " * 20) for n in range(60_000)])
+    return write_corpus(path, _rows(60_000))
+
+
+def _rows(n: int) -> list[tuple[str, str, str]]:
+    return [(str(i), f"Title {i}", f"Some words about number {i}. " * 20) for i in range(n)]
 
 
 @pytest.mark.parametrize("signal_sent", [signal.SIGINT, signal.SIGKILL])
@@ -220,6 +224,24 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip(f"needs a file system of its own: {mounted.stderr.decode().strip()}")
     yield disk
     subprocess.run(["umount", "-l", disk], check=True)
+
+
+def test_an_index_that_cannot_be_written_can_be_asked_but_not_rebuilt(
+    small_disk: Path, corpus: Path, rag: Command
+) -> None:
+    index = small_disk / "i.index"
+    build(Corpus([corpus]), index)
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    result = rag("ask", "What is the capital of Poland?", "--index", index)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("Warsaw is the capital of Poland [1].")
+    one_line_error(rag("index", "build", corpus, "--to", index), "cannot be written", "Read-only file system")
+
+
+def test_a_build_that_fails_leaves_nothing_behind(tmp_path: Path, rag: Command) -> None:
+    path = write_corpus(tmp_path / "d.jsonl", [*_rows(30_000), ("7", "", "Again.")])
+    one_line_error(rag("index", "build", path, "--to", tmp_path / "new.index"), "id '7' occurs twice", "--skip-bad")
+    assert not (tmp_path / "new.index").exists()
 
 
 def test_a_full_disk_is_one_line_and_keeps_the_old_index(small_disk: Path, corpus: Path, rag: Command) -> None:

@@ -1,7 +1,11 @@
 """BM25 by Tantivy: Rust, memory-mapped, no JVM. Two fields, English analysis, ties broken by passage id."""
 
+import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +58,12 @@ class BM25Writer:
         with _writing():
             self._writer.add_document(document)
 
+    def abandon(self) -> None:
+        """Stop the threads that write, so that the folder can be removed."""
+        with suppress(ValueError, OSError):
+            self._writer.rollback()
+            self._writer.wait_merging_threads()
+
     def finish(self) -> None:
         """Commit and wait for the segments to merge."""
         with _writing():
@@ -92,12 +102,24 @@ class BM25:
 
     @classmethod
     def open(cls, folder: Path, store: PassageStore, recipe: Recipe, *, untitled: int, passages: int) -> "BM25":
-        """Open a written index by its folder."""
+        """Open a written index by its folder, which need not be writable."""
+        counts = {"untitled": untitled, "passages": passages}
         try:
-            index = tantivy.Index.open(str(folder))
+            return cls(tantivy.Index.open(str(folder)), store, recipe, **counts)
         except (ValueError, OSError) as error:
+            if os.access(folder, os.W_OK) or not os.access(folder, os.R_OK):
+                raise IndexingError(f"{folder}: cannot be opened as a Tantivy index: {error}") from error
+        # Tantivy makes a lock file even to read; a folder of links gives it a place for one.
+        links = Path(tempfile.mkdtemp(prefix="rag-"))
+        for path in folder.glob("[!.]*"):  # not the writer's old lock files
+            (links / path.name).symlink_to(path.absolute())
+        try:
+            opened = cls(tantivy.Index.open(str(links)), store, recipe, **counts)
+        except (ValueError, OSError) as error:
+            shutil.rmtree(links, ignore_errors=True)
             raise IndexingError(f"{folder}: cannot be opened as a Tantivy index: {error}") from error
-        return cls(index, store, recipe, untitled=untitled, passages=passages)
+        weakref.finalize(opened, shutil.rmtree, links, ignore_errors=True)
+        return opened
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """For each query at most k hits; `QuestionError` for a query that cannot be searched for."""
