@@ -3,12 +3,13 @@ PYTHON ?= python3.11
 TORCH ?= torch==2.13.0
 DATA ?= ../shared/data
 Q ?= What is citation precision?
+export Q
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: ask test check core bench clean
 
 ask: .venv/ask.done
-	@.venv/bin/rag ask "$(Q)"
+	@.venv/bin/rag ask "$$Q" || [ $$? -eq 1 ]
 
 .venv/ask.done: pyproject.toml
 	$(PYTHON) -m venv .venv

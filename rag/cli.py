@@ -1,6 +1,7 @@
 """The command `rag`: parse, call, print."""
 
 import json
+import signal
 import sys
 import time
 from pathlib import Path
@@ -90,7 +91,7 @@ def search(
     as_json: JsonOption = False,
 ) -> None:
     """Find passages for a query, or for every query of a file."""
-    from autoais.jsonl import dumps, write_whole
+    from autoais.jsonl import dumps, keep_inputs, write_whole
     from autoais.questions import read_questions
     from rag.errors import QuestionError, UserError
     from rag.index import open_index
@@ -101,6 +102,7 @@ def search(
 
     if (query is None) == (topics is None):
         raise UserError("give either a query or --topics FILE")
+    keep_inputs([topics], [run_file])
     chosen = open_retriever(retriever, open_index(index))
     questions = [Question("q1", query)] if query is not None else list(read_questions(topics or Path()))
 
@@ -116,7 +118,7 @@ def search(
     found = ((question, hits_of(question)) for question in questions)
     if run_file is not None:
         write_whole(run_file, (line for each, hits in found for line in trec_lines(each, hits, chosen.name)))
-        note(f"{len(questions)} queries, run in {run_file}")
+        note(f"{len(questions):,} queries, run in {run_file}")
         return
     any_hits = False
     for each, hits in found:
@@ -135,7 +137,7 @@ def answer(
     out: Annotated[Path, typer.Option(help="Where the answers go, one JSON row a question.")],
     index: IndexOption = None,
     system: Annotated[str, typer.Option(help="Which system answers.")] = "extractive",
-    k: KOption = 20,
+    k: KOption = 10,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped run ended.")] = False,
 ) -> None:
     """Answer every question of a file; a stopped run goes on with --resume and ends with the same rows."""
@@ -144,7 +146,7 @@ def answer(
     from rag.index import open_index
     from rag.records import Journal, answer_record, pending
     from rag.systems import answer_or_abstain, open_system
-    from rag.terminal import note, progress_bar
+    from rag.terminal import counted, note, progress_bar
 
     listed = list(read_questions(questions))
     opened = open_index(index)
@@ -158,13 +160,19 @@ def answer(
     journal = Journal(out, settings, resume=resume)
     left = pending(listed, journal.done)
     with progress_bar("answering", len(listed), "questions") as advance:
-        for number, question in enumerate(left, len(journal.done) + 1):
-            started = time.perf_counter()
-            answered = answer_or_abstain(chosen, question)
-            journal.write(answer_record(answered, opened.name, time.perf_counter() - started))
-            advance(number, "")
+        done = len(journal.done)
+        try:
+            for question in left:
+                started = time.perf_counter()
+                answered = answer_or_abstain(chosen, question)
+                journal.write(answer_record(answered, opened.name, time.perf_counter() - started))
+                done += 1
+                advance(done, "")
+        except KeyboardInterrupt:
+            note(f"stopped after {done} of {len(listed)} questions; --resume goes on from there")
+            raise
     journal.close()
-    note(f"{len(listed)} answers in {out}")
+    note(f"{counted(len(listed), 'answer')} in {out}")
 
 
 @index_app.command()
@@ -185,7 +193,7 @@ def build(
     from rag.corpus import Corpus
     from rag.index import build as build_index
     from rag.index import estimate
-    from rag.terminal import megabytes, note, progress_bar
+    from rag.terminal import counted, megabytes, note, progress_bar
 
     corpus = Corpus(sources, format_, skip_bad)
     needed = estimate(corpus)
@@ -197,12 +205,16 @@ def build(
         def tell(reading: "Corpus", passages: int) -> None:
             advance(reading.bytes_read, f"{passages:,} passages")
 
-        manifest = build_index(corpus, to, tell)
+        try:
+            manifest = build_index(corpus, to, tell)
+        except KeyboardInterrupt:
+            note(f"stopped; {to} is as it was before")
+            raise
     for reason in corpus.reasons:
         note(f"skipped {reason}")
     if corpus.bad > len(corpus.reasons):
         note(f"... and {corpus.bad - len(corpus.reasons)} more skipped")
-    note(f"{manifest['passages']:,} passages in {to}, {manifest['skipped']:,} skipped")
+    note(f"{counted(manifest['passages'], 'passage')} in {to}, {manifest['skipped']:,} skipped")
 
 
 @index_app.command()
@@ -217,6 +229,8 @@ def info(
 
 def main() -> None:
     """Entry point of `rag`."""
+    if hasattr(signal, "SIGPIPE"):  # `rag search ... | head` ends quietly, as other commands do
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     # A pipe or a C locale must not turn a passage in another script into a traceback.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

@@ -13,7 +13,7 @@ import zstandard
 
 from autoais import wikipedia
 from autoais.jsonl import field as json_field
-from autoais.jsonl import parse_object
+from autoais.jsonl import identifier, parse_object
 from rag.documents import SUFFIXES, read_document
 from rag.errors import FormatError, IndexingError
 from rag.types import Passage
@@ -24,26 +24,26 @@ _UNPACKED = {".zst": 5.0, ".gz": 3.0}  # typical growth of JSON text, for the es
 
 def _miracl(line: bytes, where: str) -> Passage:
     row = parse_object(line, where)
-    return _passage(row, "docid", "title", "text", where)
+    return _passage(row, "docid", where)
 
 
 def _beir(line: bytes, where: str) -> Passage:
     row = parse_object(line, where)
-    return _passage(row, "_id", "title", "text", where)
+    return _passage(row, "_id", where)
 
 
 def _pyserini(line: bytes, where: str) -> Passage:
     row = parse_object(line, where)
-    return Passage(_identifier(row, "id", where), "", json_field(row, "contents", str, where))
+    return Passage(identifier(row, "id", where), "", json_field(row, "contents", str, where))
 
 
 def _aqa(line: bytes, where: str) -> Passage:
     row = parse_object(line, where)
-    identifier, contents = _identifier(row, "id", where), json_field(row, "contents", str, where)
+    contents = json_field(row, "contents", str, where)
     parts = wikipedia.parse(contents)
     if parts is None:
         raise FormatError(f"{where}: field 'contents' should be '« Title » « Title, Section » text'")
-    return Passage(identifier, parts.title, parts.text, parts.section)
+    return Passage(identifier(row, "id", where), parts.title, parts.text, parts.section)
 
 
 def _dpr(line: bytes, where: str) -> Passage:
@@ -55,23 +55,14 @@ def _dpr(line: bytes, where: str) -> Passage:
         raise FormatError(f"{where}: not a TSV row: {error}") from error
     if len(cells) != 3:
         raise FormatError(f"{where}: three columns (id, text, title) were expected, found {len(cells)}")
-    identifier, text, title = cells
-    return Passage(identifier, title, text)
+    key, text, title = cells
+    return Passage(key, title, text)
 
 
-def _passage(row: dict[str, Any], identifier: str, title: str, text: str, where: str) -> Passage:
+def _passage(row: dict[str, Any], key: str, where: str) -> Passage:
     # A missing title is allowed (767 MIRACL passages of the pool have none), a missing text is not.
-    return Passage(
-        _identifier(row, identifier, where),
-        json_field(row, title, str, where) if row.get(title) is not None else "",
-        json_field(row, text, str, where),
-    )
-
-
-def _identifier(row: dict[str, Any], name: str, where: str) -> str:
-    # Some BEIR and Pyserini corpora number their passages.
-    value = row.get(name)
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else json_field(row, name, str, where)
+    title = json_field(row, "title", str, where) if row.get("title") is not None else ""
+    return Passage(identifier(row, key, where), title, json_field(row, "text", str, where))
 
 
 # name -> one line to one passage

@@ -1,7 +1,7 @@
 """Systems: named recipes of retriever and generator that turn questions into cited answers."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from rag.errors import QuestionError, RagError
@@ -42,7 +42,7 @@ class RetrieveThenRead:
         """Search and read one question at a time."""
         for question in questions:
             (hits,) = self.retriever.search([question.text], self.k)
-            yield self.generator.generate(question, hits)
+            yield replace(self.generator.generate(question, hits), system=self.name)
 
 
 def answer_or_abstain(system: System, question: Question) -> Answer:

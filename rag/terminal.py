@@ -24,6 +24,11 @@ def note(text: str) -> None:
     _console(stderr=True).print(_clean(text), soft_wrap=True)
 
 
+def counted(n: int, noun: str) -> str:
+    """`1 passage`, `1,200 passages`."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 def megabytes(n: int) -> str:
     """`1234567890` as `1,235 MB`."""
     return f"{n / 1e6:,.0f} MB"
@@ -62,7 +67,7 @@ def show_answer(answer: Answer, console: Console | None = None) -> None:
 def show_hits(question: Question, hits: Sequence[Hit]) -> None:
     """A query's hits, best first, with scores."""
     console = _console()
-    console.print(f"{_clean(question.text)}: {len(hits)} passages", soft_wrap=True)
+    console.print(f"{_clean(question.text)}: {counted(len(hits), 'passage')}", soft_wrap=True)
     for rank, hit in enumerate(hits, 1):
         _show_passage(console, f"{rank}. {hit.score:.2f}", hit.passage, [])
 
@@ -72,7 +77,8 @@ def _show_passage(console: Console, label: str, passage: Passage, spans: Sequenc
     console.print(_heading(label, passage), soft_wrap=True)
     text, end = Text(), 0
     # In a pipe there is no colour to mark a span with.
-    opening, closing = ("", "") if console.is_terminal else (">>", "<<")
+    coloured = console.is_terminal and not console.is_dumb_terminal
+    opening, closing = ("", "") if coloured else (">>", "<<")
     for start, stop in sorted(set(spans)):
         text.append(_clean(passage.text[end:start]))
         text.append(opening + _clean(passage.text[start:stop]) + closing, style=_SPAN)

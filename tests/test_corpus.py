@@ -65,7 +65,7 @@ def test_a_packed_file_that_breaks_off_is_an_error_even_when_skipping(tmp_path: 
         (b'{"docid": "2", "title": "T", "text": 5}', "field 'text' should be a string"),
         (b'{"docid": true, "title": "T", "text": "x"}', "field 'docid' should be a string"),
         (b'{"docid": "2", "title": "T", "text": " "}', "passage '2' has no text"),
-        (b'{"docid": "", "title": "T", "text": "x"}', "the id is empty"),
+        (b'{"docid": "", "title": "T", "text": "x"}', "field 'docid' is empty"),
         (b'{"docid": "2", "title": "T", "text": "caf\xe9"}', "not UTF-8 at byte"),
         (b'{"docid": "2", "title"', "not JSON"),
         (b"[1]", "a JSON object was expected"),

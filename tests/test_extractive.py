@@ -49,6 +49,16 @@ def test_white_space_is_squeezed_in_the_text_and_kept_in_the_quote() -> None:
     assert made.sentences[0].citations[0].quote == "Warsaw is\nthe  capital city of Poland."
 
 
+def test_a_question_about_something_else_is_not_answered_from_the_handbook() -> None:
+    system = open_system("extractive", open_index(None), 10)
+    asked = [
+        "who won the world cup in 1998",
+        "who is the president of the united states",
+        "when was the last solar eclipse",
+    ]
+    assert [a.abstained for a in system.answer([Question(str(n), text) for n, text in enumerate(asked)])] == [True] * 3
+
+
 def test_no_passages_or_nothing_in_common_is_an_abstention() -> None:
     for made in (answer("What is the capital?"), answer("What is the capital?", "Penguins swim very well.")):
         assert made.abstained

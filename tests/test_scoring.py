@@ -11,6 +11,7 @@ from autoais.questions import Question
 from autoais.scoring import Summary, judge_answers
 from tests.conftest import Command, one_line_error
 
+ASKED = "What is the capital of Poland?"
 POLAND = {"id": "p", "rank": 2, "title": "Warsaw", "text": "Warsaw is the capital of Poland.", "score": 1.0}
 RIVER = {"id": "r", "rank": 1, "title": "Vistula", "text": "The Vistula flows north.", "score": 2.0}
 
@@ -18,7 +19,7 @@ RIVER = {"id": "r", "rank": 1, "title": "Vistula", "text": "The Vistula flows no
 def row(identifier: str, *sentences: tuple[str, list[str]], **fields: object) -> dict[str, Any]:
     return {
         "id": identifier,
-        "question": "What is the capital of Poland?",
+        "question": ASKED,
         "sentences": [{"text": text, "citations": [{"passage": p} for p in cites]} for text, cites in sentences],
         "passages": [POLAND, RIVER],
         "abstained": not sentences,
@@ -54,7 +55,7 @@ def test_every_question_counts_and_each_outcome_is_told_apart(tmp_path: Path) ->
         row("4"),
         row("5", ("It is so.", ["p"])),
     )
-    questions = [Question(str(n), "?", ("Warsaw",), ("p",)) for n in range(1, 7)]
+    questions = [Question(str(n), ASKED, ("Warsaw",), ("p",)) for n in range(1, 7)]
     result = report(path, questions)
     metrics = result["metrics"]
     assert (result["questions"], result["answered"]) == (6, 4)
@@ -89,7 +90,9 @@ def test_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_an_answer_to_no_question_of_the_benchmark_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="answer '1' is to no question of the benchmark"):
-        report(write(tmp_path / "a.jsonl", row("1", YES)), [Question("2", "?")])
+        report(write(tmp_path / "a.jsonl", row("1", YES)), [Question("2", ASKED)])
+    with pytest.raises(UserError, match="the benchmark's question of that id is 'Who else"):
+        report(tmp_path / "a.jsonl", [Question("1", "Who else?")])
 
 
 @pytest.mark.parametrize(
@@ -99,6 +102,7 @@ def test_an_answer_to_no_question_of_the_benchmark_is_an_error(tmp_path: Path) -
         ({"passages": "none"}, "field 'passages' should be a list"),
         ({"passages": [1]}, "field 'passages' should be a list of objects"),
         ({"abstained": "no"}, "field 'abstained' should be true or false"),
+        ({"abstained": True}, "'abstained' is true, yet there are sentences"),
         ({"short_answer": 3}, "field 'short_answer' should be a string or null"),
     ],
 )
@@ -130,6 +134,22 @@ def test_the_command_writes_judgements_and_a_report_that_says_how_it_came_about(
     table = autoais("score", path)
     assert "0.500" in table.stdout
     assert "NaN" not in table.stdout
+
+
+def test_the_least_a_row_must_have_is_a_question_with_an_id(tmp_path: Path) -> None:
+    result = report(
+        write(tmp_path / "a.jsonl", {"id": 7, "question": "?"}, {"id": "8", "question": "?", "sentences": []})
+    )
+    assert (result["questions"], result["metrics"]["autoais"]["floor"]) == (2, 0.0)
+
+
+def test_an_output_never_overwrites_an_input(tmp_path: Path, autoais: Command, rag: Command) -> None:
+    path = write(tmp_path / "a.jsonl", row("1", YES))
+    before = path.read_text()
+    one_line_error(autoais("score", path, "--out", path), "would be overwritten")
+    one_line_error(autoais("score", path, "--report", tmp_path / "." / "a.jsonl"), "would be overwritten")
+    one_line_error(rag("search", "--topics", path, "--run", path), "would be overwritten")
+    assert path.read_text() == before
 
 
 def test_score_refuses_bad_files_in_one_line(tmp_path: Path, autoais: Command) -> None:

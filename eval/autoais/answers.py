@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from autoais.errors import FormatError
-from autoais.jsonl import field, read_objects, strings
+from autoais.jsonl import field, identifier, read_objects, strings
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,12 @@ class CitedAnswer:
 
 
 def read_answers(path: Path) -> Iterator[CitedAnswer]:
-    """Stream `answers.jsonl`; `FormatError` at the first broken line or repeated id."""
+    """Stream `answers.jsonl`; `FormatError` at the first broken line or repeated id.
+
+    A row must have `id` and `question`. `sentences` (`text`, `citations` of `passage`), `passages` (`id`, `text`,
+    `rank`), `short_answer`, `abstained`, `unresolved`, `answers` and `gold` may be left out: nothing was said, shown,
+    or known.
+    """
     seen: set[str] = set()
     for where, row in read_objects(path):
         answer = _answer(row, where)
@@ -63,9 +68,12 @@ def read_answers(path: Path) -> Iterator[CitedAnswer]:
 
 def _answer(row: dict[str, Any], where: str) -> CitedAnswer:
     listed = _objects(row, "passages", where)
+    abstained = field(row, "abstained", bool, where) if "abstained" in row else False
     passages = {field(p, "id", str, where): _shown(p, where) for p in listed}
     ranked = sorted(listed, key=lambda p: field(p, "rank", int, where)) if all("rank" in p for p in listed) else listed
     sentences = tuple(_sentence(item, passages, where) for item in _objects(row, "sentences", where))
+    if abstained and sentences:
+        raise FormatError(f"{where}: 'abstained' is true, yet there are sentences; leave one of them out")
     short = row.get("short_answer")
     if short is not None and not isinstance(short, str):
         raise FormatError(f"{where}: field 'short_answer' should be a string or null")
@@ -73,13 +81,13 @@ def _answer(row: dict[str, Any], where: str) -> CitedAnswer:
     if not isinstance(unresolved, list):
         raise FormatError(f"{where}: field 'unresolved' should be a list")
     return CitedAnswer(
-        id=field(row, "id", str, where),
+        id=identifier(row, "id", where),
         question=field(row, "question", str, where),
         sentences=sentences,
         passages=passages,
         ranking=tuple(p["id"] for p in ranked),
         short_answer=short,
-        abstained=field(row, "abstained", bool, where),
+        abstained=abstained,
         unresolved=len(unresolved),
         answers=strings(row, "answers", where),
         gold=strings(row, "gold", where),
@@ -87,7 +95,7 @@ def _answer(row: dict[str, Any], where: str) -> CitedAnswer:
 
 
 def _objects(row: dict[str, Any], name: str, where: str) -> list[dict[str, Any]]:
-    items = field(row, name, list, where)
+    items = field(row, name, list, where) if name in row else []
     if not all(isinstance(item, dict) for item in items):
         raise FormatError(f"{where}: field {name!r} should be a list of objects")
     return items

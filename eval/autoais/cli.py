@@ -32,12 +32,13 @@ def score(
 ) -> None:
     """Judge every sentence against what it cites and print rates with n, undecided and 95 % intervals."""
     from autoais.answers import read_answers
-    from autoais.jsonl import dumps, round_floats, write_whole
+    from autoais.jsonl import dumps, keep_inputs, round_floats, write_whole
     from autoais.judges import open_judge
     from autoais.provenance import provenance
     from autoais.questions import read_questions
     from autoais.scoring import Summary, judge_answers
 
+    keep_inputs([answers, questions], [out, report])
     chosen = open_judge(judge)
     benchmark = None if questions is None else read_questions(questions)
     summary = Summary()

@@ -69,6 +69,17 @@ def field(record: Mapping[str, Any], name: str, kind: type[T], where: str) -> T:
     return value
 
 
+def identifier(record: Mapping[str, Any], name: str, where: str) -> str:
+    """An id: a string that is not empty, or an integer, which some files number their rows with."""
+    value = record.get(name)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    text = field(record, name, str, where)
+    if not text.strip():
+        raise FormatError(f"{where}: field {name!r} is empty")
+    return text
+
+
 def strings(record: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]:
     """A field that is a list of strings; missing or null is empty."""
     value = record.get(name)
@@ -87,6 +98,15 @@ def dumps(value: Any) -> str:  # noqa: ANN401  (anything JSON can hold)
     except UnicodeEncodeError:
         return json.dumps(value, allow_nan=False)
     return line
+
+
+def keep_inputs(inputs: Iterable[Path | None], outputs: Iterable[Path | None]) -> None:
+    """`UserError` if an output would overwrite an input, or another output."""
+    taken = {path.resolve() for path in inputs if path is not None}
+    for path in filter(None, outputs):
+        if path.resolve() in taken:
+            raise UserError(f"{path} would be overwritten; name another file for the output")
+        taken.add(path.resolve())
 
 
 def write_whole(path: Path, lines: Iterable[str]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autoais.errors import FormatError, UserError
-from autoais.jsonl import field, parse_object, strings
+from autoais.jsonl import field, identifier, parse_object, strings
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,8 @@ def read_questions(path: Path) -> Iterator[Question]:
             raise FormatError(f"{where}: id {question.id!r} occurs twice")
         seen.add(question.id)
         yield question
+    if not seen:
+        raise FormatError(f"{path}: holds no questions")
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -60,11 +62,10 @@ def _sniff(line: bytes) -> Callable[[bytes, str, int], Question]:
 
 def _json(line: bytes, where: str, number: int) -> Question:
     row = parse_object(line, where)
-    identifier = row.get("id", row.get("query_id", str(number)))
-    if not isinstance(identifier, str | int) or isinstance(identifier, bool):
-        raise FormatError(f"{where}: field 'id' should be a string")
+    name = next((name for name in ("id", "query_id") if name in row), None)
     answers = strings(row, "answers", where) or strings(row, "answer", where)
-    return Question(str(identifier), field(row, "question", str, where), answers, strings(row, "gold", where))
+    key = identifier(row, name, where) if name else str(number)
+    return Question(key, field(row, "question", str, where), answers, strings(row, "gold", where))
 
 
 def _columns(line: bytes, where: str) -> tuple[str, str]:
@@ -73,13 +74,13 @@ def _columns(line: bytes, where: str) -> tuple[str, str]:
     except UnicodeDecodeError as error:
         raise FormatError(f"{where}: not UTF-8 at byte {error.start}") from error
     if not tab:
-        raise FormatError(f"{where}: neither JSON nor two columns with a tab between them")
+        raise FormatError(f'{where}: neither JSON (`{{"id": ..., "question": ...}}`) nor `id<TAB>question`')
     return left, right
 
 
 def _topic(line: bytes, where: str, number: int) -> Question:
-    identifier, text = _columns(line, where)
-    return Question(identifier, text)
+    key, text = _columns(line, where)
+    return Question(key, text)
 
 
 def _dpr(line: bytes, where: str, number: int) -> Question:

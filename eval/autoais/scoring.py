@@ -78,6 +78,11 @@ def judge_answers(
                 question = benchmark.pop(answer.id, None)
             if question is None:
                 raise UserError(f"answer {answer.id!r} is to no question of the benchmark; are these its answers?")
+            if question.text.split() != answer.question.split():
+                raise UserError(
+                    f"answer {answer.id!r} is to {answer.question[:60]!r}, the benchmark's question of that id is "
+                    f"{question.text[:60]!r}; are these its answers?"
+                )
             yield JudgedAnswer(question, answer, tuple(islice(judgements, len(answer.sentences))))
     for question in (benchmark or {}).values():
         yield JudgedAnswer(question, None, ())

@@ -9,6 +9,9 @@ from autoais.words import content_stems, idf
 from rag.sentences import sentence_spans
 from rag.types import Answer, Citation, Hit, Passage, Question, Sentence
 
+# Of the question's weighted words, what sentence and headings must say: less answers another question. Of 800 Open-NQ
+# questions, 79 % were "answered" from the handbook at 0 and 1 % at 0.4; on the pool it costs 0.7 points of answer recall.
+_ENOUGH = 0.4
 _MOST = 3  # sentences in an answer
 _WORTH = 0.8  # of the best sentence's score: less is not quoted beside it
 _SAME = 0.6  # shared part of the words above which two sentences say the same
@@ -47,7 +50,7 @@ class Extractive:
         self._passages = passages
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
-        """Quote up to three sentences; abstain where no sentence shares a content word with the question."""
+        """Quote up to three sentences; abstain where none says enough of what the question does."""
         chosen = _choose(sorted(self._candidates(question.text, hits), key=lambda c: (-c.score, c.order)))
         text, sentences = "", []
         for candidate in chosen:
@@ -56,7 +59,7 @@ class Extractive:
             text += " ".join(candidate.quote.split())
             citation = Citation(candidate.passage.id, candidate.start, candidate.end, candidate.quote)
             sentences.append(Sentence(start, len(text), (citation,)))
-        reason = None if chosen else "no sentence found shares a content word with the question"
+        reason = None if chosen else "no sentence found says enough of what the question asks about"
         return Answer(question, text, tuple(sentences), tuple(hits), self.name, abstained=not chosen, reason=reason)
 
     def _candidates(self, question: str, hits: Sequence[Hit]) -> Iterator[_Candidate]:
@@ -77,6 +80,8 @@ class Extractive:
                 # What the headings say need not be said again.
                 said = headings.union(stems)
                 score = sum(weight for stem, weight in asked.items() if stem in said) / whole
+                if score < _ENOUGH:
+                    continue
                 score += _RANK * hit.score / top
                 score += _TYPE * bool(wanted and wanted.search(sentence))
                 score += _OPENS * (_defines(sentence, asked) if defining else _opens_with(stems, asked))
