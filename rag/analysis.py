@@ -4,7 +4,7 @@ from functools import cache
 
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
-from rag.errors import QuestionError
+from rag.errors import QuestionError, RagError
 
 ANALYZER = "english.v1: simple tokens of at most 40 bytes, lower case, Snowball English stems; queries drop stop words"
 MAX_QUERY_CHARACTERS = 10_000
@@ -42,6 +42,10 @@ def query_terms(query: str) -> list[str]:
         raise QuestionError(
             f"the question has {len(query):,} characters; at most {MAX_QUERY_CHARACTERS:,} are searched"
         )
+    try:
+        query.encode("utf-8")
+    except UnicodeEncodeError:
+        raise QuestionError("the question holds bytes or half a surrogate pair that are no characters") from None
     terms = list(dict.fromkeys(_query_analyzer().analyze(query)))
     if not terms:
         shown = query.strip()[:60]
@@ -50,6 +54,6 @@ def query_terms(query: str) -> list[str]:
 
 
 def check_depth(k: int) -> None:
-    """`QuestionError` unless k is at least 1."""
+    """`RagError` unless k is at least 1."""
     if k < 1:
-        raise QuestionError(f"k must be at least 1, not {k}")
+        raise RagError(f"k must be at least 1, not {k}")

@@ -37,6 +37,7 @@ class Benchmark:
     version: int
     description: str
     closed_pool: bool
+    licence: str
     questions: DataFile
     corpus: DataFile
     format: str
@@ -54,6 +55,7 @@ def read_benchmark(name: str) -> Benchmark:
         version=table["version"],
         description=table["description"],
         closed_pool=table["closed_pool"],
+        licence=table["licence"],
         questions=_file(table["questions"]),
         corpus=_file(table["corpus"]),
         format=table["corpus"]["format"],

@@ -141,7 +141,7 @@ def answer(
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped run ended.")] = False,
 ) -> None:
     """Answer every question of a file; a stopped run goes on with --resume and ends with the same rows."""
-    from autoais.provenance import provenance, sha256_file
+    from autoais.provenance import command, sha256_file, versions
     from autoais.questions import read_questions
     from rag.index import open_index
     from rag.records import Journal, answer_record, pending
@@ -153,9 +153,10 @@ def answer(
     chosen = open_system(system, opened, k)
     settings: dict[str, Any] = {
         "system": chosen.name,
-        "index": {"name": opened.name, "checksum": opened.manifest["checksum"]},
-        "questions": sha256_file(questions),
-        "provenance": provenance({"questions": questions}),
+        "index": {"name": opened.name} | {key: opened.manifest[key] for key in ("checksum", "recipe", "analyzer")},
+        "questions": {"file": questions.name, "sha256": sha256_file(questions)},
+        "versions": versions(),
+        "command": command(),
     }
     journal = Journal(out, settings, resume=resume)
     left = pending(listed, journal.done)

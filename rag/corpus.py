@@ -19,6 +19,8 @@ from rag.errors import FormatError, IndexingError
 from rag.types import Passage
 
 _CHUNK = 1 << 18
+_ZST_CHUNK = 1 << 12  # what one piece can unpack to is bounded by its size, up to 128 KiB for every 4 bytes
+_LONGEST_LINE = 64 << 20
 _UNPACKED = {".zst": 5.0, ".gz": 3.0}  # typical growth of JSON text, for the estimate that is printed before a build
 
 
@@ -194,7 +196,7 @@ def sniff(source: Path) -> str:
         return "dpr"
     try:
         row = json.loads(line.decode("utf-8-sig"))
-    except ValueError:
+    except (ValueError, RecursionError):
         row = None
     keys = set(row) if isinstance(row, dict) else set()
     if {"docid", "text"} <= keys:
@@ -217,8 +219,11 @@ def _lines(path: Path) -> Iterator[tuple[bytes, int]]:
     number = 0
     try:
         with path.open("rb") as raw:
-            for line in _unpacked(raw):
+            lines = _unpacked(raw)
+            while line := lines.readline(_LONGEST_LINE + 1):
                 number += 1
+                if len(line) > _LONGEST_LINE:
+                    raise FormatError(f"{path}:{number}: a line of more than {_LONGEST_LINE >> 20} MiB is no passage")
                 yield line, raw.tell()
     except (EOFError, gzip.BadGzipFile, zstandard.ZstdError) as error:
         raise FormatError(f"{path}:{number + 1}: the compressed file is broken or cut off: {error}") from error
@@ -250,7 +255,7 @@ class _Zstd(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:  # noqa: ANN401  (the protocol of io.RawIOBase)
         while not self._ready:
-            packed = self._packed or self._raw.read(_CHUNK)
+            packed = self._packed or self._raw.read(_ZST_CHUNK)
             self._packed = b""
             if not packed:
                 if self._frame is not None:

@@ -13,6 +13,7 @@ from rag.errors import FormatError
 from rag.sentences import sentence_spans
 from rag.types import Passage
 
+_LARGEST = 64 << 20  # bytes
 _LONGEST = 200  # words; a longer paragraph is cut at sentence ends
 _LEAD_IN = 12  # words; a shorter paragraph ("For example:") goes with the one after it
 _SPACE = re.compile(r"\s+")
@@ -32,10 +33,14 @@ class _Block:
 def read_document(path: Path | Traversable, name: str) -> list[Passage]:
     """The passages of one file, ids `name#1`, `name#2`, ...; `FormatError` names a file that cannot be read."""
     suffix = Path(name).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise FormatError(f"{path}: not a document known here ({', '.join(sorted(SUFFIXES))})")
     try:
         data = path.read_bytes()
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
+    if len(data) > _LARGEST:
+        raise FormatError(f"{path}: {len(data) >> 20} MiB; a document of at most {_LARGEST >> 20} MiB is read whole")
     if suffix == ".pdf":
         blocks = list(_pdf(data, str(path)))
     else:
@@ -139,6 +144,8 @@ def _markdown(text: str) -> Iterator[_Block]:
             items.append(_CELL)
         elif token.type == "tr_close":
             items.append(_APART)
+        elif token.type == "html_block" and token.level == 0:
+            yield from (block for block in _html(token.content) if not block.level)
         elif token.type in ("fence", "code_block") and token.content.strip():
             yield _Block(token.content.rstrip())
         elif token.type == "paragraph_close" and items:
@@ -165,7 +172,8 @@ _DROPPED = frozenset(
 )
 _INLINE = frozenset(
     """
-    a abbr b bdi bdo cite code data dfn em font i kbd mark q s samp small span strong sub sup time u var wbr
+    a abbr b bdi bdo big cite code data del dfn em font i img ins kbd label mark picture q s samp small span strong
+    sub sup time tt u var wbr
     """.split()
 )
 
@@ -219,7 +227,6 @@ def _pdf(data: bytes, path: str) -> Iterator[_Block]:
     import io
 
     from pypdf import PdfReader
-    from pypdf.errors import PyPdfError
 
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # what is wrong with a file is in our one line
 
@@ -229,9 +236,10 @@ def _pdf(data: bytes, path: str) -> Iterator[_Block]:
             yield _Block(str(reader.metadata.title), 1)
         for number, page in enumerate(reader.pages, 1):
             yield _Block(f"page {number}", 2)
-            text = re.sub(r"(\w)-\n(\w)", r"\1\2", page.extract_text())  # a word cut at the line's end
+            extracted = page.extract_text().encode("utf-8", "replace").decode("utf-8")  # fonts can map to half a pair
+            text = re.sub(r"(\w)-\n(\w)", r"\1\2", extracted)  # a word cut at the line's end
             yield from _paragraphs(text)
-    except (PyPdfError, ValueError, KeyError, RecursionError, NotImplementedError) as error:
+    except Exception as error:
         raise FormatError(f"{path}: the PDF cannot be read: {error}") from error
 
 

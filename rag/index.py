@@ -1,17 +1,17 @@
 """An index is a folder: `manifest.json`, written last, names the build folder that holds passages and postings."""
 
+import fcntl
 import hashlib
-import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from autoais.jsonl import write_whole
+from autoais.jsonl import field, parse_object, pretty, write_whole
 from autoais.provenance import command, versions
 from rag.analysis import ANALYZER
 from rag.corpus import DOCUMENTS, Corpus
@@ -28,7 +28,8 @@ FORMAT_VERSION = 1
 _RECIPE = "bm25"
 _RECIPE_NOTE = "k1 and b are fixed by tantivy's Python binding"
 _MANIFEST = "manifest.json"
-_BUILD = "build-"
+_BUILD = ".rag-build-"
+_LOCK = ".rag-lock"
 _BATCH = 1000
 _HEAP_BYTES = 256_000_000
 _SMALL_HEAP_BYTES = 15_000_000  # the least Tantivy takes
@@ -67,7 +68,11 @@ def build(corpus: Corpus, to: Path, progress: Progress | None = None) -> dict[st
     Raises `IndexingError` (a folder that is no index, a full disk, no passages) or `FormatError` (a broken line).
     """
     made = not to.exists()
-    _claim(to)
+    with _claimed(to):
+        return _build(corpus, to, made, progress)
+
+
+def _build(corpus: Corpus, to: Path, made: bool, progress: Progress | None) -> dict[str, Any]:
     try:
         work = Path(tempfile.mkdtemp(prefix=_BUILD, dir=to))
     except OSError as error:
@@ -89,10 +94,11 @@ def build(corpus: Corpus, to: Path, progress: Progress | None = None) -> dict[st
             "versions": versions(),
             "command": command(),
         }
-        write_whole(to / _MANIFEST, [json.dumps(manifest, indent=2, ensure_ascii=False)])
+        write_whole(to / _MANIFEST, [pretty(manifest)])
     except BaseException:  # also Ctrl-C: an unfinished build must not stay and fill the disk
         shutil.rmtree(work, ignore_errors=True)
         if made:
+            (to / _LOCK).unlink(missing_ok=True)
             with suppress(OSError):
                 to.rmdir()
         raise
@@ -100,25 +106,35 @@ def build(corpus: Corpus, to: Path, progress: Progress | None = None) -> dict[st
     return manifest
 
 
-def _claim(to: Path) -> None:
-    """Make the folder, or check that it is ours to build in."""
+@contextmanager
+def _claimed(to: Path) -> Iterator[None]:
+    """Make the folder, or check that it is ours to build in, and keep other builds out of it."""
     if to.exists() and not to.is_dir():
         raise IndexingError(f"{to} is a file; name a folder for the index")
-    ours = not to.exists() or all(
-        p.name == _MANIFEST or p.name.startswith((_BUILD, f".{_MANIFEST}")) for p in to.iterdir()
-    )
-    if not ours:
-        raise IndexingError(f"{to} holds other files and is not an index; name a new or an empty folder")
     try:
         to.mkdir(parents=True, exist_ok=True)
+        if not all(_ours(path.name) for path in to.iterdir()):
+            raise IndexingError(f"{to} holds other files and is not an index; name a new or an empty folder")
+        lock = (to / _LOCK).open("w")
     except OSError as error:
-        raise IndexingError(f"{to}: cannot be made: {error.strerror}") from error
-    _sweep(to, keep=_read_manifest(to)["build"] if (to / _MANIFEST).exists() else None)
+        raise IndexingError(f"{to}: cannot be written: {error.strerror}") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise IndexingError(f"{to}: another build is running in it") from error
+        yield
 
 
-def _sweep(to: Path, keep: str | None) -> None:
+def _ours(name: str) -> bool:
+    # `.manifest.json.*` is what a kill can leave of writing the manifest.
+    return name in (_MANIFEST, _LOCK) or name.startswith((_BUILD, f".{_MANIFEST}."))
+
+
+def _sweep(to: Path, keep: str) -> None:
+    """Remove what earlier builds left, once the manifest names another."""
     for path in to.iterdir():
-        if path.name != _MANIFEST and path.name != keep:
+        if _ours(path.name) and path.name not in (_MANIFEST, _LOCK, keep):
             shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
 
@@ -199,23 +215,23 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             raise IndexingError(f"the index at {folder} is half-built (no {_MANIFEST}): build it again")
         raise IndexingError(f"{folder} is not an index (no {_MANIFEST})")
     try:
-        manifest: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        version = int(manifest["format_version"])
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise IndexingError(f"{path} is damaged ({error}): build the index again") from error
+        manifest = parse_object(path.read_bytes(), str(path))
+        version = field(manifest, "format_version", int, str(path))
+    except (OSError, FormatError) as error:
+        raise IndexingError(f"the manifest is damaged ({error}): build the index again") from error
     if version > FORMAT_VERSION:
         raise IndexingError(
             f"{folder} is an index of format {version}, this version reads {FORMAT_VERSION}: upgrade attributed-rag"
         )
     try:
         Recipe.of(manifest["recipe"])
-        counts = [manifest["passages"], manifest["untitled"]]
-        build, checksum = manifest["build"], manifest["checksum"]
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise IndexingError(f"{path} is damaged ({error}): build the index again") from error
+        counts = [field(manifest, name, int, str(path)) for name in ("passages", "untitled")]
+        build = field(manifest, "build", str, str(path))
+        field(manifest, "checksum", str, str(path))
+    except (FormatError, ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
+        raise IndexingError(f"the manifest is damaged ({error}): build the index again") from error
     # `build` becomes a path: a manifest from elsewhere must not lead out of its folder.
-    names_build = isinstance(build, str) and build.startswith(_BUILD) and Path(build).name == build
-    if not names_build or not isinstance(checksum, str) or not all(isinstance(count, int) for count in counts):
+    if version < 1 or min(counts) < 0 or not build.startswith(_BUILD) or Path(build).name != build:
         raise IndexingError(f"{path} is damaged: build the index again")
     return manifest
 

@@ -1,5 +1,6 @@
 """A recipe (`indexes/<name>.toml`) says how a retriever searches; a new meaning gets a new name."""
 
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,6 +8,8 @@ from typing import Any
 
 from rag.errors import RagError
 from rag.resources import folder, names
+
+FIELDS = frozenset(["contents", "title"])  # title, section and text; title and section
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,8 @@ class Recipe:
     def of(cls, record: Mapping[str, Any]) -> "Recipe":
         """From TOML or a manifest; `KeyError`, `TypeError` or `ValueError` if it is not one."""
         weights = {str(field): float(weight) for field, weight in record["weights"].items()}
+        if not weights or not weights.keys() <= FIELDS or not all(0 < w < math.inf for w in weights.values()):
+            raise ValueError(f"weights of {', '.join(sorted(FIELDS))} should be above 0, found {weights}")
         return cls(str(record["name"]), str(record["engine"]), float(record["k1"]), float(record["b"]), weights)
 
     def record(self) -> dict[str, Any]:

@@ -1,13 +1,12 @@
 """Answers and search results as JSON and TREC lines: the only place where our types become dicts."""
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 from autoais.errors import FormatError
-from autoais.jsonl import dumps, field, parse_object, round_floats
+from autoais.jsonl import dumps, field, parse_object, pretty, round_floats, write_whole
 from rag.citations import numbered
 from rag.errors import RagError
 from rag.types import Answer, Hit, Passage, Question
@@ -76,7 +75,7 @@ def trec_lines(question: Question, hits: Sequence[Hit], tag: str) -> Iterator[st
 class Journal:
     """An `answers.jsonl` that grows a whole row at a time and can be taken up again after a kill.
 
-    `settings` (system, index checksum, questions, k) are kept beside it in `<name>.run.json`; a run that is resumed
+    `settings` (all that changes a row, and the command) are kept beside it in `<name>.run.json`; a run that is resumed
     with others is refused, because its rows would not belong together.
     """
 
@@ -91,17 +90,19 @@ class Journal:
             self.done = self._recover()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._settings_path.write_text(json.dumps(settings, indent=2, ensure_ascii=False) + "\n", "utf-8")
+            if not path.exists():  # a run that is resumed keeps the record of how it was begun
+                write_whole(self._settings_path, [pretty(settings)])
             self._file: TextIO = path.open("a", encoding="utf-8", newline="\n")
         except OSError as error:
             raise RagError(f"{path}: cannot be written: {error.strerror}") from error
 
     def _check_settings(self, settings: Mapping[str, Any]) -> None:
+        where = str(self._settings_path)
         try:
-            before = json.loads(self._settings_path.read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            raise RagError(f"{self.path} cannot be resumed: {self._settings_path.name} cannot be read") from error
-        changed = [key for key, value in settings.items() if key != "provenance" and before.get(key) != value]
+            before = parse_object(self._settings_path.read_bytes(), where)
+        except (OSError, FormatError) as error:
+            raise RagError(f"{self.path} cannot be resumed: {where} cannot be read") from error
+        changed = [key for key, value in settings.items() if key != "command" and before.get(key) != value]
         if changed:
             raise RagError(f"{self.path} cannot be resumed: it was begun with another {', '.join(changed)}")
 

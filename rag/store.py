@@ -1,8 +1,9 @@
 """The passages of an index in one SQLite file, by row number (what engines return) and by id (what answers cite)."""
 
+import os
 import sqlite3
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
@@ -16,8 +17,9 @@ _COLUMNS = "id, title, text, section"
 class PassageStore:
     """Rows 0..n-1 in the order they were added. Ids are unique; adding a known one is refused row by row."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path | None = None) -> None:
         self._connection = connection
+        self._path = path
         # A store lives as long as something uses it; nobody has to remember to close it.
         weakref.finalize(self, connection.close)
 
@@ -25,7 +27,7 @@ class PassageStore:
     def create(cls, path: Path | None) -> "PassageStore":
         """A new store at `path`, or in memory."""
         with _writing():
-            store = cls(sqlite3.connect(path or ":memory:", isolation_level=None, check_same_thread=False))
+            store = cls(sqlite3.connect(path or ":memory:", isolation_level=None, check_same_thread=False), path)
             # No journal: a build that breaks off is thrown away whole (the manifest is written last).
             store._connection.executescript(
                 "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-32768;"
@@ -76,32 +78,47 @@ class PassageStore:
         """End the build: what was added is on disk."""
         with _writing():
             self._connection.execute("COMMIT")
+            if self._path:
+                for path in (self._path, self._path.parent):
+                    descriptor = os.open(path, os.O_RDONLY)
+                    os.fsync(descriptor)
+                    os.close(descriptor)
 
     def rows(self, rows: Sequence[int]) -> list[Passage]:
         """The passages in these rows, in the order asked for."""
         if len(rows) > 500:  # SQLite's limit on parameters, and no page is worth more
             return [p for i in range(0, len(rows), 500) for p in self.rows(rows[i : i + 500])]
         marks = ",".join("?" * len(rows))
-        found = self._connection.execute(f"SELECT row, {_COLUMNS} FROM passage WHERE row IN ({marks})", rows)
-        passages = {row: Passage(*values) for row, *values in found}
+        with _damaged():
+            found = self._connection.execute(f"SELECT row, {_COLUMNS} FROM passage WHERE row IN ({marks})", rows)
+            passages = {row: Passage(*values) for row, *values in found}
         return [passages[row] for row in rows]
 
     def get(self, identifier: str) -> Passage | None:
         """The passage with that id, or None."""
         sql = f"SELECT {_COLUMNS} FROM passage WHERE id = ?"
-        found = self._connection.execute(sql, (identifier,)).fetchone()
+        with _damaged():
+            found = self._connection.execute(sql, (identifier,)).fetchone()
         return Passage(*found) if found else None
 
     def __iter__(self) -> Iterator[Passage]:
         """All passages in row order, streaming."""
-        found: Iterable[tuple[str, str, str, str]]
-        found = self._connection.execute(f"SELECT {_COLUMNS} FROM passage ORDER BY row")
-        return (Passage(*values) for values in found)
+        with _damaged():
+            for values in self._connection.execute(f"SELECT {_COLUMNS} FROM passage ORDER BY row"):
+                yield Passage(*values)
 
 
 @contextmanager
 def _writing() -> Iterator[None]:
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError) as error:
         raise IndexingError(f"the passage store cannot be written: {error}") from error
+
+
+@contextmanager
+def _damaged() -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise IndexingError(f"the passage store is damaged ({error}): build the index again") from error

@@ -80,6 +80,9 @@ def _show_passage(console: Console, label: str, passage: Passage, spans: Sequenc
     coloured = console.is_terminal and not console.is_dumb_terminal
     opening, closing = ("", "") if coloured else (">>", "<<")
     for start, stop in sorted(set(spans)):
+        start, stop = max(start, end), max(stop, end)  # spans may overlap
+        if start == stop:
+            continue
         text.append(_clean(passage.text[end:start]))
         text.append(opening + _clean(passage.text[start:stop]) + closing, style=_SPAN)
         end = stop

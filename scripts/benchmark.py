@@ -39,7 +39,7 @@ def main(
         questions, corpus = benchmark.questions.check(data), benchmark.corpus.check(data)
     except UserError as error:
         raise SystemExit(f"error: {error}") from None
-    index = work / f"{name}.index"
+    index = work / f"{name}-{benchmark.corpus.sha256[:12]}.index"  # another corpus, another index
     answers = work / f"{name}.{system}.jsonl"
     report = results / name / f"{system}.json"
     if not (index / "manifest.json").exists():
@@ -55,11 +55,12 @@ def main(
         "benchmark": f"{benchmark.name}.v{benchmark.version}",
         "description": benchmark.description,
         "closed_pool": benchmark.closed_pool,
+        "licence": benchmark.licence,
         "system": run["system"],
         **result,
         "corpus": {"file": benchmark.corpus.file, "sha256": benchmark.corpus.sha256},
         "index": {key: manifest[key] for key in ("checksum", "passages", "untitled", "recipe", "analyzer", "command")},
-        "answer_command": run["provenance"]["command"],
+        "answer_command": run["command"],
     }
     report.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", "utf-8")
     print(f"report in {report}")

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from rag.index import open_index
+from rag.terminal import show_answer
+from rag.types import Answer, Citation, Hit, Passage, Question, Sentence
 from tests.conftest import Command, one_line_error
 
 
@@ -80,9 +82,39 @@ def test_bad_questions_are_one_line(rag: Command, shelf: Path, question: str, sa
 )
 def test_odd_but_fair_questions_are_answered(rag: Command, shelf: Path, question: str) -> None:
     result = rag("ask", question, "--index", shelf)
-    assert result.returncode == 0, result.stderr
-    assert re.search(r"\[1\]\.", result.stdout)
+    assert result.returncode in (0, 1), result.stderr  # some say too little of what they ask about
+    assert result.stderr == ""
+    assert "\n[1] " in result.stdout
     assert "\x1b" not in result.stdout
+
+
+def test_bytes_that_are_no_text_are_one_line(rag: Command, shelf: Path) -> None:
+    one_line_error(rag("ask", "\udcff river", "--index", shelf), "are no characters")
+
+
+def test_a_path_too_long_is_one_line(rag: Command) -> None:
+    one_line_error(rag("ask", "river?", "--index", "x" * 300), "File name too long")
+
+
+def test_what_a_file_holds_cannot_drive_the_terminal_or_break_the_line(rag: Command, tmp_path: Path) -> None:
+    hostile = tmp_path / "h.jsonl"
+    row = {"docid": "x\x1b[2J", "title": "T\x07", "text": "The river \x1b[31mruns\r\u202e north of the town."}
+    hostile.write_text(json.dumps(row) + "\n")
+    assert rag("index", "build", hostile, "--to", tmp_path / "h.index").returncode == 0
+    shown = rag("ask", "Where does the river run?", "--index", tmp_path / "h.index")
+    assert "north of the town" in shown.stdout
+    assert not set("\x1b\x07\r\u202e") & set(shown.stdout)
+    hostile.write_text(json.dumps({"docid": "1", "te\nxt\x1b": "x"}) + "\n")
+    result = rag("index", "build", hostile, "--format", "miracl", "--to", tmp_path / "i.index")
+    one_line_error(result, "field 'text' is missing")
+    assert "\x1b" not in result.stderr
+
+
+def test_overlapping_quotes_are_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
+    passage = Passage("p", "", "0123456789")
+    cite = [Citation("p", 0, 8, "01234567"), Citation("p", 2, 4, "23"), Citation("p", 6, 10, "6789")]
+    show_answer(Answer(Question("q", "?"), "x", (Sentence(0, 1, tuple(cite)),), (Hit(passage, 1.0),), "s"))
+    assert ">>01234567<<>>89<<" in capsys.readouterr().out
 
 
 def test_bad_index_paths_are_one_line(rag: Command, tmp_path: Path, shelf: Path) -> None:
@@ -127,6 +159,9 @@ def test_search_writes_a_trec_run(rag: Command, shelf: Path, tmp_path: Path) -> 
     assert {row[0] for row in rows} == {"1", "3"}
     topics.write_text("1\tlongest river of Poland\n")
     one_line_error(rag("search", "--topics", topics, "--index", shelf, "--run", "/dev/full"), "/dev/full")
+    before = run.read_text()
+    one_line_error(rag("search", "--topics", topics, "--index", shelf, "--run", run, "--k", 0), "k must be at least 1")
+    assert run.read_text() == before
     one_line_error(rag("search", "--index", shelf), "either a query or --topics")
 
 

@@ -1,5 +1,6 @@
 import io
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -100,6 +101,36 @@ def test_utf16_with_a_mark_is_read(tmp_path: Path) -> None:
 def test_a_sentence_without_end_is_cut_at_words(tmp_path: Path) -> None:
     passages = read(tmp_path, "lorem.txt", "lorem " * 1000)
     assert [len(p.text.split()) for p in passages] == [200] * 5
+
+
+def test_html_inside_markdown_and_inline_tags_inside_html_lose_no_words(tmp_path: Path) -> None:
+    (block,) = read(tmp_path, "h.md", f"# T\n\n<p align='center'>{LONG}</p>\n")
+    assert block.text == LONG
+    (line,) = read(
+        tmp_path,
+        "i.html",
+        "<p>One <ins>long</ins> line<br>of <img src='x'> words <del>that</del> all stay in here, see.",
+    )
+    assert line.text == "One long line of words that all stay in here, see."
+
+
+def test_a_file_of_another_kind_is_named(tmp_path: Path) -> None:
+    (tmp_path / "n.rst").write_text(LONG)
+    with pytest.raises(FormatError, match=r"n\.rst: not a document known here"):
+        list(Corpus([tmp_path / "n.rst"], "documents").read())
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_mangled_pdf_is_read_or_named(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    data = bytearray(_pdf("The Vistula is the longest river of Poland."))
+    for _ in range(4):
+        at = random.randrange(len(data))
+        data[at : at + random.randrange(6)] = bytes(random.choices(b"0123456789/<>[]()RTj ", k=random.randrange(6)))
+    try:
+        read(tmp_path, "m.pdf", bytes(data))
+    except FormatError as error:
+        assert str(error).startswith(f"{tmp_path / 'm.pdf'}: the PDF cannot be read")  # noqa: PT017  (either is right)
 
 
 def test_html_may_nest_deeper_than_python_recurses(tmp_path: Path) -> None:

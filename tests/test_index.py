@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rag.corpus import Corpus
-from rag.errors import FormatError, IndexingError, QuestionError
+from rag.errors import FormatError, IndexingError, QuestionError, RagError
 from rag.index import build, open_index
 from rag.retrievers import KINDS, open_retriever
 from tests.conftest import SHELF, Command, one_line_error, write_corpus
@@ -56,11 +56,15 @@ def test_ties_go_by_id_even_where_they_run_past_k(tmp_path: Path) -> None:
 
 
 def test_headings_count_and_a_passage_without_them_does_not_lose(tmp_path: Path) -> None:
-    text = "It was built in that year by the same people and stands to this day."
-    rows = [("titled", "Tower", text), ("other", "Bridge", f"{text} Tower."), ("untitled", "", f"{text} Tower.")]
+    text = "It was built in that year by the same people and stands to this day with its tower."
+    rows = [("titled", "Tower", text), ("untitled", "", text), ("other", "Bridge", text)]
     build(Corpus([write_corpus(tmp_path / "t.jsonl", rows)]), tmp_path / "t.index")
     (hits,) = open_index(tmp_path / "t.index").bm25.search(["tower"], 3)
     assert [hit.passage.id for hit in hits] == ["titled", "untitled", "other"]
+    scores = {hit.passage.id: hit.score for hit in hits}
+    # one word shorter than "other", and its text counts for the title it does not have: 1 + 0.2 times
+    assert scores["untitled"] == pytest.approx(1.2 * scores["other"], rel=0.05)
+    assert scores["untitled"] > 1.15 * scores["other"]
 
 
 def test_an_index_is_self_contained_and_can_be_moved(shelf: Path, corpus: Path, tmp_path: Path) -> None:
@@ -124,10 +128,15 @@ def test_a_folder_that_is_no_index_is_left_alone(tmp_path: Path, corpus: Path) -
     [
         ({"format_version": 99}, "index of format 99, this version reads 1: upgrade"),
         ({"format_version": 1}, "is damaged"),
-        ({"build": "build-gone"}, "which is not there"),
-        ({"build": "../../etc"}, "is damaged"),
+        ({"build": ".rag-build-gone"}, "which is not there"),
+        ({"build": ".rag-build-x/../../etc"}, "is damaged"),
         ("{", "is damaged"),
         ("[]", "is damaged"),
+        ('{"format_version": Infinity}', "is damaged"),
+        ("[" * 100_000, "is damaged"),
+        ({"passages": -3}, "is damaged"),
+        ({"recipe": {"name": "x", "engine": "y", "k1": 1, "b": 1, "weights": {"nope": 1}}}, "is damaged"),
+        ({"recipe": {"name": "x", "engine": "y", "k1": 1, "b": 1, "weights": {"title": -1}}}, "is damaged"),
     ],
 )
 def test_a_manifest_that_cannot_be_used_is_one_clear_error(shelf: Path, manifest: object, says: str) -> None:
@@ -144,7 +153,7 @@ def test_a_manifest_that_cannot_be_used_is_one_clear_error(shelf: Path, manifest
 
 
 def test_an_index_with_broken_files_is_one_clear_error(shelf: Path) -> None:
-    (store,) = shelf.glob("build-*/passages.sqlite")
+    (store,) = shelf.glob(".rag-build-*/passages.sqlite")
     store.write_bytes(b"no database" * 100)
     with pytest.raises(IndexingError, match="cannot be read as a passage store"):
         open_index(shelf)
@@ -152,20 +161,59 @@ def test_an_index_with_broken_files_is_one_clear_error(shelf: Path) -> None:
 
 def test_queries_that_cannot_be_searched_for(shelf: Path) -> None:
     bm25 = open_index(shelf).bm25
-    for query in ("", " \n", "the of what?", '"" : ( ) !!'):
+    for query in ("", " \n", "the of what?", '"" : ( ) !!', "river \ud83d"):
         with pytest.raises(QuestionError):
             bm25.search([query], 3)
     with pytest.raises(QuestionError, match="100,000 characters"):
         bm25.search(["a" * 100_000], 3)
-    with pytest.raises(QuestionError, match="k must be at least 1, not 0"):
+    with pytest.raises(RagError, match="k must be at least 1, not 0"):
         bm25.search(["river"], 0)
 
 
 def test_query_syntax_is_only_text(shelf: Path) -> None:
     bm25 = open_index(shelf).bm25
     plain = bm25.search(["river Poland"], 5)
-    assert bm25.search(['"river" AND title:(Poland)^9 -"'], 5)[0][: len(plain)]
     assert bm25.search(['(river*) "Poland~'], 5) == plain
+    assert bm25.search(['"river" AND -(Poland)^ -" OR:'], 5) == bm25.search(["river Poland OR"], 5)
+
+
+def test_stop_words_are_dropped_from_queries_and_kept_in_passages(shelf: Path) -> None:
+    bm25 = open_index(shelf).bm25
+    assert bm25.search(["which of these is a river, and where?"], 5) == bm25.search(["river"], 5)
+
+
+def test_postings_that_are_damaged_are_one_clear_error(shelf: Path) -> None:
+    for path in shelf.glob(".rag-build-*/bm25/*"):
+        if path.suffix in (".idx", ".term"):
+            data = bytearray(path.read_bytes())
+            data[: len(data) // 2] = b"\xff" * (len(data) // 2)
+            path.write_bytes(data)
+    with pytest.raises(IndexingError, match=r"damaged|cannot be opened"):
+        open_index(shelf).bm25.search(["river Poland capital"], 5)
+
+
+def test_an_index_with_a_damaged_manifest_can_be_built_again(shelf: Path, corpus: Path) -> None:
+    (shelf / "manifest.json").write_text("{")
+    build(Corpus([corpus]), shelf)
+    assert open_index(shelf).manifest["passages"] == len(SHELF)
+    assert len(list(shelf.glob(".rag-build-*"))) == 1
+
+
+def test_folders_of_others_are_never_removed(tmp_path: Path, corpus: Path) -> None:
+    kept = tmp_path / "proj" / "build-release" / "app"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("work")
+    with pytest.raises(IndexingError, match="holds other files"):
+        build(Corpus([corpus]), tmp_path / "proj")
+    assert kept.read_text() == "work"
+
+
+def test_two_builds_in_one_folder_do_not_meet(tmp_path: Path, corpus: Path) -> None:
+    def second(*_: object) -> None:
+        with pytest.raises(IndexingError, match="another build is running"):
+            build(Corpus([corpus]), tmp_path / "i.index")
+
+    assert build(Corpus([corpus]), tmp_path / "i.index", second)["passages"] == len(SHELF)
 
 
 # --- stopped, killed, out of disk ------------------------------------------------------------------------------
@@ -192,7 +240,7 @@ def test_a_build_that_is_stopped_loses_nothing_and_building_again_works(
         stderr=subprocess.PIPE,
     )
     deadline = time.monotonic() + 60
-    while len(list(shelf.glob("build-*/bm25/*"))) < 8 and time.monotonic() < deadline and process.poll() is None:
+    while len(list(shelf.glob(".rag-build-*/bm25/*"))) < 8 and time.monotonic() < deadline and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(signal_sent)
     _, stderr = process.communicate(timeout=60)
@@ -203,12 +251,12 @@ def test_a_build_that_is_stopped_loses_nothing_and_building_again_works(
     result = rag("index", "build", large, "--to", shelf)
     assert result.returncode == 0, result.stderr
     assert open_index(shelf).manifest["passages"] == 60_000
-    assert len(list(shelf.glob("build-*"))) == 1
+    assert len(list(shelf.glob(".rag-build-*"))) == 1
 
 
 def test_a_killed_first_build_is_recognised_as_half_built(tmp_path: Path, corpus: Path, rag: Command) -> None:
     half = tmp_path / "half.index"
-    (half / "build-abc" / "bm25").mkdir(parents=True)
+    (half / ".rag-build-abc" / "bm25").mkdir(parents=True)
     one_line_error(rag("ask", "river?", "--index", half), "half-built", "build it again")
     assert rag("index", "build", corpus, "--to", half).returncode == 0
     assert open_index(half).manifest["passages"] == len(SHELF)
@@ -252,4 +300,4 @@ def test_a_full_disk_is_one_line_and_keeps_the_old_index(small_disk: Path, corpu
     one_line_error(rag("index", "build", large, "--to", index), "cannot be written")
     assert open_index(index).manifest == before
     assert open_index(index).bm25.search(["Warsaw"], 1)[0]
-    assert len(list(index.glob("build-*"))) == 1
+    assert len(list(index.glob(".rag-build-*"))) == 1

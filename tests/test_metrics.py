@@ -44,6 +44,11 @@ def test_f1_is_a_fraction_and_exact_match_implies_it(answer: str, references: li
         ("the U.S. army", "u.s.", True),
         ("no such thing", "thin", False),
         ("anything", "", False),
+        ("the café is", "cafe", False),
+        ("the cafe\u0301 is", "CAFÉ", True),
+        ("my résumé", "sume", False),
+        ("हिन्दी", "द", False),
+        ("it cost $5", "$5", True),
     ],
 )
 def test_has_answer_matches_whole_tokens(text: str, reference: str, found: bool) -> None:

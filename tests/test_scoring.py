@@ -50,7 +50,7 @@ def test_every_question_counts_and_each_outcome_is_told_apart(tmp_path: Path) ->
     path = write(
         tmp_path / "a.jsonl",
         row("1", YES, short_answer="Warsaw"),
-        row("2", WRONG, short_answer="Kraków"),
+        row("2", WRONG, short_answer="Old Warsaw", unresolved=[{"marker": "[9]", "reason": "out-of-range"}]),
         row("3", YES, UNCITED),
         row("4"),
         row("5", ("It is so.", ["p"])),
@@ -65,12 +65,13 @@ def test_every_question_counts_and_each_outcome_is_told_apart(tmp_path: Path) ->
     }  # fmt: skip
     assert (metrics["sentences"]["n"], metrics["sentences"]["value"]) == (4, 0.5)
     assert metrics["em"]["value"] == pytest.approx(1 / 6)
-    assert metrics["f1"]["value"] == pytest.approx(1 / 6)
+    assert metrics["f1"]["value"] == pytest.approx((1 + 2 / 3) / 6)
+    assert result["unresolved_markers"] == 1
     # an uncited sentence's words do not count for recall, a wrongly cited sentence's do
     assert metrics["answer_recall"]["value"] == pytest.approx(3 / 6)
     assert metrics["Success@1"]["value"] == 0
     assert metrics["answer_hit@1"]["value"] == 0
-    assert "Success@5" not in metrics  # only two passages were returned
+    assert metrics["Success@5"] == {"value": None, "reason": "no answer lists 5 passages"}
 
 
 def test_without_short_answers_or_references_the_value_is_absent_with_a_reason(tmp_path: Path) -> None:
@@ -78,7 +79,12 @@ def test_without_short_answers_or_references_the_value_is_absent_with_a_reason(t
     assert metrics["em"] == {"value": None, "reason": "the system gives no short answers"}
     metrics = report(write(tmp_path / "b.jsonl", row("1", YES, answers=None, gold=None)))["metrics"]
     assert metrics["answer_recall"]["reason"] == "no question has reference answers"
-    assert "Success@1" not in metrics
+    assert metrics["Success@1"] == {"value": None, "reason": "no question has gold passages"}
+
+
+def test_recall_is_the_share_of_the_gold_passages(tmp_path: Path) -> None:
+    metrics = report(write(tmp_path / "a.jsonl", row("1", YES, gold=["p", "r", "x", "y"])))["metrics"]
+    assert (metrics["R@1"]["value"], metrics["Success@1"]["value"]) == (0.25, 1.0)
 
 
 def test_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,6 +109,9 @@ def test_an_answer_to_no_question_of_the_benchmark_is_an_error(tmp_path: Path) -
         ({"passages": [1]}, "field 'passages' should be a list of objects"),
         ({"abstained": "no"}, "field 'abstained' should be true or false"),
         ({"abstained": True}, "'abstained' is true, yet there are sentences"),
+        ({"passages": [POLAND, POLAND]}, "a passage id occurs twice"),
+        ({"answer": "The moon is cheese. The capital of Poland is Warsaw."}, "'answer' is not its sentences"),
+        ({"answer": "The capital of Poland is Warsaw. And more."}, "'answer' is not its sentences"),
         ({"short_answer": 3}, "field 'short_answer' should be a string or null"),
     ],
 )

@@ -1,6 +1,6 @@
 """Reads answers with citations (our own `answers.jsonl`) from any system that writes the format."""
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,8 +70,11 @@ def _answer(row: dict[str, Any], where: str) -> CitedAnswer:
     listed = _objects(row, "passages", where)
     abstained = field(row, "abstained", bool, where) if "abstained" in row else False
     passages = {field(p, "id", str, where): _shown(p, where) for p in listed}
+    if len(passages) < len(listed):
+        raise FormatError(f"{where}: a passage id occurs twice among the row's passages")
     ranked = sorted(listed, key=lambda p: field(p, "rank", int, where)) if all("rank" in p for p in listed) else listed
     sentences = tuple(_sentence(item, passages, where) for item in _objects(row, "sentences", where))
+    _check_covered(row, sentences, where)
     if abstained and sentences:
         raise FormatError(f"{where}: 'abstained' is true, yet there are sentences; leave one of them out")
     short = row.get("short_answer")
@@ -92,6 +95,22 @@ def _answer(row: dict[str, Any], where: str) -> CitedAnswer:
         answers=strings(row, "answers", where),
         gold=strings(row, "gold", where),
     )
+
+
+def _check_covered(row: dict[str, Any], sentences: Iterable[SentenceCited], where: str) -> None:
+    """What stands outside the sentences would be shown and never judged."""
+    rest = row.get("answer") or ""
+    if not isinstance(rest, str):
+        raise FormatError(f"{where}: field 'answer' should be a string")
+    for sentence in sentences:
+        before, found, rest = rest.partition(sentence.text)
+        if before.strip() or not found:
+            break
+    else:
+        if not rest.strip():
+            return
+    if "answer" in row:
+        raise FormatError(f"{where}: field 'answer' is not its sentences one after the other")
 
 
 def _objects(row: dict[str, Any], name: str, where: str) -> list[dict[str, Any]]:

@@ -1,9 +1,9 @@
 """The command `autoais`: parse, call, print."""
 
-import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -32,7 +32,7 @@ def score(
 ) -> None:
     """Judge every sentence against what it cites and print rates with n, undecided and 95 % intervals."""
     from autoais.answers import read_answers
-    from autoais.jsonl import dumps, keep_inputs, round_floats, write_whole
+    from autoais.jsonl import dumps, keep_inputs, pretty, round_floats, write_whole
     from autoais.judges import open_judge
     from autoais.provenance import provenance
     from autoais.questions import read_questions
@@ -57,9 +57,9 @@ def score(
     inputs = {"answers": answers} | ({"questions": questions} if questions else {})
     result = round_floats({**result, "provenance": provenance(inputs)})
     if report is not None:
-        write_whole(report, [json.dumps(result, indent=2, ensure_ascii=False)])
+        write_whole(report, [pretty(result)])
     if as_json:
-        typer.echo(json.dumps(result, indent=2, ensure_ascii=False))
+        typer.echo(pretty(result))
     else:
         _show(result)
 
@@ -73,7 +73,7 @@ def _show(result: dict[str, Any]) -> None:
         column.justify = "right"
     for name, metric in result["metrics"].items():
         if metric["value"] is None:
-            table.add_row(name, "-", metric.get("reason", "nothing to decide"), "", "", "")
+            table.add_row(name, "-", metric["reason"], "", "", "")
             continue
         low, high = metric["interval95"]
         floor = f"{metric['floor']:.3f} of {metric['total']}" if "floor" in metric else ""
@@ -94,8 +94,17 @@ def run(application: typer.Typer) -> None:
     try:
         application()
     except UserError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise SystemExit(2) from None
+        _fail(str(error))
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _fail(f"{os.fsdecode(error.filename)[:200]}: {error.strerror}")
+
+
+def _fail(message: str) -> NoReturn:
+    # One line, whatever a file put into it; and nothing that drives a terminal.
+    typer.echo("error: " + "".join(c if c.isprintable() else "\ufffd" for c in message), err=True)
+    raise SystemExit(2)
 
 
 def main() -> None:

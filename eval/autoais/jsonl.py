@@ -14,9 +14,7 @@ T = TypeVar("T")
 _NAMES = {
     str: "a string",
     int: "an integer",
-    float: "a number",
     list: "a list",
-    dict: "an object",
     bool: "true or false",
 }
 
@@ -61,8 +59,6 @@ def field(record: Mapping[str, Any], name: str, kind: type[T], where: str) -> T:
     if name not in record:
         raise FormatError(f"{where}: field {name!r} is missing (found: {', '.join(sorted(record)) or 'no fields'})")
     value = record[name]
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
     # bool is an int to Python; to a person it is not.
     if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
         raise FormatError(f"{where}: field {name!r} should be {_NAMES[kind]}, found {type(value).__name__}")
@@ -100,6 +96,16 @@ def dumps(value: Any) -> str:  # noqa: ANN401  (anything JSON can hold)
     return line
 
 
+def pretty(value: Any) -> str:  # noqa: ANN401  (anything JSON can hold)
+    """Indented JSON, as `dumps` otherwise."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(value, indent=2, allow_nan=False)
+    return text
+
+
 def keep_inputs(inputs: Iterable[Path | None], outputs: Iterable[Path | None]) -> None:
     """`UserError` if an output would overwrite an input, or another output."""
     taken = {path.resolve() for path in inputs if path is not None}
@@ -111,6 +117,7 @@ def keep_inputs(inputs: Iterable[Path | None], outputs: Iterable[Path | None]) -
 
 def write_whole(path: Path, lines: Iterable[str]) -> None:
     """Write lines to `path` so that a crash, a kill or a full disk leaves the old file as it was."""
+    path = path.resolve()  # what a link points to is written, the link stays
     if path.exists() and not path.is_file():  # a device such as /dev/stdout cannot be replaced
         _write_lines(path, lines)
         return
@@ -123,8 +130,10 @@ def write_whole(path: Path, lines: Iterable[str]) -> None:
     temporary = Path(name)
     try:
         _write_lines(temporary, lines)
-        temporary.chmod(0o644)
+        temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
         temporary.replace(path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
     finally:
         temporary.unlink(missing_ok=True)
 

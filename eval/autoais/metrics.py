@@ -7,12 +7,12 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 _Z95 = 1.959963984540054  # two-sided 95 % quantile of the standard normal
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
-_TOKEN = re.compile(r"[^\W_]+|[^\w\s]")
 
 
 def normalize_answer(text: str) -> str:
@@ -39,13 +39,23 @@ def _token_f1(answer: str, reference: str) -> float:
 
 
 def has_answer(text: str, references: Iterable[str]) -> bool:
-    """Whether any reference stands in the text as a run of whole tokens, case-folded (DPR's has_answer)."""
+    """Whether any reference stands in the text as a run of whole tokens, case-folded.
+
+    As DPR's has_answer: NFD, a token is a run of letters, numbers and marks, or one other visible character.
+    """
     haystack = _padded(text)
     return any(needle in haystack for needle in map(_padded, references) if needle.strip())
 
 
+@cache
+def _token() -> re.Pattern[str]:
+    # Python's \w has no combining marks; without them an accent would end a word.
+    marks = "".join(c for c in map(chr, range(0x300, 0x20000)) if unicodedata.category(c).startswith("M"))
+    return re.compile(rf"(?:[^\W_]|[{re.escape(marks)}])+|[^\w\s]|_")
+
+
 def _padded(text: str) -> str:
-    return f" {' '.join(_TOKEN.findall(unicodedata.normalize('NFD', text).casefold()))} "
+    return f" {' '.join(_token().findall(unicodedata.normalize('NFD', text).casefold()))} "
 
 
 def wilson(successes: int, n: int) -> tuple[float, float]:

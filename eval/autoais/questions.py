@@ -37,12 +37,22 @@ def read_questions(path: Path) -> Iterator[Question]:
         question = parse(line, where, number)
         if not question.text.strip():
             raise FormatError(f"{where}: the question is empty")
+        if not _encodable(question):
+            raise FormatError(f"{where}: half a surrogate pair, which is no character")
         if question.id in seen:
             raise FormatError(f"{where}: id {question.id!r} occurs twice")
         seen.add(question.id)
         yield question
     if not seen:
         raise FormatError(f"{path}: holds no questions")
+
+
+def _encodable(question: Question) -> bool:
+    try:
+        "".join((question.id, question.text, *question.answers, *question.gold)).encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _lines(path: Path) -> Iterator[bytes]:

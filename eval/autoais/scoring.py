@@ -13,6 +13,7 @@ from autoais.questions import Question
 from autoais.types import Attribution, Judge, Judgement
 
 DEPTHS = (1, 5, 20, 100)
+_NEEDS = {"Success": "gold passages", "R": "gold passages", "answer_hit": "reference answers"}
 _BATCH = 256  # answers judged together: bounds memory, changes no result
 
 
@@ -99,7 +100,7 @@ class Summary:
 
     def __init__(self) -> None:
         self.questions = self.answered = self.unresolved = self.short_answers = self.with_references = 0
-        self.depth: int | None = None
+        self.depth = 0  # of the longest list of passages
         self.answer_ais: list[bool | None] = []
         self.sentence_ais: list[bool | None] = []
         self.em: list[float] = []
@@ -117,10 +118,10 @@ class Summary:
         self.sentence_ais.extend(judgement.verdict.ais for judgement in item.judgements)
         ranking = answer.ranking if answer else ()
         if answer:
-            self.answered += not answer.abstained
+            self.answered += bool(answer.sentences)
             self.unresolved += answer.unresolved
             self.short_answers += answer.short_answer is not None
-            self.depth = max(self.depth or 0, len(ranking))
+            self.depth = max(self.depth, len(ranking))
         if question.answers:
             self.with_references += 1
             short = (answer.short_answer if answer else None) or ""
@@ -153,14 +154,17 @@ class Summary:
                 metrics["f1"] = Mean.of(self.f1).record()
             else:
                 metrics |= {name: _absent("the system gives no short answers") for name in ("em", "f1")}
-        # A depth beyond what the system returned would only repeat the value at the last one.
-        depths = [k for k in DEPTHS if self.depth is not None and k <= self.depth]
-        for k in depths:
-            if self.success[k]:
-                metrics[f"Success@{k}"] = Rate.of(self.success[k]).record()
-                metrics[f"R@{k}"] = Mean.of(self.recall[k]).record()
-            if self.answer_hit[k]:
-                metrics[f"answer_hit@{k}"] = Rate.of(self.answer_hit[k]).record()
+        for k in DEPTHS:
+            # A depth beyond what the system returned would only repeat the value at the last one.
+            too_deep = f"no answer lists {k} passages" if k > self.depth else None
+            for name, values in (("Success", self.success[k]), ("answer_hit", self.answer_hit[k])):
+                missing = too_deep or (None if values else f"no question has {_NEEDS[name]}")
+                metrics[f"{name}@{k}"] = _absent(missing) if missing else Rate.of(values).record()
+            missing = too_deep or (None if self.recall[k] else f"no question has {_NEEDS['R']}")
+            metrics[f"R@{k}"] = _absent(missing) if missing else Mean.of(self.recall[k]).record()
+        for metric in metrics.values():
+            if metric["value"] is None:
+                metric.setdefault("reason", "nothing was decided")
         return {
             "judge": judge,
             "questions": self.questions,

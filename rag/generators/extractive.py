@@ -10,7 +10,7 @@ from rag.sentences import sentence_spans
 from rag.types import Answer, Citation, Hit, Passage, Question, Sentence
 
 # Of the question's weighted words, what sentence and headings must say: less answers another question. Of 800 Open-NQ
-# questions, 79 % were "answered" from the handbook at 0 and 1 % at 0.4; on the pool it costs 0.7 points of answer recall.
+# questions, 79 % were "answered" from the handbook at 0 and 1 % at 0.4; on the pool it costs 0.7 points of recall.
 _ENOUGH = 0.4
 _MOST = 3  # sentences in an answer
 _WORTH = 0.8  # of the best sentence's score: less is not quoted beside it

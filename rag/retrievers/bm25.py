@@ -14,17 +14,16 @@ from tantivy import Occur, Query
 
 from rag.analysis import check_depth, passage_analyzer, query_terms
 from rag.errors import IndexingError
-from rag.recipes import Recipe
+from rag.recipes import FIELDS, Recipe
 from rag.store import PassageStore
 from rag.types import Hit, Passage
 
-FIELDS = ("contents", "title")  # title, section and text; title and section
 _ANALYZER_ID = "english"
 
 
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
-    for name in FIELDS:
+    for name in sorted(FIELDS):
         # Without positions: no query asks for phrases, and the index is smaller.
         builder.add_text_field(name, tokenizer_name=_ANALYZER_ID, index_option="freq")
     builder.add_integer_field("row", fast=True)
@@ -124,7 +123,9 @@ class BM25:
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """For each query at most k hits; `QuestionError` for a query that cannot be searched for."""
         check_depth(k)
-        return [self._search(query_terms(query), k) for query in queries]
+        terms = [query_terms(query) for query in queries]
+        with _reading():
+            return [self._search(each, k) for each in terms]
 
     def _search(self, terms: list[str], k: int) -> list[Hit]:
         found = self._top(self._query(terms, self._weights), k)
@@ -162,3 +163,15 @@ class BM25:
             if len(hits) < limit or hits[-1][0] < hits[k - 1][0]:
                 return hits
             limit *= 2  # the tie at rank k runs on beyond what was fetched
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, OSError, LookupError) as error:
+        raise IndexingError(f"the index is damaged ({error}): build it again") from error
+    except BaseException as error:
+        if type(error).__name__ == "PanicException":  # how pyo3 raises a Rust panic: no Exception, no public name
+            raise IndexingError(f"the index is damaged ({error}): build it again") from error
+        raise

@@ -1,5 +1,7 @@
 """BM25 by rank-bm25 (extra `reference`): the readable reference that faster engines are held against."""
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 
 from rag.analysis import check_depth, passage_analyzer, query_terms
@@ -12,7 +14,7 @@ MOST_PASSAGES = 200_000  # it scores every passage for every query, and holds al
 
 
 class Reference:
-    """Scores headings and text as one field with Okapi BM25, k1 and b of the recipe `bm25`.
+    """Scores headings and text as one field with Okapi BM25: k1 and b of the recipe `bm25`, Lucene's idf.
 
     Raises `RagError` where rank-bm25 is not installed, `IndexingError` above 200,000 passages.
     """
@@ -32,6 +34,10 @@ class Reference:
         self._passages = list(store)
         tokens = [analyzer.analyze(f"{p.headings} {p.text}") or [""] for p in self._passages]
         self._bm25 = BM25Okapi(tokens, k1=recipe.k1, b=recipe.b)
+        # Okapi's idf turns negative for a word of more than half the passages; Lucene's, and Tantivy's, does not.
+        n = len(tokens)
+        holding = Counter(term for passage in tokens for term in set(passage))
+        self._bm25.idf = {term: math.log(1 + (n - df + 0.5) / (df + 0.5)) for term, df in holding.items()}
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """For each query at most k passages that hold a term of it; `QuestionError` as for `query_terms`."""
