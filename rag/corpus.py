@@ -151,11 +151,11 @@ class Corpus:
             yield from ((f"{path}#{number}", passage) for number, passage in enumerate(passages, 1))
 
     def _records(self, source: Path, parse: Callable[[bytes, str], Passage]) -> Iterator[tuple[str, Passage]]:
-        before = self.bytes_read
+        before, name = self.bytes_read, str(source)
         for number, (line, position) in enumerate(_lines(source), 1):
             if not line.strip() or (parse is _dpr and number == 1 and _is_dpr_header(line)):
                 continue
-            where = f"{source}:{number}"
+            where = f"{name}:{number}"
             self.bytes_read = before + position
             try:
                 passage = parse(line, where)

@@ -1,5 +1,6 @@
 """JSON lines in and out: errors name file, line and field; output appears whole or not at all."""
 
+import codecs
 import json
 import math
 import os
@@ -42,7 +43,7 @@ def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def parse_object(line: bytes, where: str) -> dict[str, Any]:
     """One JSON object in UTF-8; NaN and Infinity, which are not JSON, are refused."""
     try:
-        value = _DECODER.decode(line.decode("utf-8-sig"))
+        value = _DECODER.decode(line.removeprefix(codecs.BOM_UTF8).decode("utf-8"))
     except UnicodeDecodeError as error:
         raise FormatError(f"{where}: not UTF-8 at byte {error.start}") from error
     except RecursionError as error:
