@@ -3,20 +3,19 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from autoais.errors import UserError
 
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Score anybody's cited answers.", pretty_exceptions_enable=False
 )
-
-
-@app.callback()
-def _root() -> None:
-    """Makes `score` a subcommand even while it is the only one."""
 
 
 @app.command()
@@ -64,13 +63,66 @@ def score(
         _show(result)
 
 
-def _show(result: dict[str, Any]) -> None:
-    from rich.console import Console
+@app.command("ais-report")
+def ais_report(
+    files: Annotated[list[Path], typer.Argument(help="CSVs of the AIS paper's release, or in their format.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Flagged, interpretable and AIS rates a model, and how far annotators agreed (AIS paper, Tables 3 to 7)."""
+    from autoais.ais_report import read_ratings, report
+    from autoais.jsonl import pretty, round_floats
+    from autoais.provenance import provenance
+
+    reports = [{"file": path.name, **report(read_ratings(path))} for path in files]
+    if as_json:
+        inputs = {f"ratings{number}": path for number, path in enumerate(files, 1)}
+        typer.echo(pretty(round_floats({"files": reports, "provenance": provenance(inputs)})))
+        return
+    for one in reports:
+        _show_ais(one)
+
+
+def _show_ais(one: dict[str, Any]) -> None:
+    console = _console()
+    table = _table("model", "n", "Flag %", "Int %", "AIS %", "95 % interval", "AIS of unflagged %")
+    for model in one["models"]:
+        rates = [model[name] for name in ("flagged", "interpretable", "ais", "ais_of_unflagged")]
+        percent = ["-" if rate["value"] is None else f"{100 * rate['value']:.1f}" for rate in rates]
+        low, high = rates[2]["interval95"] or (0.0, 1.0)
+        interval = f"[{100 * low:.1f}, {100 * high:.1f}] n={rates[2]['n']}"
+        table.add_row(model["model"], str(rates[0]["total"]), *percent[:3], interval, percent[3])
+    console.print(one["file"], style="bold")
+    console.print(table)
+    for name, agreement in one["agreement"].items():
+        values = [agreement[key] for key in ("krippendorff_alpha", "pairwise_agreement", "f1_to_majority")]
+        alpha, pairs, f1 = ("-" if value is None else f"{value:.3f}" for value in values)
+        console.print(
+            f"{name}: alpha {alpha}, pairwise agreement {pairs}, F1 to majority {f1} "
+            f"({agreement['items']} items, {agreement['left_out']} without a usable count)"
+        )
+    console.print()
+
+
+def _table(first: str, *others: str) -> "Table":
     from rich.table import Table
 
-    table = Table("metric", "value", "95 % interval", "n", "undecided", "floor", box=None, pad_edge=False)
+    table = Table(first, *others, box=None, pad_edge=False)
     for column in table.columns[1:]:
         column.justify = "right"
+    return table
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 120  # a pipe has no width; no column must be cut
+    return console
+
+
+def _show(result: dict[str, Any]) -> None:
+    table = _table("metric", "value", "95 % interval", "n", "undecided", "floor")
     for name, metric in result["metrics"].items():
         if metric["value"] is None:
             table.add_row(name, "-", metric["reason"], "", "", "")
@@ -80,9 +132,7 @@ def _show(result: dict[str, Any]) -> None:
         undecided = str(metric.get("undecided", ""))
         interval = f"[{low:.3f}, {high:.3f}]"
         table.add_row(name, f"{metric['value']:.3f}", interval, str(metric["n"]), undecided, floor)
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 120  # a pipe has no width; no column must be cut
+    console = _console()
     console.print(f"{result['questions']} questions, {result['answered']} answered, judge {result['judge']}")
     console.print(table)
     if result["unresolved_markers"]:
