@@ -160,18 +160,18 @@ def answer(
     }
     journal = Journal(out, settings, resume=resume)
     left = pending(listed, journal.done)
-    with progress_bar("answering", len(listed), "questions") as advance:
-        done = len(journal.done)
-        try:
+    done = len(journal.done)
+    try:
+        with progress_bar("answering", len(listed), "questions") as advance:
             for question in left:
                 started = time.perf_counter()
                 answered = answer_or_abstain(chosen, question)
                 journal.write(answer_record(answered, opened.name, time.perf_counter() - started))
                 done += 1
                 advance(done, "")
-        except KeyboardInterrupt:
-            note(f"stopped after {done} of {len(listed)} questions; --resume goes on from there")
-            raise
+    except KeyboardInterrupt:
+        note(f"stopped after {done} of {len(listed)} questions; --resume goes on from there")
+        raise
     journal.close()
     note(f"{counted(len(listed), 'answer')} in {out}")
 
@@ -201,16 +201,16 @@ def build(
     home = next(folder for folder in (to, *to.absolute().parents) if folder.exists())
     free = shutil.disk_usage(home).free
     note(f"needs about {megabytes(needed.disk)} of disk ({megabytes(free)} free), {megabytes(needed.memory)} of memory")
-    with progress_bar("indexing", corpus.bytes_total, None) as advance:
+    try:
+        with progress_bar("indexing", corpus.bytes_total, None) as advance:
 
-        def tell(reading: "Corpus", passages: int) -> None:
-            advance(reading.bytes_read, f"{passages:,} passages")
+            def tell(reading: "Corpus", passages: int) -> None:
+                advance(reading.bytes_read, f"{passages:,} passages")
 
-        try:
             manifest = build_index(corpus, to, tell)
-        except KeyboardInterrupt:
-            note(f"stopped; {to} is as it was before")
-            raise
+    except KeyboardInterrupt:
+        note(f"stopped; {to} is as it was before")
+        raise
     for reason in corpus.reasons:
         note(f"skipped {reason}")
     if corpus.bad > len(corpus.reasons):
