@@ -82,6 +82,44 @@ def ais_report(
         _show_ais(one)
 
 
+@app.command()
+def meta(
+    labels: Annotated[list[Path], typer.Argument(help="Human labels: AttributionBench's jsonl or ours.")],
+    judge: Annotated[str, typer.Option(help="Which judge: lexical.")] = "lexical",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """How far a judge agrees with people, a data set at a time and on average."""
+    from autoais.jsonl import pretty, round_floats
+    from autoais.judges import open_judge
+    from autoais.labels import read_labels
+    from autoais.meta import evaluate
+    from autoais.provenance import provenance
+
+    result = evaluate((label for path in labels for label in read_labels(path)), open_judge(judge))
+    if not result["sets"]:
+        raise UserError(f"{', '.join(map(str, labels))}: no labels in it")
+    if as_json:
+        inputs = {f"labels{number}": path for number, path in enumerate(labels, 1)}
+        typer.echo(pretty(round_floats(result | {"provenance": provenance(inputs)})))
+    else:
+        _show_meta(result)
+
+
+def _show_meta(result: dict[str, Any]) -> None:
+    console = _console()
+    names = ("macro_f1", "roc_auc", "balanced_accuracy", "cohen_kappa", "calibration_error")
+    table = _table(
+        "data set", "n", "undecided", "macro-F1", "95 % interval", "ROC-AUC", "balanced acc.", "kappa", "ECE"
+    )
+    for name, one in [*result["sets"].items(), ("average", result["average"])]:
+        f1, *others = ["-" if one[key] is None else f"{one[key]:.3f}" for key in names]
+        ends = (one.get("interval95") or {}).get("macro_f1")
+        interval = f"[{ends[0]:.3f}, {ends[1]:.3f}]" if ends else ""
+        table.add_row(name, str(one.get("n", "")), str(one.get("undecided", "")), f1, interval, *others)
+    console.print(f"judge {result['judge']}")
+    console.print(table)
+
+
 def _show_ais(one: dict[str, Any]) -> None:
     console = _console()
     table = _table("model", "n", "Flag %", "Int %", "AIS %", "95 % interval", "AIS of unflagged %")
