@@ -1,6 +1,5 @@
 """The command `rag`: parse, call, print."""
 
-import json
 import signal
 import sys
 import time
@@ -68,10 +67,11 @@ def ask(
     opened = open_index(index)
     answer = next(iter(open_system(system, opened, k).answer([Question("q1", question)])))
     if as_json:
+        from autoais.jsonl import dumps
         from rag.records import answer_record
 
         record = answer_record(answer, opened.name, time.perf_counter() - started)
-        typer.echo(json.dumps(record, indent=2, ensure_ascii=False))
+        typer.echo(dumps(record, indent=2))
     else:
         from rag.terminal import show_answer
 
@@ -223,9 +223,10 @@ def info(
     folder: Annotated[Path | None, typer.Argument(help="Index folder; without it, the handbook.")] = None,
 ) -> None:
     """Print an index's manifest as JSON."""
+    from autoais.jsonl import dumps
     from rag.index import open_index
 
-    typer.echo(json.dumps(open_index(folder).manifest, indent=2, ensure_ascii=False))
+    typer.echo(dumps(open_index(folder).manifest, indent=2))
 
 
 def main() -> None:

@@ -239,7 +239,7 @@ def _pdf(data: bytes, path: str) -> Iterator[_Block]:
             extracted = page.extract_text().encode("utf-8", "replace").decode("utf-8")  # fonts can map to half a pair
             text = re.sub(r"(\w)-\n(\w)", r"\1\2", extracted)  # a word cut at the line's end
             yield from _paragraphs(text)
-    except Exception as error:
+    except Exception as error:  # on a broken file pypdf fails in any way it can
         raise FormatError(f"{path}: the PDF cannot be read: {error}") from error
 
 

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from autoais.jsonl import field, parse_object, pretty, write_whole
+from autoais.jsonl import dumps, field, parse_object, write_whole
 from autoais.provenance import command, versions
 from rag.analysis import ANALYZER
 from rag.corpus import DOCUMENTS, Corpus
@@ -81,20 +81,12 @@ def _build(corpus: Corpus, to: Path, made: bool, progress: Progress | None) -> d
     try:
         counts, checksum = _fill(corpus, work, progress)
         manifest = {
-            "format_version": FORMAT_VERSION,
             "build": work.name,
-            "sources": [source.name for source in corpus.sources],
-            "format": ", ".join(sorted(corpus.formats)),
-            **counts,
+            **_described([source.name for source in corpus.sources], sorted(corpus.formats), counts, checksum),
             "skipped": corpus.bad,
-            "checksum": f"sha256:{checksum}",
-            "recipe": read_recipe(_RECIPE).record(),
-            "recipe_note": _RECIPE_NOTE,
-            "analyzer": ANALYZER,
-            "versions": versions(),
             "command": command(),
         }
-        write_whole(to / _MANIFEST, [pretty(manifest)])
+        write_whole(to / _MANIFEST, [dumps(manifest, indent=2)])
     except BaseException:  # also Ctrl-C: an unfinished build must not stay and fill the disk
         shutil.rmtree(work, ignore_errors=True)
         if made:
@@ -104,6 +96,20 @@ def _build(corpus: Corpus, to: Path, made: bool, progress: Progress | None) -> d
         raise
     _sweep(to, keep=work.name)
     return manifest
+
+
+def _described(sources: list[str], formats: list[str], counts: dict[str, int], checksum: str) -> dict[str, Any]:
+    return {
+        "format_version": FORMAT_VERSION,
+        "sources": sources,
+        "format": ", ".join(formats),
+        **counts,
+        "checksum": f"sha256:{checksum}",
+        "recipe": read_recipe(_RECIPE).record(),
+        "recipe_note": _RECIPE_NOTE,
+        "analyzer": ANALYZER,
+        "versions": versions(),
+    }
 
 
 @contextmanager
@@ -197,11 +203,11 @@ def open_index(folder: Path | None) -> Index:
     if folder is None:
         return _handbook()
     manifest = _read_manifest(folder)
-    work = folder / str(manifest.get("build"))
+    work = folder / manifest["build"]
     if not work.is_dir():
         raise IndexingError(f"{folder}: {_MANIFEST} names {work.name!r}, which is not there; build the index again")
     store = PassageStore.open(work / "passages.sqlite")
-    counts = {"untitled": int(manifest["untitled"]), "passages": int(manifest["passages"])}
+    counts = {name: manifest[name] for name in ("untitled", "passages")}
     name = folder.resolve().name
     return Index(name, manifest, store, BM25.open(work / "bm25", store, Recipe.of(manifest["recipe"]), **counts))
 
@@ -246,21 +252,9 @@ def _handbook() -> Index:
     )
     store = PassageStore.create(None)
     postings = BM25Writer(None, _SMALL_HEAP_BYTES)
-    recipe = read_recipe(_RECIPE)
     counts, checksum = _write(located, store, postings, _raise, lambda _: None)
-    manifest = {
-        "format_version": FORMAT_VERSION,
-        "sources": ["docs/handbook"],
-        "format": DOCUMENTS,
-        **counts,
-        "skipped": 0,
-        "checksum": f"sha256:{checksum}",
-        "recipe": recipe.record(),
-        "recipe_note": _RECIPE_NOTE,
-        "analyzer": ANALYZER,
-        "versions": versions(),
-    }
-    return Index(HANDBOOK, manifest, store, BM25(postings.index, store, recipe, **counts))
+    manifest = _described(["docs/handbook"], [DOCUMENTS], counts, checksum) | {"skipped": 0}
+    return Index(HANDBOOK, manifest, store, BM25(postings.index, store, read_recipe(_RECIPE), **counts))
 
 
 def _raise(error: FormatError) -> None:

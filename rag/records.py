@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from autoais.errors import FormatError
-from autoais.jsonl import dumps, field, parse_object, pretty, round_floats, write_whole
+from autoais.jsonl import dumps, field, parse_object, round_floats, write_whole
 from rag.citations import numbered
 from rag.errors import RagError
 from rag.types import Answer, Hit, Passage, Question
@@ -91,7 +91,7 @@ class Journal:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if not path.exists():  # a run that is resumed keeps the record of how it was begun
-                write_whole(self._settings_path, [pretty(settings)])
+                write_whole(self._settings_path, [dumps(settings, indent=2)])
             self._file: TextIO = path.open("a", encoding="utf-8", newline="\n")
         except OSError as error:
             raise RagError(f"{path}: cannot be written: {error.strerror}") from error

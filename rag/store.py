@@ -1,6 +1,5 @@
 """The passages of an index in one SQLite file, by row number (what engines return) and by id (what answers cite)."""
 
-import os
 import sqlite3
 import weakref
 from collections.abc import Iterator, Sequence
@@ -8,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
+from autoais.jsonl import sync
 from rag.errors import IndexingError
 from rag.types import Passage
 
@@ -26,7 +26,7 @@ class PassageStore:
     @classmethod
     def create(cls, path: Path | None) -> "PassageStore":
         """A new store at `path`, or in memory."""
-        with _writing():
+        with _faults("cannot be written"):
             store = cls(sqlite3.connect(path or ":memory:", isolation_level=None, check_same_thread=False), path)
             # No journal: a build that breaks off is thrown away whole (the manifest is written last).
             store._connection.executescript(
@@ -54,7 +54,7 @@ class PassageStore:
 
         Those added take the rows without gaps. Raises `IndexingError` on a full or failing disk.
         """
-        with _writing():
+        with _faults("cannot be written"):
             return self._add(first_row, passages)
 
     def _add(self, first_row: int, passages: Sequence[Passage]) -> list[bool]:
@@ -76,20 +76,18 @@ class PassageStore:
 
     def finish(self) -> None:
         """End the build: what was added is on disk."""
-        with _writing():
+        with _faults("cannot be written"):
             self._connection.execute("COMMIT")
             if self._path:
-                for path in (self._path, self._path.parent):
-                    descriptor = os.open(path, os.O_RDONLY)
-                    os.fsync(descriptor)
-                    os.close(descriptor)
+                sync(self._path)
+                sync(self._path.parent)
 
     def rows(self, rows: Sequence[int]) -> list[Passage]:
         """The passages in these rows, in the order asked for."""
         if len(rows) > 500:  # SQLite's limit on parameters, and no page is worth more
             return [p for i in range(0, len(rows), 500) for p in self.rows(rows[i : i + 500])]
         marks = ",".join("?" * len(rows))
-        with _damaged():
+        with _faults("is damaged, build the index again"):
             found = self._connection.execute(f"SELECT row, {_COLUMNS} FROM passage WHERE row IN ({marks})", rows)
             passages = {row: Passage(*values) for row, *values in found}
         return [passages[row] for row in rows]
@@ -97,28 +95,20 @@ class PassageStore:
     def get(self, identifier: str) -> Passage | None:
         """The passage with that id, or None."""
         sql = f"SELECT {_COLUMNS} FROM passage WHERE id = ?"
-        with _damaged():
+        with _faults("is damaged, build the index again"):
             found = self._connection.execute(sql, (identifier,)).fetchone()
         return Passage(*found) if found else None
 
     def __iter__(self) -> Iterator[Passage]:
         """All passages in row order, streaming."""
-        with _damaged():
+        with _faults("is damaged, build the index again"):
             for values in self._connection.execute(f"SELECT {_COLUMNS} FROM passage ORDER BY row"):
                 yield Passage(*values)
 
 
 @contextmanager
-def _writing() -> Iterator[None]:
+def _faults(what: str) -> Iterator[None]:
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
-        raise IndexingError(f"the passage store cannot be written: {error}") from error
-
-
-@contextmanager
-def _damaged() -> Iterator[None]:
-    try:
-        yield
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise IndexingError(f"the passage store is damaged ({error}): build the index again") from error
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+        raise IndexingError(f"the passage store {what}: {error}") from error

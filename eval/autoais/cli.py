@@ -31,7 +31,7 @@ def score(
 ) -> None:
     """Judge every sentence against what it cites and print rates with n, undecided and 95 % intervals."""
     from autoais.answers import read_answers
-    from autoais.jsonl import dumps, keep_inputs, pretty, round_floats, write_whole
+    from autoais.jsonl import dumps, keep_inputs, round_floats, write_whole
     from autoais.judges import open_judge
     from autoais.provenance import provenance
     from autoais.questions import read_questions
@@ -56,9 +56,9 @@ def score(
     inputs = {"answers": answers} | ({"questions": questions} if questions else {})
     result = round_floats({**result, "provenance": provenance(inputs)})
     if report is not None:
-        write_whole(report, [pretty(result)])
+        write_whole(report, [dumps(result, indent=2)])
     if as_json:
-        typer.echo(pretty(result))
+        typer.echo(dumps(result, indent=2))
     else:
         _show(result)
 
@@ -70,13 +70,13 @@ def ais_report(
 ) -> None:
     """Flagged, interpretable and AIS rates a model, and how far annotators agreed (AIS paper, Tables 3 to 7)."""
     from autoais.ais_report import read_ratings, report
-    from autoais.jsonl import pretty, round_floats
+    from autoais.jsonl import dumps, round_floats
     from autoais.provenance import provenance
 
     reports = [{"file": path.name, **report(read_ratings(path))} for path in files]
     if as_json:
         inputs = {f"ratings{number}": path for number, path in enumerate(files, 1)}
-        typer.echo(pretty(round_floats({"files": reports, "provenance": provenance(inputs)})))
+        typer.echo(dumps(round_floats({"files": reports, "provenance": provenance(inputs)}), indent=2))
         return
     for one in reports:
         _show_ais(one)
@@ -89,7 +89,7 @@ def meta(
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """How far a judge agrees with people, a data set at a time and on average."""
-    from autoais.jsonl import pretty, round_floats
+    from autoais.jsonl import dumps, round_floats
     from autoais.judges import open_judge
     from autoais.labels import read_labels
     from autoais.meta import evaluate
@@ -100,7 +100,7 @@ def meta(
         raise UserError(f"{', '.join(map(str, labels))}: no labels in it")
     if as_json:
         inputs = {f"labels{number}": path for number, path in enumerate(labels, 1)}
-        typer.echo(pretty(round_floats(result | {"provenance": provenance(inputs)})))
+        typer.echo(dumps(round_floats(result | {"provenance": provenance(inputs)}), indent=2))
     else:
         _show_meta(result)
 

@@ -87,23 +87,13 @@ def strings(record: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]
     return tuple(value)
 
 
-def dumps(value: Any) -> str:  # noqa: ANN401  (anything JSON can hold)
-    """One line of JSON, readable characters kept, NaN refused, lone surrogates escaped."""
-    line = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    try:
-        line.encode("utf-8")
-    except UnicodeEncodeError:
-        return json.dumps(value, allow_nan=False)
-    return line
-
-
-def pretty(value: Any) -> str:  # noqa: ANN401  (anything JSON can hold)
-    """Indented JSON, as `dumps` otherwise."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+def dumps(value: Any, *, indent: int | None = None) -> str:  # noqa: ANN401  (anything JSON can hold)
+    """JSON on one line, or indented; readable characters kept, NaN refused, lone surrogates escaped."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        return json.dumps(value, indent=2, allow_nan=False)
+        return json.dumps(value, indent=indent, allow_nan=False)
     return text
 
 
@@ -133,10 +123,20 @@ def write_whole(path: Path, lines: Iterable[str]) -> None:
         _write_lines(temporary, lines)
         temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
         temporary.replace(path)
+        sync(path.parent)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:

@@ -10,7 +10,7 @@ from importlib.resources import files
 import Stemmer
 
 # A number keeps its inner points and commas ("2.5", "1,148"), a word its inner apostrophe.
-_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*|\d+[^\W_]+")
+_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 STOP_WORDS = frozenset(
     """

@@ -21,7 +21,6 @@ import tantivy
 import typer
 from tantivy import Occur, Query
 
-from autoais.metrics import Rate
 from autoais.provenance import provenance, versions
 from autoais.questions import Question, read_questions
 from rag.analysis import query_terms
@@ -137,7 +136,6 @@ def main(
         "cold ask peak <= 250 MB": (cold["peak_mb"], 250),
         "rag --help <= 0.4 s": (helped["seconds"], 0.4),
     }
-    met = Rate.of(value <= bar for value, bar in bars.values())
     for name, (value, bar) in bars.items():
         print(f"{'met   ' if value <= bar else 'MISSED'} {name:42} {value:8.3f}")
     if out is not None:
@@ -153,7 +151,7 @@ def main(
         }
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps(result, indent=2) + "\n")
-    raise SystemExit(met.yes < met.total)
+    raise SystemExit(any(value > bar for value, bar in bars.values()))
 
 
 if __name__ == "__main__":
