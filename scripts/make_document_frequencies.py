@@ -17,7 +17,7 @@ import zstandard
 from autoais.words import content_stems
 
 TARGET = Path(__file__).parents[1] / "eval/autoais/data/document-frequencies.tsv.gz"
-KEPT = 60_000  # rarer stems would add size and hardly change a weight: idf of df 0 and df 40 differ by 20 %
+KEPT = 60_000  # the rarest kept stands in 19 passages: idf 11.0, against 14.7 for a stem that is not in the table
 
 
 def main(corpus: str) -> None:

@@ -1,0 +1,84 @@
+"""What each constant of the extractive generator buys: answer recall on the pool, and how often it answers off topic.
+
+    python -m scripts.bench.extractive ../shared/data POOL.index \\
+        --out eval/results/open-nq-pool/extractive-constants.json
+
+Off topic: Open-NQ questions asked of the handbook, which answers none of them. One constant is changed at a time.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from autoais.jsonl import dumps
+from autoais.metrics import has_answer
+from autoais.provenance import provenance
+from autoais.questions import Question, read_questions
+from rag.errors import QuestionError
+from rag.generators import extractive
+from rag.index import Index, open_index
+from rag.types import Hit
+
+CHANGES: list[tuple[str, float]] = [
+    *(("_ENOUGH", value) for value in (0.0, 0.3, 0.5, 0.6)),
+    *(("_RANK", value) for value in (0.5, 2.0)),
+    *(("_OPENS", value) for value in (0.0, 0.8)),
+    *(("_TYPE", value) for value in (0.0, 0.6)),
+    *(("_LONG", value) for value in (0.0, 0.4)),
+    *(("_WORTH", value) for value in (0.7, 0.9)),
+]
+
+
+def searched(index: Index, questions: list[Question]) -> list[tuple[Question, list[Hit]]]:
+    """The first ten hits of each question that can be searched for."""
+    found = []
+    for question in questions:
+        try:
+            found.append((question, index.bm25.search([question.text], 10)[0]))
+        except QuestionError:
+            continue
+    return found
+
+
+def main(
+    data: Annotated[Path, typer.Argument(help="The folder with nq/.")],
+    index: Annotated[Path, typer.Argument(help="An index of the whole pool.")],
+    out: Annotated[Path | None, typer.Option(help="Write the table as JSON too.")] = None,
+) -> None:
+    """Measure the constants as they are, then with one of them changed."""
+    files = {"pool": data / "nq/nq_pool_dev.jsonl", "off_topic": data / "nq/NQ-open.dev.jsonl"}
+    pool = searched(open_index(index), list(read_questions(files["pool"])))
+    off_topic = searched(open_index(None), list(read_questions(files["off_topic"]))[:800])
+    generator = extractive.Extractive()
+    rows: list[dict[str, Any]] = []
+    for name, value in [("as shipped", 0.0), *CHANGES]:
+        shipped = getattr(extractive, name, None)
+        if shipped is not None:
+            setattr(extractive, name, value)
+        recalled = sum(has_answer(generator.generate(q, hits).text, q.answers) for q, hits in pool)
+        answered = sum(not generator.generate(q, hits).abstained for q, hits in off_topic)
+        if shipped is not None:
+            setattr(extractive, name, shipped)
+        rows.append(
+            {
+                "constant": name,
+                "value": None if shipped is None else value,
+                "shipped": shipped,
+                "answer_recall": round(recalled / len(pool), 4),
+                "answered_off_topic": round(answered / len(off_topic), 4),
+            }
+        )
+    table = Table(*rows[0], box=None)
+    for row in rows:
+        table.add_row(*("" if cell is None else str(cell) for cell in row.values()))
+    Console(width=120).print(table)
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(dumps({"rows": rows, "provenance": provenance(files)}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    typer.run(main)
