@@ -1,7 +1,8 @@
 import pytest
 
 from autoais.errors import UserError
-from autoais.judges import JUDGES, LexicalJudge, open_judge, weigh
+from autoais.judges import JUDGES, open_judge, weigh
+from autoais.judges.lexical import LexicalJudge
 from autoais.types import Attribution, Verdict
 from autoais.words import content_stems, idf, words
 from tests.contracts import check_judge

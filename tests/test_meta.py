@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoais.errors import FormatError
-from autoais.judges import LexicalJudge
+from autoais.judges.lexical import LexicalJudge
 from autoais.labels import read_labels
 from autoais.meta import balanced_accuracy, cohen_kappa, evaluate, macro_f1, reliability, roc_auc
 from tests.conftest import Command, one_line_error

@@ -6,7 +6,7 @@ import pytest
 
 from autoais.answers import read_answers
 from autoais.errors import FormatError, UserError
-from autoais.judges import LexicalJudge
+from autoais.judges.lexical import LexicalJudge
 from autoais.questions import Question
 from autoais.scoring import Summary, judge_answers
 from tests.conftest import Command, one_line_error

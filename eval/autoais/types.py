@@ -26,19 +26,38 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """A claim and the texts it cites, each a whole passage; no evidence means nothing was cited."""
+    """A claim and the texts it cites, each a whole passage; no evidence means nothing was cited.
+
+    `question` is what the claim answers, for the templates and judges that read it; empty where there is none.
+    """
 
     claim: str
     evidence: tuple[str, ...] = ()
+    question: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Characters `start` to `end` (exclusive) of the evidence text with that index (0-based)."""
+
+    evidence: int
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict with the probability of `attributable` (0 to 1; None where there is none) and its reason."""
+    """A verdict with the probability of `attributable` (0 to 1; None where there is none) and its reason.
+
+    `evidence` is what the verdict rests on, in order, where the judge read less than everything or can tell.
+    `unsupported` are the parts of the claim (character offsets, end exclusive) that the judge found no support for.
+    """
 
     verdict: Verdict
     probability: float | None = None
     reason: str | None = None
+    evidence: tuple[Span, ...] = ()
+    unsupported: tuple[tuple[int, int], ...] = ()
 
 
 class Judge(Protocol):
@@ -46,7 +65,7 @@ class Judge(Protocol):
 
     @property
     def name(self) -> str:
-        """Says all that changes a verdict: model, revision, threshold, template."""
+        """Says all that changes a verdict: `model@revision/length or threshold/template`."""
         ...
 
     def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
