@@ -26,6 +26,21 @@ STOP_WORDS = frozenset(
 _stemmer = Stemmer.Stemmer("english")
 
 
+def word_spans(text: str) -> list[tuple[int, int, str]]:
+    """The words of a text with their character offsets (end exclusive) in it, each folded as `words` folds it."""
+    return [
+        (match.start(), match.end(), folded[0])
+        for match in _WORD.finditer(text)
+        if (folded := words(match.group()))
+    ]
+
+
+def stem(word: str) -> str:
+    """Snowball English stem of a folded word."""
+    stemmed: str = _stemmer.stemWord(word)
+    return stemmed
+
+
 def words(text: str) -> list[str]:
     """The words of a text, case-folded and NFKC-normalised, in order."""
     folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")

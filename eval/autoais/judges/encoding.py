@@ -1,0 +1,83 @@
+"""Pairs as the embedded judge's network takes them: word pieces, and a type for each that says what the sides share."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from autoais.judges.reading import BUDGET, Excerpt, excerpt, matched, text_of, unmatched
+from autoais.words import content_stems
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+CLAIM, CLAIM_ONLY, EVIDENCE, SHARED = range(4)
+TYPES = 4
+MAX_LENGTH = 256  # word pieces of claim and evidence together
+MAX_CLAIM = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Word-piece ids and their types, the claim's pieces as character offsets, and what was read.
+
+    Layout: [CLS] claim [SEP] evidence [SEP]. Types: 0 claim, 1 content word of the claim that stands nowhere in the
+    whole evidence, 2 evidence, 3 content word of the evidence that stands in the claim.
+    """
+
+    ids: list[int]
+    types: list[int]
+    claim_offsets: list[tuple[int, int]]
+    excerpt: Excerpt
+
+
+class Encoder:
+    """A tokenizer with the rules above; the same in training and in judging."""
+
+    def __init__(self, tokenizer: "Tokenizer", max_length: int = MAX_LENGTH, budget: int = BUDGET) -> None:
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        self._tokenizer = tokenizer
+        self._cls, self._sep = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
+        self.max_length = max_length
+        self.budget = budget
+
+    @classmethod
+    def from_file(cls, path: Path, max_length: int = MAX_LENGTH, budget: int = BUDGET) -> "Encoder":
+        """From a `tokenizer.json`."""
+        from tokenizers import Tokenizer
+
+        return cls(Tokenizer.from_file(str(path)), max_length, budget)
+
+    def encode(self, claim: str, evidence: Sequence[str]) -> Encoded:
+        """One pair. A claim longer than `MAX_CLAIM` pieces is cut: callers split it before."""
+        read = excerpt(claim, evidence, self.budget)
+        text = text_of(read.spans, evidence)
+        left = self._tokenizer.encode(claim, add_special_tokens=False)
+        right = self._tokenizer.encode(text, add_special_tokens=False)
+        claim_ids, claim_offsets = left.ids[:MAX_CLAIM], left.offsets[:MAX_CLAIM]
+        room = self.max_length - 3 - len(claim_ids)
+        stems = frozenset(content_stems(claim))
+        whole = frozenset(stem for passage in evidence for stem in content_stems(passage))
+        claim_types = _types(claim_offsets, unmatched(claim, whole), CLAIM, CLAIM_ONLY)
+        right_offsets = right.offsets[:room]
+        right_types = _types(right_offsets, matched(text, stems), EVIDENCE, SHARED)
+        return Encoded(
+            [self._cls, *claim_ids, self._sep, *right.ids[:room], self._sep],
+            [CLAIM, *claim_types, CLAIM, *right_types, EVIDENCE],
+            claim_offsets,
+            read,
+        )
+
+
+def _types(
+    offsets: Sequence[tuple[int, int]], words: Sequence[tuple[int, int]], plain: int, marked: int
+) -> list[int]:
+    """`marked` for pieces that lie in one of the words (both in order), else `plain`."""
+    types = []
+    at = 0
+    for start, end in offsets:
+        while at < len(words) and words[at][1] <= start:
+            at += 1
+        types.append(marked if at < len(words) and words[at][0] < end else plain)
+    return types

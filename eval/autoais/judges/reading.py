@@ -1,0 +1,136 @@
+"""What the embedded judge reads of a pair: the sentences that matter, and which words the two sides share."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from autoais.types import Span
+from autoais.words import STOP_WORDS, content_stems, idf, stem, word_spans
+
+# Characters of evidence that fit the model beside a claim of usual length (about 4.3 characters a word piece).
+BUDGET = 620
+_LONGEST = 400  # a "sentence" longer than this (a table, a page without stops) is read in pieces
+_SENTENCE_END = re.compile(r"""(?<=[.!?…。！？])["'”’)\]]*\s+(?=["'“‘(\[]?[^\Wa-z_])|\n+""")
+_ABBREVIATION = re.compile(r"(?:^|[\s(])(?:[A-Z]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Prof|Gen|Col|Lt|Sgt|Rev|No|vs|etc|cf|ca|c)\.$")
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """The parts of the evidence that are read, in order, and whether that is all of it."""
+
+    spans: tuple[Span, ...]
+    whole: bool
+
+
+def pieces(text: str) -> Iterator[tuple[int, int]]:
+    """Sentences of a text as character offsets, without white space around them; long ones in pieces.
+
+    A plain rule (stops followed by a capital or a line break), not the product's splitter: it runs over whole web
+    pages for every pair, and a wrong cut only changes which words are read together.
+    """
+    start = 0
+    cuts = [*((m.start(), m.end()) for m in _SENTENCE_END.finditer(text)), (len(text), len(text))]
+    for end, following in cuts:
+        if following < len(text) and _ABBREVIATION.search(text[max(start, end - 8) : end]):
+            continue
+        yield from _short(text, start, end)
+        start = following
+
+
+def _short(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    while end - start > _LONGEST:
+        cut = text.rfind(" ", start + _LONGEST // 2, start + _LONGEST)
+        cut = cut if cut > start else start + _LONGEST
+        yield start, cut
+        start = cut + 1 if text[cut : cut + 1] == " " else cut
+    if start < end:
+        yield start, end
+
+
+def excerpt(claim: str, evidence: Sequence[str], budget: int = BUDGET) -> Excerpt:
+    """The sentences that cover the claim's words best, then their neighbours, within `budget` characters.
+
+    Greedy cover: the sentence that adds most IDF weight of claim words not yet covered comes first, ties by place;
+    then the sentences after and before the chosen ones. Evidence that fits is read whole.
+    """
+    places = [Span(number, start, end) for number, text in enumerate(evidence) for start, end in pieces(text)]
+    if sum(place.end - place.start + 1 for place in places) <= budget:
+        return Excerpt(_joined(places, evidence), whole=True)
+    weights = {word: idf(word) for word in dict.fromkeys(content_stems(claim))}
+    shared = [
+        weights.keys() & set(content_stems(evidence[place.evidence][place.start : place.end])) for place in places
+    ]
+    chosen: list[int] = []
+    missing = dict(weights)
+    room = budget
+    for _ in range(len(places)):
+        gains = [
+            (sum(missing.get(w, 0.0) + 0.2 * weights[w] for w in words), -i)
+            for i, words in enumerate(shared)
+            if words and i not in chosen and places[i].end - places[i].start < room
+        ]
+        if not gains or not missing and len(chosen) >= 3:
+            break
+        best = -max(gains)[1]
+        chosen.append(best)
+        room -= places[best].end - places[best].start + 1
+        for word in shared[best]:
+            missing.pop(word, None)
+    for near in _neighbours(chosen, len(places)):
+        size = places[near].end - places[near].start + 1
+        if size <= room:
+            chosen.append(near)
+            room -= size
+    return Excerpt(_joined([places[i] for i in sorted(chosen)], evidence), whole=False)
+
+
+def _neighbours(chosen: Sequence[int], total: int) -> Iterator[int]:
+    seen = set(chosen)
+    around = [i + step for step in (-1, 1) for i in chosen]
+    for i in [*around, *range(min(total, 12))]:
+        if 0 <= i < total and i not in seen:
+            seen.add(i)
+            yield i
+
+
+def _joined(places: Sequence[Span], evidence: Sequence[str]) -> tuple[Span, ...]:
+    """Neighbouring sentences as one span."""
+    spans: list[Span] = []
+    for place in places:
+        last = spans[-1] if spans else None
+        if last and last.evidence == place.evidence and not evidence[last.evidence][last.end : place.start].strip():
+            spans[-1] = Span(last.evidence, last.start, place.end)
+        else:
+            spans.append(place)
+    return tuple(spans)
+
+
+def text_of(spans: Iterable[Span], evidence: Sequence[str]) -> str:
+    """The excerpt as one text; gaps are marked by an ellipsis."""
+    spans = list(spans)
+    parts = [evidence[span.evidence][span.start : span.end] for span in spans]
+    if not parts:
+        return ""
+    gaps = ["\n" if a.evidence != b.evidence else " ... " for a, b in pairwise(spans)]
+    return parts[0] + "".join(gap + part for gap, part in zip(gaps, parts[1:], strict=True))
+
+
+@lru_cache(maxsize=4096)
+def _stem(word: str) -> str:
+    return stem(word)
+
+
+def unmatched(text: str, others: frozenset[str]) -> list[tuple[int, int]]:
+    """Character offsets of the content words whose stem is not among `others`."""
+    return [(s, e) for s, e, word in word_spans(text) if word not in STOP_WORDS and _stem(word) not in others]
+
+
+def matched(text: str, others: frozenset[str]) -> list[tuple[int, int]]:
+    """Character offsets of the content words whose stem is among `others`."""
+    return [(s, e) for s, e, word in word_spans(text) if word not in STOP_WORDS and _stem(word) in others]

@@ -1,0 +1,146 @@
+"""Trains the network on prepared arrays: bounded memory, a log line now and then, checkpoints to go on from."""
+
+import json
+import math
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from autoais.training.model import Network
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How long and how fast: warm-up, a constant rate, and a linear decay to zero over the last part of the steps."""
+
+    rate: float = 8e-5
+    batch: int = 32
+    warm_up: int = 200
+    epochs: float = 1.0
+    decay: float = 0.2
+    seed: int = 13
+    token_weight: float = 0.5
+
+    def rate_at(self, step: int, steps: int) -> float:
+        """The learning rate of a step of so many."""
+        start = steps * (1 - self.decay)
+        falling = (steps - step) / max(1.0, steps - start) if step > start else 1.0
+        return self.rate * min(1.0, (step + 1) / max(1, self.warm_up)) * falling
+
+
+class Pairs:
+    """Prepared arrays of several files as one set of pairs."""
+
+    def __init__(self, paths: list[Path], weights: dict[str, float] | None = None) -> None:
+        self._files = [dict(np.load(path, allow_pickle=False)) for path in paths]
+        self.places = np.array(
+            [(f, i) for f, arrays in enumerate(self._files) for i in range(len(arrays["labels"]))], dtype=np.int32
+        )
+        for arrays in self._files:
+            arrays["starts"] = np.concatenate([[0], arrays["ends"][:-1]])
+        self.lengths = np.concatenate([arrays["ends"] - arrays["starts"] for arrays in self._files])
+
+    def batch(self, numbers: np.ndarray) -> tuple[torch.Tensor, ...]:
+        """ids, mask, types, token labels (-1 unknown), labels of the pairs with those numbers, padded."""
+        width = -(-int(self.lengths[numbers].max()) // 8) * 8  # few different shapes: each new one is compiled anew
+        ids = np.zeros((len(numbers), width), dtype=np.int64)
+        mask, types, tokens = np.zeros_like(ids), np.full_like(ids, 2), np.full_like(ids, -1)
+        labels = np.zeros(len(numbers), dtype=np.float32)
+        for row, number in enumerate(numbers):
+            file, place = self.places[number]
+            arrays = self._files[file]
+            start, end = arrays["starts"][place], arrays["ends"][place]
+            size = end - start
+            ids[row, :size], mask[row, :size] = arrays["ids"][start:end], 1
+            types[row, :size], tokens[row, :size] = arrays["types"][start:end], arrays["tokens"][start:end]
+            labels[row] = arrays["labels"][place]
+        return tuple(torch.from_numpy(a) for a in (ids, mask, types, tokens, labels))
+
+    def order(self, batch: int, epoch: int, seed: int) -> Iterator[np.ndarray]:
+        """Batches of pairs of like length in a seeded random order."""
+        rng = np.random.default_rng([seed, epoch])
+        shuffled = rng.permutation(len(self.lengths))
+        batches = []
+        for at in range(0, len(shuffled), batch * 64):
+            part = shuffled[at : at + batch * 64]
+            part = part[np.argsort(self.lengths[part], kind="stable")]
+            batches += [part[i : i + batch] for i in range(0, len(part), batch)]
+        yield from (batches[i] for i in rng.permutation(len(batches)))
+
+
+def loss_of(network: Network, tensors: tuple[torch.Tensor, ...], token_weight: float) -> tuple[torch.Tensor, float]:
+    """Mean binary cross-entropy of the pairs plus `token_weight` times that of the known tokens; and the accuracy."""
+    ids, mask, types, tokens, labels = tensors
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        pair, token = network(ids, mask, types)
+    pair, token = pair.float(), token.float()
+    loss = torch.nn.functional.binary_cross_entropy_with_logits(pair, labels)
+    known = tokens >= 0
+    if known.any():
+        loss = loss + token_weight * torch.nn.functional.binary_cross_entropy_with_logits(
+            token[known], tokens[known].float()
+        )
+    return loss, float(((pair > 0) == (labels > 0.5)).float().mean())
+
+
+def train(network: Network, pairs: Pairs, schedule: Schedule, folder: Path, *, every_s: float = 240) -> None:
+    """Train, going on from `folder/checkpoint.pt` where there is one; ends with `folder/network.pt`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    decayed = [p for p in network.parameters() if p.ndim > 1]
+    others = [p for p in network.parameters() if p.ndim <= 1]
+    groups = [{"params": decayed, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=schedule.rate, fused=True)
+    per_epoch = math.ceil(len(pairs.lengths) / schedule.batch)
+    steps = int(per_epoch * schedule.epochs)
+    done = 0
+    checkpoint = folder / "checkpoint.pt"
+    if checkpoint.exists():
+        state = torch.load(checkpoint, weights_only=True)
+        network.load_state_dict(state["network"])
+        optimizer.load_state_dict(state["optimizer"])
+        done = state["step"]
+    torch.manual_seed(schedule.seed + done)
+    network.train()
+    began = last_saved = time.monotonic()
+    seen, losses, right = 0, 0.0, 0.0
+    step = 0
+    with (folder / "log.jsonl").open("a", encoding="utf-8") as log:
+        for epoch in range(math.ceil(schedule.epochs)):
+            for numbers in pairs.order(schedule.batch, epoch, schedule.seed):
+                step += 1
+                if step <= done:
+                    continue
+                if step > steps:
+                    break
+                for group in optimizer.param_groups:
+                    group["lr"] = schedule.rate_at(step, steps)
+                loss, accuracy = loss_of(network, pairs.batch(numbers), schedule.token_weight)
+                loss.backward()
+                torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+                optimizer.step()
+                optimizer.zero_grad(set_to_none=True)
+                seen, losses, right = seen + len(numbers), losses + float(loss.detach()), right + accuracy
+                if step % 100 == 0:
+                    row = {
+                        "step": step, "steps": steps, "loss": round(losses / 100, 4), "accuracy": round(right / 100, 4),
+                        "pairs_per_second": round(seen / (time.monotonic() - began), 1),
+                    }  # fmt: skip
+                    log.write(json.dumps(row) + "\n")
+                    log.flush()
+                    losses = right = 0.0
+                if time.monotonic() - last_saved > every_s:
+                    _save(checkpoint, network, optimizer, step)
+                    last_saved = time.monotonic()
+    _save(checkpoint, network, optimizer, min(step, steps))
+    torch.save(network.state_dict(), folder / "network.pt")
+
+
+def _save(path: Path, network: Network, optimizer: torch.optim.Optimizer, step: int) -> None:
+    beside = path.with_suffix(".new")
+    torch.save({"network": network.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, beside)
+    os.replace(beside, path)

@@ -1,0 +1,142 @@
+"""From the sources to arrays: simulated pairs, human labels and NLI, shuffled, encoded, without evaluation questions."""
+
+import json
+import random
+import unicodedata
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from autoais.answers import read_answers
+from autoais.errors import UserError
+from autoais.judges.encoding import Encoder
+from autoais.metrics import has_answer, normalize_answer
+from autoais.training.simulate import Example, Page, from_page, from_question
+
+_LONGEST_CLAIM = 80  # words; longer claims are rare and dear
+
+
+def read_pages(path: Path, share: float, rng: random.Random) -> Iterator[tuple[Page, list[Page]]]:
+    """A share of a corpus' passages (jsonl, also .zst), each with others: a neighbour or a far one first, then two."""
+    import io
+
+    import zstandard
+
+    with path.open("rb") as raw:
+        stream = zstandard.ZstdDecompressor().stream_reader(raw) if path.suffix == ".zst" else raw
+        lines = io.TextIOWrapper(stream, encoding="utf-8")
+        before: Page | None = None
+        far: list[Page] = []
+        for line in lines:
+            if rng.random() > 3 * share and before is None:
+                continue
+            row = json.loads(line)
+            page = Page(row.get("title") or "", row["text"])
+            if before is not None and len(far) >= 50:
+                others = rng.sample(far, 3)
+                if before.title == page.title and rng.random() < 0.6:
+                    others[0] = before
+                yield page, others
+                before = None
+            elif rng.random() < 1 / 3:
+                before = page
+            far.append(page)
+            if len(far) > 3000:
+                del far[: len(far) - 2000]
+
+
+def questions_key(text: str) -> str:
+    """A question as overlap is checked: NFKC, lower case, no punctuation or articles, single spaces."""
+    return normalize_answer(unicodedata.normalize("NFKC", text))
+
+
+def held_out(paths: Iterable[Path]) -> set[str]:
+    """Keys of the questions that must never be trained on (the field `question` or `query` of jsonl files)."""
+    keys = set()
+    for path in paths:
+        for line in path.open(encoding="utf-8"):
+            row = json.loads(line)
+            keys.add(questions_key(str(row.get("question") or row.get("query") or "")))
+    return keys - {""}
+
+
+def from_questions(path: Path, exclude: set[str], rng: random.Random) -> Iterator[Example]:
+    """Pairs from answered questions (`answers.jsonl` with passages and reference answers)."""
+    wrong: list[str] = []
+    for row in read_answers(path):
+        references = [a for a in row.answers if 0 < len(a) < 60]
+        if not references or questions_key(row.question) in exclude:
+            continue
+        pages = [Page(row.passages[i].headings, row.passages[i].text) for i in row.ranking]
+        # The first passages that hold the answer are the likeliest to answer the question.
+        holding = [page for page in pages[:5] if has_answer(page.text, references)]
+        lacking = [page for page in pages if not has_answer(page.evidence, references)]
+        kind = [w for w in wrong if w[:1].isdigit() == references[0][:1].isdigit()]
+        inside = [m for page in holding[:1] for m in _names(page.text)]
+        options = rng.sample(inside, min(3, len(inside))) + rng.sample(kind, min(3, len(kind)))
+        if references[0][:1].isdigit():
+            options = [o for o in options if o[:1].isdigit()] or options
+        yield from from_question(row.question, references, holding[:1], lacking, options, rng)
+        wrong.append(references[0])
+        if len(wrong) > 400:
+            del wrong[:200]
+
+
+def _names(text: str) -> list[str]:
+    from autoais.training.edits import names
+
+    return sorted({m.group() for m in names(text)})
+
+
+def from_labels(path: Path, skip: Iterable[str] = ()) -> Iterator[Example]:
+    """Pairs with human labels, in the schema of our own label files, without data sets whose name begins with `skip`."""
+    skipped = tuple(skip)
+    for line in path.open(encoding="utf-8"):
+        row = json.loads(line)
+        if skipped and row["dataset"].startswith(skipped):
+            continue
+        if len(row["claim"].split()) <= _LONGEST_CLAIM and row["claim"].strip():
+            label = int(row["label"])
+            yield Example(row["dataset"], "", row["claim"].strip(), tuple(row["evidence"]), label, () if label else None)
+
+
+def write_arrays(examples: Iterable[Example], encoder: Encoder, out: Path) -> dict[str, int]:
+    """Encode and write one `.npz`: ids and types laid end to end, offsets, labels, token labels (-1: not known)."""
+    ids: list[np.ndarray] = []
+    types: list[np.ndarray] = []
+    tokens: list[np.ndarray] = []
+    labels: list[int] = []
+    sources: list[str] = []
+    for example in examples:
+        claim = f"{example.question} {example.claim}".strip()
+        encoded = encoder.encode(claim, example.evidence)
+        told = np.full(len(encoded.ids), -1, dtype=np.int8)
+        if example.unsupported is not None and (example.label or example.unsupported):
+            shift = len(claim) - len(example.claim)
+            spans = [(s + shift, e + shift) for s, e in example.unsupported]
+            for at, (start, end) in enumerate(encoded.claim_offsets, 1):
+                told[at] = not any(s < end and start < e for s, e in spans)
+        ids.append(np.array(encoded.ids, dtype=np.int32))
+        types.append(np.array(encoded.types, dtype=np.uint8))
+        tokens.append(told)
+        labels.append(example.label)
+        sources.append(example.source)
+    if not labels:
+        raise UserError("no training pairs came of the data named")
+    names = sorted(set(sources))
+    number = {name: i for i, name in enumerate(names)}
+    np.savez(
+        out,
+        ids=np.concatenate(ids), types=np.concatenate(types), tokens=np.concatenate(tokens),
+        ends=np.cumsum([len(i) for i in ids]), labels=np.array(labels, dtype=np.uint8),
+        sources=np.array([number[s] for s in sources], dtype=np.int16), names=np.array(names),
+    )  # fmt: skip
+    return {name: sources.count(name) for name in names}
+
+
+def simulated(path: Path, share: float, seed: int) -> Iterator[Example]:
+    """Pairs from a corpus' passages."""
+    rng = random.Random(seed)
+    for page, others in read_pages(path, share, rng):
+        yield from from_page(page, others, rng)

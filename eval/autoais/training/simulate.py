@@ -1,0 +1,195 @@
+"""Training pairs made from passages and questions: the same words with one fact changed, the same fact in other words.
+
+AttrScore's four cases (Yue et al. 2023, Figure 2) over sentences of a corpus: A nothing changed, B the claim changed,
+C the evidence changed, D evidence that does not hold the claim. B and C come from one edit, used both ways round: the
+edited sentence is a supported claim where the evidence has the edit, so that no edit can be told from the claim alone.
+"""
+
+import random
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from autoais.judges.reading import pieces
+from autoais.metrics import has_answer
+from autoais.training.edits import BREAKING, DROPPING, KEEPING, Edited, apply
+from autoais.words import content_stems
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A pair to learn from. `unsupported` are characters of the claim known to lack support; None: not known."""
+
+    source: str
+    question: str
+    claim: str
+    evidence: tuple[str, ...]
+    label: int
+    unsupported: tuple[tuple[int, int], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A passage with its title."""
+
+    title: str
+    text: str
+
+    @property
+    def evidence(self) -> str:
+        """Title, full stop, text: what the other judges read (spec A3)."""
+        return f"{self.title}. {self.text}" if self.title else self.text
+
+
+_PRONOUN = re.compile(r"^(?:He|She|It|The (?:film|album|song|band|city|company|book|series|town|game|team))\b(?!')")
+
+
+def _sentences(page: Page) -> list[str]:
+    return [page.text[s:e] for s, e in pieces(page.text)]
+
+
+def _usable(sentence: str) -> bool:
+    return 40 <= len(sentence) <= 260 and sentence[0].isupper() and sentence[-1] == "." and "\n" not in sentence
+
+
+def _named(sentence: str, place: int, page: Page, rng: random.Random) -> str:
+    """The pronoun that opens a passage becomes the page's title, as a claim that stands alone would have it."""
+    title = re.sub(r" \(.*\)$", "", page.title)
+    match = _PRONOUN.match(sentence)
+    if match and title and place == 0 and rng.random() < 0.6:
+        return title + sentence[match.end() :]
+    return sentence
+
+
+def _reworded(sentence: str, rng: random.Random, times: int, leave: Sequence[str] = ()) -> str:
+    table = {name: row for name, row in KEEPING.items() if name not in leave}
+    for _ in range(times):
+        done = apply(table, sentence, rng)
+        if done is None:
+            break
+        sentence = done[1].text
+    return sentence
+
+
+def _around(sentences: Sequence[str], place: int, new: str | None, page: Page, rng: random.Random) -> str:
+    """The passage with the sentence at `place` replaced, or left out where `new` is None; sometimes a part of it."""
+    kept = [new if i == place else s for i, s in enumerate(sentences) if i != place or new is not None]
+    kept = [s for s in kept if s]
+    if new is not None and rng.random() < 0.35:
+        at = kept.index(new)
+        kept = kept[max(0, at - rng.randint(0, 1)) : at + rng.randint(1, 2)]
+    text = " ".join(kept)
+    return Page(page.title, text).evidence if rng.random() < 0.7 else text
+
+
+def from_page(page: Page, others: Sequence[Page], rng: random.Random) -> Iterator[Example]:
+    """Pairs from one sentence of a passage; `others` are passages to take names, numbers and distraction from."""
+    sentences = _sentences(page)
+    places = [i for i, sentence in enumerate(sentences) if _usable(sentence)]
+    if not places:
+        return
+    place = rng.choice(places)
+    source = sentences[place]
+    context = [" ".join(s for i, s in enumerate(sentences) if i != place), others[0].text]
+    distraction = tuple(other.evidence for other in others[1 : 1 + (rng.random() < 0.2) + (rng.random() < 0.1)])
+
+    def pair(kind: str, claim: str, evidence: str, label: int, spans: Sequence[tuple[int, int]] | None) -> Example:
+        texts = [evidence, *distraction]
+        rng.shuffle(texts)
+        return Example(f"page/{kind}", "", claim, tuple(texts), label, None if spans is None else tuple(spans))
+
+    claim = _reworded(_named(source, place, page, rng), rng, rng.choice([0, 1, 1, 2, 2, 3]))
+    told = _reworded(source, rng, rng.choice([0, 0, 1, 2]), leave=DROPPING)
+    evidence = _around(sentences, place, told, page, rng)
+    roll = rng.random()
+    if roll < 0.62:
+        done = apply(BREAKING, claim, rng, context)
+        if done is None:
+            return
+        kind, edited = done
+        if rng.random() < 0.6:
+            yield pair("same", claim, evidence, 1, ())
+            yield pair(kind, edited.text, evidence, 0, edited.changed)
+        else:
+            # The evidence carries the edit: the edited claim is supported, and what was true is not any more
+            # (unless the edit only added something).
+            turned = _around(sentences, place, edited.text, page, rng)
+            same = _reworded(edited.text, rng, rng.choice([0, 1, 1, 2]), leave=("lead",))
+            yield pair("same", same, turned, 1, ())
+            if kind == "detail":
+                yield pair("same", claim, turned, 1, ())
+            else:
+                spans = None if kind == "swap" else _differing(claim, edited)
+                yield pair(f"{kind}_back", claim, turned, 0, spans)
+    elif roll < 0.74:
+        yield pair("left_out", claim, _around(sentences, place, None, page, rng), 0, None)
+    elif roll < 0.82:
+        yield pair("elsewhere", claim, others[0].evidence, 0, None)
+    elif roll < 0.92:
+        done = apply({name: KEEPING[name] for name in DROPPING}, source, rng)
+        if done is not None:
+            short = done[1].text
+            yield pair("part_lost", claim, _around(sentences, place, short, page, rng), 0, None) if _lost(
+                claim, short
+            ) else pair("same", short, evidence, 1, ())
+    else:
+        second = [i for i in places if i != place]
+        if second:
+            other = rng.choice(second)
+            two = f"{claim} {_named(sentences[other], other, page, rng)}"
+            if rng.random() < 0.5:
+                whole = Page(page.title, " ".join(sentences)).evidence
+                yield pair("two", two, whole, 1, ())
+            else:
+                left = _around(sentences, other, None, page, rng)
+                if source in left:
+                    yield pair("two_half", two, left, 0, ((len(claim) + 1, len(two)),))
+
+
+def _lost(claim: str, short: str) -> bool:
+    return len(set(content_stems(claim)) - set(content_stems(short))) >= 2
+
+
+def _differing(claim: str, edited: Edited) -> tuple[tuple[int, int], ...] | None:
+    """Where the claim differs from its edited form, if that is one stretch."""
+    start = 0
+    while start < min(len(claim), len(edited.text)) and claim[start] == edited.text[start]:
+        start += 1
+    end = 0
+    while end < min(len(claim), len(edited.text)) - start and claim[-1 - end] == edited.text[-1 - end]:
+        end += 1
+    return ((start, len(claim) - end),) if start < len(claim) - end else None
+
+
+def from_question(
+    question: str, answers: Sequence[str], holding: Sequence[Page], lacking: Sequence[Page], wrong: Sequence[str],
+    rng: random.Random,
+) -> Iterator[Example]:  # fmt: skip
+    """Pairs from a question with accepted answers: passages that hold one (distant supervision) and some that do not.
+
+    `wrong` are answers to put in the place of the right one; each is checked against the accepted ones.
+    """
+    answer = min(answers, key=len)
+    question = question.strip()
+
+    def worded(text: str) -> tuple[str, str]:
+        """Question and claim apart (the template joins them), or as the Attributed-QA sentence."""
+        if rng.random() < 0.5:
+            return question, text
+        return "", f"The answer to the question '{question}' is '{text}'"
+
+    for page in holding[:2]:
+        found = next((a for a in answers if has_answer(page.evidence, [a])), answer)
+        yield Example("qa/holds", *worded(found), (page.evidence,), 1, ())
+    usable = [w for w in wrong if not has_answer(w, answers) and not has_answer(found_in(answers), [w])]
+    inside = [w for w in usable if holding and has_answer(holding[0].text, [w])]
+    if holding and (inside or usable):
+        other = rng.choice(inside or usable)
+        yield Example("qa/wrong", *worded(other), (holding[0].evidence,), 0, None)
+    for page in lacking[:1]:
+        yield Example("qa/lacks", *worded(answer), (page.evidence,), 0, None)
+
+
+def found_in(answers: Iterable[str]) -> str:
+    """All accepted answers as one text, to look a wrong one up in."""
+    return " ; ".join(answers)
