@@ -1,4 +1,5 @@
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ from autoais.answers import read_answers
 from autoais.errors import FormatError, UserError
 from autoais.judges.lexical import LexicalJudge
 from autoais.questions import Question
-from autoais.scoring import Summary, judge_answers
+from autoais.scoring import Summary, choose_metrics, judge_answers
+from autoais.types import Attribution, Judgement, Span, Verdict
 from tests.conftest import Command, one_line_error
 
 ASKED = "What is the capital of Poland?"
@@ -170,3 +172,71 @@ def test_score_refuses_bad_files_in_one_line(tmp_path: Path, autoais: Command) -
     one_line_error(autoais("score", broken, "--out", out), "b.jsonl:1", "NaN is not a JSON number")
     assert out.read_text() == "old\n"
     one_line_error(autoais("score", broken, "--judge", "nope"), "there are: lexical")
+    one_line_error(autoais("score", broken, "--metrics", "nope"), "no citation metrics called 'nope'", "alce, hagrid")
+
+
+def test_citation_metrics_by_hand(tmp_path: Path) -> None:
+    both = ("The capital of Poland is Warsaw.", ["p", "r"])
+    path = write(
+        tmp_path / "a.jsonl",
+        row("1", both, UNCITED, unresolved=[{"marker": "[9]", "reason": "out-of-range"}]),
+        row("2", YES),
+        row("3"),
+    )
+    summary = Summary(("alce", "hagrid", "liu", "trec"))
+    items = list(judge_answers(read_answers(path), LexicalJudge()))
+    for item in items:
+        summary.add(item)
+    metrics = summary.report("lexical")["metrics"]
+    values = {name: metrics[name]["value"] for name in metrics}
+    # 1: recall 1 of 2, precision p of p, r and the marker; 2: all; 3: nothing said, 0
+    assert values["citation_recall"] == pytest.approx((1 / 2 + 1 + 0) / 3)
+    assert values["citation_precision"] == pytest.approx((1 / 3 + 1 + 0) / 3)
+    assert values["citation_f1"] == pytest.approx(2 * 0.5 * (4 / 9) / (0.5 + 4 / 9))
+    assert (values["hagrid"], values["hagrid_sentences"]) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
+    assert (values["autoais"], values["sentences"]) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
+    assert (values["liu_recall"], values["liu_precision"]) == (pytest.approx(2 / 3), 0.5)
+    assert (values["liu_recall_averaged"], metrics["liu_recall_averaged"]["total"]) == (0.75, 2)
+    assert (values["trec_recall"], values["trec_precision"]) == (pytest.approx(2 / 3), 1.0)
+    for name in metrics:
+        if name.startswith(("citation_", "hagrid", "liu_", "trec_")):
+            assert {"n", "undecided", "floor", "interval95"} <= metrics[name].keys()
+    rows = [record for item in items for record in item.records("lexical")]
+    assert [r["alone"] for r in rows] == [["attributable", "not_attributable"], [], ["attributable"], []]
+    assert (rows[-1]["sentence"], rows[-1]["verdict"], rows[-1]["reason"]) == (
+        None, "not_attributable", "nothing was said",
+    )  # fmt: skip
+
+
+def test_metrics_are_chosen_by_name() -> None:
+    assert choose_metrics("alce,hagrid") == ("alce", "hagrid")
+    assert choose_metrics("none") == ()
+    assert len(choose_metrics("all")) == 4
+    with pytest.raises(UserError, match="no citation metrics called 'ragas'; there are: alce, hagrid, liu, trec, all"):
+        choose_metrics("alce,ragas")
+
+
+def test_questions_and_instructions_are_not_judged_and_reported(tmp_path: Path) -> None:
+    asks, tells = ("Is it Warsaw?", ["p"]), ("See also the article on the Vistula.", ["r"])
+    path = write(tmp_path / "a.jsonl", row("1", YES, asks, tells), row("2", asks))
+    result = report(path)
+    assert result["not_applicable"] == 3
+    assert result["metrics"]["sentences"]["total"] == 1
+    assert result["metrics"]["autoais"]["value"] == 0.5  # nothing but a question: nothing was said
+    rows = [r for item in judge_answers(read_answers(path), LexicalJudge()) for r in item.records("lexical")]
+    assert [r["verdict"] for r in rows] == ["attributable"] + ["not_applicable"] * 3
+
+
+def test_the_question_reaches_the_judge_and_spans_name_their_passage(tmp_path: Path) -> None:
+    class Pointing:
+        name = "pointing@1"
+
+        def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+            assert all(attribution.question == ASKED for attribution in attributions)
+            return [Judgement(Verdict.ATTRIBUTABLE, 1.0, None, (Span(0, 0, 6),), ((4, 11),)) for _ in attributions]
+
+    path = write(tmp_path / "a.jsonl", row("1", ("The capital is Warsaw.", ["r", "p"])))
+    (item,) = judge_answers(read_answers(path), Pointing())
+    (record,) = item.records("pointing@1")
+    assert record["evidence"] == [{"passage": "r", "start": 0, "end": 6}]
+    assert record["unsupported"] == [[4, 11]]

@@ -1,5 +1,6 @@
-"""Agreement between raters over yes/no items (AIS paper, Table 7; spec E7)."""
+"""Agreement between raters over yes/no items, and McNemar's test (AIS paper, Tables 7 and 15; spec E7)."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -57,3 +58,44 @@ def f1_to_majority(items: Sequence[Item]) -> float | None:
     wrong = sum(item.no if item.majority else item.yes for item in items)
     scores = [2 * right / (2 * right + wrong) if right + wrong else 0.0 for right in (both_yes, both_no)]
     return sum(scores) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class McNemar:
+    """McNemar's test of two paired yes/no outcomes: `b` items only the first gets right, `c` only the second.
+
+    `variant` names the form; `statistic` is None for the exact one. `p` is two-sided, None where the corrected form
+    has nothing to go by (b + c = 0).
+    """
+
+    variant: str
+    b: int
+    c: int
+    statistic: float | None
+    p: float | None
+
+
+def mcnemar_exact(b: int, c: int) -> McNemar:
+    """The exact binomial form: twice the smaller tail of b against c at one half, at most 1."""
+    tail = term = 1
+    for i in range(min(b, c)):
+        term = term * (b + c - i) // (i + 1)
+        tail += term
+    return McNemar("exact binomial", b, c, None, min(1.0, 2 * tail / 2 ** (b + c)))
+
+
+def mcnemar_corrected(b: int, c: int) -> McNemar:
+    """Chi-squared (one degree of freedom) with continuity correction, (|b - c| - 1)^2 / (b + c).
+
+    The correction is not clipped at b = c, as in the AIS paper's figures (spec E7).
+    """
+    name = "chi-squared with continuity correction"
+    if b + c == 0:
+        return McNemar(name, b, c, None, None)
+    statistic = (abs(b - c) - 1) ** 2 / (b + c)
+    return McNemar(name, b, c, statistic, math.erfc(math.sqrt(statistic / 2)))
+
+
+def mcnemar(b: int, c: int) -> McNemar:
+    """The exact form where b + c is below 25, else the corrected one."""
+    return mcnemar_exact(b, c) if b + c < 25 else mcnemar_corrected(b, c)

@@ -22,36 +22,51 @@ app = typer.Typer(
 def score(
     answers: Annotated[Path, typer.Argument(help="answers.jsonl, one cited answer a line.")],
     judge: Annotated[str, typer.Option(help="Which judge: lexical.")] = "lexical",
-    out: Annotated[Path | None, typer.Option(help="Write one judgement a sentence (jsonl).")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write one judgement a sentence (jsonl), for `compare`.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write the report (json) with how it came about.")] = None,
     questions: Annotated[
         Path | None, typer.Option(help="The whole benchmark; a question without an answer then counts as a no.")
     ] = None,
+    cache: Annotated[
+        Path | None, typer.Option(help="Keep judgements in this file: a killed run goes on, another metric is free.")
+    ] = None,
+    metrics: Annotated[
+        str, typer.Option(help="Citation metrics, which judge citations singly: alce, hagrid, liu, trec; all or none.")
+    ] = "alce,hagrid",
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Judge every sentence against what it cites and print rates with n, undecided and 95 % intervals."""
+    from contextlib import ExitStack
+
     from autoais.answers import read_answers
+    from autoais.cache import CachedJudge, JudgementCache
     from autoais.jsonl import dumps, keep_inputs, round_floats, write_whole
     from autoais.judges import open_judge
     from autoais.provenance import provenance
     from autoais.questions import read_questions
-    from autoais.scoring import Summary, judge_answers
+    from autoais.scoring import Summary, choose_metrics, judge_answers
 
-    keep_inputs([answers, questions], [out, report])
+    keep_inputs([answers, questions], [out, report, cache])
     chosen = open_judge(judge)
     benchmark = None if questions is None else read_questions(questions)
-    summary = Summary()
+    summary = Summary(choose_metrics(metrics))
 
     def rows() -> Iterator[str]:
-        for item in judge_answers(read_answers(answers), chosen, benchmark):
+        for item in judge_answers(read_answers(answers), chosen, benchmark, each=bool(summary.metrics)):
             summary.add(item)
             yield from (dumps(round_floats(row)) for row in item.records(chosen.name))
 
-    if out is None:
-        for _ in rows():
-            pass
-    else:
-        write_whole(out, rows())
+    with ExitStack() as stack:
+        if cache is not None:
+            journal = stack.enter_context(JudgementCache(cache))
+            if journal.note:
+                typer.echo(journal.note, err=True)
+            chosen = CachedJudge(chosen, journal)
+        if out is None:
+            for _ in rows():
+                pass
+        else:
+            write_whole(out, rows())
     result = summary.report(chosen.name)
     inputs = {"answers": answers} | ({"questions": questions} if questions else {})
     result = round_floats({**result, "provenance": provenance(inputs)})
@@ -61,6 +76,24 @@ def score(
         typer.echo(dumps(result, indent=2))
     else:
         _show(result)
+
+
+@app.command()
+def compare(
+    a: Annotated[Path, typer.Argument(help="Judgements of one system: the file of `score --out`.")],
+    b: Annotated[Path, typer.Argument(help="Judgements of the other, by the same judge.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
+) -> None:
+    """Does A get more attributable answers than B? Paired bootstrap and McNemar's test over questions."""
+    from autoais.compare import compare_files
+    from autoais.jsonl import dumps, round_floats
+    from autoais.provenance import provenance
+
+    result = round_floats({**compare_files(a, b), "provenance": provenance({"a": a, "b": b})})
+    if as_json:
+        typer.echo(dumps(result, indent=2))
+    else:
+        _show_comparison(result)
 
 
 @app.command("ais-report")
@@ -103,6 +136,31 @@ def meta(
         typer.echo(dumps(round_floats(result | {"provenance": provenance(inputs)}), indent=2))
     else:
         _show_meta(result)
+
+
+def _show_comparison(result: dict[str, Any]) -> None:
+    console = _console()
+    table = _table("", "attributable", "95 % interval", "n", "undecided", "floor")
+    for side in ("a", "b"):
+        rate = result[side]
+        ends = rate["interval95"]
+        value, interval = ("-", "") if ends is None else (f"{rate['value']:.3f}", f"[{ends[0]:.3f}, {ends[1]:.3f}]")
+        table.add_row(side.upper(), value, interval, str(rate["n"]), str(rate["undecided"]), f"{rate['floor']:.3f}")
+    difference, tests, counts = result["difference"], result["mcnemar"], result["table"]
+    low, high = difference["interval95"]
+    console.print(f"{result['questions']} questions, judge {result['judge']}")
+    console.print(table)
+    console.print(
+        f"A - B (floors): {difference['value']:+.3f} [{low:+.3f}, {high:+.3f}], p = {difference['p']:.4f} "
+        f"({difference['method']}, {difference['resamples']} resamples)"
+    )
+    console.print(f"only A right {counts['only_a']}, only B right {counts['only_b']}, both {counts['both']}")
+    for test in (tests["exact"], tests["corrected"]):
+        used = ", the one to report" if test["variant"] == tests["used"] else ""
+        p = test.get("reason") or f"p = {test['p']:.4f}"
+        console.print(f"McNemar, {test['variant']}: {p}{used}")
+    for note in result["notes"]:
+        console.print(note)
 
 
 def _show_meta(result: dict[str, Any]) -> None:
@@ -173,6 +231,8 @@ def _show(result: dict[str, Any]) -> None:
     console = _console()
     console.print(f"{result['questions']} questions, {result['answered']} answered, judge {result['judge']}")
     console.print(table)
+    if result["not_applicable"]:
+        console.print(f"{result['not_applicable']} sentences are questions or instructions, which claim nothing")
     if result["unresolved_markers"]:
         console.print(f"{result['unresolved_markers']} citation markers pointed nowhere")
 

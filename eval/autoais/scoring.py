@@ -1,63 +1,96 @@
 """Scores a file of cited answers: one pass, one judgement a sentence, every question of the benchmark counted."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from autoais.answers import CitedAnswer
+from autoais.citation import alce, hagrid, liu, trec
+from autoais.citation.applicable import applicable
+from autoais.citation.claims import CitedClaim, JudgedClaim, all_yes, judge_claims
+from autoais.citation.scores import CitationScores
 from autoais.errors import UserError
-from autoais.judges import weigh
-from autoais.metrics import Mean, Rate, exact_match, f1, has_answer
+from autoais.metrics import Mean, Rate, Ratio, exact_match, f1, has_answer
 from autoais.questions import Question
-from autoais.types import Attribution, Judge, Judgement
+from autoais.types import Judge, Verdict
 
 DEPTHS = (1, 5, 20, 100)
+CITATION_METRICS = ("alce", "hagrid", "liu", "trec")  # they need judgements of single citations
+DEFAULT_METRICS = ("alce", "hagrid")
+NOT_APPLICABLE = "not_applicable"  # the verdict of a row whose sentence claims nothing
 _NEEDS = {"Success": "gold passages", "R": "gold passages", "answer_hit": "reference answers"}
 _BATCH = 256  # answers judged together: bounds memory, changes no result
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedAnswer:
-    """A question of the benchmark, its answer (None if it was never answered) and a judgement a sentence."""
+    """A question of the benchmark, its answer (None if it was never answered) and a judged claim a sentence.
+
+    The claim is None where a sentence claims nothing (a question, an instruction): it is not judged and not counted.
+    """
 
     question: Question
     answer: CitedAnswer | None
-    judgements: tuple[Judgement, ...]
+    claims: tuple[JudgedClaim | None, ...]
+
+    @property
+    def judged(self) -> list[JudgedClaim]:
+        """The sentences that claim something."""
+        return [claim for claim in self.claims if claim is not None]
 
     @property
     def ais(self) -> bool | None:
-        """Whether the whole answer is attributable: all sentences are (HAGRID's roll-up).
+        """Whether the whole answer is attributable: every sentence is, to all it cites together (rule `union`).
 
         No answer is a no; one sentence that is not attributable decides; else one undecided leaves it undecided.
         """
-        if not self.judgements:
-            return False
-        outcomes = [judgement.verdict.ais for judgement in self.judgements]
-        if False in outcomes:
-            return False
-        return None if None in outcomes else True
+        return all_yes(claim.union.verdict.ais for claim in self.judged)
+
+    @property
+    def hagrid(self) -> bool | None:
+        """The same with HAGRID's rule for sentences: every citation supports by itself."""
+        return all_yes(map(hagrid.attributable, self.judged))
 
     def records(self, judge: str) -> Iterator[dict[str, Any]]:
-        """One JSON row a judged sentence: id, sentence (0-based), text, cites, verdict, probability, reason, judge."""
+        """One JSON row a sentence, or one without a sentence (null) for a question without an answer.
+
+        id, sentence (0-based), text, cites, verdict, probability, reason, judge; `alone`, the verdict on each citation
+        by itself, in the order of `cites`; `evidence`, what the verdict rests on, as characters of what the judge read
+        of a passage (headings, then text); `unsupported`, characters of the sentence without support.
+        """
         sentences = self.answer.sentences if self.answer else ()
-        for number, (sentence, judgement) in enumerate(zip(sentences, self.judgements, strict=True)):
-            yield {
-                "id": self.question.id,
-                "sentence": number,
-                "text": sentence.text,
-                "cites": list(sentence.cites),
-                "verdict": judgement.verdict.value,
-                "probability": judgement.probability,
-                "reason": judgement.reason,
-                "judge": judge,
-            }
+        if not sentences:
+            yield _row(self.question.id, judge, Verdict.NOT_ATTRIBUTABLE, "nothing was said")
+        for number, (sentence, claim) in enumerate(zip(sentences, self.claims, strict=True)):
+            said = {"sentence": number, "text": sentence.text, "cites": list(sentence.cites)}
+            if claim is None:
+                yield _row(self.question.id, judge, NOT_APPLICABLE, "a question or an instruction") | said
+                continue
+            union = claim.union
+            yield _row(self.question.id, judge, union.verdict, union.reason) | said | {
+                "probability": union.probability,
+                "alone": [judgement.verdict.value for judgement in claim.alone],
+                "evidence": [
+                    {"passage": sentence.cites[span.evidence], "start": span.start, "end": span.end}
+                    for span in union.evidence
+                    if span.evidence < len(sentence.cites)
+                ],
+                "unsupported": [list(part) for part in union.unsupported],
+            }  # fmt: skip
+
+
+def _row(question: str, judge: str, verdict: str, reason: str | None) -> dict[str, Any]:
+    return {
+        "id": question, "sentence": None, "text": "", "cites": [], "verdict": str(verdict), "probability": None,
+        "reason": reason, "judge": judge, "alone": [], "evidence": [], "unsupported": [],
+    }  # fmt: skip
 
 
 def judge_answers(
-    answers: Iterable[CitedAnswer], judge: Judge, questions: Iterable[Question] | None = None
+    answers: Iterable[CitedAnswer], judge: Judge, questions: Iterable[Question] | None = None, *, each: bool = True
 ) -> Iterator[JudgedAnswer]:
-    """Judge each answer's sentences against the union of the passages they cite, streaming.
+    """Judge each answer's sentences against the passages they cite, together and with `each` also singly; streaming.
 
     With `questions` (the whole benchmark), references come from there, a question without an answer is yielded
     with None, and an answer to a question that is not among them is a `UserError`. Without, the answers' own
@@ -66,13 +99,9 @@ def judge_answers(
     benchmark = None if questions is None else {question.id: question for question in questions}
     stream = iter(answers)
     while batch := list(islice(stream, _BATCH)):
-        pairs = [
-            Attribution(sentence.text, tuple(answer.passages[cited].evidence for cited in sentence.cites))
-            for answer in batch
-            for sentence in answer.sentences
-        ]
-        judgements = iter(weigh(judge, pairs))
-        for answer in batch:
+        claims = [_claims(answer) for answer in batch]
+        judged = iter(judge_claims(judge, [claim for row in claims for claim in row if claim is not None], each=each))
+        for answer, row in zip(batch, claims, strict=True):
             if benchmark is None:
                 question: Question | None = Question(answer.id, answer.question, answer.answers, answer.gold)
             else:
@@ -84,25 +113,58 @@ def judge_answers(
                     f"answer {answer.id!r} is to {answer.question[:60]!r}, the benchmark's question of that id is "
                     f"{question.text[:60]!r}; are these its answers?"
                 )
-            yield JudgedAnswer(question, answer, tuple(islice(judgements, len(answer.sentences))))
+            yield JudgedAnswer(question, answer, tuple(None if claim is None else next(judged) for claim in row))
     for question in (benchmark or {}).values():
         yield JudgedAnswer(question, None, ())
+
+
+def choose_metrics(names: str) -> tuple[str, ...]:
+    """The citation metrics of a list with commas; `all` and `none` are short for theirs. `UserError` on other names."""
+    if names in ("all", "none"):
+        return CITATION_METRICS if names == "all" else ()
+    chosen = tuple(dict.fromkeys(name.strip() for name in names.split(",")))
+    for name in chosen:
+        if name not in CITATION_METRICS:
+            raise UserError(f"no citation metrics called {name!r}; there are: {', '.join(CITATION_METRICS)}, all, none")
+    return chosen
+
+
+def _claims(answer: CitedAnswer) -> list[CitedClaim | None]:
+    return [
+        CitedClaim(
+            sentence.text,
+            tuple(answer.passages[cited].evidence for cited in sentence.cites),
+            question=answer.question,
+        )
+        if applicable(sentence.text, answer.short_answer)
+        else None
+        for sentence in answer.sentences
+    ]
 
 
 class Summary:
     """All metrics over the benchmark's questions, as fractions; what cannot be computed is null with a reason.
 
     `autoais`: answers whose every sentence is attributable, of all questions. `sentences`: attributable sentences.
+    By `metrics`: `citation_recall`, `citation_precision`, `citation_f1` (alce: ALCE's rules, normalised, means over
+    questions, a question without an answer 0); `hagrid`, `hagrid_sentences` (every citation supports by itself);
+    `liu_*` and `liu_*_averaged` (pooled, and a mean over responses; every sentence counts as worth verifying);
+    `trec_precision`, `trec_recall` (first citation of a sentence, full 1, none 0).
     `em`, `f1`: SQuAD, on `short_answer`. `answer_recall`: a reference string stands in the cited sentences.
     `Success@k`, `R@k` (ir_measures): gold passages in the first k; `answer_hit@k`: a reference in the first k texts.
     Per question it keeps a few numbers and no text.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, metrics: Collection[str] = DEFAULT_METRICS) -> None:
+        self.metrics = metrics
         self.questions = self.answered = self.unresolved = self.short_answers = self.with_references = 0
+        self.not_applicable = 0  # sentences
         self.depth = 0  # of the longest list of passages
         self.answer_ais: list[bool | None] = []
         self.sentence_ais: list[bool | None] = []
+        self.answer_hagrid: list[bool | None] = []
+        self.sentence_hagrid: list[bool | None] = []
+        self.alce, self.liu, self.trec = CitationScores(), CitationScores(), CitationScores()
         self.em: list[float] = []
         self.f1: list[float] = []
         self.answer_recall: list[bool | None] = []
@@ -115,7 +177,9 @@ class Summary:
         question, answer = item.question, item.answer
         self.questions += 1
         self.answer_ais.append(item.ais)
-        self.sentence_ais.extend(judgement.verdict.ais for judgement in item.judgements)
+        self.sentence_ais.extend(claim.union.verdict.ais for claim in item.judged)
+        self.not_applicable += item.claims.count(None)
+        self._cited(item)
         ranking = answer.ranking if answer else ()
         if answer:
             self.answered += bool(answer.sentences)
@@ -138,11 +202,38 @@ class Summary:
                 self.success[k].append(found > 0)
                 self.recall[k].append(found / len(set(question.gold)))
 
+    def _cited(self, item: JudgedAnswer) -> None:
+        unresolved = item.answer.unresolved if item.answer else 0
+        if "alce" in self.metrics:
+            alce.add(self.alce, item.judged, unresolved)
+        if "hagrid" in self.metrics:
+            self.answer_hagrid.append(item.hagrid)
+            self.sentence_hagrid.extend(map(hagrid.attributable, item.judged))
+        if "liu" in self.metrics:
+            liu.add(self.liu, map(liu.judged_statement, item.judged), unresolved)
+        if "trec" in self.metrics:
+            trec.add(self.trec, map(trec.judged_levels, item.judged))
+
+    def _citation_metrics(self) -> dict[str, Any]:
+        found: dict[str, Rate | Ratio] = {}
+        if "alce" in self.metrics:
+            found |= {f"citation_{name}": ratio for name, ratio in self.alce.averaged(empty=0.0).items()}
+        if "hagrid" in self.metrics:
+            found |= {"hagrid": Rate.of(self.answer_hagrid), "hagrid_sentences": Rate.of(self.sentence_hagrid)}
+        if "liu" in self.metrics:
+            found |= {f"liu_{name}": ratio for name, ratio in self.liu.pooled().items()}
+            found |= {f"liu_{name}_averaged": ratio for name, ratio in self.liu.averaged().items()}
+        if "trec" in self.metrics:
+            pooled = self.trec.pooled()
+            found |= {f"trec_{name}": pooled[name] for name in ("recall", "precision")}
+        return {name: ratio.record() for name, ratio in found.items()}
+
     def report(self, judge: str) -> dict[str, Any]:
         """The metrics by name, as JSON."""
         metrics: dict[str, Any] = {
             "autoais": Rate.of(self.answer_ais).record(),
             "sentences": Rate.of(self.sentence_ais).record(),
+            **self._citation_metrics(),
         }
         no_references = "no question has reference answers"
         if not self.with_references:
@@ -170,6 +261,7 @@ class Summary:
             "questions": self.questions,
             "answered": self.answered,
             "unresolved_markers": self.unresolved,
+            "not_applicable": self.not_applicable,
             "metrics": metrics,
         }
 

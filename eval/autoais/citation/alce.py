@@ -1,0 +1,97 @@
+"""Citation recall and precision as ALCE defines them (Gao et al. 2023; spec F1), normalised and strict (F2)."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from autoais.citation.claims import CitedClaim, JudgedClaim
+from autoais.citation.scores import CitationScores
+
+AT_MOST = 3  # ALCE's `at_most_citations`
+
+
+def citations(judged: JudgedClaim) -> Iterator[bool | None]:
+    """Whether each citation counts: all together support the claim, and it does alone or the rest do not.
+
+    None where that hangs on something undecided.
+    """
+    whole = judged.union.verdict.ais
+    for alone, rest in zip(judged.alone, judged.without, strict=True):
+        if whole is not True or alone.verdict.ais is True:
+            yield whole
+            continue
+        others = None if rest is None else rest.verdict.ais
+        yield alone.verdict.ais if others is True else None if others is None else True
+
+
+def add(scores: CitationScores, answer: Iterable[JudgedClaim], unresolved: int = 0) -> None:
+    """Count one answer, normalised: a marker that points nowhere, of a claim or of the answer, is a wrong citation.
+
+    To be read with `scores.averaged(empty=0.0)`: an answer that says or cites nothing scores 0.
+    """
+    claims = list(answer)
+    wrong = unresolved + sum(judged.claim.unresolved for judged in claims)
+    counted = [outcome for judged in claims for outcome in citations(judged)]
+    scores.add([judged.union.verdict.ais for judged in claims], counted + [False] * wrong)
+
+
+@dataclass(frozen=True, slots=True)
+class StrictSentence:
+    """A sentence as ALCE's script parses it: text without markers, and each number in them minus one, in order.
+
+    Duplicates stay, and `[0]` is -1.
+    """
+
+    text: str
+    refs: tuple[int, ...]
+
+
+def strict_claims(
+    sentences: Iterable[StrictSentence], documents: Sequence[str], at_most: int | None = AT_MOST
+) -> list[CitedClaim]:
+    """What ALCE's script judges: a sentence with any number above the documents cites nothing, further citations
+    than `at_most` are dropped after that check, and -1 is the last document (spec F2).
+
+    Where there are no documents at all the script stops with an error at `[0]`; here that cites nothing.
+    """
+    return [CitedClaim(sentence.text, _strict_cited(sentence.refs, documents, at_most)) for sentence in sentences]
+
+
+def _strict_cited(refs: tuple[int, ...], documents: Sequence[str], at_most: int | None) -> tuple[str, ...]:
+    if not documents or any(ref >= len(documents) for ref in refs):
+        return ()
+    return tuple(documents[ref] for ref in refs[:at_most])
+
+
+class StrictScores:
+    """Gathers answers by the rules of ALCE's script; what it prints is this times 100.
+
+    Undecided is not entailed, an answer without sentences is left out, one without citations has precision 0. An
+    empty sentence or document is never put to the judge (it is not entailed), where the script asks its model.
+    """
+
+    def __init__(self) -> None:
+        self._scores = CitationScores()
+        self.left_out = self.undecided = 0
+
+    def add(self, answer: Iterable[JudgedClaim]) -> None:
+        """Count one answer, its claims made by `strict_claims`."""
+        claims = list(answer)
+        if not claims:
+            self.left_out += 1
+            return
+        self.undecided += sum(judged.union.verdict.ais is None for judged in claims)
+        outcomes = [bool(outcome) for judged in claims for outcome in _strict_citations(judged)]
+        # An answer without citations has precision 0, which one wrong citation gives it.
+        self._scores.add([judged.union.verdict.ais is True for judged in claims], outcomes or [False])
+
+    def record(self) -> dict[str, object]:
+        """Recall, precision and F1 as JSON, with the answers left out and the sentences that were undecided."""
+        ratios = {name: ratio.record() for name, ratio in self._scores.averaged().items()}
+        return {**ratios, "answers_left_out": self.left_out, "undecided_sentences": self.undecided}
+
+
+def _strict_citations(judged: JudgedClaim) -> Iterator[bool]:
+    whole = judged.union.verdict.ais is True
+    for alone, rest in zip(judged.alone, judged.without, strict=True):
+        needed = rest is not None and rest.verdict.ais is not True
+        yield whole and (alone.verdict.ais is True or needed)

@@ -1,0 +1,29 @@
+"""Which sentences claim anything: AIS leaves questions and imperatives out (AIS paper, section 3; spec I3)."""
+
+import re
+
+# Both lists are short on purpose: a sentence wrongly left out hides a fault, one wrongly kept only costs a little.
+_ASKS = re.compile(
+    r"(?:who|whom|whose|what|when|where|which|why|how|is|are|was|were|do|does|did|has|have|had|can|could|will|would"
+    r"|shall|should|may|might|must)\b.*\?[\s)\]]*",
+    re.IGNORECASE | re.DOTALL,
+)
+_TELLS = re.compile(
+    r"(?:see also|let me know|feel free to"
+    r"|(?:for [\w ]{1,40}, )?(?:please )?(?:see|refer to|consult) (?:the|this|that|these|our|section|page)"
+    r"|please (?:see|refer|consult|check|contact|visit|ask|provide|clarify|specify|let|try))\b",
+    re.IGNORECASE,
+)
+
+
+def applicable(sentence: str, short_answer: str | None = None) -> bool:
+    """Whether a sentence claims something: False for questions and for instructions to the reader.
+
+    A question begins with a question word or an auxiliary verb and ends in "?". An instruction begins with one of a
+    few set phrases ("see also", "refer to the", "please contact", "let me know"). "Note that ..." claims what
+    follows. A sentence that is the short answer itself ("Who Framed Roger Rabbit?") is an answer, not a question.
+    """
+    text = sentence.strip()
+    if short_answer is not None and text == short_answer.strip():
+        return True
+    return not (_ASKS.fullmatch(text) or _TELLS.match(text))
