@@ -1,0 +1,268 @@
+"""Hypothesis templates by name: what a judge is asked to find in the evidence. The name is part of the metric's."""
+
+import re
+from collections.abc import Callable
+
+from autoais.errors import UserError
+from autoais.types import Attribution
+
+Template = Callable[[Attribution], str]
+
+_AUXILIARIES = frozenset(
+    "is are was were am has have had does did do can could will would shall should must isn't aren't wasn't weren't "
+    "hasn't haven't hadn't doesn't didn't don't can't couldn't won't wouldn't".split()
+)
+_COPULAS = ("is", "are", "was", "were")
+_PREPOSITIONS = frozenset("about after around as at before between by during for from in into near of off on onto over "
+                          "since through till to toward towards under until with within".split())  # fmt: skip
+_DETERMINERS = frozenset("a an the this that these those his her its their our your my no any some".split())
+_PRONOUNS = frozenset("he she it they we i you there this these".split())
+_ABBREVIATION = re.compile(r"(?:^|[\s.(])(?:[A-Za-z]|Jr|Sr|Inc|Co|Corp|Ltd|St|Mr|Mrs|Ms|Dr|No|vs|etc)\.$")
+_MONTHS = "January February March April May June July August September October November December".split()
+_MONTH = re.compile(rf"\b(?:{'|'.join(_MONTHS)})\b", re.IGNORECASE)
+_WHEN_NOUNS = frozenset("year century decade month day date".split())
+_IN_NOUNS = frozenset("country city state county town place episode season chapter".split())
+_LONGEST_FRAGMENT = 12  # words; a longer claim without a verb we know is taken for a sentence
+
+# base: past (: participle where it differs from the past)
+_IRREGULAR = {
+    base: (past, participle or past)
+    for base, past, participle in (
+        (entry + "::").split(":")[:3]
+        for entry in """
+        become:became:become begin:began:begun bite:bit:bitten break:broke:broken bring:brought build:built buy:bought
+        catch:caught choose:chose:chosen come:came:come cost:cost cut:cut draw:drew:drawn drop:dropped eat:ate:eaten
+        fall:fell:fallen fight:fought find:found fly:flew:flown forget:forgot:forgotten get:got give:gave:given
+        go:went:gone grow:grew:grown hit:hit hold:held hurt:hurt keep:kept know:knew:known lay:laid leave:left
+        lose:lost make:made mean:meant meet:met occur:occurred pay:paid put:put read:read ride:rode:ridden
+        rise:rose:risen run:ran:run say:said see:saw:seen sell:sold send:sent set:set shoot:shot show:showed:shown
+        sing:sang:sung sink:sank:sunk sit:sat speak:spoke:spoken spend:spent split:split stand:stood
+        steal:stole:stolen stop:stopped swim:swam:swum take:took:taken teach:taught tell:told think:thought
+        throw:threw:thrown wear:wore:worn win:won write:wrote:written
+        """.split()
+    )
+}
+_REGULAR = frozenset(
+    """
+    abolish achieve act add adopt air allow annex appear arrive ask attack attend ban belong bomb call change close
+    collapse conquer contain create cross debut declare defeat derive destroy develop die direct disappear discover
+    drain end enter establish evolve exist expand explode explore fire form gain graduate happen help immigrate
+    improve include increase inhabit introduce invade invent join kill launch leak legalize live locate
+    look love marry migrate move need occupy open originate own pass perform play premiere produce publish raise
+    ratify receive refer release relocate remain represent require retire return rule score separate serve
+    settle sign start stay support surrender switch talk travel turn use visit vote walk want work
+    """.split()
+)
+_PARTICIPLES = frozenset(participle for _, participle in _IRREGULAR.values()) | {"being", "born", "famous", "due"}
+_PASTS = frozenset(past for past, _ in _IRREGULAR.values())
+
+
+def is_fragment(claim: str) -> bool:
+    """Whether a claim is a short answer ("1986", "in the late 1800s") rather than a sentence.
+
+    A sentence has more than 12 words; or a lower-case auxiliary or form of "be" ("is", "will", "didn't"; titles such
+    as "I Will Always Love You" write theirs in capitals); or ends in a mark that is no abbreviation's and has at
+    least five words, a pronoun first or a past form that we know ("Curie won it."). English; in other scripts the
+    final mark and the length decide.
+    """
+    words = claim.split()
+    bare = claim.strip().rstrip("\"'”’)]")
+    if len(words) > _LONGEST_FRAGMENT or _AUXILIARIES.intersection(words):
+        return False
+    if bare.endswith(("。", "！", "？", "।", "؟", "!", "?")):
+        return False
+    if not bare.endswith(".") or _ABBREVIATION.search(bare):
+        return True
+    return not (len(words) >= 5 or (len(words) > 1 and words[0].lower() in _PRONOUNS) or _PASTS.intersection(words))
+
+
+def statement(attribution: Attribution) -> str:
+    """`statement.v1`: the bare claim (ALCE; spec F1)."""
+    return attribution.claim
+
+
+def question_answer(attribution: Attribution) -> str:
+    """`question-answer.v1`: question, a space, answer (AttrScore; spec C2); a missing question counts as empty."""
+    return f"{attribution.question} {attribution.claim}".strip()
+
+
+def attributed_qa(attribution: Attribution) -> str:
+    """`aqa.v1`: the sentence of Attributed QA (spec A4); the bare claim where there is no question."""
+    if not attribution.question.strip():
+        return attribution.claim
+    return f"The answer to the question '{attribution.question}' is '{attribution.claim}'"
+
+
+def auto(attribution: Attribution) -> str:
+    """`auto.v1`: the claim where it is a sentence (`is_fragment`) or has no question, else question and answer."""
+    return question_answer(attribution) if is_fragment(attribution.claim) else attribution.claim
+
+
+def declarative(attribution: Attribution) -> str:
+    """`declarative.v1`: question and short answer made one sentence by rule; A is the answer.
+
+    A claim that is a sentence, or has no question, stays. Then the first rule that fits, in this order:
+
+    - wh-word, copula, noun phrase, participle or not: "when was X built" → "X was built in A."; "who is X married
+      to" → "X is married to A."; "what is the capital of X" → "A is the capital of X."; "how tall is X" → "X is A."
+    - wh-word, noun, copula: "what country is X in" → "X is in A."; "which river is the longest" → "A is the longest."
+    - wh-word (and noun), do/does/did: "who did X marry" → "X married A."; "what year did X die" → "X died in A.". The
+      verb is found in a table of some 200 and inflected; one that is not there stays in its base form.
+    - "how many N ..." → "A N ...", without N where the answer has it; "how many N does X have" → "X has A N."
+    - "who" or "what" as the subject: "who sang X" → "A sang X.", "who has won X" → "A has won X."
+
+    "when" and "where" put "in" or "on" before an answer that lacks a preposition. What no rule fits ("why", "how",
+    "the capital of X is") gets the sentence of `aqa.v1`. Rules read the words only, no grammar: they can go wrong.
+    """
+    claim, question = attribution.claim, attribution.question
+    answer = claim.strip()
+    if not answer or not question.strip() or not is_fragment(claim):
+        return claim
+    if answer.endswith(".") and not _ABBREVIATION.search(answer):
+        answer = answer[:-1]
+    asked = re.sub(r"^(who|what|where|when|how)['’]s\b", r"\1 is", question.strip().rstrip("?. "), flags=re.IGNORECASE)
+    sentence = _rewritten(asked.split(), answer)
+    return f"{sentence[0].upper()}{sentence[1:].rstrip('.')}." if sentence else attributed_qa(attribution)
+
+
+TEMPLATES: dict[str, Template] = {
+    "aqa.v1": attributed_qa,
+    "auto.v1": auto,
+    "declarative.v1": declarative,
+    "question-answer.v1": question_answer,
+    "statement.v1": statement,
+}
+
+
+def template(name: str) -> Template:
+    """The template of that name; `UserError` lists the names there are."""
+    try:
+        return TEMPLATES[name]
+    except KeyError:
+        raise UserError(f"no hypothesis template called {name!r}; there are: {', '.join(sorted(TEMPLATES))}") from None
+
+
+def _rewritten(question: list[str], answer: str) -> str | None:
+    """The sentence without its full stop, or None where no rule fits."""
+    piped = len(question) > 1 and question[0].lower() in _PREPOSITIONS  # "in what year", pied-piping
+    if piped:
+        answer = _placed(answer, question[0].lower())
+        question = question[1:]
+    words = [word.lower() for word in question]
+    if len(words) < 3 or words[0] not in ("who", "whom", "what", "which", "when", "where", "how"):
+        return None
+    if words[:2] == ["how", "many"]:
+        return _how_many(question, answer)
+    # The wh-phrase is the wh-word, or reaches to the first auxiliary ("what year", "how tall").
+    at = next((i for i, word in enumerate(words[:6]) if i and word in _AUXILIARIES), None)
+    if words[0] == "who" and at != 1:
+        return " ".join([answer, *question[1:]])
+    if at is None or at == len(words) - 1 or at > (1 if words[0] in ("when", "where") else 5):
+        return None
+    noun, aux, rest = words[1:at], words[at], question[at + 1 :]
+    if words[0] == "how" and not noun:
+        return None
+    stranded = words[-1] in _PREPOSITIONS
+    if words[0] == "when" or (noun and noun[-1] in _WHEN_NOUNS):
+        placed = _placed(answer, _when(answer))
+    elif not stranded and (words[0] == "where" or (noun and noun[-1] in _IN_NOUNS)):
+        placed = _placed(answer, "in")
+    else:
+        placed = answer
+    if placed.split()[0] == words[-1]:  # "come on" and "on 5 May"
+        placed = answer
+    if aux in _COPULAS:
+        dated = bool(noun) and noun[-1] in _WHEN_NOUNS
+        object_asked = words[0] in ("how", "when", "where") or stranded or piped or dated
+        return _with_copula(aux, rest, placed) if object_asked else " ".join([answer, aux, *rest])
+    if aux in ("do", "does", "did"):
+        inflected = _inflected(rest, aux)
+        if words[0] == "who" and inflected == rest and aux != "do":
+            return " ".join([answer, aux, *rest])  # "who does the voice of X"
+        return " ".join([*inflected, placed])
+    subject = aux in ("has", "had") or rest[0].lower() not in _DETERMINERS | _PRONOUNS
+    return " ".join([answer, aux, *rest]) if words[0] == "who" and subject else None
+
+
+def _with_copula(copula: str, rest: list[str], answer: str) -> str | None:
+    """The copula moved behind its subject, which ends where a participle or a stranded preposition begins."""
+    lower = [word.lower() for word in rest]
+    if "when" in lower or "if" in lower:
+        return None
+    at = next((i for i, word in enumerate(lower) if i and _is_participle(word) and _ends_phrase(lower[i - 1])), None)
+    if at is None or not {"time", "year"}.isdisjoint(lower[:at]):  # "the last time X won": its participle is a past
+        at = len(rest) - 1 if lower[-1] in _PREPOSITIONS else len(rest)
+    return " ".join([*rest[:at], copula, *rest[at:], answer])
+
+
+def _how_many(question: list[str], answer: str) -> str | None:
+    words = [word.lower() for word in question]
+    at = next((i for i, word in enumerate(words) if i > 2 and word in _AUXILIARIES), 3)
+    noun, rest = question[2:at], question[at:]
+    if len(rest) < 2 or words[at] in _PREPOSITIONS:
+        return None
+    # "12 episodes" has the noun already.
+    counted = [answer] if noun[-1].lower() in answer.lower().split() else [answer, *noun]
+    if words[at] in ("do", "does", "did"):
+        return " ".join([*_inflected(rest[1:], words[at]), *counted])
+    if words[at] in _COPULAS and words[at + 1] == "there":
+        return " ".join(["there", words[at], *counted, *rest[2:]])
+    return " ".join([*counted, *rest]) if words[at] in _COPULAS or words[at] not in _AUXILIARIES else None
+
+
+def _inflected(rest: list[str], do: str) -> list[str]:
+    """Subject, verb and the rest with do-support undone; the words as they are where no verb of the table is seen."""
+    if do != "do":
+        inflect = _past if do == "did" else _third
+        # The last one: before it stand names of works and people ("the show", "bull run", "come fly with me").
+        for at in range(len(rest) - 1, 0, -1):
+            if _is_verb(rest[at]) and _ends_phrase(rest[at - 1].lower()):
+                both = at > 2 and rest[at - 1].lower() == "and" and _is_verb(rest[at - 2])
+                before = [*rest[: at - 2], inflect(rest[at - 2]), "and"] if both else rest[:at]
+                return [*before, inflect(rest[at]), *rest[at + 1 :]]
+    return rest
+
+
+def _is_verb(word: str) -> bool:
+    return word in _IRREGULAR or word in _REGULAR or word == "have"
+
+
+def _past(verb: str) -> str:
+    if verb == "have":
+        return "had"
+    if verb in _IRREGULAR:
+        return _IRREGULAR[verb][0]
+    if re.search(r"[^aeiou]y$", verb):
+        return verb[:-1] + "ied"
+    if verb == "ban":
+        return "banned"
+    return verb + ("d" if verb.endswith("e") else "ed")
+
+
+def _third(verb: str) -> str:
+    if verb == "have":
+        return "has"
+    if re.search(r"[^aeiou]y$", verb):
+        return verb[:-1] + "ies"
+    return verb + ("es" if re.search(r"(?:s|x|z|ch|sh|o)$", verb) else "s")
+
+
+def _is_participle(word: str) -> bool:
+    return word in _PARTICIPLES or (len(word) > 3 and word.endswith("ed") and word[-3] != "e" and word != "united")
+
+
+def _ends_phrase(word: str) -> bool:
+    """Whether the word before a verb can end its subject: "the play" and "to play" are no verb's beginning."""
+    return word not in _DETERMINERS and word not in _PREPOSITIONS
+
+
+def _placed(answer: str, preposition: str) -> str:
+    first = answer.split()[0].lower() if answer.split() else ""
+    return answer if not preposition or first in _PREPOSITIONS else f"{preposition} {answer}"
+
+
+def _when(answer: str) -> str:
+    """The preposition of a date: on a day, in a month, year or century, none before anything else."""
+    if _MONTH.search(answer):
+        return "on" if re.search(r"\b\d{1,2}(?:st|nd|rd|th)?\b", answer) else "in"
+    return "in" if re.search(r"\b\d{3,4}s?\b|centur", answer) else ""

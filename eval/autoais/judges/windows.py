@@ -1,0 +1,113 @@
+"""Cuts long or many evidences into windows that a judge with a length limit can read, and loses nothing."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import sentencex
+
+from autoais.types import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A piece of the evidence as a judge reads it, and the spans it consists of, in order.
+
+    `text` is the spans' text without the white space around each, joined by line ends.
+    """
+
+    text: str
+    spans: tuple[Span, ...]
+
+
+def windows(texts: Sequence[str], count: Callable[[str], int], budget: int) -> list[Window]:
+    """Whole sentences of one or several texts, packed in order into windows of at most `budget` tokens.
+
+    `count` gives the tokens of a piece of text with all that goes around it (a prompt, special tokens). What fits in
+    one window is one window; else each window repeats the last sentence of the one before where both fit. A sentence
+    longer than the budget is cut at words, a word at characters. Every character of every text is in the spans of at
+    least one window; texts without characters give no window. The one way to exceed the budget is a single
+    character that does: callers that must not truncate check what they send.
+    """
+    whole = [Span(i, 0, len(text)) for i, text in enumerate(texts) if text]
+    if not whole:
+        return []
+    if count(_text(texts, whole)) <= budget:
+        return [_window(texts, whole)]
+    around = count("")
+    units = [unit for span in whole for unit in _units(texts[span.evidence], span.evidence, count, budget, around)]
+    costs = [count(_text(texts, [unit])) - around for unit in units]
+    room = budget - around
+    found: list[Window] = []
+    start = end = 0
+    while end < len(units):
+        end, total = start + 1, costs[start]
+        while end < len(units) and total + costs[end] <= room:
+            total += costs[end]
+            end += 1
+        # Tokens are not quite additive; what is sent is what is counted.
+        while end - start > 1 and count(_text(texts, units[start:end])) > budget:
+            end -= 1
+        found.append(_window(texts, units[start:end]))
+        repeats = end - start > 1 and end < len(units) and costs[end - 1] + costs[end] <= room
+        start = end - 1 if repeats else end
+    return found
+
+
+def _units(text: str, evidence: int, count: Callable[[str], int], budget: int, around: int) -> Iterator[Span]:
+    """The sentences of a text, each with the white space after it; one that is too long in pieces.
+
+    Pieces take a third of the room, so that windows over a text without sentences overlap too.
+    """
+    # sentencex reads UTF-8, which has no lone surrogates; the stand-in is one character too.
+    readable = text.encode("utf-8", "replace").decode("utf-8")
+    starts = [boundary["start_index"] for boundary in sentencex.get_sentence_boundaries("en", readable)]
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        if count(text[start:end].strip()) <= budget:
+            yield Span(evidence, start, end)
+        else:
+            limit = around + max(1, (budget - around) // 3)
+            yield from (Span(evidence, a, b) for a, b in _pieces(text, start, end, count, limit))
+
+
+def _pieces(text: str, start: int, end: int, count: Callable[[str], int], limit: int) -> Iterator[tuple[int, int]]:
+    """Halve a stretch, at the word end nearest its middle where there is one, until each piece is within the limit."""
+    waiting = [(start, end)]
+    while waiting:
+        start, end = waiting.pop()
+        if end - start < 2 or count(text[start:end].strip()) <= limit:
+            yield start, end
+        else:
+            middle = _middle(text, start, end)
+            waiting += [(middle, end), (start, middle)]
+
+
+def _middle(text: str, start: int, end: int) -> int:
+    """The beginning of a word near the middle, else the middle."""
+    middle = (start + end) // 2
+    after = re.compile(r"\s(?=\S)").search(text, middle, end)
+    if after:
+        return after.end()
+    before = max(text.rfind(blank, start, middle) for blank in (" ", "\n", "\t")) + 1
+    return before if before > start else middle
+
+
+def _text(texts: Sequence[str], spans: Sequence[Span]) -> str:
+    joined = _joined(spans)
+    return "\n".join(piece for s in joined if (piece := texts[s.evidence][s.start : s.end].strip()))
+
+
+def _window(texts: Sequence[str], units: Sequence[Span]) -> Window:
+    return Window(_text(texts, units), tuple(_joined(units)))
+
+
+def _joined(units: Sequence[Span]) -> list[Span]:
+    """Neighbours in the same text as one span."""
+    spans = list(units[:1])
+    for unit in units[1:]:
+        last = spans[-1]
+        if (unit.evidence, unit.start) == (last.evidence, last.end):
+            spans[-1] = Span(last.evidence, last.start, unit.end)
+        else:
+            spans.append(unit)
+    return spans

@@ -1,0 +1,419 @@
+"""Tiny real models, trained in seconds to look for two words, saved and loaded as any other."""
+
+import json
+import math
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autoais.errors import UserError
+from autoais.judges import open_judge
+from autoais.judges.windows import windows
+from autoais.types import Attribution, Judgement, Span, Verdict
+from tests.contracts import check_judge
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+tokenizers = pytest.importorskip("tokenizers")
+
+from autoais.judges.hf import FAMILIES, HfJudge, label_verdicts  # noqa: E402
+
+CLAIM = "Warsaw is the capital of Poland."
+FILLER = "It is a river. "
+NLI = ["CONTRADICTION", "NEUTRAL", "ENTAILMENT"]
+# The models learn: "capital" supports, "not" contradicts, anything else is neutral.
+PREMISES = {
+    "Warsaw is the capital of Poland, on the Vistula.": 2,
+    "Warsaw is the capital of Poland.": 2,
+    "the capital": 2,
+    "It is a river. On the Vistula the capital lies.": 2,
+    "Warsaw is not here.": 1,
+    "not": 1,
+    "On the Vistula.": 0,
+    FILLER * 3: 0,
+    "": 0,
+}
+CLAIMS = {CLAIM: 0, "Penguins swim well.": -2}  # no premise here supports the second
+WORDS = sorted({w for text in [*PREMISES, *CLAIMS] for w in text.replace(".", " .").replace(",", " ,").split()})
+PROMPT = "premise : hypothesis predict Claim Reference 1 0 Attributable Contradictory Extrapolatory".split()
+
+
+def save_tokenizer(folder: Path, marks: dict[str, str], single: str, pair: str, names: list[str]) -> None:
+    """Whole words and single digits; `marks` are pad, unk, eos and so on; 0 is the padding."""
+    every = list(dict.fromkeys([marks["pad_token"], *marks.values(), *PROMPT, *WORDS]))
+    core = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({word: i for i, word in enumerate(every)}, marks["unk_token"])
+    )
+    core.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    specials = [(mark, core.token_to_id(mark)) for mark in marks.values()]
+    core.post_processor = tokenizers.processors.TemplateProcessing(single=single, pair=pair, special_tokens=specials)
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=core, model_input_names=names, **marks)
+    fast.save_pretrained(folder)
+
+
+def label(premise: str, claim: str) -> int:
+    """0 neutral, 1 contradictory, 2 attributable."""
+    return max(0, PREMISES[premise] + CLAIMS[claim]) if PREMISES[premise] == 2 else PREMISES[premise]
+
+
+def train(network: Any, loss: Callable[[], Any], steps: int = 600) -> None:  # noqa: ANN401
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
+    network.eval()  # dropout would only slow it down
+    for _ in range(steps):
+        optimizer.zero_grad()
+        value = loss()
+        value.backward()
+        optimizer.step()
+        if value.item() < 0.08:
+            return
+    raise AssertionError(f"the tiny model did not learn: loss {value.item()}")
+
+
+def save_classifier(folder: Path, kind: str, labels: list[str] | None) -> Path:
+    """A BERT or RoBERTa; without `labels`, two unnamed ones and MiniCheck's input."""
+    torch.manual_seed(0)
+    bert = kind == "bert"
+    marks = (
+        {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+        if bert
+        else {"pad_token": "<pad>", "unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>", "sep_token": "</s>"}
+    )
+    first, last = ("[CLS]", "[SEP]") if bert else ("<s>", "</s>")
+    middle = last if bert else f"{last} {last}"
+    types = (":0", ":1") if bert else ("", "")
+    names = ["input_ids", *(["token_type_ids"] if bert else []), "attention_mask"]
+    pair = f"{first} $A {middle} $B{types[1]} {last}{types[1]}"
+    save_tokenizer(folder, marks, f"{first} $A {last}", pair, names)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    config = (transformers.BertConfig if bert else transformers.RobertaConfig)(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=130,
+        pad_token_id=0,
+        initializer_range=0.2,
+        num_labels=len(labels or "01"),
+    )
+    if labels:
+        config.id2label = dict(enumerate(labels))
+        config.label2id = {name: i for i, name in enumerate(labels)}
+    factory = transformers.BertForSequenceClassification if bert else transformers.RobertaForSequenceClassification
+    network = factory(config)
+    rows = [(p, c) for p in PREMISES for c in CLAIMS]
+    if labels:
+        inputs = tokenizer([p for p, _ in rows], [c for _, c in rows], padding=True, return_tensors="pt")
+        verdicts = [Verdict.EXTRAPOLATORY, Verdict.CONTRADICTORY, Verdict.ATTRIBUTABLE]
+        meaning = {verdict: index for index, verdict in label_verdicts("x", config.id2label)}
+        no = meaning.get(Verdict.NOT_ATTRIBUTABLE)
+        gold = [meaning.get(verdicts[label(p, c)], no) for p, c in rows]
+    else:
+        joint = [(tokenizer.eos_token or tokenizer.sep_token).join(row) for row in rows]
+        inputs = tokenizer(joint, padding=True, return_tensors="pt")
+        gold = [int(label(p, c) == 2) for p, c in rows]
+    train(network, lambda: network(**inputs, labels=torch.tensor(gold)).loss)
+    network.save_pretrained(folder)
+    return folder
+
+
+def save_t5(folder: Path, family: str, answers: tuple[str, str, str]) -> Path:
+    """A T5 that answers neutral, contradictory and attributable with these words."""
+    prompt = FAMILIES[family].prompt
+    assert prompt is not None
+    torch.manual_seed(0)
+    marks = {"pad_token": "<pad>", "unk_token": "<unk>", "eos_token": "</s>"}
+    save_tokenizer(folder, marks, "$A </s>", "$A $B </s>", ["input_ids", "attention_mask"])
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    network = transformers.T5ForConditionalGeneration(
+        transformers.T5Config(
+            vocab_size=len(tokenizer),
+            d_model=16,
+            d_kv=8,
+            d_ff=32,
+            num_layers=1,
+            num_heads=2,
+            dropout_rate=0.0,
+            pad_token_id=0,
+            eos_token_id=tokenizer.eos_token_id,
+            decoder_start_token_id=0,
+        )
+    )
+    rows = [(p, c) for p in PREMISES for c in CLAIMS]
+    inputs = tokenizer(
+        [prompt.format(premise=p, hypothesis=c, eos="</s>") for p, c in rows], padding=True, return_tensors="pt"
+    )
+    gold = tokenizer([answers[label(p, c)] for p, c in rows], return_tensors="pt")["input_ids"]
+    train(network, lambda: network(**inputs, labels=gold).loss)
+    network.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # models this small only lose by more
+    root = tmp_path_factory.mktemp("models")
+    yield {
+        "nli": save_classifier(root / "nli", "bert", NLI),
+        "two-way": save_classifier(root / "two-way", "roberta", ["entailment", "not_entailment"]),
+        "minicheck": save_classifier(root / "minicheck", "roberta", None),
+        "true": save_t5(root / "true", "true", ("0", "0", "1")),
+        "minicheck-t5": save_t5(root / "minicheck-t5", "minicheck-t5", ("0", "0", "1")),
+        "attrscore": save_t5(root / "attrscore", "attrscore", ("Extrapolatory", "Contradictory", "Attributable")),
+    }
+    torch.set_num_threads(threads)
+
+
+def opened(models: dict[str, Path], model: str, **options: object) -> HfJudge:
+    family = model if model in ("minicheck-t5", "attrscore") else None
+    judge = open_judge(f"hf:{models[model]}", **{"family": family, "template": "statement.v1", **options})
+    assert isinstance(judge, HfJudge)
+    return judge
+
+
+def copied(folder: Path, to: Path, without: str = "") -> Path:
+    return Path(shutil.copytree(folder, to, ignore=shutil.ignore_patterns(without)))
+
+
+@pytest.mark.parametrize("model", ["nli", "two-way", "minicheck", "true", "minicheck-t5", "attrscore"])
+def test_every_family_keeps_the_contract(models: dict[str, Path], model: str) -> None:
+    check_judge(opened(models, model))
+
+
+@pytest.mark.parametrize("model", ["nli", "attrscore"])
+def test_three_way_models_tell_three_verdicts(models: dict[str, Path], model: str) -> None:
+    texts = ("the capital", "Warsaw is not here.", "On the Vistula.")
+    verdicts = [j.verdict for j in opened(models, model).judge([Attribution(CLAIM, (text,)) for text in texts])]
+    assert verdicts == [Verdict.ATTRIBUTABLE, Verdict.CONTRADICTORY, Verdict.EXTRAPOLATORY]
+
+
+def test_models_are_asked_as_they_were_trained() -> None:
+    asked = {
+        name: family.prompt.format(premise="P", hypothesis="H", eos="<e>")
+        for name, family in FAMILIES.items()
+        if family.prompt
+    }
+    assert asked["true"] == "premise: P hypothesis: H"
+    assert asked["minicheck-t5"] == "predict: P<e>H"
+    assert asked["minicheck"] == "P<e>H"
+    assert asked["attrscore"].startswith(
+        "As an Attribution Validator, your task is to verify whether a given reference"
+    )
+    assert asked["attrscore"].endswith("based on the information provided in the context. \n\nClaim: H \n Reference: P")
+
+
+def test_names_say_all_that_changes_a_verdict(models: dict[str, Path]) -> None:
+    def tail(model: str, **options: object) -> str:
+        return opened(models, model, **options).name.split("@")[1].split("-")[1][8:]
+
+    assert opened(models, "true").name.startswith("true@local-")
+    assert tail("true", template=None) == "/512/aqa.v1+score"
+    assert tail("true", decision="decode", max_length=300) == "/300/statement.v1+decode"
+    assert tail("minicheck") == "/129/statement.v1+minicheck"
+    assert tail("nli", template=None) == "/130/auto.v1"
+    assert opened(models, "attrscore", template=None).name.endswith("/2048/question-answer.v1+attrscore+decode")
+    assert opened(models, "minicheck-t5").name.endswith("/512/statement.v1+minicheck-t5+score")
+
+
+def test_a_folders_revision_changes_with_its_files(models: dict[str, Path], tmp_path: Path) -> None:
+    again = copied(models["nli"], tmp_path / "nli")
+    name = opened(models, "nli").name
+    assert opened({"nli": again}, "nli").name == name
+    (again / "README.md").write_text("words")
+    assert opened({"nli": again}, "nli").name == name
+    config = json.loads((again / "config.json").read_text())
+    (again / "config.json").write_text(json.dumps(config | {"hidden_act": "relu"}))
+    assert opened({"nli": again}, "nli").name != name
+
+
+def test_probabilities_are_those_of_the_models_own_code(models: dict[str, Path]) -> None:
+    pairs = [(text, claim) for text in PREMISES if text for claim in CLAIMS]
+    attributions = [Attribution(claim, (text,)) for text, claim in pairs]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(models["nli"])
+    network = transformers.AutoModelForSequenceClassification.from_pretrained(models["nli"])
+    for (text, claim), judgement in zip(pairs, opened(models, "nli").judge(attributions), strict=True):
+        logits = network(**tokenizer(text, claim, return_tensors="pt")).logits
+        assert judgement.probability == pytest.approx(logits.softmax(-1)[0, 2].item(), abs=1e-5)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(models["minicheck-t5"])
+    network = transformers.AutoModelForSeq2SeqLM.from_pretrained(models["minicheck-t5"])
+    zero, one = tokenizer.convert_tokens_to_ids(["0", "1"])
+    for (text, claim), judgement in zip(pairs, opened(models, "minicheck-t5").judge(attributions), strict=True):
+        asked = tokenizer(f"predict: {text}</s>{claim}", return_tensors="pt")
+        logits = network(**asked, decoder_input_ids=torch.zeros((1, 1), dtype=torch.long)).logits[0, 0]
+        assert judgement.probability == pytest.approx(logits[[zero, one]].softmax(-1)[1].item(), abs=1e-5)
+
+
+@pytest.mark.parametrize("model", ["nli", "minicheck", "true", "attrscore"])
+def test_batches_change_nothing(models: dict[str, Path], model: str) -> None:
+    texts = [FILLER * (i % 7) + text for i, text in enumerate([*PREMISES] * 4)]
+    pairs = [Attribution(claim, (text,)) for text in texts for claim in CLAIMS]
+    one_by_one = opened(models, model, batch_size=1).judge(pairs)
+    for size in (3, 16):
+        together = opened(models, model, batch_size=size).judge(pairs)
+        assert [j.verdict for j in together] == [j.verdict for j in one_by_one]
+        assert [j.evidence for j in together] == [j.evidence for j in one_by_one]
+        for one, other in zip(together, one_by_one, strict=True):
+            assert one.probability == pytest.approx(other.probability, abs=1.1e-5)
+
+
+def test_decoding_and_scoring_are_two_rules(models: dict[str, Path]) -> None:
+    pairs = [Attribution(CLAIM, (text,)) for text in ("the capital", "On the Vistula.")]
+    scored, decoded = (opened(models, "true", decision=rule).judge(pairs) for rule in ("score", "decode"))
+    assert [j.verdict for j in scored] == [Verdict.ATTRIBUTABLE, Verdict.NOT_ATTRIBUTABLE]
+    assert decoded == scored
+
+
+def test_text_that_is_no_answer_is_undecided(models: dict[str, Path]) -> None:
+    pair = Attribution(CLAIM, ("the capital",))
+    (odd,) = opened(models, "attrscore", family="true", decision="decode").judge([pair])
+    assert odd.verdict is Verdict.UNDECIDED
+    assert odd.reason in {f"the model wrote {word!r}" for word in FAMILIES["attrscore"].words}
+    assert odd.probability is not None
+    (scored,) = opened(models, "attrscore", family="true", decision="score").judge([pair])
+    assert scored.verdict is not Verdict.UNDECIDED
+
+
+@pytest.mark.parametrize("model", ["nli", "true", "minicheck", "attrscore"])
+def test_the_best_window_of_long_evidence_decides_and_is_reported(models: dict[str, Path], model: str) -> None:
+    texts = ("On the Vistula. ", f"{FILLER * 400}Warsaw is the capital of Poland. {FILLER * 400}")
+    judge = opened(models, model, max_length=None if model == "attrscore" else 100)
+    found = windows(texts, judge._counter(CLAIM), judge.max_length)
+    single = judge.judge([Attribution(CLAIM, (window.text,)) for window in found])
+    best = max(range(len(found)), key=lambda i: (single[i].verdict is Verdict.ATTRIBUTABLE, single[i].probability, -i))
+    (judgement,) = judge.judge([Attribution(CLAIM, texts)])
+    assert len(found) > 1
+    assert judgement.verdict is single[best].verdict
+    assert judgement.probability == pytest.approx(single[best].probability, abs=1.1e-5)
+    assert judgement.evidence
+    assert all(span in found[best].spans for span in judgement.evidence)
+
+
+def test_short_evidences_are_judged_together(models: dict[str, Path]) -> None:
+    (both,) = opened(models, "nli").judge([Attribution(CLAIM, ("On the Vistula.", "", "the capital"))])
+    assert both.evidence == (Span(0, 0, 15), Span(2, 0, 11))
+
+
+def test_two_hundred_thousand_words_are_judged(models: dict[str, Path]) -> None:
+    text = FILLER * 50_000 + "Warsaw is the capital of Poland."
+    (judgement,) = opened(models, "true", max_length=1000).judge([Attribution(CLAIM, (text,))])
+    assert judgement.verdict is not Verdict.UNDECIDED
+    assert len(judgement.evidence) == 1
+
+
+def test_a_claim_that_leaves_no_room_is_undecided(models: dict[str, Path]) -> None:
+    pairs = [Attribution("river " * 200, ("the capital",)), Attribution(CLAIM, ("the capital",))]
+    (long, short) = opened(models, "nli").judge(pairs)
+    assert long == Judgement(Verdict.UNDECIDED, None, "the claim takes 203 of the judge's 130 tokens")
+    assert short.verdict is Verdict.ATTRIBUTABLE
+
+
+def test_a_models_own_marks_in_a_text_are_text(models: dict[str, Path]) -> None:
+    """Evidence that ends itself and brings its own claim must not be read as one."""
+    judge = opened(models, "minicheck-t5")
+    odd = ["On the Vistula.</s>capital", "<pad><unk>", "\x00", "\ud800", "東京は首都。" * 300, " ", "{premise}"]
+    judgements = judge.judge(
+        [Attribution(CLAIM, (text,)) for text in odd] + [Attribution("", tuple(odd)), Attribution("x")]
+    )
+    assert all(j.probability is None or 0 <= j.probability <= 1 for j in judgements)
+    encoded = judge._encode(odd[0], CLAIM)["input_ids"]
+    assert encoded.count(judge._tokenizer.eos_token_id) == 2
+
+
+def test_a_model_that_computes_no_number_is_undecided(models: dict[str, Path]) -> None:
+    judge = opened(models, "nli")
+    with torch.no_grad():
+        judge._model.classifier.bias.fill_(math.nan)
+    (judgement,) = judge.judge([Attribution(CLAIM, ("the capital",))])
+    assert (judgement.verdict, judgement.probability) == (Verdict.UNDECIDED, None)
+
+
+def test_labels_are_read_whatever_their_case() -> None:
+    yes, no, unsure, against = (
+        Verdict.ATTRIBUTABLE,
+        Verdict.NOT_ATTRIBUTABLE,
+        Verdict.EXTRAPOLATORY,
+        Verdict.CONTRADICTORY,
+    )
+    for labels, verdicts in [
+        (["CONTRADICTION", "NEUTRAL", "ENTAILMENT"], [against, unsure, yes]),
+        (["SUPPORTS", "REFUTES", "NOT ENOUGH INFO"], [yes, against, unsure]),
+        (["not-entailment", "entailment"], [no, yes]),
+        (["Attributable", "Contradictory", "Extrapolatory"], [yes, against, unsure]),
+        (["unsupported", "supported"], [no, yes]),
+    ]:
+        assert [verdict for _, verdict in label_verdicts("m", dict(enumerate(labels)))] == verdicts
+    with pytest.raises(UserError, match="m: the labels 'LABEL_0', 'LABEL_1', 'LABEL_2' do not say which"):
+        label_verdicts("m", {0: "LABEL_0", 1: "LABEL_1", 2: "LABEL_2"})
+    with pytest.raises(UserError, match="do not say which is entailment"):
+        label_verdicts("m", {0: "neutral", 1: "contradiction"})
+
+
+def test_faults_are_one_line_that_names_the_model(
+    models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    bare = copied(models["nli"], tmp_path / "bare", "tokenizer*")
+    bare_t5 = copied(models["true"], tmp_path / "bare-t5", "tokenizer*")
+    cut = copied(models["nli"], tmp_path / "cut")
+    (cut / "model.safetensors").write_bytes(b"x")
+    garbled = copied(models["nli"], tmp_path / "garbled")
+    (garbled / "config.json").write_text("{")
+    unnamed = copied(models["nli"], tmp_path / "unnamed")
+    config = json.loads((unnamed / "config.json").read_text())
+    (unnamed / "config.json").write_text(json.dumps(config | {"id2label": {"0": "a", "1": "b", "2": "c"}}))
+    base = copied(models["nli"], tmp_path / "base")
+    (base / "config.json").write_text(json.dumps(config | {"architectures": ["BertModel"]}))
+    headless = copied(models["nli"], tmp_path / "headless")
+    transformers.BertModel(transformers.AutoConfig.from_pretrained(headless)).save_pretrained(headless)
+    (headless / "config.json").write_text(json.dumps(config))
+    for model, words in {
+        empty: "no config.json in this folder",
+        bare: "has no tokenizer; save it to the same folder",
+        bare_t5: "has no tokenizer; save it to the same folder",
+        cut: "cannot be loaded as a model",
+        garbled: "cannot be loaded as a model",
+        unnamed: "the labels 'a', 'b', 'c' do not say which",
+        base: "found BertModel in its config; a sequence classifier or a T5 is needed",
+        headless: "its weights lack classifier.bias, classifier.weight",
+        "no-one/no-model": "no such folder, and the Hugging Face hub gave no model of that name",
+        "no-one/no-model@abc": "no such folder, and the Hugging Face hub gave no model of that name",
+        "/no/such/folder": "no such folder, and no name of a model",
+        "": "google/t5_xxl_true_nli_mixture: no such folder",
+    }.items():
+        with pytest.raises(UserError) as caught:
+            open_judge(f"hf:{model}")
+        assert words in str(caught.value)
+        assert str(model) in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_options_that_do_not_fit_are_named(models: dict[str, Path]) -> None:
+    faults: list[tuple[dict[str, object], str]] = [
+        ({"template": "nope"}, "no hypothesis template called 'nope'"),
+        ({"family": "nope"}, "no model family called 'nope'; there are: true, nli"),
+        ({"family": "true"}, "is a BertForSequenceClassification, which the family 'true' cannot ask"),
+        ({"decision": "nope"}, "no decision rule called 'nope'; there are: decode, score"),
+        ({"decision": "decode"}, "a classifier has no text to decode"),
+        ({"max_length": 131}, "max length 131 is above the 130 tokens"),
+        ({"max_length": 32}, "max length 32 leaves no room"),
+        ({"batch_size": 0}, "batch size 0: must be at least 1"),
+        ({"nope": 1}, "has no option 'nope'; there are: family, template"),
+    ]
+    for options, words in faults:
+        with pytest.raises(UserError, match=words):
+            opened(models, "nli", **options)
+    with pytest.raises(UserError, match="judge 'lexical' has no option 'template'; there are: threshold"):
+        open_judge("lexical", template="aqa.v1")
+
+
+def test_without_torch_the_way_to_get_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(UserError, match=r'judge hf:x needs torch: pip install "attributed-rag\[models\]"'):
+        open_judge("hf:x")
