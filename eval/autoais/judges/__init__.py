@@ -1,20 +1,34 @@
 """Judges by name, and the rule for pairs that leave nothing to judge."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from autoais.errors import UserError
 from autoais.judges.lexical import LexicalJudge
 from autoais.types import Attribution, Judge, Judgement, Verdict
 
-JUDGES: dict[str, Callable[[], Judge]] = {"lexical": LexicalJudge}
+
+def _llm(model: str, **options: Any) -> Judge:  # noqa: ANN401  (what the judge's class takes)
+    from autoais.judges.llm import LlmJudge
+
+    return LlmJudge(model, **options)
 
 
-def open_judge(name: str) -> Judge:
-    """The judge of that name; `UserError` lists the names there are."""
+JUDGES: dict[str, Callable[..., Judge]] = {"lexical": LexicalJudge}
+MODELS: dict[str, Callable[..., Judge]] = {"llm": _llm}  # these take the name of a model after a colon
+
+
+def open_judge(name: str, **options: Any) -> Judge:  # noqa: ANN401  (what the judge's class takes)
+    """The judge of that name, such as `lexical` or `llm:<model>`; `UserError` lists the names there are."""
+    kind, colon, model = name.partition(":")
+    if colon and kind in MODELS:
+        return MODELS[kind](model, **options)
     try:
-        return JUDGES[name]()
+        judge = JUDGES[name]
     except KeyError:
-        raise UserError(f"no judge called {name!r}; there are: {', '.join(sorted(JUDGES))}") from None
+        known = [*sorted(JUDGES), *(f"{kind}:<model>" for kind in sorted(MODELS))]
+        raise UserError(f"no judge called {name!r}; there are: {', '.join(known)}") from None
+    return judge(**options)
 
 
 def weigh(judge: Judge, attributions: Sequence[Attribution]) -> list[Judgement]:
