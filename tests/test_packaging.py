@@ -11,7 +11,8 @@ import pytest
 
 import autoais
 import rag
-from hatch_build import SHIPPED
+from autoais.resources import prompt_names
+from hatch_build import SHIPPED, shipped
 from rag import resources
 
 ROOT = Path(__file__).parents[1]
@@ -55,9 +56,10 @@ def test_the_wheel_holds_both_packages_and_the_data_and_nothing_else(tmp_path: P
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         inside = {name for name in archive.namelist() if ".dist-info/" not in name}
-    expected = {_inside(path) for path in _tracked("rag", "eval/autoais", *SHIPPED)}
-    assert inside == expected
+    code = {path.removeprefix("eval/") for path in _tracked("rag", "eval/autoais")}
+    assert inside == code | set(shipped(ROOT).values())
     assert {"rag/py.typed", "autoais/py.typed", "rag/_shipped/handbook/ais.md"} <= inside
+    assert {f"autoais/_shipped/prompts/{name}.txt" for name in prompt_names()} <= inside
 
 
 def _tracked(*folders: str) -> list[str]:
@@ -67,15 +69,12 @@ def _tracked(*folders: str) -> list[str]:
     return [p.relative_to(ROOT).as_posix() for p in listed]
 
 
-def _inside(path: str) -> str:
-    for source, kind in SHIPPED.items():
-        if path.startswith(f"{source}/"):
-            return f"rag/_shipped/{kind}/{path.removeprefix(f'{source}/')}"
-    return path.removeprefix("eval/")
-
-
 def test_the_hook_and_the_resources_agree() -> None:
-    assert {kind: source for source, kind in SHIPPED.items()} == resources._IN_CHECKOUT
+    of_rag = {source: f"rag/_shipped/{kind}" for kind, source in resources._IN_CHECKOUT.items()}
+    assert {"prompts/judge": "autoais/_shipped/prompts", **of_rag} == SHIPPED
+    assert {path.split("/")[-1] for path in shipped(ROOT) if path.startswith("prompts/judge/")} == {
+        f"{name}.txt" for name in prompt_names()
+    }
 
 
 def test_faiss_cpu_and_faiss_gpu_are_never_installed_together() -> None:

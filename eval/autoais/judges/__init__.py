@@ -2,36 +2,31 @@
 
 import inspect
 from collections.abc import Callable, Sequence
+from importlib import import_module
 
 from autoais.errors import UserError
-from autoais.judges.lexical import LexicalJudge
 from autoais.types import Attribution, Judge, Judgement, Verdict
 
 
-def _hf() -> Callable[..., Judge]:
-    from autoais.judges.hf import HfJudge
-
-    return HfJudge
-
-
-JUDGES: dict[str, Callable[..., Judge]] = {"lexical": LexicalJudge}
-MODEL_JUDGES: dict[str, Callable[[], Callable[..., Judge]]] = {"hf": _hf}  # `kind:model`; imported when asked for
+# Where each judge's class is; imported when asked for. Those of the second table take a model's name after a colon.
+JUDGES = {"lexical": "lexical:LexicalJudge"}
+MODEL_JUDGES = {"hf": "hf:HfJudge", "llm": "llm:LlmJudge"}
 
 
 def open_judge(name: str, **options: object) -> Judge:
-    """The judge of that name: one of `JUDGES`, or `hf:<model>[@revision]` with a hub name or a folder.
+    """The judge of that name: `lexical`, `hf:<model>[@revision]` (hub name or folder), `llm:<model>`.
 
     `options` are the judge's own (keyword arguments of its class); those that are None are left to the judge.
     `UserError` lists the names, or the options, there are.
     """
     kind, colon, model = name.partition(":")
-    if colon and kind in MODEL_JUDGES:
-        make, arguments = MODEL_JUDGES[kind](), [model]
-    elif name in JUDGES:
-        make, arguments = JUDGES[name], []
-    else:
+    place = MODEL_JUDGES.get(kind) if colon else JUDGES.get(name)
+    if place is None:
         known = ", ".join([*sorted(JUDGES), *(f"{kind}:<model>" for kind in sorted(MODEL_JUDGES))])
         raise UserError(f"no judge called {name!r}; there are: {known}")
+    module, _, judge = place.partition(":")
+    make: Callable[..., Judge] = getattr(import_module(f"autoais.judges.{module}"), judge)
+    arguments = [model] if colon else []
     given = {option: value for option, value in options.items() if value is not None}
     known_options = list(inspect.signature(make).parameters)[len(arguments) :]
     for option in given:

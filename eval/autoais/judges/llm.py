@@ -1,0 +1,229 @@
+"""`llm:<model>` asks a model behind any OpenAI-compatible server; only its own words are read for a label."""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from autoais.chat import ChatClient, NoReply, Reply, Request
+from autoais.errors import UserError
+from autoais.resources import read_prompt
+from autoais.types import Attribution, Judgement, Verdict
+
+DEFAULT_PROMPT = "attrscore-attribution-with-definition.v1"
+OSU_2023 = "osu-2023"  # reads replies as the released AttrScore notebook does
+_PLACEHOLDER = re.compile(r"\{(claim|statement|question|evidence|mark)\}")
+
+Labels = Mapping[str, Verdict]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A message with placeholders, the labels that a model may reply with, and the SHA-256 of both as shipped."""
+
+    name: str
+    message: str
+    labels: Labels
+    sha256: str
+
+    @classmethod
+    def read(cls, name: str) -> "Prompt":
+        """The shipped prompt of that name (form: prompts/README.md); `UserError` lists the names there are."""
+        data = read_prompt(name)
+        message, _, labels = data.decode("utf-8").rpartition("\n---\n")
+        pairs = (line.split(": ") for line in labels.splitlines())
+        return cls(name, message, {label: Verdict(said) for label, said in pairs}, hashlib.sha256(data).hexdigest())
+
+    def fill(self, attribution: Attribution) -> str:
+        """The message about one attribution; several evidences have a blank line between them.
+
+        AttrScore's claim is `query + " " + answer`, where a missing or "nan" one is empty (Yue et al. 2023, spec C2).
+        """
+        question, statement = ("" if text == "nan" else text for text in (attribution.question, attribution.claim))
+        evidence = "\n\n".join(text for text in attribution.evidence if text.strip())
+        whole = "\0".join((question, statement, evidence)).encode("utf-8", "surrogatepass")
+        values = {
+            "claim": f"{question} {statement}",
+            "statement": statement,
+            "question": question,
+            "evidence": evidence,
+            "mark": hashlib.sha256(whole).hexdigest()[:8],
+        }
+        return _PLACEHOLDER.sub(lambda found: values[found[1]], self.message)
+
+
+class LlmJudge:
+    """A model on a server, asked with one of the prompts in `prompts/judge`; temperature 0, seed 0.
+
+    `budget` is the most tokens a whole prompt may have, estimated as one for three bytes, which is rather too many
+    than too few; a longer one is undecided, nothing is cut. A reply has at most `max_tokens`. What the server could
+    not answer, or no label can be read from, is undecided and the reason says what was there. Where there is a label,
+    it is the reason, in small letters: `support.v1` gives `full support`, `partial support` or `no support` (TREC RAG;
+    spec F4), of which only the first is attributable. `compat="osu-2023"` reads AttrScore's replies with the defects
+    of its released notebook (spec C3). There is no probability.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        prompt: str = DEFAULT_PROMPT,
+        compat: str | None = None,
+        budget: int = 4000,
+        max_tokens: int = 512,
+        client: ChatClient | None = None,
+    ) -> None:
+        if not model.strip():
+            raise UserError("the judge 'llm:' names no model; write llm:<model>, such as llm:gpt-4o-mini")
+        if compat not in (None, OSU_2023):
+            raise UserError(f"no mode called {compat!r} for an llm judge; there is: {OSU_2023}")
+        if compat is not None and not prompt.startswith("attrscore-"):
+            raise UserError(f"{compat} is how AttrScore's own prompts were read; {prompt!r} is none of them")
+        if budget < 1 or max_tokens < 1:
+            raise UserError(f"an llm judge with {budget} tokens to read and {max_tokens} to write: needs 1 or more")
+        self.model = model
+        self.prompt = Prompt.read(prompt)
+        self.compat = compat
+        self.budget = budget
+        self.max_tokens = max_tokens
+        self.client = ChatClient() if client is None else client
+
+    @property
+    def name(self) -> str:
+        """`llm:<model>@server/<tokens to read>+<tokens to write>/<prompt>`, and `+osu-2023` where that is the mode.
+
+        The revision is always the word `server`: a name must be known before the first call, and what a server calls
+        its model may change between two calls. `client.served` holds what it has called itself, for the report.
+        """
+        mode = f"+{self.compat}" if self.compat else ""
+        return f"llm:{self.model}@server/{self.budget}+{self.max_tokens}/{self.prompt.name}{mode}"
+
+    def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+        """Judge each attribution with one request; `UserError` where nobody but a person can get a reply."""
+        messages = [self.prompt.fill(attribution) for attribution in attributions]
+        tokens = [estimated_tokens(message) for message in messages]
+        asked = [place for place, number in enumerate(tokens) if number <= self.budget]
+        replies = dict(zip(asked, self.client.answer([self._request(messages[p]) for p in asked]), strict=True))
+        too_long = "the prompt has about {} tokens, more than the budget of {}"
+        return [
+            self._read(replies[place])
+            if place in replies
+            else Judgement(Verdict.UNDECIDED, None, too_long.format(number, self.budget))
+            for place, number in enumerate(tokens)
+        ]
+
+    def _request(self, message: str) -> Request:
+        label = {"type": "string", "enum": list(self.prompt.labels)}
+        schema = {
+            "type": "object",
+            "properties": {"label": label},
+            "required": ["label"],
+            "additionalProperties": False,
+        }
+        return Request(self.model, (("user", message),), self.max_tokens, schema=None if self.compat else schema)
+
+    def _read(self, reply: Reply | NoReply) -> Judgement:
+        if isinstance(reply, NoReply):
+            return Judgement(Verdict.UNDECIDED, None, reply.reason)
+        read = read_label_osu_2023 if self.compat else read_label
+        verdict, reason = read(reply.text, self.prompt.labels)
+        if verdict is Verdict.UNDECIDED:
+            cut = f" (stopped at {self.max_tokens} tokens)" if reply.cut else ""
+            reason = f"{reason} in the reply{cut}: {self.client.excerpt(reply.text)!r}"
+        return Judgement(verdict, None, reason)
+
+
+def estimated_tokens(text: str) -> int:
+    """One token for three bytes of UTF-8: above what common tokenizers give for English, near it for CJK."""
+    return math.ceil(len(text.encode("utf-8", "surrogatepass")) / 3)
+
+
+_THOUGHT = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
+_FENCE = re.compile(r"\s*```(?:json)?\s*(.*?)\s*```\s*", re.DOTALL)
+_WORD = r"[^\S\n]+(?!(?:but|rather|instead|and|so|thus|therefore|hence|because)\b)[\w'’-]+"
+_DENIED_BEFORE = re.compile(
+    r"(?:\b(?:not|cannot|never|neither|nor|no|without|fail(?:s|ed)? to|unable to|insufficient|partial(?:ly)?)|n['’]t)"
+    rf"\b(?![^\S\n]+(?:only|doubt|question)\b)(?:{_WORD}){{0,7}}[^\S\n]+\Z",
+    re.IGNORECASE,
+)
+_DENIED_AFTER = re.compile(r"\s*[:=?]\s*(?:no|not|false)\b", re.IGNORECASE)
+_ANNOUNCED = re.compile(
+    r"(?:\A|\b(?:answer|label|verdict|response|output|conclusion|level)\b\W*(?:is\b|:)?)\W*\Z", re.IGNORECASE
+)
+_LISTED = re.compile(r"[\s,/|]*(?:\b(?:or|and)\b)?\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mention:
+    label: str
+    denied: bool
+    announced: bool
+
+
+def read_label(reply: str, labels: Labels) -> tuple[Verdict, str]:
+    """The verdict that a model's reply states, and the label in small letters.
+
+    Reads a JSON object's `label`, else text: the longest label first, on word boundaries, also inflected (`supports`
+    for Support). A label that opens the reply or follows "answer:" or the like goes before others; otherwise labels
+    that differ are undecided. The label for attributable denied ("not attributable", "unsupported", "does not
+    support") and no other label said is not attributable; another label denied says nothing. Thoughts between
+    `<think>` tags are not read.
+    """
+    text = _THOUGHT.sub("", reply, count=1) if reply.lstrip().startswith("<think>") else reply
+    text = re.sub(r"[*_`\"“”]", " ", _json_label(text))
+    mentions = _mentions(text, labels)
+    stated = [m for m in mentions if not m.denied]
+    announced = [m for m in stated if m.announced]
+    denied = [m for m in mentions if m.denied and labels[m.label] is Verdict.ATTRIBUTABLE]
+    said = {m.label for m in announced or stated}
+    if len(said) > 1:
+        return Verdict.UNDECIDED, "more than one label"
+    if said:
+        (label,) = said
+        if not announced and label in {m.label for m in denied}:
+            return Verdict.UNDECIDED, "a label both said and denied"
+        return labels[label], label.lower()
+    if denied:
+        return Verdict.NOT_ATTRIBUTABLE, f"not {denied[0].label.lower()}"
+    return Verdict.UNDECIDED, "no label"
+
+
+def read_label_osu_2023(reply: str, labels: Labels) -> tuple[Verdict, str]:
+    """The label as AttrScore's notebook extracts it, in small letters (spec C3).
+
+    It takes the first label name anywhere, even inside a word or denied, and capitalises it, so that `Not Enough
+    Information` is never found in the label map.
+    """
+    found = re.search("|".join(labels), reply.strip(), re.IGNORECASE)
+    label = found.group().capitalize() if found else ""
+    return (labels[label], label.lower()) if label in labels else (Verdict.UNDECIDED, "no label")
+
+
+def _json_label(text: str) -> str:
+    """The `label` of a reply that is a JSON object as a whole, in a code fence or bare; else the reply."""
+    fenced = _FENCE.fullmatch(text)
+    try:
+        value = json.loads(fenced[1] if fenced else text)
+    except (ValueError, RecursionError):
+        return text
+    label = value.get("label") if isinstance(value, dict) else None
+    return label if isinstance(label, str) else text
+
+
+def _mentions(text: str, labels: Labels) -> list[_Mention]:
+    names = sorted(labels, key=lambda name: (-len(name), name))
+    stems = (re.sub(r"\s+", r"[\\s-]+", name.removesuffix("ed")) for name in names)
+    choice = "|".join(f"(?P<label{place}>{stem})" for place, stem in enumerate(stems))
+    pattern = re.compile(rf"(?<!\w)(un|non-?)?(?:{choice})(?:e|s|es|d|ed)?(?!\w)", re.IGNORECASE)
+    found = list(pattern.finditer(text))
+    listed = {a.end() for a, b in pairwise(found) if _LISTED.fullmatch(text[a.end() : b.start()])}
+    mentions = []
+    for match in found:
+        before = text[max(0, match.start() - 100) : match.start()]
+        denied = match[1] is not None or bool(_DENIED_BEFORE.search(before) or _DENIED_AFTER.match(text, match.end()))
+        announced = match.end() not in listed and bool(_ANNOUNCED.search(before))
+        mentions.append(_Mention(names[int(str(match.lastgroup).removeprefix("label"))], denied, announced))
+    return mentions

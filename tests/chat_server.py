@@ -1,0 +1,130 @@
+"""A real server with OpenAI's chat completions, in a process of its own, that answers as a test scripts it.
+
+Steps are taken in turn, the last again and again: `{"say": text}`, `{"status": n, "body": text, "headers": {}}`,
+`{"say_if": [[part of the prompt, text], ...]}`; more keys of a step: `hang` and `dribble` (seconds), `cut` (bytes sent
+before the connection is closed), `without` (parameters that get a 400), `finish`, `usage`.
+"""
+
+import contextlib
+import json
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
+from typing import Any
+
+_scripts: dict[str, list[dict[str, Any]]] = {}
+_logs: dict[str, list[dict[str, Any]]] = {}
+_lock = threading.Lock()
+_running = 0
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self._send(200, json.dumps(_logs[self.path.split("/")[1]]))
+
+    def do_PUT(self) -> None:
+        name = self.path.split("/")[1]
+        _scripts[name], _logs[name] = json.loads(self._body()), []
+        self._send(200, "")
+
+    def do_POST(self) -> None:
+        global _running
+        name, _, path = self.path[1:].partition("/")
+        asked = json.loads(self._body())
+        with _lock:
+            _running += 1
+            step = _scripts[name].pop(0) if len(_scripts[name]) > 1 else _scripts[name][0]
+            authorization = self.headers.get("Authorization", "")
+            _logs[name].append({"path": path, "authorization": authorization, "running": _running, "body": asked})
+        try:
+            with contextlib.suppress(OSError):  # a client that did not wait
+                self._answer(step, asked)
+        finally:
+            with _lock:
+                _running -= 1
+
+    def _answer(self, step: dict[str, Any], asked: dict[str, Any]) -> None:
+        time.sleep(step.get("hang", 0))
+        for parameter in step.get("without", ()):
+            if parameter in asked:
+                self._send(400, json.dumps({"error": {"message": f"Unsupported parameter: '{parameter}'"}}))
+                return
+        prompt = asked["messages"][-1]["content"]
+        said = next((text for part, text in step.get("say_if", ()) if part in prompt), step.get("say"))
+        choice = {"message": {"role": "assistant", "content": said}, "finish_reason": step.get("finish", "stop")}
+        usage = {"prompt_tokens": 7, "completion_tokens": 2}
+        body = {"model": "tiny-1", "system_fingerprint": "fp_9", "choices": [choice], "usage": usage}
+        self._send(step.get("status", 200), step.get("body", json.dumps(body)), step)
+
+    def _send(self, status: int, text: str, step: dict[str, Any] | None = None) -> None:
+        step = step or {}
+        body = text.encode()
+        self.send_response(status)
+        for name, value in step.get("headers", {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if "dribble" in step:
+            for byte in body:
+                self.wfile.write(bytes([byte]))
+                time.sleep(step["dribble"])
+        self.wfile.write(body[: step.get("cut", len(body))])
+        self.close_connection = "cut" in step
+
+    def _body(self) -> bytes:
+        return self.rfile.read(int(self.headers["Content-Length"]))
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class ChatServer:
+    """The process, and scripts under an address of their own each."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self._names = count()
+
+    def script(self, *steps: dict[str, Any]) -> str:
+        """A base URL that answers with these steps."""
+        name = f"s{next(self._names)}"
+        data = json.dumps(steps).encode()
+        self._call(urllib.request.Request(f"http://127.0.0.1:{self.port}/{name}", data=data, method="PUT"))
+        return f"http://127.0.0.1:{self.port}/{name}/v1"
+
+    def log(self, base_url: str) -> list[dict[str, Any]]:
+        """What was asked there, in order: path, authorization, body and how many requests were running."""
+        log: list[dict[str, Any]] = json.loads(self._call(urllib.request.Request(base_url)))
+        return log
+
+    @staticmethod
+    def _call(request: urllib.request.Request) -> bytes:
+        with urllib.request.urlopen(request, timeout=10) as response:
+            body: bytes = response.read()
+        return body
+
+
+@contextlib.contextmanager
+def running() -> Iterator[ChatServer]:
+    """Start the server process and end it afterwards."""
+    with subprocess.Popen([sys.executable, __file__], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield ChatServer(int(process.stdout.readline()))
+        finally:
+            process.terminate()
+
+
+if __name__ == "__main__":
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.daemon_threads = True
+    sys.stdout.write(f"{server.server_port}\n")
+    sys.stdout.flush()
+    server.serve_forever()
