@@ -84,7 +84,7 @@ def ais_report(
 
 @app.command()
 def meta(
-    labels: Annotated[list[Path], typer.Argument(help="Human labels: AttributionBench's jsonl or ours.")],
+    labels: Annotated[list[Path], typer.Argument(help="Files of human labels, in any format that has some.")],
     judge: Annotated[str, typer.Option(help="Which judge: lexical.")] = "lexical",
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:

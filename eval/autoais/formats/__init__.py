@@ -1,5 +1,6 @@
 """The field's file formats by name: told apart, read into the common record, written, checked."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -16,11 +17,22 @@ from autoais.jsonl import dumps
 from autoais.labels import Labelled
 from autoais.questions import Question
 from autoais.schema import Schema, faults
+from autoais.types import Attribution
 
 
 def _read_own(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
     for where, row in rows:
         yield own.from_row(row, where)
+
+
+def _labels_own(row: dict[str, Any], where: str) -> Iterator[Labelled]:
+    answer = own.from_row(row, where)
+    for number, sentence in enumerate(answer.sentences):
+        if sentence.attributable is not None:
+            evidence = tuple(answer.passages[cited].evidence for cited in sentence.cites)
+            attribution = Attribution(sentence.text, evidence, answer.question)
+            dataset, system = (str(answer.extra.get(name) or "") for name in ("dataset", "system"))
+            yield Labelled(dataset or "answers", f"{answer.id}/{number}", attribution, sentence.attributable, system)
 
 
 def _check_own(rows: Iterable[Row]) -> Iterator[Fault]:
@@ -50,6 +62,7 @@ ANSWERS = Format(
     marks=("id", "question"),
     read=_read_own,
     write=lambda answers, notes: own.write_answers(answers),
+    labels=_labels_own,
     check=_check_own,
     keeps=frozenset(FEATURES),
 )
@@ -65,6 +78,8 @@ FORMATS: dict[str, Format] = {
 }  # fmt: skip
 
 NAMES = sorted([*FORMATS, SCORES])
+_LINE = re.compile(r"^(:\d+)?:? ?(.*)", re.DOTALL)
+_TRIED = 1000  # records that may be broken before the format is given up on
 
 
 def by_name(name: str) -> Format:
@@ -82,15 +97,19 @@ def schema_of(name: str) -> Schema:
 
 
 def detect(path: Path) -> str:
-    """The name of the format of a file, from its first record; `FormatError` lists the names where none fits."""
+    """The name of the format of a file, from its first record that can be read.
+
+    `FormatError` where there is none, or where no format has its fields; it lists the formats there are.
+    """
     first = next(lines(path), b"")
     if first.startswith(b"AutoAIS: "):
         return SCORES
-    for where, row in records(path):
-        if isinstance(row, FormatError):
-            raise FormatError(f"{row} (name the format if this is not where it should begin)")
-        return _of_record(row, where).name
-    raise FormatError(f"{path}: holds no records")
+    broken: FormatError | None = None
+    for where, row in islice(records(path), _TRIED):
+        if not isinstance(row, FormatError):
+            return _of_record(row, where).name
+        broken = broken or row
+    raise broken or FormatError(f"{path}: holds no records; the formats are: {', '.join(NAMES)}")
 
 
 def _of_record(row: dict[str, Any], where: str) -> Format:
@@ -198,7 +217,11 @@ def validate(path: Path, name: str | None = None, topics: Sequence[Question] | N
 
     With `topics` (TREC), also topics that are missing, foreign or reworded.
     """
-    name = name or detect(path)
+    try:
+        name = name or detect(path)
+    except FormatError as error:
+        yield from (_fault(broken, path) for broken in _broken(path) or [error])
+        return
     if name == SCORES:
         yield from _scores_faults(path)
         return
@@ -209,41 +232,51 @@ def validate(path: Path, name: str | None = None, topics: Sequence[Question] | N
 
     def rows() -> Iterator[Row]:
         empty = True
-        for where, row in records(path, one.schema["required"] if one.csv else ()):
-            empty = False
-            found = [_message(row, where)] if isinstance(row, FormatError) else list(faults(row, one.schema))
-            waiting.extend(Fault(where, message) for message in found)
-            readable = isinstance(row, dict) and not (found and any(faults(row, one.schema, limits=False)))
-            if isinstance(row, dict) and readable:
-                if official is not None:
-                    fitting.append((where, row))
-                yield where, row
-        if empty:
-            waiting.append(Fault(str(path), "holds no records"))
+        try:
+            for where, row in records(path, one.schema["required"] if one.csv else ()):
+                empty = False
+                if isinstance(row, FormatError):
+                    waiting.append(_fault(row, path))
+                    continue
+                found = [Fault(where, message) for message in faults(row, one.schema)]
+                waiting.extend(found)
+                if not found or not any(faults(row, one.schema, limits=False)):
+                    fitting.extend([(where, row)] if official is not None else [])
+                    yield where, row
+        except FormatError as error:  # the file breaks off
+            waiting.append(_fault(error, path))
+        else:
+            if empty:
+                waiting.append(Fault(str(path), "holds no records"))
 
     for fault in one.check(rows()):
-        yield from islice(_drain(waiting), len(waiting))
+        yield from waiting
+        waiting.clear()
         yield fault
-    yield from _drain(waiting)
+    yield from waiting
     if official is not None:
         yield from trec.check_topics(fitting, official, str(path))
 
 
-def _drain(waiting: list[Fault]) -> Iterator[Fault]:
-    while waiting:
-        yield waiting.pop(0)
+def _broken(path: Path) -> list[FormatError]:
+    broken = []
+    try:
+        broken += [row for _, row in records(path) if isinstance(row, FormatError)]
+    except FormatError as error:
+        broken.append(error)
+    return broken
 
 
-def _message(error: FormatError, where: str) -> str:
-    return str(error).removeprefix(f"{where}: ")
+def _fault(error: FormatError, path: Path) -> Fault:
+    line, message = _LINE.findall(str(error).removeprefix(str(path)))[0]
+    return Fault(f"{path}{line}", message)
 
 
 def _scores_faults(path: Path) -> Iterator[Fault]:
     try:
         scores = aqa.read_scores(path)
     except FormatError as error:
-        where, _, message = str(error).partition(": ")
-        yield Fault(where, message)
+        yield _fault(error, path)
         return
     yield from (Fault(str(path), message) for message in faults(scores, aqa.SCORES_SCHEMA))
 

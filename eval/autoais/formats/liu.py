@@ -198,7 +198,7 @@ def _annotations_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator
         numbers = {key: f"[{n}]" for n, key in enumerate(answer.passages, 1)}
         given = answer.extra.get("citations")
         as_given = given is not None and not any(faults(given, _CITATIONS))  # an answers.jsonl may hold anything there
-        if as_given:
+        if isinstance(given, list) and as_given:
             numbers |= {one.get("link_target") or one["text"]: one["text"] for one in reversed(given)}
         response = answer.output if answer.output is not None else written_answer(answer, notes)
         yield dumps(
