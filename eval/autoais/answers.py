@@ -66,9 +66,11 @@ class SentenceCited:
     @property
     def support(self) -> dict[str, Support]:
         """The level people gave each cited passage they judged; the better one where they judged it twice."""
+        best_first = list(Support)
         levels: dict[str, Support] = {}
-        for level in reversed(Support):
-            levels |= {one.passage: level for one in self.citations if one.support is level}
+        for one in self.citations:
+            if one.support is not None:
+                levels[one.passage] = min(levels.get(one.passage, one.support), one.support, key=best_first.index)
         return levels
 
 

@@ -63,11 +63,20 @@ def _predictions_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer
 def _predictions_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
     yield from csv_lines([PREDICTIONS_COLUMNS])
     seen = set()
-    for answer in answers:
+    for answer in _asked(answers, notes):
         if answer.question in seen:
             notes["answers to a question that has one already: a reader takes the last"] += 1
         seen.add(answer.question)
         yield from csv_lines([(answer.question, _short(answer), _first_cited(answer))])
+
+
+def _asked(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[CitedAnswer]:
+    """Those whose question is known by its text, which is all the id that these files have."""
+    for answer in answers:
+        if answer.question.strip():
+            yield answer
+        else:
+            notes["answers without the text of their question, left out"] += 1
 
 
 def _short(answer: CitedAnswer) -> str:
@@ -203,11 +212,17 @@ def _ratings_labels(row: dict[str, Any], where: str) -> Iterator[Labelled]:
 
 def _ratings_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
     yield from csv_lines([RATINGS_COLUMNS])
-    for answer in answers:
+    seen = set()
+    for answer in _asked(answers, notes):
+        system = str(answer.extra.get("system") or "unknown")
+        if (system, answer.question) in seen:
+            notes["answers to a question that the system has answered already, left out"] += 1
+            continue
+        seen.add((system, answer.question))
         cited = _first_cited(answer)
         passage = answer.passages.get(cited)
         rating = "" if answer.attributable is None else "Y" if answer.attributable else "N"
-        row = (str(answer.extra.get("system", "unknown")), answer.question, _short(answer), cited)
+        row = (system, answer.question, _short(answer), cited)
         shown = "" if passage is None else for_people(passage)
         judged = (str(answer.extra.get("auto_ais", "")), str(answer.extra.get("nli_score", "")))
         yield from csv_lines([(*row, shown, rating, *judged)])

@@ -31,20 +31,25 @@ def lines(path: Path) -> Generator[bytes]:
 
     `FormatError` where the packed data is broken or breaks off, or a line has no end.
     """
-    number, rest = 0, b""
+    number, size = 0, 0
+    rest: list[bytes] = []  # the pieces of a line that has not ended yet
     try:
         for chunk in _chunks(path):
-            *whole, rest = (rest + chunk).split(b"\n")
-            number += len(whole)
-            yield from (line + b"\n" for line in whole)
-            if len(rest) > _LONGEST_LINE:
+            *whole, tail = chunk.split(b"\n")
+            for line in whole:
+                number += 1
+                yield b"".join((*rest, line, b"\n"))
+                rest, size = [], 0
+            rest.append(tail)
+            size += len(tail)
+            if size > _LONGEST_LINE:
                 raise FormatError(f"{path}:{number + 1}: a line of more than {_LONGEST_LINE >> 20} MiB")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise FormatError(f"{path}:{number + 1}: the packed file is broken or cut off: {error}") from error
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
-    if rest:
-        yield rest
+    if size:
+        yield b"".join(rest)
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
@@ -102,8 +107,7 @@ def _opens_document(first: bytes) -> bool:
     try:
         value = json.loads(first)
     except (ValueError, RecursionError):
-        # A line of JSON lines that is broken in itself still ends as an object does.
-        return (b'"data"' in first and not first.rstrip().endswith(b"}")) or first.strip() == b"{"
+        return first.rstrip().endswith((b"{", b"[", b",", b":"))
     return isinstance(value, dict) and isinstance(value.get("data"), list)
 
 
@@ -133,7 +137,7 @@ def _table(path: Path, columns: Sequence[str]) -> Iterator[Record]:
         except csv.Error as error:
             yield where, FormatError(f"{where}: not CSV: {error}")
             continue
-        if not row:
+        if len(row) <= 1 and not "".join(row).strip():
             continue
         if header is None:
             header = [name.strip() for name in row]

@@ -262,7 +262,7 @@ def _annotations_check(rows: Iterable[Row]) -> Iterator[Fault]:
 
 def _inconsistent(row: dict[str, Any]) -> Iterator[str]:
     for number, one in enumerate(row["citations"]):
-        if row["response"][one["start_index"] : one["end_index"]] != one["text"]:
+        if row["response"][int(one["start_index"]) : int(one["end_index"])] != one["text"]:
             yield f"field 'citations[{number}]': the response has no {one['text']!r} at its offsets"
     annotated = row["annotation"]["statement_to_annotation"]
     for statement in row["statements_to_citation_texts"].keys() ^ annotated.keys():
