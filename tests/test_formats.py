@@ -838,6 +838,11 @@ def test_a_file_that_breaks_off_is_read_to_there(tmp_path: Path) -> None:
     assert out.read_text() == "before"
 
 
+def test_labels_of_several_sets_may_number_their_rows_alike(tmp_path: Path) -> None:
+    path = lines(tmp_path / "l.jsonl", SAMPLES["labels"][0], SAMPLES["labels"][0] | {"dataset": "E"})
+    assert [(a.id, a.extra["dataset"]) for a in formats.read(path)] == [("1", "D"), ("1 (2)", "E")]
+
+
 def test_an_id_twice_and_unknown_formats_are_refused(tmp_path: Path) -> None:
     path = lines(tmp_path / "a.jsonl", *SAMPLES["attributionbench"] * 2)
     with pytest.raises(FormatError, match=r"a\.jsonl:2: id 'e1' occurs twice"):

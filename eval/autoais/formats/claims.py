@@ -1,6 +1,8 @@
 """Formats of one claim a record: AttributionBench, AttrScore, and our own labels."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from autoais.answers import CitedAnswer, SentenceCited, ShownPassage
@@ -184,9 +186,13 @@ def _own_label(row: dict[str, Any], where: str) -> Labelled:
 
 
 def _own_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
+    """Files of several data sets number their rows anew: an id that comes again gets its number behind it."""
     named = ("id", "question", "claim", "evidence", "dataset", "label")
+    times: Counter[str] = Counter()
     for where, row in rows:
-        yield _answer(_own_label(row, where), {key: value for key, value in row.items() if key not in named})
+        answer = _answer(_own_label(row, where), {key: value for key, value in row.items() if key not in named})
+        times[answer.id] += 1
+        yield answer if times[answer.id] == 1 else replace(answer, id=f"{answer.id} ({times[answer.id]})")
 
 
 def _own_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
