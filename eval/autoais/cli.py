@@ -117,7 +117,7 @@ def ais_report(
 
 @app.command()
 def meta(
-    labels: Annotated[list[Path], typer.Argument(help="Human labels: AttributionBench's jsonl or ours.")],
+    labels: Annotated[list[Path], typer.Argument(help="Files of human labels, in any format that has some.")],
     judge: Annotated[str, typer.Option(help="Which judge: lexical.")] = "lexical",
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
@@ -136,6 +136,88 @@ def meta(
         typer.echo(dumps(round_floats(result | {"provenance": provenance(inputs)}), indent=2))
     else:
         _show_meta(result)
+
+
+@app.command()
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="Answers in any format of `autoais schema`.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write; .gz is packed.")],
+    to: Annotated[str, typer.Option("--to", help="The format to write.")],
+    come_from: Annotated[str | None, typer.Option("--from", help="The format of IN, where it is not told.")] = None,
+    corpus: Annotated[
+        list[Path] | None, typer.Option(help="Passages (jsonl, also .zst or .gz), for those known by id only.")
+    ] = None,
+    questions: Annotated[
+        Path | None, typer.Option(help="The benchmark: gives ids and references, drops answers to other questions.")
+    ] = None,
+    skip_bad: Annotated[bool, typer.Option(help="Pass over broken lines of the corpus, and count them.")] = False,
+) -> None:
+    """Write answers in another format, and say what that format cannot hold."""
+    from collections import Counter
+
+    from autoais import formats
+    from autoais.formats.convert import count_losses
+    from autoais.jsonl import keep_inputs, write_whole
+    from autoais.questions import read_questions
+
+    keep_inputs([source, questions, *(corpus or [])], [target])
+    benchmark = None if questions is None else list(read_questions(questions))
+    notes, lost = formats.Notes(), Counter[str]()
+    answers = formats.read(source, come_from, corpus=corpus or (), questions=benchmark, notes=notes, skip_bad=skip_bad)
+    write_whole(target, formats.write(count_losses(answers, formats.by_name(to), lost), to, notes))
+    for what, count in notes.items():
+        typer.echo(f"{count} {what}", err=True)
+    for what, count in lost.items():
+        typer.echo(f"not kept, because {to} has no place for it: {what} ({count} answers)", err=True)
+
+
+@app.command()
+def schema(
+    name: Annotated[str | None, typer.Argument(help="A format; without one the formats are listed.")] = None,
+) -> None:
+    """Print the JSON Schema of a format's records, or list the formats."""
+    from autoais import formats
+    from autoais.jsonl import dumps
+
+    if name is not None:
+        typer.echo(dumps(formats.schema_of(name), indent=2))
+        return
+    for one in formats.NAMES:
+        typer.echo(f"{one:<17} {formats.schema_of(one)['description']}")
+
+
+@app.command()
+def validate(
+    file: Annotated[Path, typer.Argument(help="A file in any format of `autoais schema`.")],
+    name: Annotated[str | None, typer.Option("--format", help="Its format, where it is not told.")] = None,
+    questions: Annotated[Path | None, typer.Option(help="The official topics of a TREC run.")] = None,
+    apply_fixes: Annotated[
+        bool, typer.Option("--apply-fixes", help="Write FILE.fixed: a TREC run that keeps to the limits.")
+    ] = False,
+) -> None:
+    """List every fault of a file with its line and field; exit code 0 where there is none but warnings, else 1."""
+    from autoais import formats
+    from autoais.jsonl import keep_inputs, write_whole
+    from autoais.questions import read_questions
+
+    topics = None if questions is None else list(read_questions(questions))
+    faults = 0
+    for fault in formats.validate(file, name, topics):
+        faults += not fault.warning
+        _say(str(fault))
+    if apply_fixes:
+        target = file.with_name(file.name.removesuffix(".gz") + ".fixed")
+        keep_inputs([file, questions], [target])
+        fixed, did = formats.fix(file, name)
+        write_whole(target, fixed)
+        for one in [*did, f"{len(fixed)} rows in {target}"]:
+            _say(one)
+    raise SystemExit(1 if faults else 0)
+
+
+def _say(line: str) -> None:
+    """One line, whatever a file put into it; and nothing that drives a terminal."""
+    typer.echo("".join(c if c.isprintable() else "\ufffd" for c in line))
 
 
 def _show_comparison(result: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """JSON lines in and out: errors name file, line and field; output appears whole or not at all."""
 
 import codecs
+import gzip
 import json
 import math
 import os
@@ -107,7 +108,7 @@ def keep_inputs(inputs: Iterable[Path | None], outputs: Iterable[Path | None]) -
 
 
 def write_whole(path: Path, lines: Iterable[str]) -> None:
-    """Write lines to `path` so that a crash, a kill or a full disk leaves the old file as it was."""
+    """Write lines to `path` so that a crash, a kill or a full disk leaves the old file as it was; `.gz` is packed."""
     path = path.resolve()  # what a link points to is written, the link stays
     if path.exists() and not path.is_file():  # a device such as /dev/stdout cannot be replaced
         _write_lines(path, lines)
@@ -120,7 +121,7 @@ def write_whole(path: Path, lines: Iterable[str]) -> None:
     os.close(descriptor)
     temporary = Path(name)
     try:
-        _write_lines(temporary, lines)
+        _write_lines(temporary, lines, packed=path.suffix == ".gz")
         temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
         temporary.replace(path)
         sync(path.parent)
@@ -139,11 +140,15 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _write_lines(path: Path, lines: Iterable[str]) -> None:
+def _write_lines(path: Path, lines: Iterable[str], *, packed: bool = False) -> None:
     try:
-        with path.open("w", encoding="utf-8", newline="\n") as file:
+        with path.open("wb") as file:
+            # Without a name or a time in it, the same lines are the same bytes.
+            out = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if packed else file
             for line in lines:
-                file.write(line + "\n")
+                out.write(f"{line}\n".encode())
+            if packed:
+                out.close()
             file.flush()
             if path.is_file():
                 os.fsync(file.fileno())

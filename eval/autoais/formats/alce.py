@@ -1,0 +1,105 @@
+"""ALCE's result files (Gao et al. 2023): one JSON document with `data`, a list of questions, docs and outputs."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from autoais.answers import CitedAnswer, SentenceCited, ShownPassage, Unresolved
+from autoais.formats.base import Fault, Format, Notes, Row
+from autoais.formats.markers import sentences, written_answer
+from autoais.jsonl import dumps
+from autoais.schema import IDENTIFIER, STRING, TEXT_OR_NULL, listed, record
+
+_REFERENCES = ("answer", "answers", "qa_pairs", "claims")
+
+
+def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
+    for number, (_, row) in enumerate(rows, 1):
+        yield _answer(row, str(row.get("sample_id", number)))
+
+
+def _answer(row: dict[str, Any], key: str) -> CitedAnswer:
+    passages: dict[str, ShownPassage] = {}
+    for number, doc in enumerate(row["docs"], 1):
+        given = str(doc.get("id", f"doc {number}"))
+        title, score = doc.get("title") or "", doc.get("score")
+        text = doc.get("sent") or doc["text"]
+        number_score = float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None
+        passages[given if given not in passages else f"doc {number}"] = ShownPassage(title, text, title, number_score)
+    order = tuple(passages)
+    marked = sentences(row["output"] or "", len(order))
+    given_answers = row.get("answers")
+    strings = isinstance(given_answers, list) and all(isinstance(one, str) for one in given_answers)
+    return CitedAnswer(
+        id=key,
+        question=row["question"],
+        sentences=tuple(SentenceCited(m.text, tuple(order[n - 1] for n in m.cites)) for m in marked),
+        passages=passages,
+        ranking=order,
+        unresolved_markers=tuple(Unresolved(*bad, n) for n, m in enumerate(marked) for bad in m.unresolved),
+        answers=tuple(given_answers) if strings and given_answers else (),
+        output=row["output"],
+        extra={name: row[name] for name in _REFERENCES if name in row and not (name == "answers" and strings)},
+    )
+
+
+def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
+    """One record a line, so that the document can be written as it comes."""
+    yield '{"args": {}, "data": ['
+    before = None
+    for answer in answers:
+        if before is not None:
+            yield before + ","
+        before = dumps(_row(answer, notes))
+    yield from [] if before is None else [before]
+    yield "]}"
+
+
+def _row(answer: CitedAnswer, notes: Notes) -> dict[str, Any]:
+    return {
+        "sample_id": answer.id,
+        "question": answer.question,
+        **{name: answer.extra[name] for name in _REFERENCES if name in answer.extra},
+        **({"answers": list(answer.answers)} if answer.answers else {}),
+        "docs": [
+            {"id": key, "title": shown.title or shown.headings, "text": shown.text}
+            | ({} if shown.score is None else {"score": shown.score})
+            for key, shown in answer.passages.items()
+        ],
+        "output": written_answer(answer, notes),
+    }
+
+
+def _check(rows: Iterable[Row]) -> Iterator[Fault]:
+    seen: dict[str, str] = {}
+    for number, (where, row) in enumerate(rows, 1):
+        key = str(row.get("sample_id", number))
+        if key in seen:
+            yield Fault(where, f"field 'sample_id': {key!r} occurs twice (first at {seen[key]})")
+        seen.setdefault(key, where)
+        answer = _answer(row, key)
+        for bad in answer.unresolved_markers:
+            yield Fault(where, f"field 'output': marker {bad.marker} is {bad.reason}", warning=True)
+        if not answer.sentences:
+            yield Fault(where, "field 'output' is empty: ALCE leaves the answer out, we count it as 0", warning=True)
+
+
+ALCE = Format(
+    name="alce",
+    says="ALCE's result JSON: {args, data: [{question, docs, output, ...}]}",
+    schema=record(
+        {
+            "question": STRING,
+            "docs": listed(record({"text": STRING}, {"id": IDENTIFIER, "title": TEXT_OR_NULL, "sent": TEXT_OR_NULL})),
+            "output": TEXT_OR_NULL,
+        },
+        {"sample_id": IDENTIFIER},
+    ),
+    marks=("question", "docs", "output"),
+    read=_read,
+    write=_write,
+    check=_check,
+    keeps=frozenset(
+        {"sentences", "citations beyond the first", "texts of passages", "titles of passages", "scores of passages",
+         "passages not cited", "reference answers", "markers as written"}
+    ),
+)  # fmt: skip

@@ -1,0 +1,289 @@
+"""The files of Attributed QA (Bohnet et al. 2022, spec A5): predictions, ratings, AIS output and scores."""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from autoais.answers import CitedAnswer, SentenceCited, ShownPassage
+from autoais.errors import FormatError
+from autoais.formats.base import Fault, Format, Notes, Row
+from autoais.formats.files import lines, records
+from autoais.labels import Labelled
+from autoais.schema import STRING, record
+from autoais.types import Attribution
+from autoais.wikipedia import Contents, parse_shown
+
+PREDICTIONS_COLUMNS = ("question", "answer", "attribution")
+AIS_COLUMNS = ("question", "answer", "passage", "autoais")
+RATINGS_COLUMNS = (
+    "system_name", "question", "answer", "attribution", "passage", "human_rating", "auto_ais", "nli_score",
+)  # fmt: skip
+SCORES = ("AutoAIS", "SQuAD (em)", "SQuAD (f1)")
+_YES_NO = {"Y": True, "N": False}
+
+
+def csv_lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    r"""CSV rows without their final `\n`; they end in `\r\n`, as Python's csv module and the released script write."""
+    for row in rows:
+        buffer = io.StringIO(newline="")
+        csv.writer(buffer).writerow([cell.encode("utf-8", "replace").decode("utf-8") for cell in row])
+        yield buffer.getvalue().removesuffix("\n")
+
+
+# --- predictions ---------------------------------------------------------------------------------------------------
+
+
+def _answer(question: str, answer: str, attribution: str, passage: ShownPassage, **labels: Any) -> CitedAnswer:  # noqa: ANN401
+    cites = (attribution,) if attribution.strip() else ()
+    return CitedAnswer(
+        id=question,
+        question=question,
+        sentences=(SentenceCited(answer, cites, attributable=labels.get("attributable")),) if answer.strip() else (),
+        passages=dict.fromkeys(cites, passage),
+        ranking=cites,
+        short_answer=answer,
+        attributable=labels.get("attributable"),
+    )
+
+
+def _predictions_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
+    """Last row of a question wins, at the place of its first, as a Python dict has it (and so the released script)."""
+    last: dict[str, dict[str, Any]] = {}
+    for _, row in rows:
+        if row["question"] in last:
+            notes["rows of a question that comes again, the last one taken"] += 1
+        last[row["question"]] = row
+    for question, row in last.items():
+        yield _answer(question, row["answer"], row["attribution"], ShownPassage("", ""))
+
+
+def _predictions_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
+    yield from csv_lines([PREDICTIONS_COLUMNS])
+    seen = set()
+    for answer in _asked(answers, notes):
+        if answer.question in seen:
+            notes["answers to a question that has one already: a reader takes the last"] += 1
+        seen.add(answer.question)
+        yield from csv_lines([(answer.question, _short(answer), _first_cited(answer))])
+
+
+def _asked(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[CitedAnswer]:
+    """Those whose question is known by its text, which is all the id that these files have."""
+    for answer in answers:
+        if answer.question.strip():
+            yield answer
+        else:
+            notes["answers without the text of their question, left out"] += 1
+
+
+def _short(answer: CitedAnswer) -> str:
+    return answer.plain if answer.short_answer is None else answer.short_answer
+
+
+def _first_cited(answer: CitedAnswer) -> str:
+    return next((cited for sentence in answer.sentences for cited in sentence.cites), "")
+
+
+def _predictions_check(rows: Iterable[Row]) -> Iterator[Fault]:
+    seen: dict[str, str] = {}
+    for where, row in rows:
+        if row["question"] in seen:
+            first = seen[row["question"]]
+            yield Fault(where, f"the question of {first} comes again; the last row is taken", warning=True)
+        seen.setdefault(row["question"], where)
+        if not row["attribution"].strip():
+            yield Fault(where, "field 'attribution' is empty: not attributable", warning=True)
+
+
+PREDICTIONS = Format(
+    name="aqa-predictions",
+    says="Attributed QA's predictions (csv): question, answer, attribution (a passage id)",
+    schema=record({"question": STRING | {"pattern": r"\S"}, "answer": STRING, "attribution": STRING}),
+    marks=PREDICTIONS_COLUMNS,
+    read=_predictions_read,
+    write=_predictions_write,
+    check=_predictions_check,
+    keeps=frozenset({"short answers"}),
+    csv=True,
+)
+
+
+def last_question(path: Path) -> str:
+    """The question of the last row of a predictions file: the released script writes it in every row (spec A7)."""
+    question = ""
+    for _, row in records(path, PREDICTIONS_COLUMNS):
+        if isinstance(row, FormatError):
+            raise row
+        question = row["question"]
+    return question
+
+
+# --- AIS output ----------------------------------------------------------------------------------------------------
+
+
+def ais_lines(
+    judged: Iterable[tuple[CitedAnswer, bool | None]], *, compat: bool = False, last: str = ""
+) -> Iterator[str]:
+    """The AIS output CSV of (answer, whether it is attributable); None, never judged or undecided, is an `N`.
+
+    `compat` (google-2023) does byte for byte what the released script does: each row carries the `last` question of
+    the predictions file (`last_question`), and passages have the script's format (`wikipedia.Contents.for_ais`).
+    Only answers that are there get a row, in their order.
+    """
+    yield from csv_lines([AIS_COLUMNS])
+    for answer, attributable in judged:
+        passage = answer.passages.get(_first_cited(answer) or next(iter(answer.ranking), ""))
+        shown = "" if passage is None else for_people(passage, compat=compat)
+        said = _short(answer)
+        if compat:  # the script reads its input in text mode
+            said = said.replace("\r\n", "\n").replace("\r", "\n")
+        yield from csv_lines([(last if compat else answer.question, said, shown, "Y" if attributable else "N")])
+
+
+def for_people(passage: ShownPassage, *, compat: bool = False) -> str:
+    """The passage with its title and section lines; one without headings is its text."""
+    if not passage.headings and not passage.title:
+        return passage.text
+    return Contents(passage.title or passage.headings, passage.headings, passage.text).for_ais(compat=compat)
+
+
+def _ais_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
+    def judged() -> Iterator[tuple[CitedAnswer, bool | None]]:
+        for answer in answers:
+            if answer.attributable is None:
+                notes["answers that nobody judged, written as N"] += 1
+            yield answer, answer.attributable
+
+    return ais_lines(judged())
+
+
+def _ais_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
+    for where, row in rows:
+        notes["verdicts of the file, which are a judge's, not kept"] += 1
+        passage = _from_shown(row["passage"])
+        answer = _answer(row["question"], row["answer"], "1" if passage.text else "", passage)
+        yield _with_id(answer, f"line {where.rpartition(':')[2]}", {})
+
+
+AIS = Format(
+    name="aqa-ais",
+    says="Attributed QA's AIS output (csv): question, answer, passage as people see it, autoais Y or N",
+    schema=record(
+        {"question": STRING, "answer": STRING, "passage": STRING, "autoais": {"type": "string", "enum": ["Y", "N"]}}
+    ),
+    marks=AIS_COLUMNS,
+    read=_ais_read,
+    write=_ais_write,
+    keeps=frozenset({"short answers", "texts of passages", "titles of passages", "labels of answers"}),
+    csv=True,
+)
+
+# --- ratings -------------------------------------------------------------------------------------------------------
+
+
+def _from_shown(passage: str) -> ShownPassage:
+    parts = parse_shown(passage)
+    return ShownPassage(parts.headings, parts.text, parts.title) if parts else ShownPassage("", passage)
+
+
+def _with_id(answer: CitedAnswer, key: str, extra: Mapping[str, Any]) -> CitedAnswer:
+    return replace(answer, id=key, extra=extra)
+
+
+def _ratings_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
+    for _, row in rows:
+        attributable = _YES_NO.get(row["human_rating"])
+        passage = _from_shown(row["passage"])
+        answer = _answer(row["question"], row["answer"], row["attribution"], passage, attributable=attributable)
+        kept = {name: row[name] for name in ("auto_ais", "nli_score") if row.get(name)}
+        yield _with_id(answer, f"{row['system_name']}: {row['question']}", {"system": row["system_name"]} | kept)
+
+
+def _ratings_labels(row: dict[str, Any], where: str) -> Iterator[Labelled]:
+    attributable = _YES_NO.get(row["human_rating"])
+    if attributable is not None:
+        attribution = Attribution(row["answer"], (_from_shown(row["passage"]).evidence,), row["question"])
+        key = f"{row['system_name']}: {row['question']}"
+        yield Labelled("AttributedQA", key, attribution, attributable, row["system_name"])
+
+
+def _ratings_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
+    yield from csv_lines([RATINGS_COLUMNS])
+    seen = set()
+    for answer in _asked(answers, notes):
+        system = str(answer.extra.get("system") or "unknown")
+        if (system, answer.question) in seen:
+            notes["answers to a question that the system has answered already, left out"] += 1
+            continue
+        seen.add((system, answer.question))
+        cited = _first_cited(answer)
+        passage = answer.passages.get(cited)
+        rating = "" if answer.attributable is None else "Y" if answer.attributable else "N"
+        row = (system, answer.question, _short(answer), cited)
+        shown = "" if passage is None else for_people(passage)
+        judged = (str(answer.extra.get("auto_ais", "")), str(answer.extra.get("nli_score", "")))
+        yield from csv_lines([(*row, shown, rating, *judged)])
+
+
+def _ratings_check(rows: Iterable[Row]) -> Iterator[Fault]:
+    seen: dict[tuple[str, str], str] = {}
+    for where, row in rows:
+        key = (row["system_name"], row["question"])
+        if key in seen:
+            yield Fault(where, f"system {key[0]!r} has answered the question of {seen[key]} again")
+        seen.setdefault(key, where)
+
+
+RATINGS = Format(
+    name="aqa-ratings",
+    says="Attributed QA's released ratings (csv): eight columns, human_rating Y or N where people rated",
+    schema=record(
+        {
+            "system_name": STRING | {"pattern": r"\S"},
+            "question": STRING | {"pattern": r"\S"},
+            "answer": STRING,
+            "attribution": STRING,
+            "passage": STRING,
+            "human_rating": {"type": "string", "enum": ["Y", "N", ""]},
+            "auto_ais": {"type": "string", "enum": ["Y", "N", ""]},
+            "nli_score": {"type": "string", "pattern": r"^([0-9.eE+-]+)?$"},
+        }
+    ),
+    marks=RATINGS_COLUMNS,
+    read=_ratings_read,
+    write=_ratings_write,
+    labels=_ratings_labels,
+    check=_ratings_check,
+    keeps=frozenset({"short answers", "texts of passages", "titles of passages", "labels of answers"}),
+    csv=True,
+)
+
+# --- scores --------------------------------------------------------------------------------------------------------
+
+
+def scores_lines(autoais: float, em: float, f1: float) -> list[str]:
+    """The scores file: three lines in this order, AutoAIS as a fraction, EM and F1 in percent (all given so)."""
+    return [f"{name}: {value}" for name, value in zip(SCORES, (autoais, em, f1), strict=True)]
+
+
+def read_scores(path: Path) -> dict[str, float]:
+    """The values of a scores file by name; `FormatError` names the line that is not `name: value`."""
+    scores = {}
+    for number, line in enumerate(lines(path), 1):
+        name, _, value = line.decode("utf-8", "replace").rstrip().rpartition(": ")
+        try:
+            scores[name] = float(value)
+        except ValueError:
+            raise FormatError(f"{path}:{number}: `name: number` was expected, found {name[:60]!r}") from None
+        if not scores[name] < float("inf"):
+            raise FormatError(f"{path}:{number}: {name!r} is not a number: {value}")
+    return scores
+
+
+_PERCENT = {"type": "number", "minimum": 0, "maximum": 100}
+SCORES_SCHEMA = record(
+    {"AutoAIS": {"type": "number", "minimum": 0, "maximum": 1}} | dict.fromkeys(SCORES[1:], _PERCENT)
+)

@@ -1,0 +1,225 @@
+"""Formats of one claim a record: AttributionBench, AttrScore, and our own labels."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from autoais.answers import CitedAnswer, SentenceCited, ShownPassage
+from autoais.formats.base import Fault, Format, Notes, Row, said_twice
+from autoais.jsonl import dumps
+from autoais.labels import Labelled, clean_claim, clean_reference
+from autoais.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, record
+from autoais.types import Attribution, Verdict
+
+_VERDICTS = {
+    "attributable": Verdict.ATTRIBUTABLE,
+    "extrapolatory": Verdict.EXTRAPOLATORY,
+    "contradictory": Verdict.CONTRADICTORY,
+}
+_KEEPS = frozenset({"labels of sentences", "labels of answers", "texts of passages"})
+
+
+def _answer(label: Labelled, extra: dict[str, Any]) -> CitedAnswer:
+    """The claim as an answer of one sentence that cites all its evidence; passages are numbered from 1."""
+    passages = {str(n): ShownPassage("", text) for n, text in enumerate(label.attribution.evidence, 1)}
+    claim = SentenceCited(label.attribution.claim, tuple(passages), attributable=label.attributable)
+    return CitedAnswer(
+        id=label.id,
+        question=label.attribution.question,
+        sentences=(claim,) if claim.text else (),
+        passages=passages,
+        ranking=tuple(passages),
+        attributable=label.attributable,
+        extra={"dataset": label.dataset} | extra,
+    )
+
+
+def labelled(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[tuple[CitedAnswer, str, SentenceCited, bool]]:
+    """(answer, id, sentence, label) of the sentences that people judged; the others are counted and passed over."""
+    for answer in answers:
+        for number, sentence in enumerate(answer.sentences):
+            if sentence.attributable is None:
+                notes["sentences without a human label, left out"] += 1
+                continue
+            key = answer.id if len(answer.sentences) == 1 else f"{answer.id}/{number}"
+            yield answer, key, sentence, sentence.attributable
+
+
+def _evidence(answer: CitedAnswer, sentence: SentenceCited) -> list[str]:
+    return [answer.passages[cited].evidence for cited in sentence.cites]
+
+
+# --- AttributionBench ----------------------------------------------------------------------------------------------
+
+
+def _bench_label(row: dict[str, Any], where: str) -> Labelled:
+    evidence = tuple(map(clean_reference, row["references"] or ()))
+    attribution = Attribution(clean_claim(row["claim"]), evidence, row.get("question") or "")
+    return Labelled(row["src_dataset"], str(row["id"]), attribution, row["attribution_label"] == "attributable")
+
+
+def _bench_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
+    for where, row in rows:
+        kept = {k: v for k, v in row.items() if k not in ("id", "question", "claim", "references", "src_dataset")}
+        yield _answer(_bench_label(row, where), kept)
+
+
+def _bench_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
+    for answer, key, sentence, label in labelled(answers, notes):
+        yield dumps(
+            {
+                "question": answer.question,
+                "claim": sentence.text,
+                "claim_raw_string": answer.extra.get("claim_raw_string", sentence.output or sentence.text),
+                "response": answer.extra.get("response", answer.output or answer.plain),
+                "references": _evidence(answer, sentence),
+                "citation_links": answer.extra.get("citation_links", []),
+                "webpage_references": answer.extra.get("webpage_references", []),
+                "attribution_label": "attributable" if label else "not attributable",
+                "src_dataset": answer.extra.get("dataset", "converted"),
+                "id": key,
+            }
+        )
+
+
+def _bench_check(rows: Iterable[Row]) -> Iterator[Fault]:
+    def seen() -> Iterator[Row]:
+        for where, row in rows:
+            if not any(text.strip() for text in row["references"] or ()):
+                empty.append(Fault(where, "field 'references' is empty: a judge has nothing to weigh", warning=True))
+            yield where, row
+
+    empty: list[Fault] = []
+    yield from said_twice("id")(seen())
+    yield from empty
+
+
+ATTRIBUTIONBENCH = Format(
+    name="attributionbench",
+    says="AttributionBench's jsonl: a claim, its references and a label a line",
+    schema=record(
+        {
+            "claim": STRING,
+            "references": {"type": ["array", "null"], "items": STRING},
+            "attribution_label": {"type": "string", "enum": ["attributable", "not attributable"]},
+            "src_dataset": STRING,
+            "id": IDENTIFIER,
+        },
+        {"question": TEXT_OR_NULL, "claim_raw_string": TEXT_OR_NULL, "response": TEXT_OR_NULL},
+    ),
+    marks=("claim", "attribution_label"),
+    read=_bench_read,
+    write=_bench_write,
+    labels=lambda row, where: iter([_bench_label(row, where)]),
+    check=_bench_check,
+    keeps=_KEEPS | {"citations beyond the first"},
+)
+
+# --- AttrScore -----------------------------------------------------------------------------------------------------
+
+
+def _said(row: dict[str, Any], name: str) -> str:
+    """AttrScore's tables write a missing text as the word nan."""
+    text = row.get(name) or ""
+    return "" if text.strip().lower() == "nan" else text
+
+
+def _attrscore_label(row: dict[str, Any], where: str) -> Labelled:
+    query, answer = _said(row, "query"), _said(row, "answer")
+    # "A claim can be either a plain sentence or a question followed by its answer" (AttrScore): the sentence may
+    # stand in either field.
+    claim, question = (answer, query) if answer.strip() else (query, "")
+    verdict = _VERDICTS[row["label"].strip().lower()]
+    attribution = Attribution(clean_claim(claim), (_said(row, "reference"),), question)
+    key = str(row.get("id") or where.rpartition(":")[2])
+    return Labelled("AttrScore", key, attribution, verdict is Verdict.ATTRIBUTABLE, verdict=verdict)
+
+
+def _attrscore_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
+    for where, row in rows:
+        yield _answer(_attrscore_label(row, where), {"label": row["label"].strip().capitalize()})
+
+
+def _attrscore_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
+    for answer, key, sentence, label in labelled(answers, notes):
+        three_way = answer.extra.get("label")
+        if not label and three_way not in ("Extrapolatory", "Contradictory"):
+            notes["sentences that are not attributable, but not said in which way, left out"] += 1
+            continue
+        evidence = _evidence(answer, sentence) or [""]
+        for number, text in enumerate(evidence, 1):
+            yield dumps(
+                {
+                    "id": key if len(evidence) == 1 else f"{key}/{number}",
+                    "query": answer.question,
+                    "answer": sentence.text,
+                    "reference": text,
+                    "label": "Attributable" if label else three_way,
+                }
+            )
+
+
+ATTRSCORE = Format(
+    name="attrscore",
+    says="AttrScore's rows (jsonl, csv or a JSON list): query, answer, one reference, label of three",
+    schema=record(
+        {
+            "reference": TEXT_OR_NULL,
+            "label": {"type": "string", "pattern": r"^\s*([Aa]ttributable|[Ee]xtrapolatory|[Cc]ontradictory)\s*$"},
+        },
+        {"query": TEXT_OR_NULL, "answer": TEXT_OR_NULL, "id": IDENTIFIER},
+    ),
+    marks=("query", "answer", "reference", "label"),
+    read=_attrscore_read,
+    write=_attrscore_write,
+    labels=lambda row, where: iter([_attrscore_label(row, where)]),
+    keeps=_KEEPS,
+)
+
+# --- ours ----------------------------------------------------------------------------------------------------------
+
+
+def _own_label(row: dict[str, Any], where: str) -> Labelled:
+    attribution = Attribution(row["claim"], tuple(row.get("evidence") or ()), row.get("question") or "")
+    return Labelled(row["dataset"], str(row["id"]), attribution, row["label"] == 1, row.get("system") or "")
+
+
+def _own_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
+    """Files of several data sets number their rows anew: an id that comes again gets its number behind it."""
+    named = ("id", "question", "claim", "evidence", "dataset", "label")
+    times: Counter[str] = Counter()
+    for where, row in rows:
+        answer = _answer(_own_label(row, where), {key: value for key, value in row.items() if key not in named})
+        times[answer.id] += 1
+        yield answer if times[answer.id] == 1 else replace(answer, id=f"{answer.id} ({times[answer.id]})")
+
+
+def _own_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
+    for answer, key, sentence, label in labelled(answers, notes):
+        yield dumps(
+            {
+                "dataset": answer.extra.get("dataset", "converted"),
+                "id": key,
+                "question": answer.question,
+                "claim": sentence.text,
+                "evidence": _evidence(answer, sentence),
+                "label": int(label),
+                **({"system": answer.extra["system"]} if "system" in answer.extra else {}),
+            }
+        )
+
+
+LABELS = Format(
+    name="labels",
+    says="our own labels: dataset, id, question, claim, evidence, label (1 = fully supported)",
+    schema=record(
+        {"dataset": STRING, "id": IDENTIFIER, "claim": STRING, "label": INTEGER | {"enum": [0, 1]}},
+        {"evidence": {"type": ["array", "null"], "items": STRING}, "question": TEXT_OR_NULL, "system": TEXT_OR_NULL},
+    ),
+    marks=("dataset", "claim", "label"),
+    read=_own_read,
+    write=_own_write,
+    labels=lambda row, where: iter([_own_label(row, where)]),
+    keeps=_KEEPS | {"citations beyond the first"},
+)

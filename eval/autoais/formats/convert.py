@@ -1,0 +1,88 @@
+"""From one format to another: what gets joined in on the way, and what the target cannot hold."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from autoais.answers import CitedAnswer
+from autoais.formats.base import Format, Notes
+from autoais.formats.corpora import find_passages
+from autoais.questions import Question
+
+FEATURES: dict[str, Callable[[CitedAnswer], bool]] = {
+    "sentences": lambda a: len(a.sentences) > 1,
+    "citations beyond the first": lambda a: len({c for s in a.sentences for c in s.cites}) > 1,
+    "texts of passages": lambda a: any(p.text for p in a.passages.values()),
+    "titles of passages": lambda a: any(p.title or p.headings for p in a.passages.values()),
+    "scores of passages": lambda a: any(p.score is not None for p in a.passages.values()),
+    "passages not cited": lambda a: bool(a.passages.keys() - {c for s in a.sentences for c in s.cites}),
+    "short answers": lambda a: a.short_answer is not None and a.short_answer != a.plain,
+    "reference answers": lambda a: bool(a.answers),
+    "gold passages": lambda a: bool(a.gold),
+    "labels of answers": lambda a: a.attributable is not None,
+    "labels of sentences": lambda a: any(s.attributable is not None for s in a.sentences),
+    "informativeness": lambda a: a.informative is not None or any(s.informative is not None for s in a.sentences),
+    "worthiness": lambda a: any(s.worthy is not None for s in a.sentences),
+    "levels of support": lambda a: any(s.support for s in a.sentences),
+    "quotes": lambda a: any(c.quote for s in a.sentences for c in s.citations),
+    "markers as written": lambda a: a.output is not None and a.output != a.plain,
+    "unresolved markers": lambda a: bool(a.unresolved_markers),
+    "abstention": lambda a: a.abstained,
+}
+"""What an answer can hold that some formats cannot: a name, and whether this answer holds it."""
+
+
+def count_losses(answers: Iterable[CitedAnswer], target: Format, lost: Counter[str]) -> Iterator[CitedAnswer]:
+    """Pass answers on and count, a feature at a time, those that hold what the target does not keep."""
+    for answer in answers:
+        lost.update(name for name, held in FEATURES.items() if name not in target.keeps and held(answer))
+        yield answer
+
+
+def join_questions(
+    answers: Iterable[CitedAnswer], questions: Iterable[Question], notes: Notes
+) -> Iterator[CitedAnswer]:
+    """Give each answer its benchmark's references, by the exact text of the question (or by id, where it has no text).
+
+    An answer to no question of the benchmark is dropped and counted. Predictions of Attributed QA, whose question is
+    all the id they have, get the benchmark's id.
+    """
+    listed = list(questions)
+    by_text = {question.text: question for question in listed}
+    by_id = {question.id: question for question in listed}
+    for answer in answers:
+        question = by_text.get(answer.question) if answer.question else by_id.get(answer.id)
+        if question is None:
+            notes["answers to no question of the benchmark, dropped"] += 1
+            continue
+        yield replace(
+            answer,
+            id=question.id if answer.id == answer.question else answer.id,
+            question=question.text,
+            answers=question.answers or answer.answers,
+            gold=question.gold or answer.gold,
+        )
+
+
+def missing_texts(answers: Iterable[CitedAnswer]) -> set[str]:
+    """Ids of the passages whose text is not known."""
+    return {key for answer in answers for key, passage in answer.passages.items() if not passage.text}
+
+
+def join_passages(
+    answers: Callable[[], Iterable[CitedAnswer]], corpus: Sequence[Path], notes: Notes, *, skip_bad: bool = False
+) -> Iterator[CitedAnswer]:
+    """Fill in the texts of passages known by id only, in two passes over the answers and one over the corpus.
+
+    An id that the corpus does not have keeps its empty text: what cites only that is not attributable, and counts.
+    """
+    wanted = missing_texts(answers())
+    found = find_passages(corpus, wanted, notes, skip_bad=skip_bad)
+    if len(found) < len(wanted):
+        notes["passage ids that are not in the corpus: not attributable"] = len(wanted) - len(found)
+    for answer in answers():
+        passages = {
+            key: passage if passage.text else found.get(key, passage) for key, passage in answer.passages.items()
+        }
+        yield replace(answer, passages=passages)

@@ -1,0 +1,192 @@
+"""HAGRID (Kamalloo et al. 2023, spec B4): a question a line, with numbered quotes and labelled answers."""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+from autoais.answers import CitedAnswer, SentenceCited, ShownPassage, Unresolved
+from autoais.formats.base import Fault, Format, Notes, Row, said_twice
+from autoais.formats.markers import Marked, sentence, sentences, written, written_answer
+from autoais.jsonl import dumps
+from autoais.labels import Labelled, all_attributable, any_informative, clean_reference
+from autoais.schema import IDENTIFIER, LABEL, STRING, listed, record
+from autoais.types import Attribution
+
+_LABELS = ("informative", "attributable")
+
+
+def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
+    for _, row in rows:
+        yield from _answers(row)
+
+
+def _answers(row: dict[str, Any]) -> Iterator[CitedAnswer]:
+    passages = _passages(row)
+    order = tuple(passages)
+    key = row.get("query_id", row["query"])
+    for number, answer in enumerate(row["answers"], 1):
+        marked = _marked(answer, len(order))
+        cited = []
+        for item, one in zip(answer.get("sentences") or [{}] * len(marked), marked, strict=True):
+            informative, attributable = (_label(item.get(name)) for name in _LABELS)
+            cites = tuple(order[n - 1] for n in one.cites)
+            cited.append(SentenceCited(one.text, cites, item.get("text"), informative, attributable))
+        whole = {name: _label(answer.get(name)) for name in _LABELS}
+        if whole["informative"] is None:
+            whole["informative"] = any_informative(one.informative for one in cited)
+        if whole["attributable"] is None:
+            whole["attributable"] = all_attributable(one.attributable for one in cited)
+        kind = {"answer_type": answer["answer_type"]} if "answer_type" in answer else {}
+        yield CitedAnswer(
+            id=f"{key}/{number}",
+            question=row["query"],
+            sentences=tuple(cited),
+            passages=passages,
+            ranking=order,
+            unresolved_markers=tuple(Unresolved(*bad, n) for n, one in enumerate(marked) for bad in one.unresolved),
+            output=answer["answer"],
+            informative=whole["informative"],
+            attributable=whole["attributable"],
+            extra={"query_id": key} | kind,
+        )
+
+
+def _marked(answer: dict[str, Any], n: int) -> list[Marked]:
+    """The sentences as the file groups them (a group may be several, with one citation), else as they come."""
+    if answer.get("sentences"):
+        return [sentence(item["text"], n) for item in answer["sentences"]]
+    return sentences(answer["answer"], n)
+
+
+def _passages(row: dict[str, Any]) -> dict[str, ShownPassage]:
+    """Quotes by docid, in the order of their numbers; one whose docid is missing or taken is `QUERY_ID:IDX`."""
+    passages: dict[str, ShownPassage] = {}
+    quotes = row["quotes"]
+    if all("idx" in quote for quote in quotes):
+        quotes = sorted(quotes, key=lambda quote: quote["idx"])
+    for number, quote in enumerate(quotes, 1):
+        docid = quote.get("docid")
+        key = f"{row.get('query_id', '')}:{number}" if docid is None or docid in passages else docid
+        passages[key] = ShownPassage("", clean_reference(quote["text"]))
+    return passages
+
+
+def _label(value: object) -> bool | None:
+    return None if value is None else bool(value)
+
+
+def _labels(row: dict[str, Any], where: str) -> Iterator[Labelled]:
+    """One a sentence that people judged for attributability; sentences of answers not chosen for it have no label."""
+    for answer in _answers(row):
+        for number, one in enumerate(answer.sentences):
+            if one.attributable is not None:
+                evidence = tuple(answer.passages[cited].evidence for cited in one.cites)
+                attribution = Attribution(one.text, evidence, answer.question)
+                yield Labelled("HAGRID", f"{answer.id}/{number}", attribution, one.attributable)
+
+
+def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
+    """Answers that follow each other with the same question and passages are one line."""
+
+    def question(answer: CitedAnswer) -> tuple[object, str, tuple[str, ...]]:
+        key = answer.extra.get("query_id")
+        return key if isinstance(key, str | int) else answer.id, answer.question, tuple(answer.passages)
+
+    for (key, query, _), group in groupby(answers, question):
+        listed_answers = list(group)
+        passages = listed_answers[0].passages
+        numbers = {passage: n for n, passage in enumerate(passages, 1)}
+        yield dumps(
+            {
+                "query_id": key,
+                "query": query,
+                "quotes": [{"idx": n, "docid": p, "text": passages[p].text} for p, n in numbers.items()],
+                "answers": [_answer_row(answer, numbers, notes) for answer in listed_answers],
+            }
+        )
+
+
+def _answer_row(answer: CitedAnswer, numbers: dict[str, int], notes: Notes) -> dict[str, Any]:
+    texts = [written(one, numbers, notes) for one in answer.sentences]
+    return {
+        "answer": written_answer(answer, Notes()),
+        **({"answer_type": answer.extra["answer_type"]} if "answer_type" in answer.extra else {}),
+        "informative": _number(answer.informative),
+        "attributable": _number(answer.attributable),
+        "sentences": [
+            {
+                "index": index,
+                "text": text,
+                "informative": _number(one.informative),
+                "attributable": _number(one.attributable),
+            }
+            for index, (text, one) in enumerate(zip(texts, answer.sentences, strict=True))
+        ],
+    }
+
+
+def _number(label: bool | None) -> int | None:
+    return None if label is None else int(label)
+
+
+def _check(rows: Iterable[Row]) -> Iterator[Fault]:
+    def each() -> Iterator[Row]:
+        for where, row in rows:
+            found.extend(_row_faults(where, row))
+            yield where, {"query_id": row.get("query_id", row["query"])}
+
+    found: list[Fault] = []
+    yield from said_twice("query_id")(each())
+    yield from found
+
+
+def _row_faults(where: str, row: dict[str, Any]) -> Iterator[Fault]:
+    numbers = [quote.get("idx", n) for n, quote in enumerate(row["quotes"], 1)]
+    if sorted(numbers) != list(range(1, len(numbers) + 1)):
+        yield Fault(where, f"field 'quotes': idx should run from 1 to {len(numbers)}, found {numbers[:20]}")
+    for number, (raw, answer) in enumerate(zip(row["answers"], _answers(row), strict=True)):
+        for bad in answer.unresolved_markers:
+            yield Fault(where, f"field 'answers[{number}]': marker {bad.marker} is {bad.reason}", warning=True)
+        rolled = (
+            any_informative(one.informative for one in answer.sentences),
+            all_attributable(one.attributable for one in answer.sentences),
+        )
+        for name, up in zip(_LABELS, rolled, strict=True):
+            if up is not None and raw.get(name) is not None and bool(raw[name]) != up:
+                message = f"field 'answers[{number}].{name}' is {raw[name]}, its sentences give {int(up)}"
+                yield Fault(where, message, warning=True)
+
+
+HAGRID = Format(
+    name="hagrid",
+    says="HAGRID's jsonl: a question with numbered quotes, and answers with labels of informativeness and attribution",
+    schema=record(
+        {
+            "query": STRING,
+            "quotes": listed(record({"text": STRING}, {"idx": {"type": "integer"}, "docid": STRING})),
+            "answers": listed(
+                record(
+                    {"answer": STRING},
+                    {
+                        "informative": LABEL,
+                        "attributable": LABEL,
+                        "sentences": {
+                            "type": ["array", "null"],
+                            "items": record({"text": STRING}, {"informative": LABEL, "attributable": LABEL}),
+                        },
+                    },
+                )
+            ),
+        },
+        {"query_id": IDENTIFIER},
+    ),
+    marks=("query", "quotes", "answers"),
+    read=_read,
+    write=_write,
+    labels=_labels,
+    check=_check,
+    keeps=frozenset(
+        {"sentences", "citations beyond the first", "texts of passages", "passages not cited", "labels of answers",
+         "labels of sentences", "informativeness", "markers as written"}
+    ),
+)  # fmt: skip

@@ -1,0 +1,256 @@
+"""Runs of the TREC RAG track, 2024 and 2025 (spec F3): read, written, checked and mended."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from autoais.answers import CitedAnswer, SentenceCited, ShownPassage, Unresolved
+from autoais.formats.base import Fault, Format, Notes, Row
+from autoais.jsonl import dumps
+from autoais.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, listed, record
+
+REFERENCES = {"trec-rag-24": 20, "trec-rag-25": 100}
+WORDS = 400
+_DOCID = re.compile(r"^msmarco_v2\.1_doc_\d+_\d+#\d+_\d+$")
+_KEEPS = frozenset({"sentences", "citations beyond the first", "passages not cited"})
+
+
+def words(text: str) -> int:
+    """Length as the track counts it: tokens between white space, after NFKC."""
+    return len(unicodedata.normalize("NFKC", text).split())
+
+
+def topic(row: dict[str, Any]) -> tuple[str, str]:
+    """(id, text) of what a row answers; the text is empty where a 2025 row leaves it out."""
+    about = row.get("metadata")
+    if about is None:
+        return str(row["topic_id"]), row["topic"]
+    return str(about["narrative_id"]), about.get("narrative") or ""
+
+
+def run_id(row: dict[str, Any]) -> str:
+    """The name of the run that a row belongs to."""
+    return str(row.get("metadata", row)["run_id"])
+
+
+def _resolve(row: dict[str, Any], cited: object) -> str | None:
+    """The docid a citation means: a 0-based number (2024, and format 1 of 2025) or a docid (format 2 of 2025)."""
+    references = row["references"]
+    if isinstance(cited, str):
+        return cited if cited in references else None
+    number = int(cited) if isinstance(cited, int | float) else -1
+    return references[number] if 0 <= number < len(references) else None
+
+
+def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
+    for _, row in rows:
+        sentences, unresolved = [], []
+        for number, item in enumerate(row["answer"]):
+            found = [(cited, _resolve(row, cited)) for cited in item["citations"]]
+            unresolved += [Unresolved(str(cited), "out-of-range", number) for cited, key in found if key is None]
+            cites = tuple(dict.fromkeys(key for _, key in found if key is not None))
+            sentences.append(SentenceCited(item["text"], cites))
+        key, text = topic(row)
+        about = row.get("metadata", {})
+        by_docid = any(isinstance(cited, str) for item in row["answer"] for cited in item["citations"])
+        kept = {name: value for name, value in about.items() if name not in ("run_id", "narrative_id", "narrative")}
+        yield CitedAnswer(
+            id=key,
+            question=text,
+            sentences=tuple(sentences),
+            passages=dict.fromkeys(row["references"], ShownPassage("", "")),
+            ranking=tuple(dict.fromkeys(row["references"])),
+            unresolved_markers=tuple(unresolved),
+            extra={"system": run_id(row)}
+            | ({"metadata": kept} if kept else {})
+            | ({"citations_by": "docid"} if by_docid else {}),
+        )
+
+
+def _chosen(answer: CitedAnswer, most: int, notes: Notes) -> list[str]:
+    """Up to `most` references in the order of the passages: those cited first, then the best ranked."""
+    cited = [key for sentence in answer.sentences for key in sentence.cites]
+    ranked = list(dict.fromkeys([*cited, *answer.ranking, *answer.passages]))
+    if len(ranked) > most:
+        notes[f"references beyond {most}, left out with the citations to them"] += len(ranked) - most
+    keep = set(ranked[:most])
+    return [key for key in answer.passages if key in keep]
+
+
+def _write_24(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
+    for answer in answers:
+        references = _chosen(answer, REFERENCES["trec-rag-24"], notes)
+        yield dumps(
+            {
+                "run_id": str(answer.extra.get("system", "unknown")),
+                "topic_id": answer.id,
+                "topic": answer.question,
+                "references": references,
+                "response_length": sum(words(sentence.text) for sentence in answer.sentences),
+                "answer": _sentences(answer, references, by_docid=False),
+            }
+        )
+
+
+def _write_25(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
+    for answer in answers:
+        references = _chosen(answer, REFERENCES["trec-rag-25"], notes)
+        about = {"team_id": "unknown", "run_id": str(answer.extra.get("system", "unknown")), "narrative_id": answer.id}
+        about |= {"narrative": answer.question} if answer.question else {}
+        given = answer.extra.get("metadata")
+        by_docid = answer.extra.get("citations_by") == "docid"
+        yield dumps(
+            {
+                "metadata": about | (given if isinstance(given, dict) else {}),
+                "references": references,
+                "answer": _sentences(answer, references, by_docid=by_docid),
+            }
+        )
+
+
+def _sentences(answer: CitedAnswer, references: list[str], *, by_docid: bool) -> list[dict[str, Any]]:
+    numbers = {key: number for number, key in enumerate(references)}
+    return [
+        {"text": one.text, "citations": [key if by_docid else numbers[key] for key in one.cites if key in numbers]}
+        for one in answer.sentences
+    ]
+
+
+# --- checking and mending ------------------------------------------------------------------------------------------
+
+
+def _check(rows: Iterable[Row]) -> Iterator[Fault]:
+    seen: dict[str, str] = {}
+    run: str | None = None
+    for where, row in rows:
+        key, _ = topic(row)
+        if key in seen:
+            yield Fault(where, f"topic {key!r} occurs twice (first at {seen[key]})")
+        seen.setdefault(key, where)
+        run = run_id(row) if run is None else run
+        if run_id(row) != run:
+            yield Fault(where, f"field 'run_id' is {run_id(row)!r}, in the first row it is {run!r}: one run a file")
+        yield from _row_faults(where, row)
+
+
+def _row_faults(where: str, row: dict[str, Any]) -> Iterator[Fault]:
+    length = sum(words(item["text"]) for item in row["answer"])
+    if length > WORDS:
+        yield Fault(where, f"field 'answer' has {length} words, more than {WORDS}")
+    if row.get("response_length", length) != length:
+        message = f"field 'response_length' is {row['response_length']}, counted {length}"
+        yield Fault(where, message, warning=True)
+    kinds = {isinstance(cited, str) for item in row["answer"] for cited in item["citations"]}
+    if len(kinds) > 1:
+        yield Fault(where, "field 'answer' cites by number and by docid; a row should do one of them")
+    for number, item in enumerate(row["answer"]):
+        name = f"answer[{number}].citations"
+        for cited in item["citations"]:
+            if _resolve(row, cited) is None:
+                known = "the references" if isinstance(cited, str) else f"0 to {len(row['references']) - 1}"
+                yield Fault(where, f"field {name!r}: {cited!r} is not among {known}")
+        if len(set(map(str, item["citations"]))) < len(item["citations"]):
+            yield Fault(where, f"field {name!r} has a citation twice", warning=True)
+    strange = [key for key in row["references"] if not _DOCID.match(key)]
+    if strange:
+        message = f"field 'references': {strange[0]!r} is no docid of the track's corpus (of {len(strange)} such)"
+        yield Fault(where, message, warning=True)
+
+
+def check_topics(rows: Iterable[Row], topics: dict[str, str], path: str) -> Iterator[Fault]:
+    """That every official topic is answered, no other, and that the text of each is the official one."""
+    left = dict(topics)
+    for where, row in rows:
+        key, text = topic(row)
+        if key not in topics:
+            yield Fault(where, f"topic {key!r} is none of the official ones")
+        elif text and text != topics[key]:
+            yield Fault(where, f"the text of topic {key!r} is not the official {topics[key][:60]!r}")
+        left.pop(key, None)
+    for key in left:
+        yield Fault(path, f"topic {key!r} is not answered")
+
+
+def fix(row: dict[str, Any], most: int) -> tuple[dict[str, Any], list[str]]:
+    """A copy of a row that keeps to the limits, and what was done to it.
+
+    Removes references that come twice and moves the 0-based citations along (the track's own validator does not),
+    trims references to `most` with the citations to what is trimmed, drops citations that point nowhere, and
+    sentences from the end until the answer has at most 400 words.
+    """
+    did = []
+    unique = list(dict.fromkeys(row["references"]))
+    if len(unique) < len(row["references"]):
+        did.append(f"removed {len(row['references']) - len(unique)} references that come twice")
+    references = unique[:most]
+    if len(references) < len(unique):
+        did.append(f"trimmed references from {len(unique)} to {most}")
+    number = {key: n for n, key in enumerate(references)}
+    answer, dropped = [], 0
+    for item in row["answer"]:
+        found = [(cited, _resolve(row, cited)) for cited in item["citations"]]
+        kept = [(cited, key) for cited, key in found if key is not None and key in number]
+        dropped += len(found) - len(kept)
+        moved = dict.fromkeys(cited if isinstance(cited, str) else number[key] for cited, key in kept)
+        answer.append(item | {"citations": list(moved)})
+    if dropped:
+        did.append(f"dropped {dropped} citations that point to no reference")
+    length, sentences = sum(words(item["text"]) for item in answer), len(answer)
+    while length > WORDS:
+        length -= words(answer.pop()["text"])
+    if len(answer) < sentences:
+        did.append(f"dropped the last {sentences - len(answer)} of {sentences} sentences")
+    fixed = row | {"references": references, "answer": answer}
+    if row.get("response_length", length) != length:
+        fixed["response_length"] = length
+        did.append(f"set response_length to {length}")
+    return fixed, did
+
+
+def _answer_schema(citation: dict[str, Any]) -> dict[str, Any]:
+    return listed(record({"text": STRING, "citations": listed(citation)}))
+
+
+TREC_24 = Format(
+    name="trec-rag-24",
+    says="TREC RAG 2024's runs (jsonl): topic, up to 20 references, sentences that cite them by 0-based number",
+    schema=record(
+        {
+            "run_id": STRING,
+            "topic_id": IDENTIFIER,
+            "topic": STRING,
+            "references": listed(STRING, maxItems=REFERENCES["trec-rag-24"], uniqueItems=True),
+            "answer": _answer_schema(INTEGER),
+        },
+        {"response_length": INTEGER},
+    ),
+    marks=("topic_id", "references", "answer"),
+    read=_read,
+    write=_write_24,
+    check=_check,
+    keeps=_KEEPS,
+)
+TREC_25 = Format(
+    name="trec-rag-25",
+    says="TREC RAG 2025's runs (jsonl): metadata, up to 100 references, citations by 0-based number or by docid",
+    schema=record(
+        {
+            "metadata": record(
+                {"team_id": STRING, "run_id": STRING, "narrative_id": IDENTIFIER},
+                {
+                    "narrative": TEXT_OR_NULL,
+                    "type": {"type": "string", "enum": ["manual", "automatic"]},
+                    "prompt": TEXT_OR_NULL,
+                },
+            ),
+            "references": listed(STRING, maxItems=REFERENCES["trec-rag-25"], uniqueItems=True),
+            "answer": _answer_schema({"type": ["integer", "string"]}),
+        }
+    ),
+    marks=("metadata", "references", "answer"),
+    read=_read,
+    write=_write_25,
+    check=_check,
+    keeps=_KEEPS,
+)
