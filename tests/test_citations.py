@@ -68,7 +68,8 @@ sentences = st.builds(
 )
 cite_lists = st.lists(st.integers(1, 5), max_size=3, unique=True).map(tuple)
 PIECES = """
-A b is and in to Dr. U.S. Source References . , ? ! : = \\ " “ ” 人。 ( ) [ ] [[ ]] 【 】 1 2 7 0 - – † [1] [2][3] [9] [1-3]
+A b is and in to Dr. U.S. Source References
+. , ? ! : = \\ " “ ” 人。 ( ) [ ] [[ ]] 【 】 1 2 7 0 - – † [1] [2][3] [9] [1-3]
 [3-1] [1998] [] [x] [sic] ¹ ² ^ ^1 <sup> </sup> ` ``` | # ** * _ ]( http://x.y \ud800 \u202e \x00
 """.split()
 BLANKS = [" ", "  ", "\n", "\n\n", "\n- ", "\n1. ", "\n|", "\n```\n", "\r\n", "\t"]

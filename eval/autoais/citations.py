@@ -3,6 +3,8 @@
 `parse` works in steps: find the markers, read what they point to, cut them out, split what is left into sentences,
 and give each marker to its sentence. Every pattern reads a character a bounded number of times, so that the time is
 linear in the length of the text whatever stands in it.
+
+Numbers are 1-based places among the sources that were shown; only `render` ever renumbers.
 """
 
 import re
@@ -17,6 +19,40 @@ from autoais.sentences import sentence_spans
 
 C = TypeVar("C", int, str)
 Kind = Literal["reference", "link", "locator", "list"]
+
+_STOPS = ".!?…。！？"
+_CLOSERS = "\"'”’»)]*_"
+_PUNCTUATION = ".,;:!?)]}”’»…。，、；：！？"
+_BLANKS = " \t\r\xa0"
+_ROUNDS = 8
+_DEBRIS = re.compile(rf"[()（）\[\]【】［］〔〕〖〗^{RAISED}]|</?sup>", re.IGNORECASE)
+_LONGEST_MARKER = 300
+_OPEN, _SHUT = r"[\[【［〔〖]", r"[\]】］〕〗]"
+_UNFINISHED = re.compile(
+    rf"(?:\^?(?:\\?{_OPEN})+[^\[\]【［〔〖】］〕〗\n]*(?:{_SHUT}+(?:\(\S*(?: (?:\"[^\"\n]*(?:\"\)?)?)?)?)?)?"
+    rf"|\^[\d,]*|[{RAISED}][{RAISED},⁻]*|<(?:s|su|sup|sup>[^<>\n]*(?:</?s?u?p?)?)?|\^?\\)\Z",
+    re.IGNORECASE,
+)
+_JOINERS = {"", ",", ";", "&", "and", ", and", "-", "–", "—", "−", "to", "、", "，"}
+_RANGE_JOINERS = {"-", "–", "—", "−", "to"}
+_WRAPS = [
+    (re.compile(before, re.IGNORECASE), re.compile(after, re.IGNORECASE))
+    for before, after in (
+        (rf"[\[(] ?(?:see |{NAME}:? ?)?\Z", r" ?[\])]"),
+        (r"<sup>\Z", r"</sup>"),
+        (r"\*\*\Z", r"\*\*"),
+        (r"(?<!\*)\*\Z", r"\*(?!\*)"),
+    )
+]
+_BEFORE_REFERENCE = re.compile(r"\b(?:to|in|by|from|per|see|of|with|via|at|on|sources?)[ \t]*\Z", re.IGNORECASE)
+_HEADINGS = {"references", "reference", "sources", "source", "bibliography", "citations", "works cited", "sources used"}
+_ENTRY = re.compile(r"[ \t]*(?:[-*•][ \t]+)?(?:\[[^\[\]\n]+\]|\d{1,3}[.)]|<?https?://)")
+_DEFINITION = re.compile(r"[ \t]*\[(?:\^[^\[\]\n]+\]:|[^\[\]\n]+\]:[ \t]*<?(?:https?://|www\.))")
+_CODE = re.compile(CODE, re.MULTILINE | re.DOTALL)
+_LINE = re.compile(r"[^\n]+")
+_BLOCK = re.compile(r"[ \t]*(?:(?:[-*+•▪◦‣]|\d{1,3}[.)]|#{1,6}|>)[ \t]+)+")
+# The splitter takes "B." for an initial, as in "George B. Shaw"; nobody is called "B. C is" or "B. A study".
+_NO_INITIAL = re.compile(r"(?<=\w [A-Z]\.)[ \n](?=[A-Z] )")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,41 +236,6 @@ class StreamParser(Generic[C]):
         """What was still held back, and the result for the whole text."""
         rest, self._pending = self._pending, ""
         return rest, self._finish("".join(self._chunks))
-
-
-_STOPS = ".!?…。！？"
-_CLOSERS = "\"'”’»)]*_"
-_PUNCTUATION = ".,;:!?)]}”’»…。，、；：！？"
-_BLANKS = " \t\r\xa0"
-_ROUNDS = 8
-_DEBRIS = re.compile(rf"[()（）\[\]【】［］〔〕〖〗^{RAISED}]|</?sup>", re.IGNORECASE)
-_LONGEST_MARKER = 300
-_OPEN, _SHUT = r"[\[【［〔〖]", r"[\]】］〕〗]"
-_UNFINISHED = re.compile(
-    rf"(?:\^?\\?{_OPEN}+[^\[\]【［〔〖】］〕〗\n]*(?:{_SHUT}+(?:\(\S*(?: (?:\"[^\"\n]*(?:\"\)?)?)?)?)?)?"
-    rf"|\^[\d,]*|[{RAISED}][{RAISED},⁻]*|<(?:s|su|sup|sup>[^<>\n]*(?:</?s?u?p?)?)?|\^?\\)\Z",
-    re.IGNORECASE,
-)
-_JOINERS = {"", ",", ";", "&", "and", ", and", "-", "–", "—", "−", "to", "、", "，"}
-_RANGE_JOINERS = {"-", "–", "—", "−", "to"}
-_WRAPS = [
-    (re.compile(before, re.IGNORECASE), re.compile(after, re.IGNORECASE))
-    for before, after in (
-        (rf"[\[(] ?(?:see |{NAME}:? ?)?\Z", r" ?[\])]"),
-        (r"<sup>\Z", r"</sup>"),
-        (r"\*\*\Z", r"\*\*"),
-        (r"(?<!\*)\*\Z", r"\*(?!\*)"),
-    )
-]
-_BEFORE_REFERENCE = re.compile(r"\b(?:to|in|by|from|per|see|of|with|via|at|on|sources?)[ \t]*\Z", re.IGNORECASE)
-_HEADINGS = {"references", "reference", "sources", "source", "bibliography", "citations", "works cited", "sources used"}
-_ENTRY = re.compile(r"[ \t]*(?:[-*•][ \t]+)?(?:\[[^\[\]\n]+\]|\d{1,3}[.)]|<?https?://)")
-_DEFINITION = re.compile(r"[ \t]*\[(?:\^[^\[\]\n]+\]:|[^\[\]\n]+\]:[ \t]*<?(?:https?://|www\.))")
-_CODE = re.compile(CODE, re.MULTILINE | re.DOTALL)
-_LINE = re.compile(r"[^\n]+")
-_BLOCK = re.compile(r"[ \t]*(?:(?:[-*+•▪◦‣]|\d{1,3}[.)]|#{1,6}|>)[ \t]+)+")
-# The splitter takes "B." for an initial, as in "George B. Shaw"; nobody is called "B. C is" or "B. A study".
-_NO_INITIAL = re.compile(r"(?<=\w [A-Z]\.) (?=[A-Z] )")
 
 
 @dataclass(slots=True)
@@ -522,6 +523,8 @@ def _statement_spans(text: str, cited: Iterable[int]) -> list[tuple[int, int]]:
         piece = text[start:end]
         if any(map(str.isalnum, piece)):
             spans.append((start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())))
+        elif spans and spans[-1][1] == start:  # "**A is B.**": what closes belongs to the sentence
+            spans[-1] = spans[-1][0], end - len(piece.lstrip(_CLOSERS))
     return spans
 
 
