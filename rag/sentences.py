@@ -1,15 +1,5 @@
-"""The one sentence splitter (Wikimedia's sentencex, pinned): spans and metrics depend on where sentences end."""
+"""The evaluator's sentence splitter is the system's too, so that both mean the same by a sentence."""
 
-import sentencex
+from autoais.sentences import sentence_spans
 
-
-def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """`(start, end)` of each sentence in characters, without the white space around it."""
-    spans = []
-    for boundary in sentencex.get_sentence_boundaries("en", text):
-        start, end = boundary["start_index"], boundary["end_index"]
-        piece = text[start:end]
-        if stripped := piece.strip():
-            start += piece.index(stripped[0])
-            spans.append((start, start + len(stripped)))
-    return spans
+__all__ = ["sentence_spans"]

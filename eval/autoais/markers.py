@@ -1,0 +1,293 @@
+"""Citation markers as models write them (spec H1, H2): where they stand in a text, and what they point to.
+
+Every pattern here reads a character a bounded number of times, so that the time is linear in the length of the text
+whatever stands in it.
+"""
+
+import re
+import sys
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+# Each of these stands for one character, so that offsets stay what they were.
+_PLAIN = str.maketrans("【［〔〖】］〕〗（）", "[[[[]]]]()")
+RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_LOWERED = str.maketrans(RAISED + "⁻", "0123456789-")
+
+CODE = r"(?P<code>^[ \t]*(?P<fence>```|~~~).*?^[ \t]*(?P=fence)|(?P<tick>`{1,2})[^`\n]+(?P=tick))"
+_LINK = r"(?P<link>\((?=[^()\s]*[.:/#])(?:[^()\s]|\([^()\s]*\))*(?: \"[^\"\n]*\")?\))?"
+_SQUARE = rf"\^?(?P<outer>\[)?\\?\[(?P<square>[^\[\]\n]*)\](?(outer)\]){_LINK}"
+_ROUND = r"\((?P<round>[^()\[\]\n]*)\)"
+_RAISED = rf"(?P<raised>[{RAISED}]+(?:[,⁻][{RAISED}]+)*)|\^(?P<caret>\d+(?:,\d+)*)|<sup>(?P<html>[^<>\n]*)</sup>"
+_KEY = re.compile(r"([a-z][a-z0-9]*)-[0-9a-f]{6,}")
+_ODD = re.compile(r"[\[\]【】［］〔〕〖〗\n]")
+_QUOTATION = re.compile(r"\"[^\"\n]*\"|“[^“”\n]*”|«[^«»\n]*»")
+
+NAME = r"(?:sources?|docs?|documents?|refs?|references?|passages?|citations?|cites?|contexts?|quotes?|snippets?)"
+_PLACE = (
+    r"(?:pp?|pages?|ch|chap|chapters?|secs?|sections?|lines?|vols?|figs?|figures?|tables?|paras?|§+|¶+)\.? ?[\w–-]+"
+)
+_DASH = "[-‐‑–—−]"
+_ITEM = re.compile(
+    rf"(?:{NAME}[:.]? ?)?[\^#№]?(?P<low>\d+)(?: ?(?:{_DASH}|to) ?(?:{NAME} )?(?P<high>\d+))?"
+    rf"(?P<place>(?:: ?\d[\d–-]*)?(?:†.*)?(?: {_PLACE})?)",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(rf"{NAME}[:.]? ?", re.IGNORECASE)
+_LOCATOR = re.compile(_PLACE, re.IGNORECASE)
+_SEPARATOR = re.compile(r"[,;&、，；]|\band\b", re.IGNORECASE)
+_NUMERIC = re.compile(r"[\d\s,;:&.+/‐‑–—−-]+")
+_DECIMAL = re.compile(r"\d\.\d")
+_PAIR = re.compile(r"(\d{1,18}) ?, ?(\d{1,18})")
+_BEFORE_INTERVAL = re.compile(r"(?:∈|\b(?:in|interval|range)(?: of| is)?:?)\s*\Z", re.IGNORECASE)
+_ASSIGNED = re.compile(r"(?:\[[^\[\]\n]*\])*[ \t]*[-+*/]?=")  # the rest of arr[2][3] = 4
+_LAST_WORD = re.compile(r"[^\W\d_]+\Z")
+_UNITS = {"cm", "dm", "ft", "in", "kg", "km", "mc", "mi", "mm", "mol", "nm", "px", "R", "sec", "yd", "µm", "μm"}
+
+
+def plain(text: str) -> str:
+    """The text with every kind of square and round bracket as the ASCII one, at the same offsets."""
+    return text.translate(_PLAIN)
+
+
+def squeezed(text: str) -> str:
+    """The text with each run of white space as one blank."""
+    return " ".join(text.split())
+
+
+@dataclass(slots=True)
+class Marker:
+    """A marker at `start:end` as written, the 1-based sources it points to, and why where it points nowhere.
+
+    `keep` means that it stays in the text, being more likely words than a citation; `number` is what it holds if that
+    is one number; `listed` that its two numbers could have been an interval.
+    """
+
+    start: int
+    end: int
+    written: str
+    cites: list[int] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    locators: list[str] = field(default_factory=list)
+    link: str = ""
+    number: str = ""
+    listed: bool = False
+    keep: bool = False
+    quoted: bool = False
+
+
+@dataclass(slots=True)
+class _Reading:
+    cites: list[int] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    locators: list[str] = field(default_factory=list)
+    keep: bool = False
+
+
+class Reader:
+    """Finds the markers of texts and reads them against the sources that were shown, as `citations.parse` says."""
+
+    def __init__(
+        self,
+        sources: int | Sequence[str],
+        accept_parens: bool = False,
+        strict_years: bool = False,
+        passages: Sequence[str] = (),
+    ) -> None:
+        self._strict_years = strict_years
+        self._passages = [squeezed(passage) for passage in passages]
+        self._ids: dict[str, int] | None = None
+        families = [CODE]
+        if isinstance(sources, int):
+            self._n = sources
+            families += [_SQUARE, _RAISED]
+        else:
+            self._n = len(sources)
+            self._ids = {squeezed(name): self._n - i for i, name in enumerate(reversed(sources))}
+            self._shapes = {_shape(name) for name in self._ids}
+            self._signs = {sign for name in self._ids for sign in name if sign in "#:/"}
+            # What no general pattern finds: ids that hold brackets, and opaque keys that stand without them.
+            if odd := [re.escape(plain(name)) for name in sources if _ODD.search(name)]:
+                families.append(rf"\[(?P<odd>{'|'.join(sorted(odd, key=len, reverse=True))})\]")
+            families.append(_SQUARE)
+            if keys := sorted({match[1] for name in sources if (match := _KEY.fullmatch(name))}):
+                families.append(rf"(?<![\w-])(?P<key>(?:{'|'.join(keys)})-[0-9a-f]{{6,}})(?![\w-])")
+        if accept_parens:
+            families.append(_ROUND)
+        self._pattern = re.compile("|".join(families), re.MULTILINE | re.DOTALL | re.IGNORECASE)
+
+    def markers(self, text: str) -> Iterator[Marker]:
+        """The markers of a text in order, those that stay in it too; code has none."""
+        flat = plain(text)
+        quotations = self._quotations(text)
+        starts = [start for start, _ in quotations]
+        position = last = code_end = 0
+        while match := self._pattern.search(flat, position):
+            found = match.groupdict()
+            start, position = match.span()
+            if found["code"] is not None:
+                continue
+            reading = self._read(found, flat[max(last, start - 24) : start])
+            if reading is None:
+                if not (found.get("raised") or found.get("caret")):
+                    position = start + 1  # words, which may have markers among them
+                continue
+            marker = Marker(start, position, text[start:position], reading.cites, reading.reasons, reading.locators)
+            marker.keep = reading.keep
+            marker.link = (found.get("link") or "")[1:-1]
+            content = (found.get("square") or "").strip(" \\")
+            marker.number = content if content.isdecimal() else ""
+            marker.listed = _is_pair(content)
+            if start and (start == code_end or (_is_word(flat[start - 1]) and _ASSIGNED.match(flat, position))):
+                marker.keep, marker.cites, marker.reasons = True, [], ["code-like"]
+                code_end = position
+            at = bisect_right(starts, start) - 1
+            if at >= 0 and position <= quotations[at][1]:
+                marker.keep, marker.quoted, marker.cites, marker.reasons = True, True, [], []
+            if not marker.keep:
+                last = position
+            yield marker
+
+    def through(self, first: Marker, last: Marker, text: str) -> Marker:
+        """`[1]–[3]`, two markers of one number each with a dash between, as one."""
+        reading = self._read_content(f"{first.number}-{last.number}") or _Reading(reasons=["malformed"])
+        link = last.link or first.link
+        written = text[first.start : last.end]
+        return Marker(first.start, last.end, written, reading.cites, reading.reasons, reading.locators, link)
+
+    def _quotations(self, text: str) -> list[tuple[int, int]]:
+        """Where the text quotes a passage word by word, markers included."""
+        spans: list[tuple[int, int]] = []
+        if self._passages:
+            for match in _QUOTATION.finditer(text):
+                words = squeezed(match[0][1:-1]).strip(" .,;:")
+                if words and any(words in passage for passage in self._passages):
+                    spans.append(match.span())
+        return spans
+
+    def _read(self, found: Mapping[str, str | None], before: str) -> _Reading | None:
+        """What a match says, given the characters before it; None where it is words."""
+        if (name := found.get("odd") or found.get("key")) is not None:
+            known = (self._ids or {}).get(squeezed(name))
+            return _Reading([known]) if known else _Reading(reasons=["unknown-id"])
+        if (square := found.get("square")) is not None:
+            return self._read_square(square.strip("\\"), before)
+        if (content := found.get("round")) is None:
+            if _is_exponent(before):
+                return None
+            raised = found.get("raised")
+            content = self._digits(raised) if raised else found.get("caret") or found.get("html") or ""
+        reading = self._read_content(content)
+        if reading is not None and not reading.cites:
+            reading.keep = True
+        return reading
+
+    def _read_square(self, content: str, before: str) -> _Reading | None:
+        if not content:
+            return _Reading(reasons=["empty"])
+        if _is_pair(content) and _BEFORE_INTERVAL.search(before):
+            return _Reading(reasons=["interval"], keep=True)
+        reading = self._read_content(content)
+        if reading is None and _NUMERIC.fullmatch(content) and any(map(str.isdecimal, content)):
+            return None if _DECIMAL.search(content) else _Reading(reasons=["malformed"])
+        return reading
+
+    def _read_content(self, content: str) -> _Reading | None:
+        content = squeezed(content)
+        return self._read_numbers(content) if self._ids is None else self._read_ids(content)
+
+    def _read_numbers(self, content: str) -> _Reading | None:
+        """`1, 3-5`, `Source 1`, `1, p. 12`; None where any part is something else."""
+        reading = _Reading()
+        years = []
+        for item in filter(None, map(str.strip, _SEPARATOR.split(content))):
+            if match := _ITEM.fullmatch(item):
+                low, high = match["low"], match["high"] or match["low"]
+                years.append(self._is_year(low) and self._is_year(high))
+                self._add(reading, _number(low), _number(high))
+                if match["place"]:
+                    reading.locators.append(match["place"].strip(" :†"))
+            elif years and _LOCATOR.match(item):
+                reading.locators.append(item)
+            else:
+                return None
+        if not years:
+            return None
+        return _Reading(reasons=["year-like"], keep=True) if all(years) else reading
+
+    def _add(self, reading: _Reading, low: int, high: int) -> None:
+        if low > high:
+            reading.reasons.append("reversed-range")
+            return
+        if low == 0:
+            reading.reasons.append("zero")
+        if high > self._n:
+            reading.reasons.append("out-of-range")
+        reading.cites.extend(range(max(low, 1), min(high, self._n) + 1))
+
+    def _read_ids(self, content: str) -> _Reading | None:
+        """The id, or the list of ids, that the content is; None where it is neither known nor looks like one."""
+        ids = self._ids or {}
+        if content in ids:
+            return _Reading([ids[content]])
+        reading = _Reading()
+        name = _NAMED.match(content)
+        items = list(filter(None, map(str.strip, re.split("[,;]", content[name.end() if name else 0 :]))))
+        for item in items:
+            if item in ids:
+                reading.cites.append(ids[item])
+            elif self._looks_like_an_id(item):
+                reading.reasons.append("unknown-id")
+            else:
+                return None
+        if items and all(map(self._is_year, items)) and not reading.cites:
+            return _Reading(reasons=["year-like"], keep=True)
+        return reading if items else None
+
+    def _looks_like_an_id(self, item: str) -> bool:
+        if item.isdecimal() or _shape(item) in self._shapes:
+            return True
+        return " " not in item and any(map(str.isdecimal, item)) and any(sign in self._signs for sign in item)
+
+    def _is_year(self, digits: str) -> bool:
+        return (
+            not self._strict_years
+            and digits.isdecimal()
+            and len(digits) == 4
+            and max(self._n, 999) < int(digits) < 3000
+        )
+
+    def _digits(self, raised: str) -> str:
+        """Superscripts as digits: a run that is no source number but whose digits all are is one source a digit."""
+        parts: list[str] = []
+        for part in raised.translate(_LOWERED).split(","):
+            each = part.isdecimal() and _number(part) > self._n and all(1 <= int(digit) <= self._n for digit in part)
+            parts += part if each else [part]
+        return ",".join(parts)
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+def _number(digits: str) -> int:
+    return int(digits) if len(digits) < 19 else sys.maxsize
+
+
+def _shape(name: str) -> str:
+    """An id with its words and numbers struck out: `12#4` and `7#11` look alike."""
+    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", name))
+
+
+def _is_pair(content: str) -> bool:
+    pair = _PAIR.fullmatch(content.strip())
+    return pair is not None and int(pair[1]) < int(pair[2])
+
+
+def _is_exponent(before: str) -> bool:
+    """Whether a raised number after this is a power: after a digit, a variable or a unit (`10³`, `x²`, `km²`)."""
+    word = _LAST_WORD.search(before)
+    if word is None:
+        return before[-1:].isdecimal() or before[-1:] in tuple("⁻⁺")
+    return word[0] in _UNITS or (len(word[0]) == 1 and word[0].islower())
