@@ -1,15 +1,15 @@
 """Text with citation markers into clean sentences with numbers, and back."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from autoais.answers import CitedAnswer, SentenceCited
+from autoais.citations import parse
 from autoais.formats.base import Notes
 
 _MARKER = re.compile(r"\[(\d+(?:\s*[,;]\s*\d+)*)\]")
-_RUN = re.compile(rf"\s*(?:{_MARKER.pattern}\s*)+")
-_LEADING = re.compile(rf"(?:{_MARKER.pattern}\s*)+")
 _STOPS = ".!?…\"'”’)"
 _OWN_MARKER = "sentences with words that look like markers and will be read as such"
 
@@ -25,26 +25,25 @@ class Marked:
 
 def sentence(output: str, n: int) -> Marked:
     """One sentence (or group of sentences) with `n` sources, its markers taken out."""
-    numbers = [int(one[:9]) for marker in _MARKER.finditer(output) for one in re.findall(r"[0-9]+", marker[1])]
-    wrong = [(f"[{one}]", "zero" if one == 0 else "out-of-range") for one in dict.fromkeys(numbers) if not 0 < one <= n]
-    clean = re.sub(r"\s+([.!?,;:])", r"\1", _RUN.sub(" ", output)).strip()
-    return Marked(clean, tuple(dict.fromkeys(one for one in numbers if 0 < one <= n)), tuple(wrong))
+    parsed = parse(output, n)
+    cites = dict.fromkeys(cite for one in parsed.sentences for cite in one.cites)
+    return Marked(parsed.text, tuple(cites), tuple((bad.marker, bad.reason) for bad in parsed.unresolved))
 
 
 def sentences(output: str, n: int) -> list[Marked]:
-    """The sentences of an answer; a citation after the full stop belongs to the sentence before it."""
-    import sentencex
-
-    pieces: list[str] = []
-    for boundary in sentencex.get_sentence_boundaries("en", output.encode("utf-8", "replace").decode("utf-8")):
-        piece = output[boundary["start_index"] : boundary["end_index"]].strip()
-        if pieces and (leading := _LEADING.match(piece)):
-            pieces[-1] += " " + leading[0].strip()
-            piece = piece[leading.end() :]
-        if piece:
-            pieces.append(piece)
-    found = [sentence(piece, n) for piece in pieces]
-    return [one for one in found if one.text or one.cites or one.unresolved]
+    """The sentences of an answer."""
+    parsed = parse(output, n)
+    if not parsed.sentences:
+        bad_only = tuple((one.marker, one.reason) for one in parsed.unresolved)
+        return [Marked("", (), bad_only)] if bad_only else []
+    ends = [one.end for one in parsed.sentences]
+    bad: dict[int, list[tuple[str, str]]] = {}
+    for one in parsed.unresolved:
+        bad.setdefault(min(bisect_left(ends, one.position), len(ends) - 1), []).append((one.marker, one.reason))
+    return [
+        Marked(parsed.text[one.start : one.end], one.cites, tuple(bad.get(number, ())))
+        for number, one in enumerate(parsed.sentences)
+    ]
 
 
 def render(text: str, numbers: Iterable[int]) -> str:
