@@ -29,9 +29,7 @@ _stemmer = Stemmer.Stemmer("english")
 def word_spans(text: str) -> list[tuple[int, int, str]]:
     """The words of a text with their character offsets (end exclusive) in it, each folded as `words` folds it."""
     return [
-        (match.start(), match.end(), folded[0])
-        for match in _WORD.finditer(text)
-        if (folded := words(match.group()))
+        (match.start(), match.end(), folded[0]) for match in _WORD.finditer(text) if (folded := words(match.group()))
     ]
 
 

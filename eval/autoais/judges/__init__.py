@@ -7,7 +7,6 @@ from importlib import import_module
 from autoais.errors import UserError
 from autoais.types import Attribution, Judge, Judgement, Verdict
 
-
 # Where each judge's class is; imported when asked for. Those of the second table take a model's name after a colon.
 JUDGES = {"lexical": "lexical:LexicalJudge"}
 MODEL_JUDGES = {"hf": "hf:HfJudge", "llm": "llm:LlmJudge"}

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autoais.errors import UserError
 from autoais.judges.reading import BUDGET, Excerpt, excerpt, matched, text_of, unmatched
 from autoais.words import content_stems
 
@@ -38,7 +39,7 @@ class Encoder:
         tokenizer.no_truncation()
         tokenizer.no_padding()
         self._tokenizer = tokenizer
-        self._cls, self._sep = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
+        self._cls, self._sep = (self._special(mark) for mark in ("[CLS]", "[SEP]"))
         self.max_length = max_length
         self.budget = budget
 
@@ -48,6 +49,16 @@ class Encoder:
         from tokenizers import Tokenizer
 
         return cls(Tokenizer.from_file(str(path)), max_length, budget)
+
+    def _special(self, mark: str) -> int:
+        number: int | None = self._tokenizer.token_to_id(mark)
+        if number is None:
+            raise UserError(f"the judge's tokenizer has no {mark}; it is not BERT's")
+        return number
+
+    def length(self, text: str) -> int:
+        """Word pieces of a text."""
+        return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def encode(self, claim: str, evidence: Sequence[str]) -> Encoded:
         """One pair. A claim longer than `MAX_CLAIM` pieces is cut: callers split it before."""
@@ -70,9 +81,7 @@ class Encoder:
         )
 
 
-def _types(
-    offsets: Sequence[tuple[int, int]], words: Sequence[tuple[int, int]], plain: int, marked: int
-) -> list[int]:
+def _types(offsets: Sequence[tuple[int, int]], words: Sequence[tuple[int, int]], plain: int, marked: int) -> list[int]:
     """`marked` for pieces that lie in one of the words (both in order), else `plain`."""
     types = []
     at = 0

@@ -75,7 +75,7 @@ def excerpt(claim: str, evidence: Sequence[str], budget: int = BUDGET) -> Excerp
             for i, words in enumerate(shared)
             if words and i not in chosen and places[i].end - places[i].start < room
         ]
-        if not gains or not missing and len(chosen) >= 3:
+        if not gains or (not missing and len(chosen) >= 3):
             break
         best = -max(gains)[1]
         chosen.append(best)

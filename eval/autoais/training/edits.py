@@ -177,10 +177,12 @@ def negate(text: str, rng: random.Random, context: Sequence[str]) -> Edited | No
             end = match.start()
             return Edited(text[:end] + text[match.end() :], ((text.rfind(" ", 0, end) + 1, end),))
         return Edited(text[: match.start()] + text[match.end() :], ((start, match.start()),))
-    match = _pick(rng, list(re.finditer(r"\b(is|are|was|were|can|could|will|would|has|have|had|may|does|did)\b ", text)))
-    if match is None:
+    found = _pick(
+        rng, list(re.finditer(r"\b(is|are|was|were|can|could|will|would|has|have|had|may|does|did)\b ", text))
+    )
+    if found is None:
         return None
-    return _replace(text, match.end(), match.end(), rng.choice(["not ", "not ", "never "]))
+    return _replace(text, found.end(), found.end(), rng.choice(["not ", "not ", "never "]))
 
 
 def change_relation(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
@@ -304,14 +306,12 @@ def _drop_filler(text: str, rng: random.Random, context: Sequence[str]) -> Edite
 
 def _lead(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
     """Facts of an encyclopedic first sentence: `X (born D) is a Y`."""
-    match = re.match(rf"([A-Z][^()]{{2,50}}) \((?:[^()]*; )?born ([^();]{{4,40}})\) (?:is|was) (an? .{{5,120}}?)[.,]", text)
+    match = re.match(r"([A-Z][^()]{2,50}) \((?:[^()]*; )?born ([^();]{4,40})\) (?:is|was) (an? .{5,120}?)[.,]", text)
     if match is None:
         return None
     name, born, what = match.groups()
     day = f"on {born}" if re.search(r"\d{1,2}", born.replace(born[-4:], "")) else f"in {born}"
-    return Edited(
-        rng.choice([f"{name} was born {day}.", f"{name} is {what}.", f"{name}, {what}, was born {day}."])
-    )
+    return Edited(rng.choice([f"{name} was born {day}.", f"{name} is {what}.", f"{name}, {what}, was born {day}."]))
 
 
 def _passive(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:

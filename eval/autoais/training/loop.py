@@ -120,7 +120,7 @@ def train(network: Network, pairs: Pairs, schedule: Schedule, folder: Path, *, e
                 for group in optimizer.param_groups:
                     group["lr"] = schedule.rate_at(step, steps)
                 loss, accuracy = loss_of(network, pairs.batch(numbers), schedule.token_weight)
-                loss.backward()
+                loss.backward()  # type: ignore[no-untyped-call]
                 torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
                 optimizer.step()
                 optimizer.zero_grad(set_to_none=True)

@@ -98,7 +98,9 @@ def from_labels(path: Path, skip: Iterable[str] = ()) -> Iterator[Example]:
             continue
         if len(row["claim"].split()) <= _LONGEST_CLAIM and row["claim"].strip():
             label = int(row["label"])
-            yield Example(row["dataset"], "", row["claim"].strip(), tuple(row["evidence"]), label, () if label else None)
+            yield Example(
+                row["dataset"], "", row["claim"].strip(), tuple(row["evidence"]), label, () if label else None
+            )
 
 
 def write_arrays(examples: Iterable[Example], encoder: Encoder, out: Path) -> dict[str, int]:

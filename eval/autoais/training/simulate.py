@@ -73,10 +73,9 @@ def _reworded(sentence: str, rng: random.Random, times: int, leave: Sequence[str
 
 def _around(sentences: Sequence[str], place: int, new: str | None, page: Page, rng: random.Random) -> str:
     """The passage with the sentence at `place` replaced, or left out where `new` is None; sometimes a part of it."""
-    kept = [new if i == place else s for i, s in enumerate(sentences) if i != place or new is not None]
-    kept = [s for s in kept if s]
+    kept = [*sentences[:place], *([] if new is None else [new]), *sentences[place + 1 :]]
     if new is not None and rng.random() < 0.35:
-        at = kept.index(new)
+        at = place
         kept = kept[max(0, at - rng.randint(0, 1)) : at + rng.randint(1, 2)]
     text = " ".join(kept)
     return Page(page.title, text).evidence if rng.random() < 0.7 else text
@@ -129,9 +128,11 @@ def from_page(page: Page, others: Sequence[Page], rng: random.Random) -> Iterato
         done = apply({name: KEEPING[name] for name in DROPPING}, source, rng)
         if done is not None:
             short = done[1].text
-            yield pair("part_lost", claim, _around(sentences, place, short, page, rng), 0, None) if _lost(
-                claim, short
-            ) else pair("same", short, evidence, 1, ())
+            yield (
+                pair("part_lost", claim, _around(sentences, place, short, page, rng), 0, None)
+                if _lost(claim, short)
+                else pair("same", short, evidence, 1, ())
+            )
     else:
         second = [i for i in places if i != place]
         if second:

@@ -1,0 +1,179 @@
+"""`minilm`: the judge that ships with the package, a MiniLM cross-encoder in ONNX with one calibration on top."""
+
+import hashlib
+import json
+import math
+import os
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from autoais.errors import UserError
+from autoais.judges.encoding import MAX_CLAIM, Encoded, Encoder
+from autoais.judges.reading import pieces
+from autoais.judges.templates import template
+from autoais.types import Attribution, Judgement, Span, Verdict
+from autoais.words import content_stems, idf, words
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from onnxruntime import InferenceSession
+
+TEMPLATE = "auto.v1"
+FEATURES = ("pair", "worst_token", "mean_token", "overlap", "numbers", "names")
+_NUMBER = re.compile(r"\d")
+_NAME = re.compile(r"(?<=\s)[A-Z][\w'’-]+")
+_CHUNK = 256  # pairs encoded ahead: bounds memory
+
+
+def overlap(claim: str, evidence: Sequence[str]) -> tuple[float, float, float]:
+    """IDF-weighted share of the claim's content words in the evidence, and of its numbers and its names; 1 for none.
+
+    Names are capitalised words that do not begin the claim.
+    """
+    stems = dict.fromkeys(content_stems(claim))
+    there = {stem for text in evidence for stem in content_stems(text)}
+    weights = {stem: idf(stem) for stem in stems}
+    total = sum(weights.values())
+    share = sum(w for stem, w in weights.items() if stem in there) / total if total else 0.0
+    numbers = [stem for stem in stems if _NUMBER.search(stem)]
+    named = list(dict.fromkeys(stem for match in _NAME.finditer(claim) for stem in content_stems(match.group())))
+    return share, _share(numbers, there), _share(named, there)
+
+
+def _share(wanted: Sequence[str], there: set[str]) -> float:
+    return sum(stem in there for stem in wanted) / len(wanted) if wanted else 1.0
+
+
+def features(pair: float, tokens: "NDArray[np.float32]", claim: str, evidence: Sequence[str]) -> tuple[float, ...]:
+    """What the calibration weighs, in the order of `FEATURES`; `tokens` are the logits of the claim's word pieces."""
+    worst = sorted(float(value) for value in tokens)[:3]
+    mean = float(tokens.mean()) if len(tokens) else 0.0
+    return (pair, sum(worst) / len(worst) if worst else 0.0, mean, *overlap(claim, evidence))
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A logistic regression on `FEATURES`; the probability is at least 0.5 exactly where a claim is attributable."""
+
+    weights: tuple[float, ...]
+    bias: float
+    token_threshold: float = 0.0
+
+    @classmethod
+    def read(cls, path: Path) -> "Calibration":
+        """From `calibration.json`."""
+        row = json.loads(path.read_text(encoding="utf-8"))
+        weights = tuple(float(row["weights"][name]) for name in FEATURES)
+        return cls(weights, float(row["bias"]), float(row["token_threshold"]))
+
+    def probability(self, values: Sequence[float]) -> float:
+        """Of `attributable`, 0 to 1."""
+        logit = self.bias + sum(w * v for w, v in zip(self.weights, values, strict=True))
+        return 1 / (1 + math.exp(-max(-30.0, min(30.0, logit))))
+
+
+class MiniLMJudge:
+    """Reads the sentences of the evidence that bear on the claim, together, in up to 256 word pieces.
+
+    The network says how likely the pair, and each word of the claim, is supported; a logistic regression weighs that
+    with the share of words, numbers and names found (docs: the model card in `autoais/models/minilm`). Each pair is
+    read by itself, without padding: no batch and no order changes a result. A claim of several sentences that does
+    not fit is judged by its least supported part. `Judgement.evidence` is what was read of the evidence.
+    """
+
+    def __init__(self, model: str | Path | None = None, *, threads: int | None = None) -> None:
+        self.folder = Path(model) if model is not None else Path(str(files("autoais").joinpath("models/minilm")))
+        self.threads = threads or os.cpu_count() or 1
+        for name in ("model.onnx", "tokenizer.json", "calibration.json"):
+            if not (self.folder / name).is_file():
+                raise UserError(f"{self.folder}: {name} is missing; the folder is no model of `autoais train`")
+
+    @cached_property
+    def name(self) -> str:
+        """`minilm@<8 hex of the model's and calibration's SHA-256>/<word pieces>/<template>`."""
+        digest = hashlib.sha256()
+        for file in ("model.onnx", "calibration.json"):
+            digest.update((self.folder / file).read_bytes())
+        return f"minilm@{digest.hexdigest()[:8]}/{self._encoder.max_length}/{TEMPLATE}"
+
+    def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+        """Judge each attribution by itself, `threads` beside one another."""
+        if not attributions:
+            return []
+        with ThreadPoolExecutor(self.threads) as pool:
+            found: list[Judgement] = []
+            for start in range(0, len(attributions), _CHUNK):
+                found += pool.map(self._one, attributions[start : start + _CHUNK])
+        return found
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        return Encoder.from_file(self.folder / "tokenizer.json")
+
+    @cached_property
+    def _calibration(self) -> Calibration:
+        return Calibration.read(self.folder / "calibration.json")
+
+    @cached_property
+    def _session(self) -> "InferenceSession":
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1  # pairs run beside one another, each on one core: the same sums everywhere
+        options.inter_op_num_threads = 1
+        return onnxruntime.InferenceSession(
+            str(self.folder / "model.onnx"), options, providers=["CPUExecutionProvider"]
+        )
+
+    def _one(self, attribution: Attribution) -> Judgement:
+        claim = template(TEMPLATE)(attribution)
+        if not words(claim):
+            return Judgement(Verdict.UNDECIDED, None, "the claim has no words")
+        shift = len(claim) - len(attribution.claim) if claim.endswith(attribution.claim) else None
+        parts = self._parts(claim)
+        judged = [self._part(claim[start:end], attribution.evidence) for start, end in parts]
+        probability = min(p for p, _, _ in judged)
+        verdict = Verdict.ATTRIBUTABLE if probability >= 0.5 else Verdict.NOT_ATTRIBUTABLE
+        spans = sorted({span for _, read, _ in judged for span in read}, key=lambda s: (s.evidence, s.start, s.end))
+        unsupported: list[tuple[int, int]] = []
+        if verdict is Verdict.NOT_ATTRIBUTABLE and shift is not None:
+            for (offset, _), (_, _, missing) in zip(parts, judged, strict=True):
+                moved = ((s + offset - shift, e + offset - shift) for s, e in missing)
+                unsupported += [(max(0, s), e) for s, e in moved if e > 0]
+        return Judgement(verdict, round(probability, 6), None, tuple(spans), tuple(unsupported))
+
+    def _parts(self, claim: str) -> list[tuple[int, int]]:
+        """The claim whole, or its sentences where it has more word pieces than the network reads of a claim."""
+        if self._encoder.length(claim) <= MAX_CLAIM:
+            return [(0, len(claim))]
+        return list(pieces(claim))
+
+    def _part(self, claim: str, evidence: Sequence[str]) -> tuple[float, tuple[Span, ...], list[tuple[int, int]]]:
+        import numpy as np
+
+        encoded = self._encoder.encode(claim, evidence)
+        ids = np.array([encoded.ids], dtype=np.int64)
+        types = np.array([encoded.types], dtype=np.int64)
+        pair, tokens = self._session.run(None, {"ids": ids, "types": types})
+        ours = tokens[0, 1 : 1 + len(encoded.claim_offsets)]
+        probability = self._calibration.probability(features(float(pair[0]), ours, claim, evidence))
+        return probability, encoded.excerpt.spans, self._missing(claim, encoded, ours)
+
+    def _missing(self, claim: str, encoded: Encoded, tokens: "NDArray[np.float32]") -> list[tuple[int, int]]:
+        """Whole words with a piece below the threshold; neighbours as one stretch."""
+        low = [o for o, t in zip(encoded.claim_offsets, tokens, strict=True) if t < self._calibration.token_threshold]
+        found: list[tuple[int, int]] = []
+        for match in re.finditer(r"\S+", claim):
+            if any(match.start() < end and start < match.end() for start, end in low):
+                if found and not claim[found[-1][1] : match.start()].strip():
+                    found[-1] = (found[-1][0], match.end())
+                else:
+                    found.append(match.span())
+        return found
