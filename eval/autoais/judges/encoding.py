@@ -22,8 +22,8 @@ MAX_CLAIM = 128
 class Encoded:
     """Word-piece ids and their types, the claim's pieces as character offsets, and what was read.
 
-    Layout: [CLS] claim [SEP] evidence [SEP]. Types: 0 claim, 1 content word of the claim that stands nowhere in the
-    whole evidence, 2 evidence, 3 content word of the evidence that stands in the claim.
+    Layout: [CLS] claim [SEP] [CLS] evidence [SEP]. Types: 0 claim, 1 content word of the claim that stands nowhere in
+    the whole evidence, 2 evidence, 3 content word of the evidence that stands in the claim.
     """
 
     ids: list[int]
@@ -67,15 +67,15 @@ class Encoder:
         left = self._tokenizer.encode(claim, add_special_tokens=False)
         right = self._tokenizer.encode(text, add_special_tokens=False)
         claim_ids, claim_offsets = left.ids[:MAX_CLAIM], left.offsets[:MAX_CLAIM]
-        room = self.max_length - 3 - len(claim_ids)
+        room = self.max_length - 4 - len(claim_ids)
         stems = frozenset(content_stems(claim))
         whole = frozenset(stem for passage in evidence for stem in content_stems(passage))
         claim_types = _types(claim_offsets, unmatched(claim, whole), CLAIM, CLAIM_ONLY)
         right_offsets = right.offsets[:room]
         right_types = _types(right_offsets, matched(text, stems), EVIDENCE, SHARED)
         return Encoded(
-            [self._cls, *claim_ids, self._sep, *right.ids[:room], self._sep],
-            [CLAIM, *claim_types, CLAIM, *right_types, EVIDENCE],
+            [self._cls, *claim_ids, self._sep, self._cls, *right.ids[:room], self._sep],
+            [CLAIM, *claim_types, CLAIM, EVIDENCE, *right_types, EVIDENCE],
             claim_offsets,
             read,
         )

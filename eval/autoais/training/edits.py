@@ -16,6 +16,18 @@ _MONTH = "|".join(MONTHS)
 _NUMBER = re.compile(r"(?<![\w.,$-])\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w,])|(?<![\w.,-])\d+(?:\.\d+)?(?![\w]|[.,]\d)")
 _YEAR = re.compile(r"^(?:1[0-9]|20)\d\d$")
 _NAME = re.compile(r"\b[A-Z][\w'’.-]*[\w](?:\s+(?:(?:of|the|de|van|von|and|del|la)\s+)?[A-Z][\w'’.-]*\w)*")
+_AUXILIARY = re.compile(r"\b(?:is|are|was|were|can|could|will|would|has|have|had|may|does|did)\b ")
+_TAIL = re.compile(r", (?:which|who|where|with|and|in|after|by) [^,.;()]{8,70}(?=[.,;])")
+_OPENING = re.compile(
+    r"(?:In|On|At|During|After|Before|By|Since|From|For|As|When|While|Under|With) [^,]{3,70}, (?=[a-zA-Z])"
+)
+_APPOSITION = re.compile(r", (?:a|an|the|which|who|whose) [^,]{4,80},(?= (?:was|is|has|had|were|are|became|won))")
+_FILLER = re.compile(
+    r"\b(?:also|however,?|therefore,?|in addition,?|furthermore,?|notably|famously|successfully|officially|"
+    r"eventually|originally) ",
+    re.IGNORECASE,
+)
+_LEAD = re.compile(r"([A-Z][^()]{2,50}) \((?:[^()]*; )?born ([^();]{4,40})\) (?:is|was) (an? .{5,120}?)[.,]")
 _WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 
 # Meaning kept: either way round for "=", only to the right for ">".
@@ -223,8 +235,7 @@ def change_word(text: str, rng: random.Random, context: Sequence[str]) -> Edited
 
 def add_detail(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
     """A clause or place or year from elsewhere is put at the end."""
-    tails = [m.group() for p in context for m in re.finditer(r", (?:which|who|where|with|and|in|after|by) [^,.;()]{8,70}(?=[.,;])", p)]  # fmt: skip
-    tails = [t for t in tails if t not in text]
+    tails = [m.group() for passage in context for m in _TAIL.finditer(passage) if m.group() not in text]
     if not tails or text[-1:] not in ".!?":
         return None
     tail = rng.choice(tails)
@@ -254,7 +265,7 @@ def _drop_parenthesis(text: str, rng: random.Random, context: Sequence[str]) -> 
 
 
 def _drop_opening(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
-    match = re.match(r"(?:In|On|At|During|After|Before|By|Since|From|For|As|When|While|Under|With) [^,]{3,70}, (?=[a-zA-Z])", text)  # fmt: skip
+    match = _OPENING.match(text)
     return Edited(_capital(text[match.end() :])) if match and len(text) - match.end() > 25 else None
 
 
@@ -272,7 +283,7 @@ def _drop_relative(text: str, rng: random.Random, context: Sequence[str]) -> Edi
 
 
 def _drop_apposition(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
-    match = _pick(rng, list(re.finditer(r", (?:a|an|the|which|who|whose) [^,]{4,80},(?= (?:was|is|has|had|were|are|became|won))", text)))  # fmt: skip
+    match = _pick(rng, list(_APPOSITION.finditer(text)))
     return Edited(text[: match.start()] + text[match.end() :]) if match else None
 
 
@@ -294,13 +305,13 @@ def _number_form(text: str, rng: random.Random, context: Sequence[str]) -> Edite
         return Edited(text[: match.start()] + match[1] + match[2] + text[match.end() :])
     if match := re.search(rf"\b(?:{'|'.join(_WORDS[2:])})\b", text):
         return Edited(text[: match.start()] + str(_WORDS.index(match.group())) + text[match.end() :])
-    if match := re.search(r"(?<![\w.,-])([2-9]|1[0-2])(?![\w,]|[.,:/-]\d| (?:January|February|March|April|May|June|July|August|Sept|Oct|Nov|Dec))", text):  # fmt: skip
+    if match := re.search(rf"(?<![\w.,-])([2-9]|1[0-2])(?![\w,]|[.,:/-]\d| (?:{_MONTH}))", text):
         return Edited(text[: match.start()] + _WORDS[int(match[1])] + text[match.end() :])
     return None
 
 
 def _drop_filler(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
-    match = _pick(rng, list(re.finditer(r"\b(?:also|however,?|therefore,?|in addition,?|furthermore,?|notably|famously|successfully|officially|eventually|originally) ", text, re.I)))  # fmt: skip
+    match = _pick(rng, list(_FILLER.finditer(text)))
     return Edited(_capital(text[: match.start()] + text[match.end() :])) if match else None
 
 
@@ -316,9 +327,12 @@ def _lead(text: str, rng: random.Random, context: Sequence[str]) -> Edited | Non
 
 def _passive(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
     """`X was written by Y.` becomes `Y wrote X.` for a few verbs, when nothing else is in the sentence."""
-    verbs = {"written": "wrote", "directed": "directed", "produced": "produced", "founded": "founded",
-             "designed": "designed", "built": "built", "composed": "composed", "discovered": "discovered",
-             "published": "published", "created": "created", "developed": "developed", "recorded": "recorded"}  # fmt: skip
+    verbs = {"written": "wrote", "built": "built"} | {
+        verb: verb
+        for verb in (
+            "directed produced founded designed composed discovered published created developed recorded".split()
+        )
+    }
     match = re.match(rf"([^,;()]{{3,60}}?) (?:is|was|were) ({'|'.join(verbs)}) by ([^,;()]{{3,60}})\.$", text)
     if match is None:
         return None

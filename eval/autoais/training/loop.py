@@ -2,9 +2,8 @@
 
 import json
 import math
-import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,16 +33,20 @@ class Schedule:
 
 
 class Pairs:
-    """Prepared arrays of several files as one set of pairs."""
+    """Prepared arrays of several files as one set of pairs, each file so many times (a part of it below one)."""
 
-    def __init__(self, paths: list[Path], weights: dict[str, float] | None = None) -> None:
-        self._files = [dict(np.load(path, allow_pickle=False)) for path in paths]
-        self.places = np.array(
-            [(f, i) for f, arrays in enumerate(self._files) for i in range(len(arrays["labels"]))], dtype=np.int32
-        )
-        for arrays in self._files:
+    def __init__(self, parts: Sequence[tuple[Path, float]], seed: int) -> None:
+        self._files = [dict(np.load(path, allow_pickle=False)) for path, _ in parts]
+        rng = np.random.default_rng(seed)
+        places = []
+        for number, (arrays, (_, times)) in enumerate(zip(self._files, parts, strict=True)):
             arrays["starts"] = np.concatenate([[0], arrays["ends"][:-1]])
-        self.lengths = np.concatenate([arrays["ends"] - arrays["starts"] for arrays in self._files])
+            size = len(arrays["labels"])
+            rest = rng.permutation(size)[: round((times - int(times)) * size)]
+            chosen = np.concatenate([np.tile(np.arange(size), int(times)), rest])
+            places.append(np.stack([np.full_like(chosen, number), chosen], axis=1))
+        self.places = np.concatenate(places)
+        self.lengths = np.array([self._files[f]["ends"][i] - self._files[f]["starts"][i] for f, i in self.places])
 
     def batch(self, numbers: np.ndarray) -> tuple[torch.Tensor, ...]:
         """ids, mask, types, token labels (-1 unknown), labels of the pairs with those numbers, padded."""
@@ -77,7 +80,7 @@ def loss_of(network: Network, tensors: tuple[torch.Tensor, ...], token_weight: f
     """Mean binary cross-entropy of the pairs plus `token_weight` times that of the known tokens; and the accuracy."""
     ids, mask, types, tokens, labels = tensors
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        pair, token = network(ids, mask, types)
+        pair, token, _, _ = network(ids, mask, types)
     pair, token = pair.float(), token.float()
     loss = torch.nn.functional.binary_cross_entropy_with_logits(pair, labels)
     known = tokens >= 0
@@ -91,8 +94,8 @@ def loss_of(network: Network, tensors: tuple[torch.Tensor, ...], token_weight: f
 def train(network: Network, pairs: Pairs, schedule: Schedule, folder: Path, *, every_s: float = 240) -> None:
     """Train, going on from `folder/checkpoint.pt` where there is one; ends with `folder/network.pt`."""
     folder.mkdir(parents=True, exist_ok=True)
-    decayed = [p for p in network.parameters() if p.ndim > 1]
-    others = [p for p in network.parameters() if p.ndim <= 1]
+    learnt = [p for p in network.parameters() if p.requires_grad]
+    decayed, others = [p for p in learnt if p.ndim > 1], [p for p in learnt if p.ndim <= 1]
     groups = [{"params": decayed, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=schedule.rate, fused=True)
     per_epoch = math.ceil(len(pairs.lengths) / schedule.batch)
@@ -121,7 +124,7 @@ def train(network: Network, pairs: Pairs, schedule: Schedule, folder: Path, *, e
                     group["lr"] = schedule.rate_at(step, steps)
                 loss, accuracy = loss_of(network, pairs.batch(numbers), schedule.token_weight)
                 loss.backward()  # type: ignore[no-untyped-call]
-                torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+                torch.nn.utils.clip_grad_norm_(learnt, 1.0)
                 optimizer.step()
                 optimizer.zero_grad(set_to_none=True)
                 seen, losses, right = seen + len(numbers), losses + float(loss.detach()), right + accuracy
@@ -143,4 +146,4 @@ def train(network: Network, pairs: Pairs, schedule: Schedule, folder: Path, *, e
 def _save(path: Path, network: Network, optimizer: torch.optim.Optimizer, step: int) -> None:
     beside = path.with_suffix(".new")
     torch.save({"network": network.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, beside)
-    os.replace(beside, path)
+    beside.replace(path)

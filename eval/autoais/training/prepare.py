@@ -1,9 +1,9 @@
-"""From the sources to arrays: simulated pairs, human labels and NLI, shuffled, encoded, without evaluation questions."""
+"""From the sources to arrays: simulated pairs, human labels and NLI, encoded, without evaluation questions."""
 
 import json
 import random
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -89,15 +89,17 @@ def _names(text: str) -> list[str]:
     return sorted({m.group() for m in names(text)})
 
 
-def from_labels(path: Path, skip: Iterable[str] = ()) -> Iterator[Example]:
-    """Pairs with human labels, in the schema of our own label files, without data sets whose name begins with `skip`."""
-    skipped = tuple(skip)
+def from_labels(path: Path, datasets: Sequence[str], inverted: Sequence[str] = ()) -> Iterator[Example]:
+    """Pairs with human labels, in the schema of our own label files, of the data sets whose names begin so.
+
+    Data sets in `inverted` have their labels the wrong way round: 1 stands where the claim is not supported.
+    """
     for line in path.open(encoding="utf-8"):
         row = json.loads(line)
-        if skipped and row["dataset"].startswith(skipped):
+        if not row["dataset"].startswith(tuple(datasets)):
             continue
         if len(row["claim"].split()) <= _LONGEST_CLAIM and row["claim"].strip():
-            label = int(row["label"])
+            label = int(row["label"]) ^ (row["dataset"] in inverted)
             yield Example(
                 row["dataset"], "", row["claim"].strip(), tuple(row["evidence"]), label, () if label else None
             )
