@@ -122,8 +122,8 @@ def evaluate(labels: Iterable[Labelled], judge: Judge, *, worst: int = 5) -> dic
     `n` counts the decided; undecided ones are left out of all but `macro_f1_floor`, where they are a no. What needs
     probabilities uses the `with_probability` decided claims that have one; where nothing was said or cited, the rule
     of `weigh` decides, with probability 0. A set in which the judge gave none has null there. Every null has its
-    reason under `reasons`. Intervals (95 %) draw claims with replacement. 15 bytes a claim are kept, and the texts of
-    the `worst` disagreements of each set.
+    reason under `reasons`. Intervals (95 %) draw claims with replacement. Kept are 15 bytes a claim (110 while
+    drawing) and the texts of the `worst` disagreements of each set.
     """
     tallies: dict[str, _Tally] = {}
     for label, judgement in judged(labels, judge):
