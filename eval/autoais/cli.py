@@ -10,8 +10,12 @@ import typer
 from autoais.errors import UserError
 
 if TYPE_CHECKING:
+    from contextlib import ExitStack
+
     from rich.console import Console
     from rich.table import Table
+
+    from autoais.types import Judge
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Score anybody's cited answers.", pretty_exceptions_enable=False
@@ -119,23 +123,101 @@ def ais_report(
 def meta(
     labels: Annotated[list[Path], typer.Argument(help="Files of human labels, in any format that has some.")],
     judge: Annotated[str, typer.Option(help="Which judge: lexical.")] = "lexical",
+    judge_option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the judge, such as threshold=0.7.")
+    ] = None,
+    calibration: Annotated[Path | None, typer.Option(help="Use the fit that `calibrate` stored for the judge.")] = None,
+    cache: Annotated[Path | None, typer.Option(help="Keep judgements in this file: a killed run goes on.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write the report (json), the judge's card.")] = None,
+    texts: Annotated[
+        bool, typer.Option("--texts", help="Keep claims and evidence in the report: mind the licence of the labels.")
+    ] = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw reliability and ROC curves (svg).")] = None,
+    worst: Annotated[int, typer.Option(min=0, max=1000, help="How many of the worst disagreements a data set.")] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """How far a judge agrees with people, a data set at a time and on average."""
-    from autoais.jsonl import dumps, round_floats
-    from autoais.judges import open_judge
+    from contextlib import ExitStack
+
+    from autoais.calibrate import calibrated
+    from autoais.jsonl import dumps, keep_inputs, round_floats, write_whole
     from autoais.labels import read_labels
-    from autoais.meta import evaluate
+    from autoais.meta import evaluate, without_texts
+    from autoais.meta_terminal import show_meta
+    from autoais.plot import reliability_svg
     from autoais.provenance import provenance
 
-    result = evaluate((label for path in labels for label in read_labels(path)), open_judge(judge))
+    keep_inputs([*labels, calibration], [report, plot, cache])
+    with ExitStack() as stack:
+        chosen = _open_judge(judge, judge_option, cache, stack)
+        if calibration is not None:
+            chosen = calibrated(chosen, calibration)
+        result = evaluate((label for path in labels for label in read_labels(path)), chosen, worst=worst)
     if not result["sets"]:
         raise UserError(f"{', '.join(map(str, labels))}: no labels in it")
+    inputs = {f"labels{number}": path for number, path in enumerate(labels, 1)}
+    inputs |= {"calibration": calibration} if calibration else {}
+    result = round_floats(result | {"provenance": provenance(inputs)})
+    if report is not None:
+        write_whole(report, [dumps(result if texts else without_texts(result), indent=2)])
+    if plot is not None:
+        write_whole(plot, reliability_svg(result))
     if as_json:
-        inputs = {f"labels{number}": path for number, path in enumerate(labels, 1)}
-        typer.echo(dumps(round_floats(result | {"provenance": provenance(inputs)}), indent=2))
+        typer.echo(dumps(result, indent=2))
     else:
-        _show_meta(result)
+        show_meta(_console(), result)
+
+
+@app.command()
+def calibrate(
+    labels: Annotated[list[Path], typer.Argument(help="Files of human labels, in any format that has some.")],
+    judge: Annotated[str, typer.Option(help="Which judge; it must give probabilities.")],
+    out: Annotated[Path, typer.Option(help="Write the fit (json), for --calibration of `score` and `meta`.")],
+    by: Annotated[
+        str, typer.Option(help="What the threshold is chosen by: macro_f1 or balanced_accuracy.")
+    ] = "macro_f1",
+    folds: Annotated[int, typer.Option(help="Parts of the cross-validation.")] = 5,
+    judge_option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the judge, such as threshold=0.7.")
+    ] = None,
+    cache: Annotated[Path | None, typer.Option(help="Keep judgements in this file: a killed run goes on.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+) -> None:
+    """Fit a judge's threshold and probabilities to human labels, and say what that gains in cross-validation."""
+    from contextlib import ExitStack
+
+    from autoais.calibrate import calibrate as fit
+    from autoais.jsonl import dumps, keep_inputs, round_floats, write_whole
+    from autoais.labels import read_labels
+    from autoais.meta_terminal import show_calibration
+    from autoais.provenance import provenance
+
+    keep_inputs(labels, [out, cache])
+    with ExitStack() as stack:
+        chosen = _open_judge(judge, judge_option, cache, stack)
+        result = fit((label for path in labels for label in read_labels(path)), chosen, by=by, folds=folds)
+    inputs = {f"labels{number}": path for number, path in enumerate(labels, 1)}
+    result = round_floats(result | {"provenance": provenance(inputs)})
+    write_whole(out, [dumps(result, indent=2)])
+    if as_json:
+        typer.echo(dumps(result, indent=2))
+    else:
+        show_calibration(_console(), result)
+
+
+def _open_judge(name: str, options: list[str] | None, cache: Path | None, stack: "ExitStack") -> "Judge":
+    """The judge with its options, reading and filling the cache for as long as `stack` is open."""
+    from autoais.cache import CachedJudge, JudgementCache
+    from autoais.judges import open_judge
+    from autoais.options import parse_options
+
+    judge = open_judge(name, **parse_options(options or ()))
+    if cache is None:
+        return judge
+    journal = stack.enter_context(JudgementCache(cache))
+    if journal.note:
+        typer.echo(journal.note, err=True)
+    return CachedJudge(judge, journal)
 
 
 @app.command()
@@ -243,21 +325,6 @@ def _show_comparison(result: dict[str, Any]) -> None:
         console.print(f"McNemar, {test['variant']}: {p}{used}")
     for note in result["notes"]:
         console.print(note)
-
-
-def _show_meta(result: dict[str, Any]) -> None:
-    console = _console()
-    names = ("macro_f1", "roc_auc", "balanced_accuracy", "cohen_kappa", "calibration_error")
-    table = _table(
-        "data set", "n", "undecided", "macro-F1", "95 % interval", "ROC-AUC", "balanced acc.", "kappa", "ECE"
-    )
-    for name, one in [*result["sets"].items(), ("average", result["average"])]:
-        f1, *others = ["-" if one[key] is None else f"{one[key]:.3f}" for key in names]
-        ends = (one.get("interval95") or {}).get("macro_f1")
-        interval = f"[{ends[0]:.3f}, {ends[1]:.3f}]" if ends else ""
-        table.add_row(name, str(one.get("n", "")), str(one.get("undecided", "")), f1, interval, *others)
-    console.print(f"judge {result['judge']}")
-    console.print(table)
 
 
 def _show_ais(one: dict[str, Any]) -> None:

@@ -1,0 +1,36 @@
+"""Options of a judge as they are given on a command line: `KEY=VALUE`."""
+
+import math
+from collections.abc import Iterable
+
+from autoais.errors import UserError
+
+
+def parse_options(options: Iterable[str]) -> dict[str, int | float | str]:
+    """`["threshold=0.7", "dtype=auto"]` as keyword arguments; a value that is a number becomes one.
+
+    A dash in a name is an underscore. `UserError` where an option has no `=`, names nothing, comes twice, or is
+    `nan` or infinite.
+    """
+    parsed: dict[str, int | float | str] = {}
+    for option in options:
+        name, equals, value = option.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not name.isidentifier():
+            raise UserError(f"judge option {option!r}: should be NAME=VALUE, such as threshold=0.7")
+        if name in parsed:
+            raise UserError(f"judge option {name!r} is given twice")
+        parsed[name] = _value(value.strip(), option)
+    return parsed
+
+
+def _value(text: str, option: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            number = kind(text)
+        except ValueError:
+            continue
+        if not math.isfinite(number):
+            raise UserError(f"judge option {option!r}: not a finite number")
+        return number
+    return text
