@@ -18,7 +18,7 @@ from autoais.judges.encoding import MAX_CLAIM, Encoded, Encoder
 from autoais.judges.reading import pieces
 from autoais.judges.templates import template
 from autoais.types import Attribution, Judgement, Span, Verdict
-from autoais.words import content_stems, idf, words
+from autoais.words import STOP_WORDS, content_stems, idf, stem, word_spans, words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 TEMPLATE = "auto.v1"
-FEATURES = ("pair", "worst_token", "mean_token", "overlap", "numbers", "names")
+FEATURES = (
+    "pair", "worst_tokens", "cosine", "nearest", "least_near", "overlap", "numbers", "names",
+)  # fmt: skip
 _NUMBER = re.compile(r"\d")
 _NAME = re.compile(r"(?<=\s)[A-Z][\w'’-]+")
 _CHUNK = 256  # pairs encoded ahead: bounds memory
@@ -51,11 +53,47 @@ def _share(wanted: Sequence[str], there: set[str]) -> float:
     return sum(stem in there for stem in wanted) / len(wanted) if wanted else 1.0
 
 
-def features(pair: float, tokens: "NDArray[np.float32]", claim: str, evidence: Sequence[str]) -> tuple[float, ...]:
-    """What the calibration weighs, in the order of `FEATURES`; `tokens` are the logits of the claim's word pieces."""
-    worst = sorted(float(value) for value in tokens)[:3]
-    mean = float(tokens.mean()) if len(tokens) else 0.0
-    return (pair, sum(worst) / len(worst) if worst else 0.0, mean, *overlap(claim, evidence))
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the network says of one pair: logits for the pair and each word piece of the claim, and how near they are.
+
+    `cosine` is between the mean vectors of claim and evidence, `nearest` between each piece of the claim and the
+    nearest of the evidence.
+    """
+
+    pair: float
+    tokens: "NDArray[np.float32]"
+    cosine: float
+    nearest: "NDArray[np.float32]"
+
+
+def features(reading: Reading, encoded: Encoded, claim: str, evidence: Sequence[str]) -> tuple[float, ...]:
+    """What the calibration weighs, in the order of `FEATURES`.
+
+    The mean logit of the three least supported pieces; the cosines of the claim's content words as their IDF-weighted
+    mean and that of the three lowest; the shares of `overlap`.
+    """
+    near = [
+        (idf(stem(word)), max(float(reading.nearest[i]) for i in pieces_of))
+        for start, end, word in word_spans(claim)
+        if word not in STOP_WORDS
+        and (pieces_of := [i for i, (a, b) in enumerate(encoded.claim_offsets) if a < end and start < b])
+    ]
+    weight = sum(w for w, _ in near)
+    mean = sum(w * c for w, c in near) / weight if weight else 0.0
+    return (
+        reading.pair,
+        _lowest(reading.tokens.tolist()),
+        reading.cosine,
+        mean,
+        _lowest([c for _, c in near]),
+        *overlap(claim, evidence),
+    )
+
+
+def _lowest(values: Sequence[float]) -> float:
+    least = sorted(values)[:3]
+    return sum(least) / len(least) if least else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +199,11 @@ class MiniLMJudge:
         encoded = self._encoder.encode(claim, evidence)
         ids = np.array([encoded.ids], dtype=np.int64)
         types = np.array([encoded.types], dtype=np.int64)
-        pair, tokens = self._session.run(None, {"ids": ids, "types": types})
-        ours = tokens[0, 1 : 1 + len(encoded.claim_offsets)]
-        probability = self._calibration.probability(features(float(pair[0]), ours, claim, evidence))
-        return probability, encoded.excerpt.spans, self._missing(claim, encoded, ours)
+        pair, tokens, cosine, nearest = self._session.run(None, {"ids": ids, "types": types})
+        ours = slice(1, 1 + len(encoded.claim_offsets))
+        reading = Reading(float(pair[0]), tokens[0, ours], float(cosine[0]), nearest[0, ours])
+        probability = self._calibration.probability(features(reading, encoded, claim, evidence))
+        return probability, encoded.excerpt.spans, self._missing(claim, encoded, reading.tokens)
 
     def _missing(self, claim: str, encoded: Encoded, tokens: "NDArray[np.float32]") -> list[tuple[int, int]]:
         """Whole words with a piece below the threshold; neighbours as one stretch."""

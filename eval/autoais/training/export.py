@@ -1,92 +1,133 @@
-"""From the trained network to the file that ships: ONNX with int8 weights, run by onnxruntime alone."""
+"""From the trained network to the file that ships: ONNX with int8 weights, run by onnxruntime alone; and back."""
 
 import copy
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
 
-from autoais.errors import UserError
-from autoais.judges.encoding import TYPES
 from autoais.training.model import Network
-from autoais.training.quantization import quantized, stored
 
-_WORDS = "network.bert.embeddings.word_embeddings"
+INPUTS = ("ids", "types")
+OUTPUTS = ("pair", "tokens", "cosine", "nearest")
+LIMIT = 6.0  # inputs of feed-forward layers beyond it are few, and kept apart
+
 _HEADS = 12  # MiniLM's; the file does not say
+_WORDS = "network.trunk.embeddings.word_embeddings"
 
 
-class _Probabilities(torch.nn.Module):
+class SplitLinear(torch.nn.Module):
+    """A linear layer that multiplies its few large inputs in float32 and all the rest in int8.
+
+    Before the feed-forward layers a few channels of single tokens reach 20 to 30 where all others stay below 10;
+    quantised together, they would take most of the 256 steps (LLM.int8, Dettmers et al. 2022, section 3.2). What
+    exceeds `LIMIT` in the channels named is multiplied apart; in other channels it is cut off.
+    """
+
+    def __init__(self, layer: torch.nn.Linear, channels: torch.Tensor) -> None:
+        super().__init__()
+        self.bulk = layer
+        self.channels = torch.nn.Buffer(channels)
+        self.large = torch.nn.Buffer(layer.weight.detach()[:, channels].T.contiguous())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(pairs, length, in_features) to (pairs, length, out_features)."""
+        cut = x.clamp(-LIMIT, LIMIT)
+        return self.bulk(cut) + (x - cut).index_select(2, self.channels) @ self.large
+
+
+class _Stored(torch.nn.Module):
+    """An embedding as it is stored: int8 rows with a scale each."""
+
+    def __init__(self, weight: torch.Tensor) -> None:
+        super().__init__()
+        scale = (weight.abs().amax(dim=1, keepdim=True) / 127).clamp_min(1e-12)
+        self.rows = torch.nn.Buffer(torch.round(weight / scale).to(torch.int8))
+        self.scale = torch.nn.Buffer(scale)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.rows[ids].float() * self.scale[ids]
+
+
+class _Unpadded(torch.nn.Module):
     """The network without its mask: the judge reads one pair at a time, so nothing is padded."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()
         self.network = network
 
-    def forward(self, ids: torch.Tensor, types: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return self.network(ids, torch.ones_like(ids), types)
+    def forward(self, ids: torch.Tensor, types: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        found: tuple[torch.Tensor, ...] = self.network(ids, torch.ones_like(ids), types)
+        return found
 
 
-def export(network: Network, out: Path) -> None:
-    """Write `out` (inputs `ids` and `types`, (1, length) int64; outputs `pair` (1,) and `tokens` (1, length)).
+Pair = tuple[torch.Tensor, torch.Tensor]
+
+
+def export(network: Network, out: Path, pairs: Iterable[Pair]) -> None:
+    """Write `out`: inputs `ids` and `types`, (1, length) int64; outputs as `Network.forward` gives them.
 
     Matrix products take int8 weights, one scale a column, and activations quantised as they come; the embeddings are
-    int8, one scale a row. Weights use 7 of the 8 bits, so that processors without VNNI cannot overflow.
+    int8, one scale a row. Weights use 7 of the 8 bits, so that processors without VNNI cannot overflow. `pairs`
+    (ids, types) show which inputs are large.
     """
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
-    network = stored(copy.deepcopy(network)).eval()
-    ids = torch.tensor([[101, 2023, 102, 2003, 102]])
-    types = torch.tensor([[0, 1, 0, 2, 2]]) % TYPES
+    network = copy.deepcopy(network).eval()
+    _split(network, pairs)
+    network.trunk.embeddings.word_embeddings = _Stored(network.trunk.embeddings.word_embeddings.weight.detach())
+    ids, types = torch.tensor([[101, 2023, 102, 101, 2003, 102]]), torch.tensor([[0, 1, 0, 2, 3, 2]])
     with tempfile.TemporaryDirectory() as folder:
         plain, ready = Path(folder) / "plain.onnx", Path(folder) / "ready.onnx"
+        lengths = {name: {1: "length"} for name in ("ids", "types", "tokens", "nearest")}
         torch.onnx.export(
-            _Probabilities(network), (ids, types), str(plain), input_names=["ids", "types"],
-            output_names=["pair", "tokens"], opset_version=17, dynamo=False,
-            dynamic_axes={"ids": {1: "length"}, "types": {1: "length"}, "tokens": {1: "length"}},
-        )  # fmt: skip
+            _Unpadded(network),
+            (ids, types),
+            str(plain),
+            input_names=INPUTS,
+            output_names=OUTPUTS,
+            dynamic_axes=lengths,
+            opset_version=17,
+            dynamo=False,
+        )
         quant_pre_process(str(plain), str(ready), skip_symbolic_shape=True)
-        layers = [node.name for node in onnx.load(str(ready)).graph.node if node.name.startswith("/network/bert/")]
+        nodes = onnx.load(str(ready)).graph.node
         quantize_dynamic(
-            str(ready), str(out), op_types_to_quantize=["MatMul"], nodes_to_quantize=layers, per_channel=True, reduce_range=True,
+            str(ready),
+            str(out),
+            op_types_to_quantize=["MatMul"],
+            nodes_to_quantize=[node.name for node in nodes if _is_layer(node.name)],
+            per_channel=True,
+            reduce_range=True,
             weight_type=QuantType.QInt8,
-        )  # fmt: skip
+        )
 
 
-def restore(file: Path) -> Network:
-    """The PyTorch network with the weights of an exported file, computing as the file does (`quantized`).
+def _is_layer(name: str) -> bool:
+    return name.startswith(("/network/trunk/encoder/", "/network/joint.")) and name.endswith(
+        ("query/MatMul", "key/MatMul", "value/MatMul", "attention/output/dense/MatMul", "bulk/MatMul")
+    )
 
-    For comparing the two, and for training on from what shipped; `UserError` where the file is not one of ours.
-    """
-    import numpy as np
-    import onnx
-    from onnx import numpy_helper
-    from transformers import BertConfig, BertModel
 
-    graph = onnx.load(str(file)).graph
-    held = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
-    try:
-        rows, scale = held[f"{_WORDS}.rows"], held[f"{_WORDS}.scale"]
-        state = {name.removeprefix("network."): torch.tensor(value) for name, value in held.items()}
-    except KeyError as error:
-        raise UserError(f"{file}: no tensor {error}; it was not made by `autoais train`") from None
-    state["bert.embeddings.word_embeddings.weight"] = torch.tensor(rows.astype(np.float32) * scale)
-    for node in graph.node:
-        if node.op_type == "MatMul" and node.input[1] in held:  # the heads, as they are
-            name = node.name.removeprefix("/network/").split("/")[0]
-            state[f"{name}.weight"] = torch.tensor(held[node.input[1]].T.copy())
-        elif node.op_type == "MatMulInteger":
-            weight, steps = held[node.input[1]], held[node.input[1].removesuffix("_quantized") + "_scale"]
-            name = node.name.removeprefix("/network/").removesuffix("/MatMul_quant").replace("/", ".")
-            state[f"{name}.weight"] = torch.tensor((weight.astype(np.float32) * steps).T.copy())
-    layers = 1 + max(int(name.split(".")[3]) for name in state if name.startswith("bert.encoder.layer."))
-    config = BertConfig(
-        vocab_size=rows.shape[0], hidden_size=rows.shape[1], num_hidden_layers=layers, num_attention_heads=_HEADS,
-        intermediate_size=state["bert.encoder.layer.0.intermediate.dense.weight"].shape[0], type_vocab_size=TYPES,
-        attention_probs_dropout_prob=0.0, hidden_dropout_prob=0.0,
-    )  # fmt: skip
-    network = quantized(Network(BertModel(config, add_pooling_layer=False)))
-    wanted = network.state_dict()
-    network.load_state_dict({name: state[name] for name in wanted if name in state}, strict=True)
-    return network.eval()
+def _split(network: Network, pairs: Iterable[Pair]) -> None:
+    """Replace the feed-forward layers by `SplitLinear`, with the channels that exceed `LIMIT` in the pairs."""
+    largest: dict[torch.nn.Module, torch.Tensor] = {}
+
+    def note(layer: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
+        most = inputs[0].detach().abs().flatten(0, -2).amax(dim=0)
+        largest[layer] = torch.maximum(largest.get(layer, most), most)
+
+    blocks = [*network.trunk.encoder.layer, *network.joint]
+    layers = [(block.intermediate, "dense") for block in blocks] + [(block.output, "dense") for block in blocks]
+    hooks = [getattr(parent, name).register_forward_pre_hook(note) for parent, name in layers]
+    with torch.inference_mode():
+        for ids, types in pairs:
+            network(ids, torch.ones_like(ids), types)
+    for hook in hooks:
+        hook.remove()
+    for parent, name in layers:
+        layer = getattr(parent, name)
+        setattr(parent, name, SplitLinear(layer, torch.nonzero(largest[layer] > LIMIT).flatten().clone()))

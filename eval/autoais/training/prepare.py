@@ -1,6 +1,5 @@
 """From the sources to arrays: simulated pairs, human labels and NLI, encoded, without evaluation questions."""
 
-import json
 import random
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,41 +8,37 @@ from pathlib import Path
 import numpy as np
 
 from autoais.answers import read_answers
-from autoais.errors import UserError
+from autoais.errors import FormatError, UserError
+from autoais.formats.files import records
+from autoais.jsonl import field, read_objects
 from autoais.judges.encoding import Encoder
 from autoais.metrics import has_answer, normalize_answer
 from autoais.training.simulate import Example, Page, from_page, from_question
 
+_FAR = 50  # passages to have at hand before the first is used
 _LONGEST_CLAIM = 80  # words; longer claims are rare and dear
 
 
 def read_pages(path: Path, share: float, rng: random.Random) -> Iterator[tuple[Page, list[Page]]]:
-    """A share of a corpus' passages (jsonl, also .zst), each with others: a neighbour or a far one first, then two."""
-    import io
+    """A share of a corpus' passages (jsonl, also packed), each with three others: the one before it or far ones.
 
-    import zstandard
-
-    with path.open("rb") as raw:
-        stream = zstandard.ZstdDecompressor().stream_reader(raw) if path.suffix == ".zst" else raw
-        lines = io.TextIOWrapper(stream, encoding="utf-8")
-        before: Page | None = None
-        far: list[Page] = []
-        for line in lines:
-            if rng.random() > 3 * share and before is None:
-                continue
-            row = json.loads(line)
-            page = Page(row.get("title") or "", row["text"])
-            if before is not None and len(far) >= 50:
-                others = rng.sample(far, 3)
-                if before.title == page.title and rng.random() < 0.6:
-                    others[0] = before
-                yield page, others
-                before = None
-            elif rng.random() < 1 / 3:
-                before = page
-            far.append(page)
-            if len(far) > 3000:
-                del far[: len(far) - 2000]
+    `FormatError` at a broken line.
+    """
+    before: Page | None = None
+    far: list[Page] = []
+    for where, row in records(path):
+        if isinstance(row, FormatError):
+            raise row
+        page = Page(str(row.get("title") or ""), field(row, "text", str, where))
+        if len(far) >= _FAR and rng.random() < share:
+            others = rng.sample(far, 3)
+            if before is not None and before.title == page.title and rng.random() < 0.6:
+                others[0] = before
+            yield page, others
+        far.append(page)
+        before = page
+        if len(far) > 60 * _FAR:
+            del far[: 20 * _FAR]
 
 
 def questions_key(text: str) -> str:
@@ -55,8 +50,7 @@ def held_out(paths: Iterable[Path]) -> set[str]:
     """Keys of the questions that must never be trained on (the field `question` or `query` of jsonl files)."""
     keys = set()
     for path in paths:
-        for line in path.open(encoding="utf-8"):
-            row = json.loads(line)
+        for _, row in read_objects(path):
             keys.add(questions_key(str(row.get("question") or row.get("query") or "")))
     return keys - {""}
 
@@ -94,8 +88,7 @@ def from_labels(path: Path, datasets: Sequence[str], inverted: Sequence[str] = (
 
     Data sets in `inverted` have their labels the wrong way round: 1 stands where the claim is not supported.
     """
-    for line in path.open(encoding="utf-8"):
-        row = json.loads(line)
+    for _, row in read_objects(path):
         if not row["dataset"].startswith(tuple(datasets)):
             continue
         if len(row["claim"].split()) <= _LONGEST_CLAIM and row["claim"].strip():
