@@ -2,7 +2,7 @@
 
 import copy
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import torch
@@ -14,7 +14,7 @@ OUTPUTS = ("pair", "tokens", "cosine", "nearest")
 LIMIT = 6.0  # inputs of feed-forward layers beyond it are few, and kept apart
 
 _HEADS = 12  # MiniLM's; the file does not say
-_WORDS = "network.trunk.embeddings.word_embeddings"
+_EMBEDDING = "trunk.embeddings.word_embeddings"
 
 
 class SplitLinear(torch.nn.Module):
@@ -131,3 +131,51 @@ def _split(network: Network, pairs: Iterable[Pair]) -> None:
     for parent, name in layers:
         layer = getattr(parent, name)
         setattr(parent, name, SplitLinear(layer, torch.nonzero(largest[layer] > LIMIT).flatten().clone()))
+
+
+def restore(file: Path) -> Network:
+    """The PyTorch network with the weights of an exported file, in float32.
+
+    For comparing the two and for training on from what shipped. `UserError` where the file is not one of ours.
+    """
+    import onnx
+    from onnx import numpy_helper
+    from transformers import BertConfig, BertModel
+
+    graph = onnx.load(str(file)).graph
+    held = {tensor.name: torch.tensor(numpy_helper.to_array(tensor)) for tensor in graph.initializer}
+    state = {name.removeprefix("network.").replace(".bulk.", "."): value for name, value in held.items()}
+    for node in graph.node:
+        if node.op_type not in ("MatMul", "MatMulInteger") or node.input[1] not in held:
+            continue
+        path, weight = node.name.removeprefix("/network/"), held[node.input[1]].float()
+        if node.op_type == "MatMulInteger":
+            weight = weight * held[node.input[1].removesuffix("_quantized") + "_scale"]
+        elif path.endswith(("intermediate/dense/MatMul", "output/dense/MatMul")):
+            continue  # the large channels again, which stand in the bulk too
+        name = path.removesuffix("_quant").removesuffix("/MatMul").removesuffix("/Gemm_MatMul").removesuffix("/bulk")
+        state[f"{name.replace('/', '.')}.weight"] = weight.T.contiguous()
+    try:
+        rows = state[f"{_EMBEDDING}.rows"].float() * state[f"{_EMBEDDING}.scale"]
+        places = state["trunk.embeddings.position_embeddings.weight"]
+        config = BertConfig(
+            vocab_size=rows.shape[0],
+            hidden_size=rows.shape[1],
+            num_hidden_layers=_layers(state, "trunk.encoder.layer."),
+            num_attention_heads=_HEADS,
+            intermediate_size=state["joint.0.intermediate.dense.weight"].shape[0],
+            max_position_embeddings=places.shape[0],
+            attention_probs_dropout_prob=0.0,
+            hidden_dropout_prob=0.0,
+        )
+        network = Network(BertModel(config, add_pooling_layer=False), _layers(state, "joint."))
+        state[f"{_EMBEDDING}.weight"] = rows
+        network.load_state_dict({name: state[name] for name in network.state_dict()})
+    except KeyError as error:
+        raise UserError(f"{file}: no tensor {error}; it was not made by `autoais train`") from None
+    return network.eval()
+
+
+def _layers(state: Mapping[str, torch.Tensor], prefix: str) -> int:
+    numbers = [int(name.removeprefix(prefix).split(".")[0]) for name in state if name.startswith(prefix)]
+    return 1 + max(numbers, default=0)
