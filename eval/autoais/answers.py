@@ -1,5 +1,6 @@
 """The common record of a cited answer, and its lossless file format `answers.jsonl`, which any system can write."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -201,6 +202,8 @@ SCHEMA = record(
 )
 # `n` and the offsets of sentences follow from the rest.
 _KNOWN = frozenset(SCHEMA["properties"])
+# Between sentences: bullets, signs of headings and quotations, pipes, numbers of lists; never a word (spec H1).
+_STRUCTURE = re.compile(r"(?:[\W_]|(?<!\w)\d{1,3}[.)](?=\s))*")
 
 
 def read_answers(path: Path) -> Iterator[CitedAnswer]:
@@ -264,16 +267,15 @@ def from_row(row: Mapping[str, Any], where: str) -> CitedAnswer:
 
 def _check_covered(row: Mapping[str, Any], sentences: Iterable[SentenceCited], where: str) -> None:
     """What stands outside the sentences would be shown and never judged."""
-    rest = row.get("answer") or ""
-    for text in filter(None, (sentence.text for sentence in sentences)):
-        before, found, rest = rest.partition(text)
-        if before.strip() or not found:
-            break
-    else:
-        if not rest.strip():
-            return
-    if row.get("answer") is not None:
-        raise FormatError(f"{where}: field 'answer' is not its sentences one after the other")
+    answer = row.get("answer")
+    if answer is None:
+        return
+    at = 0
+    for text in [*(sentence.text for sentence in sentences if sentence.text), None]:
+        start = len(answer) if text is None else answer.find(text, at)
+        if start < 0 or not _STRUCTURE.fullmatch(answer, at, start):
+            raise FormatError(f"{where}: field 'answer' is not its sentences one after the other")
+        at = start + len(text or "")
 
 
 def _sentence(item: Mapping[str, Any]) -> SentenceCited:
