@@ -3,15 +3,15 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from autoais.errors import UserError
+from autoais.terminal import say, show_ais, show_comparison, show_meta, show_report
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+    from autoais.answers import CitedAnswer
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Score anybody's cited answers.", pretty_exceptions_enable=False
@@ -20,12 +20,29 @@ app = typer.Typer(
 
 @app.command()
 def score(
-    answers: Annotated[Path, typer.Argument(help="answers.jsonl, one cited answer a line.")],
-    judge: Annotated[str, typer.Option(help="Which judge: lexical.")] = "lexical",
-    out: Annotated[Path | None, typer.Option(help="Write one judgement a sentence (jsonl), for `compare`.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Write the report (json) with how it came about.")] = None,
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="Cited answers in any format of `autoais schema`, told from the file."),
+    ],
+    judge: Annotated[str, typer.Option(help="Which judge: lexical, hf:<model>, llm:<model>.")] = "lexical",
+    judge_option: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the judge, such as max_length=512.")
+    ] = None,
+    name: Annotated[str | None, typer.Option("--format", help="The format of FILE, where it is not told.")] = None,
+    corpus: Annotated[
+        list[Path] | None, typer.Option(help="Passages (jsonl, also .zst or .gz), for those known by id only.")
+    ] = None,
     questions: Annotated[
         Path | None, typer.Option(help="The whole benchmark; a question without an answer then counts as a no.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write one judgement a sentence (jsonl), for `compare`.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write the report (json) with how it came about.")] = None,
+    scores: Annotated[Path | None, typer.Option(help="Write Attributed QA's scores file: AutoAIS, EM, F1.")] = None,
+    ais_csv: Annotated[
+        Path | None, typer.Option("--ais-csv", help="Write Attributed QA's AIS file: each answer with Y or N.")
+    ] = None,
+    compat: Annotated[
+        str | None, typer.Option(help="google-2023: do as Attributed QA's released script does, faults included.")
     ] = None,
     cache: Annotated[
         Path | None, typer.Option(help="Keep judgements in this file: a killed run goes on, another metric is free.")
@@ -33,27 +50,44 @@ def score(
     metrics: Annotated[
         str, typer.Option(help="Citation metrics, which judge citations singly: alce, hagrid, liu, trec; all or none.")
     ] = "alce,hagrid",
+    skip_bad: Annotated[bool, typer.Option(help="Pass over broken lines of the corpus, and count them.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Judge every sentence against what it cites and print rates with n, undecided and 95 % intervals."""
     from contextlib import ExitStack
 
-    from autoais.answers import read_answers
+    from autoais import attributed_qa, formats
     from autoais.cache import CachedJudge, JudgementCache
+    from autoais.formats.aqa import ais_lines, last_question
+    from autoais.human import HumanSummary
     from autoais.jsonl import dumps, keep_inputs, round_floats, write_whole
-    from autoais.judges import open_judge
-    from autoais.provenance import provenance
+    from autoais.judges import open_judge, read_options
+    from autoais.provenance import judge_record, provenance
     from autoais.questions import read_questions
-    from autoais.scoring import Summary, choose_metrics, judge_answers
+    from autoais.scoring import JudgedAnswer, Summary, answers_to_score, choose_metrics, judge_answers
 
-    keep_inputs([answers, questions], [out, report, cache])
-    chosen = open_judge(judge)
-    benchmark = None if questions is None else read_questions(questions)
-    summary = Summary(choose_metrics(metrics))
+    keep_inputs([file, questions, *(corpus or [])], [out, report, scores, ais_csv, cache])
+    measured = choose_metrics(metrics)
+    asked = chosen = open_judge(judge, **read_options(judge_option or ()))
+    name = name or formats.detect(file)
+    as_2023 = attributed_qa.check_mode(compat, name)
+    benchmark = None if questions is None else list(read_questions(questions))
+    notes, human = formats.Notes(), HumanSummary()
+    summary = Summary(measured, undecided_is_no=as_2023)
+    kept: list[tuple[CitedAnswer, bool | None]] = []
+    answers = answers_to_score(file, name, benchmark, corpus or (), notes, skip_bad=skip_bad or as_2023)
+    if as_2023:
+        answers = attributed_qa.as_read_in_2023(answers)
+
+    def count(item: JudgedAnswer) -> None:
+        summary.add(item)
+        human.add(item)
+        if ais_csv is not None and item.answer is not None:
+            kept.append((item.answer, item.ais))
 
     def rows() -> Iterator[str]:
-        for item in judge_answers(read_answers(answers), chosen, benchmark, each=bool(summary.metrics)):
-            summary.add(item)
+        for item in judge_answers(answers, chosen, benchmark, each=bool(measured), strict="alce" in measured):
+            count(item)
             yield from (dumps(round_floats(row)) for row in item.records(chosen.name))
 
     with ExitStack() as stack:
@@ -67,15 +101,27 @@ def score(
                 pass
         else:
             write_whole(out, rows())
-    result = summary.report(chosen.name)
-    inputs = {"answers": answers} | ({"questions": questions} if questions else {})
-    result = round_floats({**result, "provenance": provenance(inputs)})
+    for what, times in notes.items():
+        say(f"{times:,} {what}", err=True)
+    result = {"format": name, "mode": compat or "default", **summary.report(chosen.name), "notes": dict(notes)}
+    if labelled := human.report():
+        result["human"] = labelled
+    inputs = {"answers": file} | ({"questions": questions} if questions else {})
+    inputs |= {f"corpus{number}": path for number, path in enumerate(corpus or (), 1)}
+    how = provenance(inputs) | {"judge": judge_record(asked), "mode": result["mode"]}
+    shown = round_floats({**result, "provenance": how})
     if report is not None:
-        write_whole(report, [dumps(result, indent=2)])
+        write_whole(report, [dumps(shown, indent=2)])
+    if ais_csv is not None:
+        last = last_question(file) if as_2023 else ""
+        write_whole(ais_csv, ais_lines(kept, compat=as_2023, last=last))
     if as_json:
-        typer.echo(dumps(result, indent=2))
+        typer.echo(dumps(shown, indent=2))
     else:
-        _show(result)
+        show_report(shown)
+    if scores is not None:
+        write_whole(scores, attributed_qa.scores(result["metrics"]))
+        say(f"AutoAIS in {scores} is by the judge {chosen.name}", err=True)
 
 
 @app.command()
@@ -93,7 +139,7 @@ def compare(
     if as_json:
         typer.echo(dumps(result, indent=2))
     else:
-        _show_comparison(result)
+        show_comparison(result)
 
 
 @app.command("ais-report")
@@ -112,7 +158,7 @@ def ais_report(
         typer.echo(dumps(round_floats({"files": reports, "provenance": provenance(inputs)}), indent=2))
         return
     for one in reports:
-        _show_ais(one)
+        show_ais(one)
 
 
 @app.command()
@@ -135,7 +181,7 @@ def meta(
         inputs = {f"labels{number}": path for number, path in enumerate(labels, 1)}
         typer.echo(dumps(round_floats(result | {"provenance": provenance(inputs)}), indent=2))
     else:
-        _show_meta(result)
+        show_meta(result)
 
 
 @app.command()
@@ -166,9 +212,9 @@ def convert(
     answers = formats.read(source, come_from, corpus=corpus or (), questions=benchmark, notes=notes, skip_bad=skip_bad)
     write_whole(target, formats.write(count_losses(answers, formats.by_name(to), lost), to, notes))
     for what, count in notes.items():
-        typer.echo(f"{count} {what}", err=True)
+        say(f"{count} {what}", err=True)
     for what, count in lost.items():
-        typer.echo(f"not kept, because {to} has no place for it: {what} ({count} answers)", err=True)
+        say(f"not kept, because {to} has no place for it: {what} ({count} answers)", err=True)
 
 
 @app.command()
@@ -204,119 +250,15 @@ def validate(
     faults = 0
     for fault in formats.validate(file, name, topics):
         faults += not fault.warning
-        _say(str(fault))
+        say(str(fault))
     if apply_fixes:
         target = file.with_name(file.name.removesuffix(".gz") + ".fixed")
         keep_inputs([file, questions], [target])
         fixed, did = formats.fix(file, name)
         write_whole(target, fixed)
         for one in [*did, f"{len(fixed)} rows in {target}"]:
-            _say(one)
+            say(one)
     raise SystemExit(1 if faults else 0)
-
-
-def _say(line: str) -> None:
-    """One line, whatever a file put into it; and nothing that drives a terminal."""
-    typer.echo("".join(c if c.isprintable() else "\ufffd" for c in line))
-
-
-def _show_comparison(result: dict[str, Any]) -> None:
-    console = _console()
-    table = _table("", "attributable", "95 % interval", "n", "undecided", "floor")
-    for side in ("a", "b"):
-        rate = result[side]
-        ends = rate["interval95"]
-        value, interval = ("-", "") if ends is None else (f"{rate['value']:.3f}", f"[{ends[0]:.3f}, {ends[1]:.3f}]")
-        table.add_row(side.upper(), value, interval, str(rate["n"]), str(rate["undecided"]), f"{rate['floor']:.3f}")
-    difference, tests, counts = result["difference"], result["mcnemar"], result["table"]
-    low, high = difference["interval95"]
-    console.print(f"{result['questions']} questions, judge {result['judge']}")
-    console.print(table)
-    console.print(
-        f"A - B (floors): {difference['value']:+.3f} [{low:+.3f}, {high:+.3f}], p = {difference['p']:.4f} "
-        f"({difference['method']}, {difference['resamples']} resamples)"
-    )
-    console.print(f"only A right {counts['only_a']}, only B right {counts['only_b']}, both {counts['both']}")
-    for test in (tests["exact"], tests["corrected"]):
-        used = ", the one to report" if test["variant"] == tests["used"] else ""
-        p = test.get("reason") or f"p = {test['p']:.4f}"
-        console.print(f"McNemar, {test['variant']}: {p}{used}")
-    for note in result["notes"]:
-        console.print(note)
-
-
-def _show_meta(result: dict[str, Any]) -> None:
-    console = _console()
-    names = ("macro_f1", "roc_auc", "balanced_accuracy", "cohen_kappa", "calibration_error")
-    table = _table(
-        "data set", "n", "undecided", "macro-F1", "95 % interval", "ROC-AUC", "balanced acc.", "kappa", "ECE"
-    )
-    for name, one in [*result["sets"].items(), ("average", result["average"])]:
-        f1, *others = ["-" if one[key] is None else f"{one[key]:.3f}" for key in names]
-        ends = (one.get("interval95") or {}).get("macro_f1")
-        interval = f"[{ends[0]:.3f}, {ends[1]:.3f}]" if ends else ""
-        table.add_row(name, str(one.get("n", "")), str(one.get("undecided", "")), f1, interval, *others)
-    console.print(f"judge {result['judge']}")
-    console.print(table)
-
-
-def _show_ais(one: dict[str, Any]) -> None:
-    console = _console()
-    table = _table("model", "n", "Flag %", "Int %", "AIS %", "95 % interval", "AIS of unflagged %")
-    for model in one["models"]:
-        rates = [model[name] for name in ("flagged", "interpretable", "ais", "ais_of_unflagged")]
-        percent = ["-" if rate["value"] is None else f"{100 * rate['value']:.1f}" for rate in rates]
-        low, high = rates[2]["interval95"] or (0.0, 1.0)
-        interval = f"[{100 * low:.1f}, {100 * high:.1f}] n={rates[2]['n']}"
-        table.add_row(model["model"], str(rates[0]["total"]), *percent[:3], interval, percent[3])
-    console.print(one["file"], style="bold")
-    console.print(table)
-    for name, agreement in one["agreement"].items():
-        values = [agreement[key] for key in ("krippendorff_alpha", "pairwise_agreement", "f1_to_majority")]
-        alpha, pairs, f1 = ("-" if value is None else f"{value:.3f}" for value in values)
-        console.print(
-            f"{name}: alpha {alpha}, pairwise agreement {pairs}, F1 to majority {f1} "
-            f"({agreement['items']} items, {agreement['left_out']} without a usable count)"
-        )
-    console.print()
-
-
-def _table(first: str, *others: str) -> "Table":
-    from rich.table import Table
-
-    table = Table(first, *others, box=None, pad_edge=False)
-    for column in table.columns[1:]:
-        column.justify = "right"
-    return table
-
-
-def _console() -> "Console":
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 120  # a pipe has no width; no column must be cut
-    return console
-
-
-def _show(result: dict[str, Any]) -> None:
-    table = _table("metric", "value", "95 % interval", "n", "undecided", "floor")
-    for name, metric in result["metrics"].items():
-        if metric["value"] is None:
-            table.add_row(name, "-", metric["reason"], "", "", "")
-            continue
-        low, high = metric["interval95"]
-        floor = f"{metric['floor']:.3f} of {metric['total']}" if "floor" in metric else ""
-        undecided = str(metric.get("undecided", ""))
-        interval = f"[{low:.3f}, {high:.3f}]"
-        table.add_row(name, f"{metric['value']:.3f}", interval, str(metric["n"]), undecided, floor)
-    console = _console()
-    console.print(f"{result['questions']} questions, {result['answered']} answered, judge {result['judge']}")
-    console.print(table)
-    if result["not_applicable"]:
-        console.print(f"{result['not_applicable']} sentences are questions or instructions, which claim nothing")
-    if result["unresolved_markers"]:
-        console.print(f"{result['unresolved_markers']} citation markers pointed nowhere")
 
 
 def run(application: typer.Typer) -> None:
@@ -332,8 +274,7 @@ def run(application: typer.Typer) -> None:
 
 
 def _fail(message: str) -> NoReturn:
-    # One line, whatever a file put into it; and nothing that drives a terminal.
-    typer.echo("error: " + "".join(c if c.isprintable() else "\ufffd" for c in message), err=True)
+    say(f"error: {message}", err=True)
     raise SystemExit(2)
 
 
