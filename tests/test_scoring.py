@@ -113,6 +113,9 @@ def test_an_answer_to_no_question_of_the_benchmark_is_an_error(tmp_path: Path) -
         ({"passages": [POLAND, POLAND]}, "a passage id occurs twice"),
         ({"answer": "The moon is cheese. The capital of Poland is Warsaw."}, "'answer' is not its sentences"),
         ({"answer": "The capital of Poland is Warsaw. And more."}, "'answer' is not its sentences"),
+        ({"answer": "In 12. The capital of Poland is Warsaw."}, "'answer' is not its sentences"),
+        ({"answer": "1998 The capital of Poland is Warsaw."}, "'answer' is not its sentences"),
+        ({"answer": "The capital of Poland is Warsaw. 12"}, "'answer' is not its sentences"),
         ({"short_answer": 3}, "field 'short_answer' should be a string or null"),
     ],
 )
@@ -121,6 +124,20 @@ def test_broken_answers_name_line_and_field(tmp_path: Path, fields: dict[str, An
     with pytest.raises(FormatError, match=r"a\.jsonl:2: ") as caught:
         list(read_answers(path))
     assert says in str(caught.value)
+
+
+def test_structure_between_the_sentences_of_an_answer_is_no_claim(tmp_path: Path) -> None:
+    text = YES[0]
+    written = [
+        f"# {text}",
+        f"- {text}\n- {text}",
+        f"1. {text}\n\n22) {text}",
+        f"> {text}",
+        f"| {text} | {text} |\n| --- |",
+    ]
+    rows = [row(str(n), *[YES] * one.count(text), answer=one) for n, one in enumerate(written)]
+    answers = list(read_answers(write(tmp_path / "a.jsonl", *rows)))
+    assert [answer.plain for answer in answers] == written
 
 
 def test_the_command_writes_judgements_and_a_report_that_says_how_it_came_about(

@@ -103,6 +103,8 @@ def score(
             write_whole(out, rows())
     for what, times in notes.items():
         say(f"{times:,} {what}", err=True)
+    if (client := getattr(asked, "client", None)) is not None:
+        say(f"{chosen.name}: {client.usage}", err=True)
     result = {"format": name, "mode": compat or "default", **summary.report(chosen.name), "notes": dict(notes)}
     if labelled := human.report():
         result["human"] = labelled
