@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ PREDICTIONS = [
 ]
 
 
-def csv_text(rows: list[tuple[str, ...]], header: str = "question,answer,attribution", end: str = "\n") -> str:
+def csv_text(rows: Sequence[tuple[str, ...]], header: str = "question,answer,attribution", end: str = "\n") -> str:
     buffer = io.StringIO(newline="")
     csv.writer(buffer, lineterminator=end).writerows(rows)
     return header + end + buffer.getvalue()
@@ -208,9 +209,13 @@ def test_hagrids_labels_are_rolled_up_and_compared_with_the_judge(tmp_path: Path
     assert shape == {
         "informative": (5, 3, 2),
         "attributable": (4, 3, 1),
-        "informative sentences": (6, 3, 3),
-        "attributable sentences": (5, 4, 1),
+        "informative_sentences": (6, 3, 3),
+        "attributable_sentences": (5, 4, 1),
     }
+    assert human["data"] == {
+        "questions": 2, "answers": 5, "citations": 6,
+        "quotes_per_question": 2, "answers_per_question": 2.5, "citations_per_answer": 1.2,
+    }  # fmt: skip
     # people: yes no yes yes yes; the judge: yes no yes yes no
     agreement = human["agreement"]["sentences"]
     assert (agreement["n"], agreement["undecided"]) == (5, 0)
@@ -228,7 +233,7 @@ def test_lius_annotations_give_his_recall_precision_and_f1(tmp_path: Path, autoa
         "Three.": (True, "No", []),
         "Four?": (False, None, []),
     }
-    row = {
+    row: dict[str, Any] = {
         "id": "q-you", "query": "?", "response": " ".join(judged), "split": "allsouls", "system_name": "you",
         "citations": [],
         "statements_to_citation_texts": {key: [text for text, _ in one[2]] for key, one in judged.items()},
@@ -255,7 +260,7 @@ def test_lius_annotations_give_his_recall_precision_and_f1(tmp_path: Path, autoa
     assert values["liu_precision"] == 0.75
     assert values["liu_f1"] == pytest.approx(12 / 17, abs=1e-6)
     assert (values["fluency"], values["perceived_utility"]) == (4, 3)
-    assert [human["labels"][f"{level} support"]["yes"] for level in ("full", "partial", "none")][:2] == [1, 3]
+    assert [human["labels"][f"{level}_support"]["yes"] for level in ("full", "partial", "none")][:2] == [1, 3]
     # nobody knows the texts: no judge can agree or disagree, but on the one that cites nothing
     assert human["agreement"]["sentences"]["n"] == 1
 
@@ -269,9 +274,12 @@ def test_a_file_without_labels_has_no_human_part(shop: Shop) -> None:
 
 def test_the_report_is_the_same_bytes_each_time_and_names_what_it_rests_on(shop: Shop) -> None:
     saved = shop.folder / "r.json"
-    first = [shop.report("--report", saved), saved.read_bytes()]
-    assert [shop.report("--report", saved), saved.read_bytes()] == first
-    made = first[0]["provenance"]
+    report = shop.report("--report", saved)
+    written = saved.read_bytes()
+    assert json.loads(written) == report
+    assert shop.report("--report", saved) == report
+    assert saved.read_bytes() == written
+    made = report["provenance"]
     assert made["judge"] == {"name": "lexical@1/0.6/statement.v1"}
     assert set(made["inputs"]) == {"answers", "questions", "corpus1"}
     assert {"python", "numpy"} <= set(made["versions"])

@@ -1,17 +1,13 @@
 """The command `autoais`: parse, call, print."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
 from autoais.errors import UserError
 from autoais.terminal import say, show_ais, show_comparison, show_meta, show_report
-
-if TYPE_CHECKING:
-    from autoais.answers import CitedAnswer
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Score anybody's cited answers.", pretty_exceptions_enable=False
@@ -54,69 +50,56 @@ def score(
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Judge every sentence against what it cites and print rates with n, undecided and 95 % intervals."""
+    from collections import deque
     from contextlib import ExitStack
 
     from autoais import attributed_qa, formats
     from autoais.cache import CachedJudge, JudgementCache
     from autoais.formats.aqa import ais_lines, last_question
-    from autoais.human import HumanSummary
     from autoais.jsonl import dumps, keep_inputs, round_floats, write_whole
     from autoais.judges import open_judge, read_options
     from autoais.provenance import judge_record, provenance
     from autoais.questions import read_questions
-    from autoais.scoring import JudgedAnswer, Summary, answers_to_score, choose_metrics, judge_answers
+    from autoais.score_run import Run, answers_to_score
+    from autoais.scoring import choose_metrics
 
-    keep_inputs([file, questions, *(corpus or [])], [out, report, scores, ais_csv, cache])
+    corpora = corpus or []
+    keep_inputs([file, questions, *corpora], [out, report, scores, ais_csv, cache])
     measured = choose_metrics(metrics)
-    asked = chosen = open_judge(judge, **read_options(judge_option or ()))
+    chosen = open_judge(judge, **read_options(judge_option or ()))
     name = name or formats.detect(file)
     as_2023 = attributed_qa.check_mode(compat, name)
     benchmark = None if questions is None else list(read_questions(questions))
-    notes, human = formats.Notes(), HumanSummary()
-    summary = Summary(measured, undecided_is_no=as_2023)
-    kept: list[tuple[CitedAnswer, bool | None]] = []
-    answers = answers_to_score(file, name, benchmark, corpus or (), notes, skip_bad=skip_bad or as_2023)
+    notes = formats.Notes()
+    answers = answers_to_score(file, name, benchmark, corpora, notes, skip_bad=skip_bad or as_2023)
     if as_2023:
         answers = attributed_qa.as_read_in_2023(answers)
-
-    def count(item: JudgedAnswer) -> None:
-        summary.add(item)
-        human.add(item)
-        if ais_csv is not None and item.answer is not None:
-            kept.append((item.answer, item.ais))
-
-    def rows() -> Iterator[str]:
-        for item in judge_answers(answers, chosen, benchmark, each=bool(measured), strict="alce" in measured):
-            count(item)
-            yield from (dumps(round_floats(row)) for row in item.records(chosen.name))
-
     with ExitStack() as stack:
+        asked = chosen
         if cache is not None:
             journal = stack.enter_context(JudgementCache(cache))
+            asked = CachedJudge(chosen, journal)
             if journal.note:
-                typer.echo(journal.note, err=True)
-            chosen = CachedJudge(chosen, journal)
+                say(journal.note, err=True)
+        run = Run(asked, measured, undecided_is_no=as_2023, keep_answers=ais_csv is not None)
+        rows = (dumps(round_floats(row)) for row in run.records(answers, benchmark))
         if out is None:
-            for _ in rows():
-                pass
+            deque(rows, maxlen=0)
         else:
-            write_whole(out, rows())
-    for what, times in notes.items():
-        say(f"{times:,} {what}", err=True)
-    if (client := getattr(asked, "client", None)) is not None:
+            write_whole(out, rows)
+    for what, count in notes.items():
+        say(f"{count:,} {what}", err=True)
+    if (client := getattr(chosen, "client", None)) is not None:
         say(f"{chosen.name}: {client.usage}", err=True)
-    result = {"format": name, "mode": compat or "default", **summary.report(chosen.name), "notes": dict(notes)}
-    if labelled := human.report():
-        result["human"] = labelled
     inputs = {"answers": file} | ({"questions": questions} if questions else {})
-    inputs |= {f"corpus{number}": path for number, path in enumerate(corpus or (), 1)}
-    how = provenance(inputs) | {"judge": judge_record(asked), "mode": result["mode"]}
+    inputs |= {f"corpus{number}": path for number, path in enumerate(corpora, 1)}
+    how = provenance(inputs) | {"judge": judge_record(chosen), "mode": compat or "default"}
+    result = {"format": name, "mode": compat or "default", **run.report(), "notes": dict(notes)}
     shown = round_floats({**result, "provenance": how})
     if report is not None:
         write_whole(report, [dumps(shown, indent=2)])
     if ais_csv is not None:
-        last = last_question(file) if as_2023 else ""
-        write_whole(ais_csv, ais_lines(kept, compat=as_2023, last=last))
+        write_whole(ais_csv, ais_lines(run.kept, compat=as_2023, last=last_question(file) if as_2023 else ""))
     if as_json:
         typer.echo(dumps(shown, indent=2))
     else:

@@ -18,8 +18,9 @@ _RATED = ("fluency", "perceived_utility")
 class HumanSummary:
     """Gathers the labels of answers, sentences and citations, and the judge's verdicts on what is labelled.
 
-    `labels`: answers and sentences that people found informative or attributable, of those they judged, as in
-    HAGRID's Table 3 (an answer is informative if any sentence is, attributable if all are; spec B3), and how many
+    `data`: questions, answers, quotes (passages) and citations, as in HAGRID's Table 2; answers to one question follow
+    each other. `labels`: answers and sentences that people found informative or attributable, of those they judged, as
+    in HAGRID's Table 3 (an answer is informative if any sentence is, attributable if all are; spec B3), and how many
     citations have which level of support. `metrics`: Liu's citation recall, precision and F1 over the statements that
     are worth verifying, pooled and a mean over responses (spec D3), fluency and perceived utility (means of 1 to 5).
     `agreement`: Cohen's kappa and macro-F1 of the judge over labelled sentences (against all they cite together) and
@@ -27,8 +28,10 @@ class HumanSummary:
     """
 
     def __init__(self) -> None:
+        self.questions = self.answers = self.quotes = self.citations = 0
+        self._last: object = None
         self.labels: dict[str, list[bool | None]] = {
-            name: [] for name in ("informative", "attributable", "informative sentences", "attributable sentences")
+            name: [] for name in ("informative", "attributable", "informative_sentences", "attributable_sentences")
         }
         self.support: dict[Support, int] = dict.fromkeys(Support, 0)
         self.liu = CitationScores()
@@ -40,10 +43,11 @@ class HumanSummary:
         answer = item.answer
         if answer is None:
             return
+        self._size(answer)
         informative = [sentence.informative for sentence in answer.sentences]
         attributable = [sentence.attributable for sentence in answer.sentences]
-        self.labels["informative sentences"] += informative
-        self.labels["attributable sentences"] += attributable
+        self.labels["informative_sentences"] += informative
+        self.labels["attributable_sentences"] += attributable
         rolled_up = (answer_informative(informative), answer_attributable(attributable))
         for name, given, rolled in zip(
             ("informative", "attributable"), (answer.informative, answer.attributable), rolled_up, strict=True
@@ -61,6 +65,25 @@ class HumanSummary:
             if claim is not None:
                 self._agree(answer, sentence, claim)
 
+    def _size(self, answer: CitedAnswer) -> None:
+        question = answer.extra.get("query_id", answer.id)
+        if question != self._last:
+            self._last = question
+            self.questions += 1
+            self.quotes += len(answer.passages)
+        self.answers += 1
+        self.citations += sum(len(sentence.cites) for sentence in answer.sentences)
+
+    def _data(self) -> dict[str, Any]:
+        return {
+            "questions": self.questions,
+            "answers": self.answers,
+            "citations": self.citations,
+            "quotes_per_question": self.quotes / self.questions,
+            "answers_per_question": self.answers / self.questions,
+            "citations_per_answer": self.citations / self.answers,
+        }
+
     def _agree(self, answer: CitedAnswer, sentence: SentenceCited, claim: JudgedClaim) -> None:
         texts = [bool(answer.passages[cited].text.strip()) for cited in sentence.cites]
         if sentence.attributable is not None and (any(texts) or not texts):
@@ -72,11 +95,11 @@ class HumanSummary:
                 self.agreement["citations"].append((level is Support.FULL, alone.verdict.ais))
 
     def report(self) -> dict[str, Any] | None:
-        """`labels`, `metrics` and `agreement` as JSON, each without what has no labels; None where nothing has."""
+        """`data`, `labels`, `metrics` and `agreement` as JSON, without what has no labels; None where nothing has."""
         labels = {name: _labels(Rate.of(x for x in given if x is not None)) for name, given in self.labels.items()}
         judged = sum(self.support.values())
         for level, count in self.support.items() if judged else ():
-            labels[f"{level} support"] = _labels(Rate(count, judged))
+            labels[f"{level}_support"] = _labels(Rate(count, judged))
         metrics: dict[str, Any] = {}
         if len(self.liu.recall):
             metrics = {f"liu_{name}": ratio.record() for name, ratio in self.liu.pooled().items()}
@@ -87,7 +110,7 @@ class HumanSummary:
             "metrics": metrics,
             "agreement": {name: _agreement(pairs) for name, pairs in self.agreement.items() if pairs},
         }
-        return result if any(result.values()) else None
+        return {"data": self._data(), **result} if any(result.values()) else None
 
 
 def _statement(sentence: SentenceCited) -> liu.Statement:

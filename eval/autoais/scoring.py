@@ -1,12 +1,10 @@
 """Scores a file of cited answers: one pass, one judgement a sentence, every question of the benchmark counted."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
-from autoais import formats
 from autoais.alce_strict import strict_sentences
 from autoais.answers import CitedAnswer
 from autoais.citation import alce, hagrid, liu, trec
@@ -14,7 +12,6 @@ from autoais.citation.applicable import applicable
 from autoais.citation.claims import CitedClaim, JudgedClaim, all_yes, judge_claims
 from autoais.citation.scores import CitationScores
 from autoais.errors import UserError
-from autoais.formats import Notes
 from autoais.metrics import Mean, Rate, Ratio, exact_match, f1, has_answer
 from autoais.questions import Question
 from autoais.types import Judge, Verdict
@@ -24,7 +21,6 @@ CITATION_METRICS = ("alce", "hagrid", "liu", "trec")  # they need judgements of 
 DEFAULT_METRICS = ("alce", "hagrid")
 NOT_APPLICABLE = "not_applicable"  # the verdict of a row whose sentence claims nothing
 _NEEDS = {"Success": "gold passages", "R": "gold passages", "answer_hit": "reference answers"}
-_NO_TEXT = "cited passages without a text, not attributable (--corpus FILE gives texts)"
 _BATCH = 256  # answers judged together: bounds memory, changes no result
 
 
@@ -145,36 +141,6 @@ def _asked(answer: CitedAnswer, benchmark: Mapping[str, Question], left: dict[st
             f"question {answer.id!r} ({question.text[:60]!r}) has two answers; give one a question, or no --questions"
         )
     return question
-
-
-def answers_to_score(
-    path: Path,
-    format_name: str,
-    questions: Sequence[Question] | None = None,
-    corpus: Sequence[Path] = (),
-    notes: Notes | None = None,
-    *,
-    skip_bad: bool = False,
-) -> Iterator[CitedAnswer]:
-    """Stream the answers of a file in any format, as `judge_answers` takes them.
-
-    With `questions`, answers of other systems get the benchmark's ids and references by the exact text of the
-    question; those to other questions are dropped and counted in `notes` (spec A5), and `UserError` is raised where
-    all are. Our own format has the benchmark's ids: there `judge_answers` refuses an answer that fits none.
-    """
-    notes = Notes() if notes is None else notes
-    join = None if format_name == formats.ANSWERS.name else questions
-    ids = {question.text: question.id for question in join or ()}
-    some = False
-    for answer in formats.read(path, format_name, corpus=corpus, questions=join, notes=notes, skip_bad=skip_bad):
-        some = True
-        if not corpus:
-            cited = {key for sentence in answer.sentences for key in sentence.cites}
-            if missing := sum(not answer.passages[key].text.strip() for key in cited):
-                notes[_NO_TEXT] += missing
-        yield answer if join is None else replace(answer, id=ids[answer.question])
-    if notes and join and not some:
-        raise UserError(f"{path}: no answer is to a question of the benchmark; are these its answers?")
 
 
 def choose_metrics(names: str) -> tuple[str, ...]:

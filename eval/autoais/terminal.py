@@ -24,7 +24,7 @@ def show_report(result: dict[str, Any]) -> None:
     console = _console()
     mode = "" if result["mode"] == "default" else f", mode {result['mode']}"
     console.print(f"{result['questions']} questions, {result['answered']} answered, judge {result['judge']}{mode}")
-    console.print(_metrics(result["metrics"]))
+    _show_metrics(console, result["metrics"])
     if result["not_applicable"]:
         console.print(f"{result['not_applicable']} sentences are questions or instructions, which claim nothing")
     if result["unresolved_markers"]:
@@ -33,32 +33,45 @@ def show_report(result: dict[str, Any]) -> None:
         _show_human(result["human"], result["judge"])
 
 
-def _metrics(metrics: dict[str, Any]) -> "Table":
+def _show_metrics(console: "Console", metrics: dict[str, Any]) -> None:
+    """A row a metric; those without a value stand together under it, by their reason."""
     table = _table("metric", "value", "95 % interval", "n", "undecided", "floor")
+    absent: dict[str, list[str]] = {}
     for name, metric in metrics.items():
         if metric["value"] is None:
-            table.add_row(name, "-", metric["reason"], "", "", "")
+            absent.setdefault(metric["reason"], []).append(name)
             continue
         ends = metric["interval95"]
         interval = f"[{ends[0]:.3f}, {ends[1]:.3f}]" if ends else ""
         floor = f"{metric['floor']:.3f} of {metric['total']}" if "floor" in metric else ""
         undecided = str(metric.get("undecided", ""))
         table.add_row(name, f"{metric['value']:.3f}", interval, str(metric["n"]), undecided, floor)
-    return table
+    if table.row_count:
+        console.print(table)
+    for reason, names in absent.items():
+        console.print(f"absent, because {reason}: {', '.join(names)}")
 
 
 def _show_human(human: dict[str, Any], judge: str) -> None:
     console = _console()
+    data = human["data"]
     console.print("\nWhat people said", style="bold")
+    console.print(
+        f"{data['questions']} questions with {data['quotes_per_question']:.1f} quotes each; {data['answers']} answers, "
+        f"{data['answers_per_question']:.1f} a question; {data['citations']} citations, "
+        f"{data['citations_per_answer']:.1f} an answer"
+    )
     if human["labels"]:
         table = _table("label", "total", "yes", "no", "yes %", "95 % interval")
         for name, one in human["labels"].items():
             low, high = one["interval95"]
             counts = (str(one[key]) for key in ("n", "yes", "no"))
-            table.add_row(name, *counts, f"{100 * one['value']:.1f}", f"[{100 * low:.1f}, {100 * high:.1f}]")
+            table.add_row(
+                name.replace("_", " "), *counts, f"{100 * one['value']:.1f}", f"[{100 * low:.1f}, {100 * high:.1f}]"
+            )
         console.print(table)
     if human["metrics"]:
-        console.print(_metrics(human["metrics"]))
+        _show_metrics(console, human["metrics"])
     for what, one in human["agreement"].items():
         kappa = "-" if one["cohen_kappa"] is None else f"{one['cohen_kappa']:.3f}"
         console.print(
