@@ -270,12 +270,24 @@ def _check_covered(row: Mapping[str, Any], sentences: Iterable[SentenceCited], w
     answer = row.get("answer")
     if answer is None:
         return
-    at = 0
-    for text in [*(sentence.text for sentence in sentences if sentence.text), None]:
-        start = len(answer) if text is None else answer.find(text, at)
-        if start < 0 or not _STRUCTURE.fullmatch(answer, at, start):
-            raise FormatError(f"{where}: field 'answer' is not its sentences one after the other")
-        at = start + len(text or "")
+    ends = {0}
+    for text in filter(None, (sentence.text for sentence in sentences)):
+        found = {start + len(text) for end in ends for start in _starts(answer, text, end)}
+        ends = {min(found), max(found)} if found else set()
+    if not any(_STRUCTURE.fullmatch(answer, end) for end in ends):
+        raise FormatError(f"{where}: field 'answer' is not its sentences one after the other")
+
+
+def _starts(answer: str, text: str, at: int) -> set[int]:
+    """The first and the last place where the sentence may stand after mere structure: "1" stands twice in "1. 1"."""
+    gap = _STRUCTURE.match(answer, at)
+    stop = (gap.end() if gap else at) + len(text)
+    first, last = answer.find(text, at, stop), answer.rfind(text, at, stop)
+    while first >= 0 and not _STRUCTURE.fullmatch(answer, at, first):
+        first = answer.find(text, first + 1, stop)
+    while last > first >= 0 and not _STRUCTURE.fullmatch(answer, at, last):
+        last = answer.rfind(text, at, last + len(text) - 1)
+    return {first, last} if first >= 0 else set()
 
 
 def _sentence(item: Mapping[str, Any]) -> SentenceCited:
