@@ -265,6 +265,38 @@ def test_lius_annotations_give_his_recall_precision_and_f1(tmp_path: Path, autoa
     assert human["agreement"]["sentences"]["n"] == 1
 
 
+def test_the_judge_is_compared_with_levels_of_support_of_single_citations(tmp_path: Path, autoais: Command) -> None:
+    def judged(doc: int, level: str) -> dict[str, Any]:
+        return {
+            "query": "?", "response": "...", "statement": "The capital of Poland is Warsaw.",
+            "source_text": DOCS[doc]["text"], "source_url": f"https://{doc}.example",
+            "source_supports_statement": level,
+        }  # fmt: skip
+
+    rows = [judged(0, "complete_support"), judged(1, "no_support")]
+    human = json.loads(autoais("score", jsonl(tmp_path / "l.jsonl", rows), *LEX, "--json").stdout)["human"]
+    assert human["agreement"] == {"citations": {"n": 2, "undecided": 0, "macro_f1": 1.0, "cohen_kappa": 1.0}}
+    assert human["labels"]["full_support"]["value"] == 0.5
+
+
+def test_answers_of_other_systems_meet_the_benchmark_by_the_text_of_the_question(
+    tmp_path: Path, autoais: Command
+) -> None:
+    file = tmp_path / "alce.json"
+    output = "The capital of Poland is Warsaw [1]."
+    data = [
+        {"sample_id": "x", "question": CAPITAL, "docs": DOCS, "output": output},
+        {"question": "?", "docs": [], "output": ""},
+    ]
+    file.write_text(json.dumps({"data": data}))
+    questions = jsonl(tmp_path / "nq.jsonl", BENCHMARK)
+    report = json.loads(autoais("score", file, *LEX, "--questions", questions, "--json").stdout)
+    assert (report["questions"], report["answered"]) == (4, 1)
+    assert report["metrics"]["answer_recall"]["value"] == 0.25
+    assert report["notes"] == {"answers to no question of the benchmark, dropped": 1}
+    assert report["metrics"]["em"] == {"value": None, "reason": "the system gives no short answers"}
+
+
 def test_a_file_without_labels_has_no_human_part(shop: Shop) -> None:
     assert "human" not in shop.report()
 

@@ -38,7 +38,8 @@ def score(
         Path | None, typer.Option("--ais-csv", help="Write Attributed QA's AIS file: each answer with Y or N.")
     ] = None,
     compat: Annotated[
-        str | None, typer.Option(help="google-2023: do as Attributed QA's released script does, faults included.")
+        str | None,
+        typer.Option(help="google-2023: count and write as Attributed QA's released script does, faults included."),
     ] = None,
     cache: Annotated[
         Path | None, typer.Option(help="Keep judgements in this file: a killed run goes on, another metric is free.")
