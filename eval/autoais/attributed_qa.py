@@ -24,6 +24,8 @@ def as_read_in_2023(answers: Iterable[CitedAnswer]) -> Iterator[CitedAnswer]:
     """Answers with the passages as the released script gives them to its model: nothing after a first newline.
 
     A passage that is not in the form of the script's Wikipedia stays whole, as there (spec A3, A7).
+    One difference is left: the script also asks its model about an empty answer and a passage of which nothing is
+    left; here those are an `N` without being asked.
     """
     for answer in answers:
         passages = {key: _first_line(passage) for key, passage in answer.passages.items()}
