@@ -7,13 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from autoais.alce_strict import StrictSentence
+from autoais.answers import Support
 from autoais.citation import alce, attrscore, hagrid, liu, trec
-from autoais.citation.alce import StrictScores, StrictSentence, strict_claims
+from autoais.citation.alce import StrictScores, strict_claims
 from autoais.citation.applicable import applicable
 from autoais.citation.claims import CitedClaim, JudgedClaim, judge_claims
 from autoais.citation.liu import Statement
 from autoais.citation.scores import CitationScores
-from autoais.citation.support import Support, human_support, judged_support
+from autoais.citation.support import human_support, judged_support
 from autoais.metrics import Tally
 from autoais.types import Attribution, Judgement, Verdict
 

@@ -1,3 +1,4 @@
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -301,14 +302,56 @@ def test_what_cannot_be_read_is_undecided_with_what_was_there(
     assert len(str(judgement.reason)) < 300
 
 
-def test_evidence_over_the_budget_is_undecided_and_nobody_is_asked(server: ChatServer) -> None:
+LONG = (" ".join(f"Filler sentence number {n} says nothing." for n in range(300)), "Warsaw lies on the Vistula.")
+
+
+def test_evidence_over_the_budget_is_read_in_windows_and_the_best_one_is_the_evidence(server: ChatServer) -> None:
+    base_url = server.script({"say_if": [["Warsaw lies", "Entailment"]], "say": "Neutral"})
+    judge = opened(base_url, budget=1000)
+    long = Attribution("It is on the Vistula.", LONG, "Where is Warsaw?")
+    found, short = judge.judge([long, PAIR])
+    assert (found.verdict, found.reason) == (A, "entailment")
+    assert any("Warsaw lies" in LONG[span.evidence][span.start : span.end] for span in found.evidence)
+    assert sum(span.end - span.start for span in found.evidence) < sum(map(len, LONG)) / 2
+    assert short == Judgement(A, None, "entailment")
+    prompts = [row["body"]["messages"][-1]["content"] for row in server.log(base_url)]
+    assert len(prompts) > 4
+    assert all(estimated_tokens(prompt) <= 1000 for prompt in prompts)
+    assert all(f"number {n} " in "".join(prompts) for n in range(300))
+
+
+@pytest.mark.parametrize(
+    ("say_if", "verdict"),
+    [
+        ([["number 7 ", "?"], ["Warsaw", "Contradiction"]], U),
+        ([["Warsaw lies", "Contradiction"]], C),
+        ([["number 7 ", "?"], ["Warsaw lies", "Entailment"]], A),
+    ],
+)
+def test_of_several_windows_a_yes_goes_before_undecided_and_that_before_a_no(
+    server: ChatServer, say_if: list[list[str]], verdict: Verdict
+) -> None:
+    judge = opened(server.script({"say_if": say_if, "say": "Neutral"}), budget=1000)
+    assert judge.judge([Attribution("It is there.", LONG)])[0].verdict is verdict
+
+
+def test_partial_support_by_one_window_goes_before_none_by_another(server: ChatServer) -> None:
+    judge = opened(
+        server.script({"say_if": [["Warsaw lies", "Partial support"]], "say": "No support"}),
+        prompt="support.v1",
+        budget=1200,
+    )
+    (judgement,) = judge.judge([Attribution("It is there.", LONG)])
+    assert (judgement.verdict, judgement.reason) == (N, "partial support")
+
+
+def test_a_claim_that_leaves_no_room_is_undecided_and_nobody_is_asked(server: ChatServer) -> None:
     base_url = server.script({"say": "Entailment"})
-    long = Attribution("A claim.", ("many words " * 200_000,))
-    whole, cut = opened(base_url).judge([long, PAIR])
-    assert (whole.verdict, cut.verdict) == (U, A)
-    assert str(whole.reason).startswith("the prompt has about 7333")
-    assert str(whole.reason).endswith("tokens, more than the budget of 4000")
-    assert len(server.log(base_url)) == 1
+    long = Attribution("many words " * 2_000, ("Some evidence.",))
+    (judgement,) = opened(base_url).judge([long])
+    assert judgement.verdict is U
+    assert re.fullmatch(r"the claim takes 7\d\d\d of the judge's 4000 tokens", str(judgement.reason))
+    assert server.log(base_url) == []
     assert estimated_tokens("東京") == 2
 
 

@@ -4,8 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from autoais.answers import read_answers
+from autoais.answers import from_row, read_answers
+from autoais.citations import parse
 from autoais.errors import FormatError, UserError
 from autoais.judges.lexical import LexicalJudge
 from autoais.questions import Question
@@ -113,6 +116,9 @@ def test_an_answer_to_no_question_of_the_benchmark_is_an_error(tmp_path: Path) -
         ({"passages": [POLAND, POLAND]}, "a passage id occurs twice"),
         ({"answer": "The moon is cheese. The capital of Poland is Warsaw."}, "'answer' is not its sentences"),
         ({"answer": "The capital of Poland is Warsaw. And more."}, "'answer' is not its sentences"),
+        ({"answer": "In 12. The capital of Poland is Warsaw."}, "'answer' is not its sentences"),
+        ({"answer": "1998 The capital of Poland is Warsaw."}, "'answer' is not its sentences"),
+        ({"answer": "The capital of Poland is Warsaw. 12"}, "'answer' is not its sentences"),
         ({"short_answer": 3}, "field 'short_answer' should be a string or null"),
     ],
 )
@@ -121,6 +127,50 @@ def test_broken_answers_name_line_and_field(tmp_path: Path, fields: dict[str, An
     with pytest.raises(FormatError, match=r"a\.jsonl:2: ") as caught:
         list(read_answers(path))
     assert says in str(caught.value)
+
+
+def test_structure_between_the_sentences_of_an_answer_is_no_claim(tmp_path: Path) -> None:
+    text = YES[0]
+    written = [
+        f"# {text}",
+        f"- {text}\n- {text}",
+        f"1. {text}\n\n22) {text}",
+        f"> {text}",
+        f"| {text} | {text} |\n| --- |",
+    ]
+    rows = [row(str(n), *[YES] * one.count(text), answer=one) for n, one in enumerate(written)]
+    answers = list(read_answers(write(tmp_path / "a.jsonl", *rows)))
+    assert [answer.plain for answer in answers] == written
+
+
+PARTS = [
+    "A is B",
+    "3",
+    "12. ",
+    "1) ",
+    "- ",
+    "# ",
+    "> ",
+    "| ",
+    " |",
+    "\n",
+    ". ",
+    "? ",
+    " [1]",
+    "[2]",
+    "`x[1]`",
+    "Dr. C",
+    "é",
+    "。",
+]
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=12).map("".join))
+def test_whatever_the_grammar_parses_is_an_answer_that_can_be_read(text: str) -> None:
+    parsed = parse(text, 2)
+    said = [{"text": parsed.text[one.start : one.end]} for one in parsed.sentences]
+    answer = from_row({"id": "1", "question": "?", "answer": parsed.text, "sentences": said}, "here")
+    assert answer.plain == parsed.text
 
 
 def test_the_command_writes_judgements_and_a_report_that_says_how_it_came_about(

@@ -1,5 +1,6 @@
 """The common record of a cited answer, and its lossless file format `answers.jsonl`, which any system can write."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -201,6 +202,8 @@ SCHEMA = record(
 )
 # `n` and the offsets of sentences follow from the rest.
 _KNOWN = frozenset(SCHEMA["properties"])
+# Between sentences: bullets, signs of headings and quotations, pipes, numbers of lists; never a word (spec H1).
+_STRUCTURE = re.compile(r"(?:[\W_]|(?<!\w)\d{1,3}[.)](?=\s))*")
 
 
 def read_answers(path: Path) -> Iterator[CitedAnswer]:
@@ -264,16 +267,27 @@ def from_row(row: Mapping[str, Any], where: str) -> CitedAnswer:
 
 def _check_covered(row: Mapping[str, Any], sentences: Iterable[SentenceCited], where: str) -> None:
     """What stands outside the sentences would be shown and never judged."""
-    rest = row.get("answer") or ""
+    answer = row.get("answer")
+    if answer is None:
+        return
+    ends = {0}
     for text in filter(None, (sentence.text for sentence in sentences)):
-        before, found, rest = rest.partition(text)
-        if before.strip() or not found:
-            break
-    else:
-        if not rest.strip():
-            return
-    if row.get("answer") is not None:
+        found = {start + len(text) for end in ends for start in _starts(answer, text, end)}
+        ends = {min(found), max(found)} if found else set()
+    if not any(_STRUCTURE.fullmatch(answer, end) for end in ends):
         raise FormatError(f"{where}: field 'answer' is not its sentences one after the other")
+
+
+def _starts(answer: str, text: str, at: int) -> set[int]:
+    """The first and the last place where the sentence may stand after mere structure: "1" stands twice in "1. 1"."""
+    gap = _STRUCTURE.match(answer, at)
+    stop = (gap.end() if gap else at) + len(text)
+    first, last = answer.find(text, at, stop), answer.rfind(text, at, stop)
+    while first >= 0 and not _STRUCTURE.fullmatch(answer, at, first):
+        first = answer.find(text, first + 1, stop)
+    while last > first >= 0 and not _STRUCTURE.fullmatch(answer, at, last):
+        last = answer.rfind(text, at, last + len(text) - 1)
+    return {first, last} if first >= 0 else set()
 
 
 def _sentence(item: Mapping[str, Any]) -> SentenceCited:

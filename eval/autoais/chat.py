@@ -68,6 +68,12 @@ class Usage:
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
+    def __str__(self) -> str:
+        return (
+            f"{self.requests:,} requests, {self.retries:,} retries, "
+            f"{self.prompt_tokens:,} tokens read, {self.completion_tokens:,} written"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class _Response:

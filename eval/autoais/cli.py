@@ -1,19 +1,16 @@
 """The command `autoais`: parse, call, print."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from autoais.errors import UserError
+from autoais.terminal import new_console, say, show_ais, show_comparison, show_report
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
-
-    from rich.console import Console
-    from rich.table import Table
 
     from autoais.types import Judge
 
@@ -24,12 +21,31 @@ app = typer.Typer(
 
 @app.command()
 def score(
-    answers: Annotated[Path, typer.Argument(help="answers.jsonl, one cited answer a line.")],
-    judge: Annotated[str, typer.Option(help="Which judge: lexical.")] = "lexical",
-    out: Annotated[Path | None, typer.Option(help="Write one judgement a sentence (jsonl), for `compare`.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Write the report (json) with how it came about.")] = None,
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="Cited answers in any format of `autoais schema`, told from the file."),
+    ],
+    judge: Annotated[str, typer.Option(help="Which judge: lexical, hf:<model>, llm:<model>.")] = "lexical",
+    judge_option: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the judge, such as max_length=512.")
+    ] = None,
+    calibration: Annotated[Path | None, typer.Option(help="A fit of `autoais calibrate` for this judge.")] = None,
+    name: Annotated[str | None, typer.Option("--format", help="The format of FILE, where it is not told.")] = None,
+    corpus: Annotated[
+        list[Path] | None, typer.Option(help="Passages (jsonl, also .zst or .gz), for those known by id only.")
+    ] = None,
     questions: Annotated[
         Path | None, typer.Option(help="The whole benchmark; a question without an answer then counts as a no.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write one judgement a sentence (jsonl), for `compare`.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write the report (json) with how it came about.")] = None,
+    scores: Annotated[Path | None, typer.Option(help="Write Attributed QA's scores file: AutoAIS, EM, F1.")] = None,
+    ais_csv: Annotated[
+        Path | None, typer.Option("--ais-csv", help="Write Attributed QA's AIS file: each answer with Y or N.")
+    ] = None,
+    compat: Annotated[
+        str | None,
+        typer.Option(help="google-2023: count and write as Attributed QA's released script does, faults included."),
     ] = None,
     cache: Annotated[
         Path | None, typer.Option(help="Keep judgements in this file: a killed run goes on, another metric is free.")
@@ -37,49 +53,66 @@ def score(
     metrics: Annotated[
         str, typer.Option(help="Citation metrics, which judge citations singly: alce, hagrid, liu, trec; all or none.")
     ] = "alce,hagrid",
+    skip_bad: Annotated[bool, typer.Option(help="Pass over broken lines of the corpus, and count them.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Judge every sentence against what it cites and print rates with n, undecided and 95 % intervals."""
+    from collections import deque
     from contextlib import ExitStack
 
-    from autoais.answers import read_answers
-    from autoais.cache import CachedJudge, JudgementCache
+    from autoais import attributed_qa, formats
+    from autoais.calibrate import calibrated
+    from autoais.formats.aqa import ais_lines, last_question
     from autoais.jsonl import dumps, keep_inputs, round_floats, write_whole
     from autoais.judges import open_judge
-    from autoais.provenance import provenance
+    from autoais.options import parse_options
+    from autoais.provenance import judge_record, provenance
     from autoais.questions import read_questions
-    from autoais.scoring import Summary, choose_metrics, judge_answers
+    from autoais.score_run import Run, answers_to_score
+    from autoais.scoring import choose_metrics
 
-    keep_inputs([answers, questions], [out, report, cache])
-    chosen = open_judge(judge)
-    benchmark = None if questions is None else read_questions(questions)
-    summary = Summary(choose_metrics(metrics))
-
-    def rows() -> Iterator[str]:
-        for item in judge_answers(read_answers(answers), chosen, benchmark, each=bool(summary.metrics)):
-            summary.add(item)
-            yield from (dumps(round_floats(row)) for row in item.records(chosen.name))
-
+    corpora = corpus or []
+    keep_inputs([file, questions, calibration, *corpora], [out, report, scores, ais_csv, cache])
+    measured = choose_metrics(metrics)
+    chosen = open_judge(judge, **parse_options(judge_option or ()))
+    name = name or formats.detect(file)
+    as_2023 = attributed_qa.check_mode(compat, name)
+    benchmark = None if questions is None else list(read_questions(questions))
+    notes = formats.Notes()
+    answers = answers_to_score(file, name, benchmark, corpora, notes, skip_bad=skip_bad or as_2023)
+    if as_2023:
+        answers = attributed_qa.as_read_in_2023(answers)
     with ExitStack() as stack:
-        if cache is not None:
-            journal = stack.enter_context(JudgementCache(cache))
-            if journal.note:
-                typer.echo(journal.note, err=True)
-            chosen = CachedJudge(chosen, journal)
+        asked = _cached(chosen, cache, stack)
+        if calibration is not None:
+            asked = calibrated(asked, calibration)
+        run = Run(asked, measured, undecided_is_no=as_2023, keep_answers=ais_csv is not None)
+        rows = (dumps(round_floats(row)) for row in run.records(answers, benchmark))
         if out is None:
-            for _ in rows():
-                pass
+            deque(rows, maxlen=0)
         else:
-            write_whole(out, rows())
-    result = summary.report(chosen.name)
-    inputs = {"answers": answers} | ({"questions": questions} if questions else {})
-    result = round_floats({**result, "provenance": provenance(inputs)})
+            write_whole(out, rows)
+    for what, count in notes.items():
+        say(f"{count:,} {what}", err=True)
+    if (client := getattr(chosen, "client", None)) is not None:
+        say(f"{chosen.name}: {client.usage}", err=True)
+    inputs = {"answers": file} | ({"questions": questions} if questions else {})
+    inputs |= {f"corpus{number}": path for number, path in enumerate(corpora, 1)}
+    inputs |= {"calibration": calibration} if calibration else {}
+    how = provenance(inputs) | {"judge": judge_record(chosen), "mode": compat or "default"}
+    result = {"format": name, "mode": compat or "default", **run.report(), "notes": dict(notes)}
+    shown = round_floats({**result, "provenance": how})
     if report is not None:
-        write_whole(report, [dumps(result, indent=2)])
+        write_whole(report, [dumps(shown, indent=2)])
+    if ais_csv is not None:
+        write_whole(ais_csv, ais_lines(run.kept, compat=as_2023, last=last_question(file) if as_2023 else ""))
     if as_json:
-        typer.echo(dumps(result, indent=2))
+        typer.echo(dumps(shown, indent=2))
     else:
-        _show(result)
+        show_report(shown)
+    if scores is not None:
+        write_whole(scores, attributed_qa.scores(result["metrics"]))
+        say(f"AutoAIS in {scores} is by the judge {chosen.name}", err=True)
 
 
 @app.command()
@@ -97,7 +130,7 @@ def compare(
     if as_json:
         typer.echo(dumps(result, indent=2))
     else:
-        _show_comparison(result)
+        show_comparison(result)
 
 
 @app.command("ais-report")
@@ -116,7 +149,7 @@ def ais_report(
         typer.echo(dumps(round_floats({"files": reports, "provenance": provenance(inputs)}), indent=2))
         return
     for one in reports:
-        _show_ais(one)
+        show_ais(one)
 
 
 @app.command()
@@ -141,15 +174,17 @@ def meta(
 
     from autoais.calibrate import calibrated
     from autoais.jsonl import dumps, keep_inputs, round_floats, write_whole
+    from autoais.judges import open_judge
     from autoais.labels import read_labels
     from autoais.meta import evaluate, without_texts
     from autoais.meta_terminal import show_meta
+    from autoais.options import parse_options
     from autoais.plot import reliability_svg
     from autoais.provenance import provenance
 
     keep_inputs([*labels, calibration], [report, plot, cache])
     with ExitStack() as stack:
-        chosen = _open_judge(judge, judge_option, cache, stack)
+        chosen = _cached(open_judge(judge, **parse_options(judge_option or ())), cache, stack)
         if calibration is not None:
             chosen = calibrated(chosen, calibration)
         result = evaluate((label for path in labels for label in read_labels(path)), chosen, worst=worst)
@@ -165,7 +200,7 @@ def meta(
     if as_json:
         typer.echo(dumps(result, indent=2))
     else:
-        show_meta(_console(), result)
+        show_meta(new_console(), result)
 
 
 @app.command()
@@ -188,13 +223,15 @@ def calibrate(
 
     from autoais.calibrate import calibrate as fit
     from autoais.jsonl import dumps, keep_inputs, round_floats, write_whole
+    from autoais.judges import open_judge
     from autoais.labels import read_labels
     from autoais.meta_terminal import show_calibration
+    from autoais.options import parse_options
     from autoais.provenance import provenance
 
     keep_inputs(labels, [out, cache])
     with ExitStack() as stack:
-        chosen = _open_judge(judge, judge_option, cache, stack)
+        chosen = _cached(open_judge(judge, **parse_options(judge_option or ())), cache, stack)
         result = fit((label for path in labels for label in read_labels(path)), chosen, by=by, folds=folds)
     inputs = {f"labels{number}": path for number, path in enumerate(labels, 1)}
     result = round_floats(result | {"provenance": provenance(inputs)})
@@ -202,21 +239,18 @@ def calibrate(
     if as_json:
         typer.echo(dumps(result, indent=2))
     else:
-        show_calibration(_console(), result)
+        show_calibration(new_console(), result)
 
 
-def _open_judge(name: str, options: list[str] | None, cache: Path | None, stack: "ExitStack") -> "Judge":
-    """The judge with its options, reading and filling the cache for as long as `stack` is open."""
+def _cached(judge: "Judge", cache: Path | None, stack: "ExitStack") -> "Judge":
+    """The judge, reading and filling the cache, if there is one, for as long as `stack` is open."""
     from autoais.cache import CachedJudge, JudgementCache
-    from autoais.judges import open_judge
-    from autoais.options import parse_options
 
-    judge = open_judge(name, **parse_options(options or ()))
     if cache is None:
         return judge
     journal = stack.enter_context(JudgementCache(cache))
     if journal.note:
-        typer.echo(journal.note, err=True)
+        say(journal.note, err=True)
     return CachedJudge(judge, journal)
 
 
@@ -248,9 +282,9 @@ def convert(
     answers = formats.read(source, come_from, corpus=corpus or (), questions=benchmark, notes=notes, skip_bad=skip_bad)
     write_whole(target, formats.write(count_losses(answers, formats.by_name(to), lost), to, notes))
     for what, count in notes.items():
-        typer.echo(f"{count} {what}", err=True)
+        say(f"{count} {what}", err=True)
     for what, count in lost.items():
-        typer.echo(f"not kept, because {to} has no place for it: {what} ({count} answers)", err=True)
+        say(f"not kept, because {to} has no place for it: {what} ({count} answers)", err=True)
 
 
 @app.command()
@@ -286,104 +320,15 @@ def validate(
     faults = 0
     for fault in formats.validate(file, name, topics):
         faults += not fault.warning
-        _say(str(fault))
+        say(str(fault))
     if apply_fixes:
         target = file.with_name(file.name.removesuffix(".gz") + ".fixed")
         keep_inputs([file, questions], [target])
         fixed, did = formats.fix(file, name)
         write_whole(target, fixed)
         for one in [*did, f"{len(fixed)} rows in {target}"]:
-            _say(one)
+            say(one)
     raise SystemExit(1 if faults else 0)
-
-
-def _say(line: str) -> None:
-    """One line, whatever a file put into it; and nothing that drives a terminal."""
-    typer.echo("".join(c if c.isprintable() else "\ufffd" for c in line))
-
-
-def _show_comparison(result: dict[str, Any]) -> None:
-    console = _console()
-    table = _table("", "attributable", "95 % interval", "n", "undecided", "floor")
-    for side in ("a", "b"):
-        rate = result[side]
-        ends = rate["interval95"]
-        value, interval = ("-", "") if ends is None else (f"{rate['value']:.3f}", f"[{ends[0]:.3f}, {ends[1]:.3f}]")
-        table.add_row(side.upper(), value, interval, str(rate["n"]), str(rate["undecided"]), f"{rate['floor']:.3f}")
-    difference, tests, counts = result["difference"], result["mcnemar"], result["table"]
-    low, high = difference["interval95"]
-    console.print(f"{result['questions']} questions, judge {result['judge']}")
-    console.print(table)
-    console.print(
-        f"A - B (floors): {difference['value']:+.3f} [{low:+.3f}, {high:+.3f}], p = {difference['p']:.4f} "
-        f"({difference['method']}, {difference['resamples']} resamples)"
-    )
-    console.print(f"only A right {counts['only_a']}, only B right {counts['only_b']}, both {counts['both']}")
-    for test in (tests["exact"], tests["corrected"]):
-        used = ", the one to report" if test["variant"] == tests["used"] else ""
-        p = test.get("reason") or f"p = {test['p']:.4f}"
-        console.print(f"McNemar, {test['variant']}: {p}{used}")
-    for note in result["notes"]:
-        console.print(note)
-
-
-def _show_ais(one: dict[str, Any]) -> None:
-    console = _console()
-    table = _table("model", "n", "Flag %", "Int %", "AIS %", "95 % interval", "AIS of unflagged %")
-    for model in one["models"]:
-        rates = [model[name] for name in ("flagged", "interpretable", "ais", "ais_of_unflagged")]
-        percent = ["-" if rate["value"] is None else f"{100 * rate['value']:.1f}" for rate in rates]
-        low, high = rates[2]["interval95"] or (0.0, 1.0)
-        interval = f"[{100 * low:.1f}, {100 * high:.1f}] n={rates[2]['n']}"
-        table.add_row(model["model"], str(rates[0]["total"]), *percent[:3], interval, percent[3])
-    console.print(one["file"], style="bold")
-    console.print(table)
-    for name, agreement in one["agreement"].items():
-        values = [agreement[key] for key in ("krippendorff_alpha", "pairwise_agreement", "f1_to_majority")]
-        alpha, pairs, f1 = ("-" if value is None else f"{value:.3f}" for value in values)
-        console.print(
-            f"{name}: alpha {alpha}, pairwise agreement {pairs}, F1 to majority {f1} "
-            f"({agreement['items']} items, {agreement['left_out']} without a usable count)"
-        )
-    console.print()
-
-
-def _table(first: str, *others: str) -> "Table":
-    from rich.table import Table
-
-    table = Table(first, *others, box=None, pad_edge=False)
-    for column in table.columns[1:]:
-        column.justify = "right"
-    return table
-
-
-def _console() -> "Console":
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 120  # a pipe has no width; no column must be cut
-    return console
-
-
-def _show(result: dict[str, Any]) -> None:
-    table = _table("metric", "value", "95 % interval", "n", "undecided", "floor")
-    for name, metric in result["metrics"].items():
-        if metric["value"] is None:
-            table.add_row(name, "-", metric["reason"], "", "", "")
-            continue
-        low, high = metric["interval95"]
-        floor = f"{metric['floor']:.3f} of {metric['total']}" if "floor" in metric else ""
-        undecided = str(metric.get("undecided", ""))
-        interval = f"[{low:.3f}, {high:.3f}]"
-        table.add_row(name, f"{metric['value']:.3f}", interval, str(metric["n"]), undecided, floor)
-    console = _console()
-    console.print(f"{result['questions']} questions, {result['answered']} answered, judge {result['judge']}")
-    console.print(table)
-    if result["not_applicable"]:
-        console.print(f"{result['not_applicable']} sentences are questions or instructions, which claim nothing")
-    if result["unresolved_markers"]:
-        console.print(f"{result['unresolved_markers']} citation markers pointed nowhere")
 
 
 def run(application: typer.Typer) -> None:
@@ -399,8 +344,7 @@ def run(application: typer.Typer) -> None:
 
 
 def _fail(message: str) -> NoReturn:
-    # One line, whatever a file put into it; and nothing that drives a terminal.
-    typer.echo("error: " + "".join(c if c.isprintable() else "\ufffd" for c in message), err=True)
+    say(f"error: {message}", err=True)
     raise SystemExit(2)
 
 

@@ -1,4 +1,8 @@
-"""How a result file came about: command, versions and checksums, without clocks or host names."""
+"""How a result file came about: command, versions and checksums.
+
+Without clocks or host names: the same inputs give the same bytes. (Spec I6 asks for the wall time too; it is measured
+by the benchmarks in `scripts/bench`, and left out here.)
+"""
 
 import hashlib
 import platform
@@ -8,7 +12,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-_REPORTED = ("attributed-rag", "tantivy", "sentencex", "pystemmer", "numpy")
+from autoais.types import Judge
+
+_REPORTED = (
+    "attributed-rag", "tantivy", "sentencex", "pystemmer", "numpy", "onnxruntime", "tokenizers", "torch",
+    "transformers",
+)  # fmt: skip
 
 
 def command() -> str:
@@ -41,3 +50,14 @@ def provenance(inputs: dict[str, Path]) -> dict[str, Any]:
         "versions": versions(),
         "inputs": {role: {"file": path.name, "sha256": sha256_file(path)} for role, path in inputs.items()},
     }
+
+
+def judge_record(judge: Judge) -> dict[str, Any]:
+    """The judge's name; for one that asks with a prompt file also its SHA-256, and what the server calls its model."""
+    record: dict[str, Any] = {"name": judge.name}
+    prompt, client = getattr(judge, "prompt", None), getattr(judge, "client", None)
+    if prompt is not None:
+        record["prompt"] = {"name": prompt.name, "sha256": prompt.sha256}
+    if client is not None:
+        record["served"] = sorted(client.served)
+    return record

@@ -118,8 +118,10 @@ def _is(value: object, kind: str) -> bool:
             return isinstance(value, list)
         case "object":
             return isinstance(value, dict)
-        case _:
+        case "null":
             return value is None
+        case _:
+            return False
 
 
 def _expected(schema: Schema) -> str:

@@ -1,10 +1,11 @@
 """Scores a file of cited answers: one pass, one judgement a sentence, every question of the benchmark counted."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from autoais.alce_strict import strict_sentences
 from autoais.answers import CitedAnswer
 from autoais.citation import alce, hagrid, liu, trec
 from autoais.citation.applicable import applicable
@@ -28,11 +29,13 @@ class JudgedAnswer:
     """A question of the benchmark, its answer (None if it was never answered) and a judged claim a sentence.
 
     The claim is None where a sentence claims nothing (a question, an instruction): it is not judged and not counted.
+    `strict` are the claims as ALCE's script would parse them from the output (spec F2), None where that is not known.
     """
 
     question: Question
     answer: CitedAnswer | None
     claims: tuple[JudgedClaim | None, ...]
+    strict: tuple[JudgedClaim, ...] | None = None
 
     @property
     def judged(self) -> list[JudgedClaim]:
@@ -88,34 +91,56 @@ def _row(question: str, judge: str, verdict: str, reason: str | None) -> dict[st
 
 
 def judge_answers(
-    answers: Iterable[CitedAnswer], judge: Judge, questions: Iterable[Question] | None = None, *, each: bool = True
+    answers: Iterable[CitedAnswer],
+    judge: Judge,
+    questions: Iterable[Question] | None = None,
+    *,
+    each: bool = True,
+    strict: bool = False,
 ) -> Iterator[JudgedAnswer]:
     """Judge each answer's sentences against the passages they cite, together and with `each` also singly; streaming.
 
-    With `questions` (the whole benchmark), references come from there, a question without an answer is yielded
-    with None, and an answer to a question that is not among them is a `UserError`. Without, the answers' own
-    rows are taken for the benchmark.
+    With `strict` also the sentences that ALCE's script would see. With `questions` (the whole benchmark), references
+    come from there, a question without an answer is yielded with None, and a second answer to a question, or one to
+    a question that is not among them, is a `UserError`. Without, the answers' own rows are taken for the benchmark.
     """
     benchmark = None if questions is None else {question.id: question for question in questions}
+    left = dict(benchmark or {})
     stream = iter(answers)
     while batch := list(islice(stream, _BATCH)):
         claims = [_claims(answer) for answer in batch]
-        judged = iter(judge_claims(judge, [claim for row in claims for claim in row if claim is not None], each=each))
-        for answer, row in zip(batch, claims, strict=True):
-            if benchmark is None:
-                question: Question | None = Question(answer.id, answer.question, answer.answers, answer.gold)
-            else:
-                question = benchmark.pop(answer.id, None)
-            if question is None:
-                raise UserError(f"answer {answer.id!r} is to no question of the benchmark; are these its answers?")
-            if question.text.split() != answer.question.split():
-                raise UserError(
-                    f"answer {answer.id!r} is to {answer.question[:60]!r}, the benchmark's question of that id is "
-                    f"{question.text[:60]!r}; are these its answers?"
-                )
-            yield JudgedAnswer(question, answer, tuple(None if claim is None else next(judged) for claim in row))
-    for question in (benchmark or {}).values():
+        as_alce = [_strict_claims(answer) if strict else None for answer in batch]
+        listed = [claim for row in claims for claim in row if claim is not None]
+        listed += [claim for row in as_alce for claim in row or ()]
+        judged = iter(judge_claims(judge, listed, each=each))
+        rows = [tuple(None if claim is None else next(judged) for claim in row) for row in claims]
+        for answer, row, strictly in zip(batch, rows, as_alce, strict=True):
+            question = _own_question(answer) if benchmark is None else _asked(answer, benchmark, left)
+            as_judged = None if strictly is None else tuple(islice(judged, len(strictly)))
+            yield JudgedAnswer(question, answer, row, as_judged)
+    for question in left.values():
         yield JudgedAnswer(question, None, ())
+
+
+def _own_question(answer: CitedAnswer) -> Question:
+    return Question(answer.id, answer.question, answer.answers, answer.gold)
+
+
+def _asked(answer: CitedAnswer, benchmark: Mapping[str, Question], left: dict[str, Question]) -> Question:
+    """The benchmark's question of an answer, which is taken from those `left` to be answered."""
+    question = benchmark.get(answer.id)
+    if question is None:
+        raise UserError(f"answer {answer.id!r} is to no question of the benchmark; are these its answers?")
+    if question.text.split() != answer.question.split():
+        raise UserError(
+            f"answer {answer.id!r} is to {answer.question[:60]!r}, the benchmark's question of that id is "
+            f"{question.text[:60]!r}; are these its answers?"
+        )
+    if left.pop(answer.id, None) is None:
+        raise UserError(
+            f"question {answer.id!r} ({question.text[:60]!r}) has two answers; give one a question, or no --questions"
+        )
+    return question
 
 
 def choose_metrics(names: str) -> tuple[str, ...]:
@@ -142,22 +167,34 @@ def _claims(answer: CitedAnswer) -> list[CitedClaim | None]:
     ]
 
 
+def _strict_claims(answer: CitedAnswer) -> list[CitedClaim] | None:
+    """What ALCE's script would judge of the output; None without an output or the texts of what it cites."""
+    documents = [passage.evidence for passage in answer.passages.values()]
+    if answer.output is None or not any(map(str.strip, documents)):
+        return None
+    return alce.strict_claims(strict_sentences(answer.output), documents, question=answer.question)
+
+
 class Summary:
     """All metrics over the benchmark's questions, as fractions; what cannot be computed is null with a reason.
 
     `autoais`: answers whose every sentence is attributable, of all questions. `sentences`: attributable sentences.
     By `metrics`: `citation_recall`, `citation_precision`, `citation_f1` (alce: ALCE's rules, normalised, means over
-    questions, a question without an answer 0); `hagrid`, `hagrid_sentences` (every citation supports by itself);
+    questions, a question without an answer 0), beside them with `_strict` what ALCE's script gives, from the answers
+    whose output is known (it leaves out those without a sentence, and takes undecided as no); `hagrid`,
+    `hagrid_sentences` (every citation supports by itself);
     `liu_*` and `liu_*_averaged` (pooled, and a mean over responses; every sentence counts as worth verifying);
     `trec_precision`, `trec_recall` (first citation of a sentence, full 1, none 0).
     `em`, `f1`: SQuAD, on `short_answer`. `answer_recall`: a reference string stands in the cited sentences.
     `Success@k`, `R@k` (ir_measures): gold passages in the first k; `answer_hit@k`: a reference in the first k texts.
-    Per question it keeps a few numbers and no text.
+    Per question it keeps a few numbers and no text. With `undecided_is_no` (google-2023, spec A7) nothing is
+    undecided in `autoais` and `sentences`.
     """
 
-    def __init__(self, metrics: Collection[str] = DEFAULT_METRICS) -> None:
+    def __init__(self, metrics: Collection[str] = DEFAULT_METRICS, *, undecided_is_no: bool = False) -> None:
         self.metrics = metrics
-        self.questions = self.answered = self.unresolved = self.short_answers = self.with_references = 0
+        self.undecided_is_no = undecided_is_no
+        self.questions = self.given = self.answered = self.unresolved = self.short_answers = self.with_references = 0
         self.not_applicable = 0  # sentences
         self.depth = 0  # of the longest list of passages
         self.answer_ais: list[bool | None] = []
@@ -165,6 +202,7 @@ class Summary:
         self.answer_hagrid: list[bool | None] = []
         self.sentence_hagrid: list[bool | None] = []
         self.alce, self.liu, self.trec = CitationScores(), CitationScores(), CitationScores()
+        self.strict: alce.StrictScores | None = None
         self.em: list[float] = []
         self.f1: list[float] = []
         self.answer_recall: list[bool | None] = []
@@ -176,12 +214,13 @@ class Summary:
         """Count one question of the benchmark."""
         question, answer = item.question, item.answer
         self.questions += 1
-        self.answer_ais.append(item.ais)
-        self.sentence_ais.extend(claim.union.verdict.ais for claim in item.judged)
+        self.answer_ais.append(self._outcome(item.ais))
+        self.sentence_ais.extend(self._outcome(claim.union.verdict.ais) for claim in item.judged)
         self.not_applicable += item.claims.count(None)
         self._cited(item)
         ranking = answer.ranking if answer else ()
         if answer:
+            self.given += 1
             self.answered += bool(answer.sentences)
             self.unresolved += answer.unresolved
             self.short_answers += answer.short_answer is not None
@@ -202,10 +241,16 @@ class Summary:
                 self.success[k].append(found > 0)
                 self.recall[k].append(found / len(set(question.gold)))
 
+    def _outcome(self, ais: bool | None) -> bool | None:
+        return ais is True if self.undecided_is_no else ais
+
     def _cited(self, item: JudgedAnswer) -> None:
         unresolved = item.answer.unresolved if item.answer else 0
         if "alce" in self.metrics:
             alce.add(self.alce, item.judged, unresolved)
+            if item.strict is not None:
+                self.strict = self.strict or alce.StrictScores()
+                self.strict.add(item.strict)
         if "hagrid" in self.metrics:
             self.answer_hagrid.append(item.hagrid)
             self.sentence_hagrid.extend(map(hagrid.attributable, item.judged))
@@ -217,7 +262,10 @@ class Summary:
     def _citation_metrics(self) -> dict[str, Any]:
         found: dict[str, Rate | Ratio] = {}
         if "alce" in self.metrics:
-            found |= {f"citation_{name}": ratio for name, ratio in self.alce.averaged(empty=0.0).items()}
+            strict = {} if self.strict is None else self.strict.averaged()
+            for name, ratio in self.alce.averaged(empty=0.0).items():
+                found |= {f"citation_{name}": ratio}
+                found |= {f"citation_{name}_strict": strict[name]} if strict else {}
         if "hagrid" in self.metrics:
             found |= {"hagrid": Rate.of(self.answer_hagrid), "hagrid_sentences": Rate.of(self.sentence_hagrid)}
         if "liu" in self.metrics:
@@ -240,7 +288,7 @@ class Summary:
             metrics |= {name: _absent(no_references) for name in ("em", "f1", "answer_recall")}
         else:
             metrics["answer_recall"] = Rate.of(self.answer_recall).record()
-            if self.short_answers:
+            if self.short_answers or not self.given:
                 metrics["em"] = Rate.of(bool(value) for value in self.em).record()
                 metrics["f1"] = Mean.of(self.f1).record()
             else:

@@ -1,10 +1,11 @@
 """Citation recall and precision as ALCE defines them (Gao et al. 2023; spec F1), normalised and strict (F2)."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from autoais.alce_strict import StrictSentence, judged_documents
 from autoais.citation.claims import CitedClaim, JudgedClaim
 from autoais.citation.scores import CitationScores
+from autoais.metrics import Ratio
 
 AT_MOST = 3  # ALCE's `at_most_citations`
 
@@ -34,32 +35,23 @@ def add(scores: CitationScores, answer: Iterable[JudgedClaim], unresolved: int =
     scores.add([judged.union.verdict.ais for judged in claims], counted + [False] * wrong)
 
 
-@dataclass(frozen=True, slots=True)
-class StrictSentence:
-    """A sentence as ALCE's script parses it: text without markers, and each number in them minus one, in order.
-
-    Duplicates stay, and `[0]` is -1.
-    """
-
-    text: str
-    refs: tuple[int, ...]
-
-
 def strict_claims(
-    sentences: Iterable[StrictSentence], documents: Sequence[str], at_most: int | None = AT_MOST
+    sentences: Iterable[StrictSentence], documents: Sequence[str], at_most: int | None = AT_MOST, question: str = ""
 ) -> list[CitedClaim]:
     """What ALCE's script judges: a sentence with any number above the documents cites nothing, further citations
     than `at_most` are dropped after that check, and -1 is the last document (spec F2).
 
     Where there are no documents at all the script stops with an error at `[0]`; here that cites nothing.
     """
-    return [CitedClaim(sentence.text, _strict_cited(sentence.refs, documents, at_most)) for sentence in sentences]
+    return [
+        CitedClaim(sentence.text, _strict_cited(sentence.documents, documents, at_most), question=question)
+        for sentence in sentences
+    ]
 
 
 def _strict_cited(refs: tuple[int, ...], documents: Sequence[str], at_most: int | None) -> tuple[str, ...]:
-    if not documents or any(ref >= len(documents) for ref in refs):
-        return ()
-    return tuple(documents[ref] for ref in refs[:at_most])
+    judged = judged_documents(refs, len(documents), at_most) if documents else None
+    return tuple(documents[ref] for ref in judged or ())
 
 
 class StrictScores:
@@ -84,9 +76,13 @@ class StrictScores:
         # An answer without citations has precision 0, which one wrong citation gives it.
         self._scores.add([judged.union.verdict.ais is True for judged in claims], outcomes or [False])
 
+    def averaged(self) -> dict[str, Ratio]:
+        """Recall, precision and F1, means over the answers that were not left out."""
+        return self._scores.averaged()
+
     def record(self) -> dict[str, object]:
         """Recall, precision and F1 as JSON, with the answers left out and the sentences that were undecided."""
-        ratios = {name: ratio.record() for name, ratio in self._scores.averaged().items()}
+        ratios = {name: ratio.record() for name, ratio in self.averaged().items()}
         return {**ratios, "answers_left_out": self.left_out, "undecided_sentences": self.undecided}
 
 

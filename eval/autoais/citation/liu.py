@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from autoais.answers import Support
 from autoais.citation.claims import JudgedClaim
 from autoais.citation.scores import CitationScores
-from autoais.citation.support import Support, judged_support
+from autoais.citation.support import judged_support
 
 
 @dataclass(frozen=True, slots=True)

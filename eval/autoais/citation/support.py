@@ -1,17 +1,7 @@
 """Three levels of support, from people or from a judge: what Liu et al. (spec D3) and TREC RAG (F4) count."""
 
-from enum import StrEnum
-
+from autoais.answers import Support
 from autoais.types import Judgement, Verdict
-
-
-class Support(StrEnum):
-    """How far a citation supports its statement."""
-
-    FULL = "full"
-    PARTIAL = "partial"
-    NONE = "none"
-
 
 PARTIAL = "partial support"  # the reason of a judge that tells three levels apart
 _HUMAN = {

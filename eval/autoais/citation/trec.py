@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from autoais.answers import Support
 from autoais.citation.claims import JudgedClaim
 from autoais.citation.scores import CitationScores
-from autoais.citation.support import Support, judged_support
+from autoais.citation.support import judged_support
 
 WEIGHTS: Mapping[Support, float] = {Support.FULL: 1.0, Support.PARTIAL: 0.5, Support.NONE: 0.0}
 

@@ -116,7 +116,10 @@ def _of_record(row: dict[str, Any], where: str) -> Format:
     fitting = [one for one in FORMATS.values() if all(mark in row for mark in one.marks)]
     if not fitting:
         found = ", ".join(sorted(row))[:200]
-        raise FormatError(f"{where}: no known format has the fields {found}; there are: {', '.join(NAMES)}")
+        near = max(FORMATS.values(), key=lambda one: sum(mark in row for mark in one.marks))
+        missing = [mark for mark in near.marks if mark not in row]
+        hint = f"{near.name} also has {', '.join(missing)}; " if len(near.marks) - len(missing) > 1 else ""
+        raise FormatError(f"{where}: no known format has the fields {found}; {hint}there are: {', '.join(NAMES)}")
     return max(fitting, key=lambda one: len(one.marks))
 
 

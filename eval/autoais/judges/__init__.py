@@ -1,8 +1,9 @@
 """Judges by name, and the rule for pairs that leave nothing to judge."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
+from typing import get_args
 
 from autoais.errors import UserError
 from autoais.types import Attribution, Judge, Judgement, Verdict
@@ -27,11 +28,23 @@ def open_judge(name: str, **options: object) -> Judge:
     make: Callable[..., Judge] = getattr(import_module(f"autoais.judges.{module}"), judge)
     arguments = [model] if colon else []
     given = {option: value for option, value in options.items() if value is not None}
-    known_options = list(inspect.signature(make).parameters)[len(arguments) :]
-    for option in given:
+    known_options = dict(list(inspect.signature(make).parameters.items())[len(arguments) :])
+    for option, value in given.items():
         if option not in known_options:
             raise UserError(f"judge {name!r} has no option {option!r}; there are: {', '.join(known_options) or 'none'}")
+        if not _fits(value, wanted := known_options[option].annotation):
+            raise UserError(f"judge {name!r}: option {option!r} should be {_said(wanted)}, found {value!r}")
     return make(*arguments, **given)
+
+
+def _said(annotation: object) -> str:
+    kinds = get_args(annotation) or (annotation,)
+    return " or ".join(str(getattr(kind, "__name__", kind)) for kind in kinds if kind is not type(None))
+
+
+def _fits(value: object, annotation: object) -> bool:
+    kinds = [kind for kind in get_args(annotation) or (annotation,) if isinstance(kind, type)]
+    return not kinds or isinstance(value, tuple(kinds)) or (isinstance(value, int) and float in kinds)
 
 
 def weigh(judge: Judge, attributions: Sequence[Attribution]) -> list[Judgement]:

@@ -4,17 +4,20 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from autoais.chat import ChatClient, NoReply, Reply, Request
+from autoais.citation.support import PARTIAL
 from autoais.errors import UserError
+from autoais.judges.windows import Window, windows
 from autoais.resources import read_prompt
 from autoais.types import Attribution, Judgement, Verdict
 
 DEFAULT_PROMPT = "attrscore-attribution-with-definition.v1"
 OSU_2023 = "osu-2023"  # reads replies as the released AttrScore notebook does
+_LEAST_ROOM = 32  # tokens that question and claim must leave for long evidence
 _PLACEHOLDER = re.compile(r"\{(claim|statement|question|evidence|mark)\}")
 
 Labels = Mapping[str, Verdict]
@@ -59,11 +62,15 @@ class LlmJudge:
     """A model on a server, asked with one of the prompts in `prompts/judge`; temperature 0, seed 0.
 
     `budget` is the most tokens a whole prompt may have, estimated as one for three bytes, which is rather too many
-    than too few; a longer one is undecided, nothing is cut. A reply has at most `max_tokens`. What the server could
-    not answer, or no label can be read from, is undecided and the reason says what was there. Where there is a label,
-    it is the reason, in small letters: `support.v1` gives `full support`, `partial support` or `no support` (TREC RAG;
-    spec F4), of which only the first is attributable. `compat="osu-2023"` reads AttrScore's replies with the defects
-    of its released notebook (spec C3). There is no probability.
+    than too few. Longer evidence goes through `windows`, a request each: attributable by any window is attributable,
+    else undecided by any is undecided, else contradictory goes before partial support and that before other noes; the
+    first of equals decides and is reported as the evidence. A claim that leaves no room is undecided; nothing is cut.
+
+    A reply has at most `max_tokens`. What the server could not answer, or no label can be read from, is undecided and
+    the reason says what was there. Where there is a label, it is the reason, in small letters: `support.v1` gives
+    `full support`, `partial support` or `no support` (TREC RAG; spec F4), of which only the first is attributable.
+    `compat="osu-2023"` reads AttrScore's replies with the defects of its released notebook (spec C3). There is no
+    probability.
     """
 
     def __init__(
@@ -102,18 +109,34 @@ class LlmJudge:
         return f"llm:{self.model}@server/{self.budget}+{self.max_tokens}/{self.prompt.name}{mode}"
 
     def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        """Judge each attribution with one request; `UserError` where nobody but a person can get a reply."""
-        messages = [self.prompt.fill(attribution) for attribution in attributions]
-        tokens = [estimated_tokens(message) for message in messages]
-        asked = [place for place, number in enumerate(tokens) if number <= self.budget]
-        replies = dict(zip(asked, self.client.answer([self._request(messages[p]) for p in asked]), strict=True))
-        too_long = "the prompt has about {} tokens, more than the budget of {}"
-        return [
-            self._read(replies[place])
-            if place in replies
-            else Judgement(Verdict.UNDECIDED, None, too_long.format(number, self.budget))
-            for place, number in enumerate(tokens)
-        ]
+        """Judge each attribution with a request a window; `UserError` where nobody but a person can get a reply."""
+        asked: list[tuple[int, Window | None, str]] = []
+        best: list[Judgement | None] = [None] * len(attributions)
+        for at, attribution in enumerate(attributions):
+            whole = self.prompt.fill(attribution)
+            bare = estimated_tokens(self.prompt.fill(replace(attribution, evidence=())))
+            if estimated_tokens(whole) <= self.budget:
+                asked.append((at, None, whole))
+            elif bare + _LEAST_ROOM > self.budget:
+                reason = f"the claim takes {bare} of the judge's {self.budget} tokens"
+                best[at] = Judgement(Verdict.UNDECIDED, None, reason)
+            else:
+                asked += [(at, window, message) for window, message in self._windows(attribution)]
+        replies = self.client.answer([self._request(message) for _, _, message in asked])
+        for (at, window, _), reply in zip(asked, replies, strict=True):
+            judgement = self._read(reply)
+            if window is not None:
+                judgement = replace(judgement, evidence=window.spans)
+            before = best[at]
+            best[at] = judgement if before is None or _rank(judgement) > _rank(before) else before
+        return [one for one in best if one is not None]
+
+    def _windows(self, attribution: Attribution) -> Iterator[tuple[Window, str]]:
+        def fill(text: str) -> str:
+            return self.prompt.fill(replace(attribution, evidence=(text,)))
+
+        for window in windows(attribution.evidence, lambda text: estimated_tokens(fill(text)), self.budget):
+            yield window, fill(window.text)
 
     def _request(self, message: str) -> Request:
         label = {"type": "string", "enum": list(self.prompt.labels)}
@@ -134,6 +157,12 @@ class LlmJudge:
             cut = f" (stopped at {self.max_tokens} tokens)" if reply.cut else ""
             reason = f"{reason} in the reply{cut}: {self.client.excerpt(reply.text)!r}"
         return Judgement(verdict, None, reason)
+
+
+def _rank(judgement: Judgement) -> int:
+    if judgement.reason == PARTIAL:
+        return 1
+    return {Verdict.ATTRIBUTABLE: 4, Verdict.UNDECIDED: 3, Verdict.CONTRADICTORY: 2}.get(judgement.verdict, 0)
 
 
 def estimated_tokens(text: str) -> int:

@@ -1,0 +1,146 @@
+"""What the commands print for people: tables, and lines that nothing in a file can break."""
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+
+def clean(text: str) -> str:
+    """The text on one line, whatever a file put into it, with nothing that drives a terminal."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
+def say(line: str, *, err: bool = False) -> None:
+    """Print one clean line."""
+    typer.echo(clean(line), err=err)
+
+
+def show_report(result: dict[str, Any]) -> None:
+    """The report of `score`: the metrics, then what people said where the file holds their labels."""
+    console = new_console()
+    mode = "" if result["mode"] == "default" else f", mode {result['mode']}"
+    console.print(f"{result['questions']} questions, {result['answered']} answered, judge {result['judge']}{mode}")
+    _show_metrics(console, result["metrics"])
+    if result["not_applicable"]:
+        console.print(f"{result['not_applicable']} sentences are questions or instructions, which claim nothing")
+    if result["unresolved_markers"]:
+        console.print(f"{result['unresolved_markers']} citation markers pointed nowhere")
+    if "human" in result:
+        _show_human(result["human"], result["judge"])
+
+
+def _show_metrics(console: "Console", metrics: dict[str, Any]) -> None:
+    """A row a metric; those without a value stand together under it, by their reason."""
+    table = _table("metric", "value", "95 % interval", "n", "undecided", "floor")
+    absent: dict[str, list[str]] = {}
+    for name, metric in metrics.items():
+        if metric["value"] is None:
+            absent.setdefault(metric["reason"], []).append(name)
+            continue
+        ends = metric["interval95"]
+        interval = f"[{ends[0]:.3f}, {ends[1]:.3f}]" if ends else ""
+        floor = f"{metric['floor']:.3f} of {metric['total']}" if "floor" in metric else ""
+        undecided = str(metric.get("undecided", ""))
+        table.add_row(name, f"{metric['value']:.3f}", interval, str(metric["n"]), undecided, floor)
+    if table.row_count:
+        console.print(table)
+    for reason, names in absent.items():
+        console.print(f"absent, because {reason}: {', '.join(names)}")
+
+
+def _show_human(human: dict[str, Any], judge: str) -> None:
+    console = new_console()
+    data = human["data"]
+    console.print("\nWhat people said", style="bold")
+    console.print(
+        f"{data['questions']} questions with {data['quotes_per_question']:.1f} quotes each; {data['answers']} answers, "
+        f"{data['answers_per_question']:.1f} a question; {data['citations']} citations, "
+        f"{data['citations_per_answer']:.1f} an answer"
+    )
+    if human["labels"]:
+        table = _table("label", "total", "yes", "no", "yes %", "95 % interval")
+        for name, one in human["labels"].items():
+            low, high = one["interval95"]
+            counts = (str(one[key]) for key in ("n", "yes", "no"))
+            table.add_row(
+                name.replace("_", " "), *counts, f"{100 * one['value']:.1f}", f"[{100 * low:.1f}, {100 * high:.1f}]"
+            )
+        console.print(table)
+    if human["metrics"]:
+        _show_metrics(console, human["metrics"])
+    for what, one in human["agreement"].items():
+        kappa = "-" if one["cohen_kappa"] is None else f"{one['cohen_kappa']:.3f}"
+        console.print(
+            f"{judge} and people on {one['n']} {what}: macro-F1 {one['macro_f1']:.3f}, kappa {kappa} "
+            f"({one['undecided']} undecided)"
+        )
+
+
+def show_comparison(result: dict[str, Any]) -> None:
+    """The result of `compare.compare_files`."""
+    console = new_console()
+    table = _table("", "attributable", "95 % interval", "n", "undecided", "floor")
+    for side in ("a", "b"):
+        rate = result[side]
+        ends = rate["interval95"]
+        value, interval = ("-", "") if ends is None else (f"{rate['value']:.3f}", f"[{ends[0]:.3f}, {ends[1]:.3f}]")
+        table.add_row(side.upper(), value, interval, str(rate["n"]), str(rate["undecided"]), f"{rate['floor']:.3f}")
+    difference, tests, counts = result["difference"], result["mcnemar"], result["table"]
+    low, high = difference["interval95"]
+    console.print(f"{result['questions']} questions, judge {result['judge']}")
+    console.print(table)
+    console.print(
+        f"A - B (floors): {difference['value']:+.3f} [{low:+.3f}, {high:+.3f}], p = {difference['p']:.4f} "
+        f"({difference['method']}, {difference['resamples']} resamples)"
+    )
+    console.print(f"only A right {counts['only_a']}, only B right {counts['only_b']}, both {counts['both']}")
+    for test in (tests["exact"], tests["corrected"]):
+        used = ", the one to report" if test["variant"] == tests["used"] else ""
+        p = test.get("reason") or f"p = {test['p']:.4f}"
+        console.print(f"McNemar, {test['variant']}: {p}{used}")
+    for note in result["notes"]:
+        console.print(note)
+
+
+def show_ais(one: dict[str, Any]) -> None:
+    """One file's result of `ais_report.report`."""
+    console = new_console()
+    table = _table("model", "n", "Flag %", "Int %", "AIS %", "95 % interval", "AIS of unflagged %")
+    for model in one["models"]:
+        rates = [model[name] for name in ("flagged", "interpretable", "ais", "ais_of_unflagged")]
+        percent = ["-" if rate["value"] is None else f"{100 * rate['value']:.1f}" for rate in rates]
+        low, high = rates[2]["interval95"] or (0.0, 1.0)
+        interval = f"[{100 * low:.1f}, {100 * high:.1f}] n={rates[2]['n']}"
+        table.add_row(clean(model["model"]), str(rates[0]["total"]), *percent[:3], interval, percent[3])
+    console.print(clean(one["file"]), style="bold")
+    console.print(table)
+    for name, agreement in one["agreement"].items():
+        values = [agreement[key] for key in ("krippendorff_alpha", "pairwise_agreement", "f1_to_majority")]
+        alpha, pairs, f1 = ("-" if value is None else f"{value:.3f}" for value in values)
+        console.print(
+            f"{name}: alpha {alpha}, pairwise agreement {pairs}, F1 to majority {f1} "
+            f"({agreement['items']} items, {agreement['left_out']} without a usable count)"
+        )
+    console.print()
+
+
+def _table(first: str, *others: str) -> "Table":
+    from rich.table import Table
+
+    table = Table(first, *others, box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    return table
+
+
+def new_console() -> "Console":
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = 120  # a pipe has no width; no column must be cut
+    return console
