@@ -14,9 +14,7 @@ from typing import Any
 
 import pytest
 
-from autoais.errors import UserError
 from autoais.formats.aqa import read_scores
-from autoais.judges import open_judge, read_options
 from autoais.resources import read_prompt
 from tests.chat_server import running
 from tests.conftest import Command, one_line_error
@@ -323,16 +321,6 @@ def test_judge_options(shop: Shop) -> None:
     one_line_error(shop.score("--judge-option", "treshold=1"), "has no option 'treshold'; there are: threshold")
     one_line_error(shop.score("--judge-option", "threshold=high"), "should be float, found 'high'")
     one_line_error(shop.score("--judge-option", "threshold=nan"), "must be above 0")
-
-
-def test_options_are_read_as_numbers_where_they_are_some() -> None:
-    read = read_options(["max-length=512", "x=0.5", "template=aqa.v1", "a=b=c"])
-    assert read == {"max_length": 512, "x": 0.5, "template": "aqa.v1", "a": "b=c"}
-    for bad in (["=1"], ["x"], ["a=1", "a=2"]):
-        with pytest.raises(UserError, match="judge option"):
-            read_options(bad)
-    with pytest.raises(UserError, match="'client' should be ChatClient, found 'x'"):
-        open_judge("llm:tiny", client="x")
 
 
 # --- bad input -----------------------------------------------------------------------------------------------------

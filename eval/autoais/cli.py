@@ -25,7 +25,9 @@ def score(
         Path,
         typer.Argument(metavar="FILE", help="Cited answers in any format of `autoais schema`, told from the file."),
     ],
-    judge: Annotated[str, typer.Option(help="Which judge: lexical, hf:<model>, llm:<model>.")] = "lexical",
+    judge: Annotated[
+        str, typer.Option(help="Which judge: lexical, minilm:<folder>, hf:<model>, llm:<model>.")
+    ] = "lexical",
     judge_option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the judge, such as max_length=512.")
     ] = None,
@@ -133,6 +135,22 @@ def compare(
         show_comparison(result)
 
 
+@app.command()
+def train(
+    recipe: Annotated[Path, typer.Argument(help="A training recipe (toml), such as eval/recipes/minilm.toml.")],
+    data: Annotated[list[Path], typer.Option(help="A folder with the recipe's files; may be given several times.")],
+    out: Annotated[Path, typer.Option(help="The folder of the model; a stopped run goes on from what is in it.")],
+    short: Annotated[bool, typer.Option(help="A few pairs and steps, to see that the recipe runs.")] = False,
+) -> None:
+    """Train a judge for --judge minilm:<folder>, with all its data and checksums on record."""
+    try:
+        from autoais.training.recipe import run
+    except ImportError as error:
+        raise UserError(f'training needs {error.name}: pip install "attributed-rag[train]"') from error
+
+    run(recipe, data, out, short=short, say=lambda line: say(line, err=True))
+
+
 @app.command("ais-report")
 def ais_report(
     files: Annotated[list[Path], typer.Argument(help="CSVs of the AIS paper's release, or in their format.")],
@@ -155,7 +173,9 @@ def ais_report(
 @app.command()
 def meta(
     labels: Annotated[list[Path], typer.Argument(help="Files of human labels, in any format that has some.")],
-    judge: Annotated[str, typer.Option(help="Which judge: lexical.")] = "lexical",
+    judge: Annotated[
+        str, typer.Option(help="Which judge: lexical, minilm:<folder>, hf:<model>, llm:<model>.")
+    ] = "lexical",
     judge_option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the judge, such as threshold=0.7.")
     ] = None,

@@ -138,6 +138,7 @@ def _table(first: str, *others: str) -> "Table":
 
 
 def new_console() -> "Console":
+    """Where people read: plain text, 120 columns where it is piped; nothing from a file is taken for markup."""
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False)

@@ -1,7 +1,7 @@
 """Judges by name, and the rule for pairs that leave nothing to judge."""
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import get_args
 
@@ -10,11 +10,12 @@ from autoais.types import Attribution, Judge, Judgement, Verdict
 
 # Where each judge's class is; imported when asked for. Those of the second table take a model's name after a colon.
 JUDGES = {"lexical": "lexical:LexicalJudge"}
-MODEL_JUDGES = {"hf": "hf:HfJudge", "llm": "llm:LlmJudge"}
+MODEL_JUDGES = {"hf": "hf:HfJudge", "llm": "llm:LlmJudge", "minilm": "minilm:MiniLMJudge"}
 
 
 def open_judge(name: str, **options: object) -> Judge:
-    """The judge of that name: `lexical`, `hf:<model>[@revision]` (hub name or folder), `llm:<model>`.
+    """The judge of that name: `lexical`, `hf:<model>[@revision]` (hub name or folder), `llm:<model>`,
+    `minilm:<folder>`.
 
     `options` are the judge's own (keyword arguments of its class); those that are None are left to the judge.
     `UserError` lists the names, or the options, there are.

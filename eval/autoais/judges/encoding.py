@@ -1,17 +1,19 @@
 """Pairs as the embedded judge's network takes them: word pieces, and a type for each that says what the sides share."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autoais.errors import UserError
-from autoais.judges.reading import BUDGET, Excerpt, excerpt, matched, text_of, unmatched
+from autoais.judges.reading import BUDGET, Excerpt, excerpt, matched, shortened, text_of, unmatched
 from autoais.words import content_stems
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+_UNREADABLE = re.compile(r"[\x00-\x08\ud800-\udfff]")
 CLAIM, CLAIM_ONLY, EVIDENCE, SHARED = range(4)
 TYPES = 4
 MAX_LENGTH = 256  # word pieces of claim and evidence together
@@ -46,8 +48,10 @@ class Encoder:
     @classmethod
     def from_file(cls, path: Path, max_length: int = MAX_LENGTH, budget: int = BUDGET) -> "Encoder":
         """From a `tokenizer.json`."""
-        from tokenizers import Tokenizer
-
+        try:
+            from tokenizers import Tokenizer
+        except ImportError as error:
+            raise UserError('judge minilm needs tokenizers: pip install "attributed-rag[judge]"') from error
         return cls(Tokenizer.from_file(str(path)), max_length, budget)
 
     def _special(self, mark: str) -> int:
@@ -63,7 +67,8 @@ class Encoder:
     def encode(self, claim: str, evidence: Sequence[str]) -> Encoded:
         """One pair. A claim longer than `MAX_CLAIM` pieces is cut: callers split it before."""
         read = excerpt(claim, evidence, self.budget)
-        text = text_of(read.spans, evidence)
+        text = _readable(text_of(read.spans, evidence))
+        claim = _readable(claim)
         left = self._tokenizer.encode(claim, add_special_tokens=False)
         right = self._tokenizer.encode(text, add_special_tokens=False)
         claim_ids, claim_offsets = left.ids[:MAX_CLAIM], left.offsets[:MAX_CLAIM]
@@ -72,6 +77,9 @@ class Encoder:
         whole = frozenset(stem for passage in evidence for stem in content_stems(passage))
         claim_types = _types(claim_offsets, unmatched(claim, whole), CLAIM, CLAIM_ONLY)
         right_offsets = right.offsets[:room]
+        if len(right.ids) > room:  # a script with many pieces a word
+            spans = shortened(read.spans, evidence, right_offsets[-1][1] if right_offsets else 0)
+            read = Excerpt(spans, whole=False)
         right_types = _types(right_offsets, matched(text, stems), EVIDENCE, SHARED)
         return Encoded(
             [self._cls, *claim_ids, self._sep, self._cls, *right.ids[:room], self._sep],
@@ -79,6 +87,11 @@ class Encoder:
             claim_offsets,
             read,
         )
+
+
+def _readable(text: str) -> str:
+    """The text without what no tokenizer reads (control characters, lone surrogates), as long as before."""
+    return _UNREADABLE.sub(" ", text)
 
 
 def _types(offsets: Sequence[tuple[int, int]], words: Sequence[tuple[int, int]], plain: int, marked: int) -> list[int]:

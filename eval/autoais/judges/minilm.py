@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +30,6 @@ FEATURES = (
 )  # fmt: skip
 _NUMBER = re.compile(r"\d")
 _NAME = re.compile(r"(?<=\s)[A-Z][\w'’-]+")
-_CHUNK = 256  # pairs encoded ahead: bounds memory
 
 
 def overlap(claim: str, evidence: Sequence[str]) -> tuple[float, float, float]:
@@ -120,16 +118,16 @@ class Calibration:
 class MiniLMJudge:
     """Reads the sentences of the evidence that bear on the claim, together, in up to 256 word pieces.
 
-    The network says how likely the pair, and each word of the claim, is supported; a logistic regression weighs that
-    with the share of words, numbers and names found (docs: the model card in `autoais/models/minilm`). Each pair is
-    read by itself, without padding: no batch and no order changes a result. A claim of several sentences that does
-    not fit is judged by its least supported part. `Judgement.evidence` is what was read of the evidence.
+    The network says how likely the pair, and each word of the claim, is supported, and how near both sides are; a
+    logistic regression weighs that with the share of words, numbers and names found. Each pair is read by itself,
+    without padding: no batch and no order changes a result. A claim that does not fit is judged by its least supported
+    sentence. `Judgement.evidence` is what was read of the evidence. `model` is a folder made by `autoais train`.
     """
 
-    def __init__(self, model: str | Path | None = None, *, threads: int | None = None) -> None:
-        self.folder = Path(model) if model is not None else Path(str(files("autoais").joinpath("models/minilm")))
+    def __init__(self, model: str | Path, *, threads: int | None = None) -> None:
+        self.folder = Path(model)
         self.threads = threads or os.cpu_count() or 1
-        for name in ("model.onnx", "tokenizer.json", "calibration.json"):
+        for name in ("model.onnx", "tokenizer.json"):
             if not (self.folder / name).is_file():
                 raise UserError(f"{self.folder}: {name} is missing; the folder is no model of `autoais train`")
 
@@ -145,11 +143,23 @@ class MiniLMJudge:
         """Judge each attribution by itself, `threads` beside one another."""
         if not attributions:
             return []
+        self._ready()
         with ThreadPoolExecutor(self.threads) as pool:
-            found: list[Judgement] = []
-            for start in range(0, len(attributions), _CHUNK):
-                found += pool.map(self._one, attributions[start : start + _CHUNK])
-        return found
+            return list(pool.map(self._one, attributions))
+
+    def features(self, attributions: Sequence[Attribution]) -> list[tuple[float, ...]]:
+        """What the calibration weighs of each attribution (`FEATURES`), the claim taken whole."""
+        self._ready()
+
+        def read(attribution: Attribution) -> tuple[float, ...]:
+            return self._read(_hypothesis(attribution), attribution.evidence)[0]
+
+        with ThreadPoolExecutor(self.threads) as pool:
+            return list(pool.map(read, attributions))
+
+    def _ready(self) -> None:
+        """Load the model before threads do, so that it is loaded once."""
+        _ = self._encoder, self._session
 
     @cached_property
     def _encoder(self) -> Encoder:
@@ -161,8 +171,10 @@ class MiniLMJudge:
 
     @cached_property
     def _session(self) -> "InferenceSession":
-        import onnxruntime
-
+        try:
+            import onnxruntime
+        except ImportError as error:
+            raise UserError('judge minilm needs onnxruntime: pip install "attributed-rag[judge]"') from error
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # pairs run beside one another, each on one core: the same sums everywhere
         options.inter_op_num_threads = 1
@@ -171,29 +183,33 @@ class MiniLMJudge:
         )
 
     def _one(self, attribution: Attribution) -> Judgement:
-        claim = template(TEMPLATE)(attribution)
+        claim = _hypothesis(attribution)
         if not words(claim):
             return Judgement(Verdict.UNDECIDED, None, "the claim has no words")
-        shift = len(claim) - len(attribution.claim) if claim.endswith(attribution.claim) else None
+        before = len(claim) - len(attribution.claim)  # the question, where the template puts one before the answer
         parts = self._parts(claim)
         judged = [self._part(claim[start:end], attribution.evidence) for start, end in parts]
-        probability = min(p for p, _, _ in judged)
-        verdict = Verdict.ATTRIBUTABLE if probability >= 0.5 else Verdict.NOT_ATTRIBUTABLE
+        probability = round(min(p for p, _, _ in judged), 6)
         spans = sorted({span for _, read, _ in judged for span in read}, key=lambda s: (s.evidence, s.start, s.end))
+        if probability >= 0.5:
+            return Judgement(Verdict.ATTRIBUTABLE, probability, None, tuple(spans))
         unsupported: list[tuple[int, int]] = []
-        if verdict is Verdict.NOT_ATTRIBUTABLE and shift is not None:
-            for (offset, _), (_, _, missing) in zip(parts, judged, strict=True):
-                moved = ((s + offset - shift, e + offset - shift) for s, e in missing)
-                unsupported += [(max(0, s), e) for s, e in moved if e > 0]
-        return Judgement(verdict, round(probability, 6), None, tuple(spans), tuple(unsupported))
+        for (at, _), (_, _, missing) in zip(parts, judged, strict=True):
+            shift = at - before
+            unsupported += [(max(0, start + shift), end + shift) for start, end in missing if end + shift > 0]
+        return Judgement(Verdict.NOT_ATTRIBUTABLE, probability, None, tuple(spans), tuple(unsupported))
 
     def _parts(self, claim: str) -> list[tuple[int, int]]:
         """The claim whole, or its sentences where it has more word pieces than the network reads of a claim."""
         if self._encoder.length(claim) <= MAX_CLAIM:
             return [(0, len(claim))]
-        return list(pieces(claim))
+        return [(start, end) for start, end in pieces(claim) if words(claim[start:end])]
 
     def _part(self, claim: str, evidence: Sequence[str]) -> tuple[float, tuple[Span, ...], list[tuple[int, int]]]:
+        values, encoded, tokens = self._read(claim, evidence)
+        return self._calibration.probability(values), encoded.excerpt.spans, self._missing(claim, encoded, tokens)
+
+    def _read(self, claim: str, evidence: Sequence[str]) -> tuple[tuple[float, ...], Encoded, "NDArray[np.float32]"]:
         import numpy as np
 
         encoded = self._encoder.encode(claim, evidence)
@@ -202,8 +218,7 @@ class MiniLMJudge:
         pair, tokens, cosine, nearest = self._session.run(None, {"ids": ids, "types": types})
         ours = slice(1, 1 + len(encoded.claim_offsets))
         reading = Reading(float(pair[0]), tokens[0, ours], float(cosine[0]), nearest[0, ours])
-        probability = self._calibration.probability(features(reading, encoded, claim, evidence))
-        return probability, encoded.excerpt.spans, self._missing(claim, encoded, reading.tokens)
+        return features(reading, encoded, claim, evidence), encoded, reading.tokens
 
     def _missing(self, claim: str, encoded: Encoded, tokens: "NDArray[np.float32]") -> list[tuple[int, int]]:
         """Whole words with a piece below the threshold; neighbours as one stretch."""
@@ -216,3 +231,7 @@ class MiniLMJudge:
                 else:
                     found.append(match.span())
         return found
+
+
+def _hypothesis(attribution: Attribution) -> str:
+    return template(TEMPLATE)(attribution)

@@ -121,6 +121,18 @@ def text_of(spans: Iterable[Span], evidence: Sequence[str]) -> str:
     return parts[0] + "".join(gap + part for gap, part in zip(gaps, parts[1:], strict=True))
 
 
+def shortened(spans: Sequence[Span], evidence: Sequence[str], length: int) -> tuple[Span, ...]:
+    """The spans that the first `length` characters of `text_of` come from."""
+    kept: list[Span] = []
+    for span in spans:
+        whole = len(text_of([*kept, span], evidence))
+        size = span.end - span.start
+        if length <= whole - size:
+            break
+        kept.append(Span(span.evidence, span.start, span.end - max(0, whole - length)))
+    return tuple(kept)
+
+
 @lru_cache(maxsize=4096)
 def _stem(word: str) -> str:
     return stem(word)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from autoais.errors import UserError
 from autoais.training.model import Network
 
 INPUTS = ("ids", "types")
@@ -34,7 +35,8 @@ class SplitLinear(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(pairs, length, in_features) to (pairs, length, out_features)."""
         cut = x.clamp(-LIMIT, LIMIT)
-        return self.bulk(cut) + (x - cut).index_select(2, self.channels) @ self.large
+        product: torch.Tensor = self.bulk(cut) + (x - cut).index_select(2, self.channels) @ self.large
+        return product
 
 
 class _Stored(torch.nn.Module):
@@ -78,7 +80,8 @@ def export(network: Network, out: Path, pairs: Iterable[Pair]) -> None:
 
     network = copy.deepcopy(network).eval()
     _split(network, pairs)
-    network.trunk.embeddings.word_embeddings = _Stored(network.trunk.embeddings.word_embeddings.weight.detach())
+    embeddings = network.trunk.embeddings
+    setattr(embeddings, "word_embeddings", _Stored(embeddings.word_embeddings.weight.detach()))  # noqa: B010  (another class)
     ids, types = torch.tensor([[101, 2023, 102, 101, 2003, 102]]), torch.tensor([[0, 1, 0, 2, 3, 2]])
     with tempfile.TemporaryDirectory() as folder:
         plain, ready = Path(folder) / "plain.onnx", Path(folder) / "ready.onnx"

@@ -3,33 +3,14 @@
 import json
 import math
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from autoais.training.model import Network
-
-
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """How long and how fast: warm-up, a constant rate, and a linear decay to zero over the last part of the steps."""
-
-    rate: float = 8e-5
-    batch: int = 32
-    warm_up: int = 200
-    epochs: float = 1.0
-    decay: float = 0.2
-    seed: int = 13
-    token_weight: float = 0.5
-
-    def rate_at(self, step: int, steps: int) -> float:
-        """The learning rate of a step of so many."""
-        start = steps * (1 - self.decay)
-        falling = (steps - step) / max(1.0, steps - start) if step > start else 1.0
-        return self.rate * min(1.0, (step + 1) / max(1, self.warm_up)) * falling
+from autoais.training.schedule import Schedule
 
 
 class Pairs:
@@ -64,6 +45,17 @@ class Pairs:
             labels[row] = arrays["labels"][place]
         return tuple(torch.from_numpy(a) for a in (ids, mask, types, tokens, labels))
 
+    def some(self, count: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """(ids, types) of so many pairs, evenly spread, one at a time."""
+        for number in range(0, len(self.lengths), max(1, len(self.lengths) // count)):
+            file, place = self.places[number]
+            arrays = self._files[file]
+            inside = slice(arrays["starts"][place], arrays["ends"][place])
+            yield (
+                torch.from_numpy(arrays["ids"][inside].astype(np.int64)[None]),
+                torch.from_numpy(arrays["types"][inside].astype(np.int64)[None]),
+            )
+
     def order(self, batch: int, epoch: int, seed: int) -> Iterator[np.ndarray]:
         """Batches of pairs of like length in a seeded random order."""
         rng = np.random.default_rng([seed, epoch])
@@ -91,15 +83,26 @@ def loss_of(network: Network, tensors: tuple[torch.Tensor, ...], token_weight: f
     return loss, float(((pair > 0) == (labels > 0.5)).float().mean())
 
 
-def train(network: Network, pairs: Pairs, schedule: Schedule, folder: Path, *, every_s: float = 240) -> None:
-    """Train, going on from `folder/checkpoint.pt` where there is one; ends with `folder/network.pt`."""
+def train(
+    network: Network,
+    pairs: Pairs,
+    schedule: Schedule,
+    folder: Path,
+    *,
+    every_s: float = 240,
+    say: Callable[[str], None] | None = None,
+) -> None:
+    """Train, going on from `folder/checkpoint.pt` where there is one; ends with `folder/network.pt`.
+
+    A checkpoint is written every `every_s` seconds, `log.jsonl` gets a row and `say` a line every 100 steps.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     learnt = [p for p in network.parameters() if p.requires_grad]
     decayed, others = [p for p in learnt if p.ndim > 1], [p for p in learnt if p.ndim <= 1]
     groups = [{"params": decayed, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=schedule.rate, fused=True)
     per_epoch = math.ceil(len(pairs.lengths) / schedule.batch)
-    steps = int(per_epoch * schedule.epochs)
+    steps = min(int(per_epoch * schedule.epochs), schedule.most or per_epoch * math.ceil(schedule.epochs))
     done = 0
     checkpoint = folder / "checkpoint.pt"
     if checkpoint.exists():
@@ -135,6 +138,8 @@ def train(network: Network, pairs: Pairs, schedule: Schedule, folder: Path, *, e
                     }  # fmt: skip
                     log.write(json.dumps(row) + "\n")
                     log.flush()
+                    if say:
+                        say(", ".join(f"{name} {value}" for name, value in row.items()))
                     losses = right = 0.0
                 if time.monotonic() - last_saved > every_s:
                     _save(checkpoint, network, optimizer, step)
