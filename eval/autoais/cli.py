@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from autoais.types import Judge
 
+_JUDGES = "Which judge: lexical, minilm:<folder>, hf:<model>, llm:<model>."
+
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Score anybody's cited answers.", pretty_exceptions_enable=False
 )
@@ -25,9 +27,7 @@ def score(
         Path,
         typer.Argument(metavar="FILE", help="Cited answers in any format of `autoais schema`, told from the file."),
     ],
-    judge: Annotated[
-        str, typer.Option(help="Which judge: lexical, minilm:<folder>, hf:<model>, llm:<model>.")
-    ] = "lexical",
+    judge: Annotated[str, typer.Option(help=_JUDGES)] = "lexical",
     judge_option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the judge, such as max_length=512.")
     ] = None,
@@ -173,9 +173,7 @@ def ais_report(
 @app.command()
 def meta(
     labels: Annotated[list[Path], typer.Argument(help="Files of human labels, in any format that has some.")],
-    judge: Annotated[
-        str, typer.Option(help="Which judge: lexical, minilm:<folder>, hf:<model>, llm:<model>.")
-    ] = "lexical",
+    judge: Annotated[str, typer.Option(help=_JUDGES)] = "lexical",
     judge_option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the judge, such as threshold=0.7.")
     ] = None,

@@ -62,7 +62,7 @@ class Encoder:
 
     def length(self, text: str) -> int:
         """Word pieces of a text."""
-        return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
+        return len(self._tokenizer.encode(_readable(text), add_special_tokens=False).ids)
 
     def encode(self, claim: str, evidence: Sequence[str]) -> Encoded:
         """One pair. A claim longer than `MAX_CLAIM` pieces is cut: callers split it before."""

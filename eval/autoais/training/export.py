@@ -82,7 +82,7 @@ def export(network: Network, out: Path, pairs: Iterable[Pair]) -> None:
     _split(network, pairs)
     embeddings = network.trunk.embeddings
     setattr(embeddings, "word_embeddings", _Stored(embeddings.word_embeddings.weight.detach()))  # noqa: B010  (another class)
-    ids, types = torch.tensor([[101, 2023, 102, 101, 2003, 102]]), torch.tensor([[0, 1, 0, 2, 3, 2]])
+    ids, types = torch.tensor([[1, 2, 3, 1, 2, 3]]), torch.tensor([[0, 1, 0, 2, 3, 2]])
     with tempfile.TemporaryDirectory() as folder:
         plain, ready = Path(folder) / "plain.onnx", Path(folder) / "ready.onnx"
         lengths = {name: {1: "length"} for name in ("ids", "types", "tokens", "nearest")}
@@ -148,7 +148,12 @@ def restore(file: Path) -> Network:
     graph = onnx.load(str(file)).graph
     held = {tensor.name: torch.tensor(numpy_helper.to_array(tensor)) for tensor in graph.initializer}
     state = {name.removeprefix("network.").replace(".bulk.", "."): value for name, value in held.items()}
-    for node in graph.node:
+    for node in graph.node:  # tensors that are alike are stored once, under one name: the nodes tell which they are
+        name = node.name.removeprefix("/network/").rpartition("/")[0].removesuffix("/bulk").replace("/", ".")
+        if node.op_type == "LayerNormalization":
+            state[f"{name}.weight"], state[f"{name}.bias"] = held[node.input[1]], held[node.input[2]]
+        elif node.op_type == "Add" and (stored := [one for one in node.input if one in held]):
+            state.setdefault(f"{name}.bias", held[stored[0]])
         if node.op_type not in ("MatMul", "MatMulInteger") or node.input[1] not in held:
             continue
         path, weight = node.name.removeprefix("/network/"), held[node.input[1]].float()

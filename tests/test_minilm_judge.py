@@ -1,0 +1,222 @@
+"""`autoais train` makes a model of a recipe, and `minilm:<folder>` judges with it; a tiny base, data of our own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from autoais.errors import UserError
+from autoais.judges import open_judge
+from autoais.judges.minilm import FEATURES, Calibration, MiniLMJudge, overlap
+from autoais.provenance import sha256_file
+from autoais.types import Attribution, Verdict
+from tests.conftest import Command, one_line_error
+
+pytest.importorskip("onnxruntime")
+pytest.importorskip("onnx")
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+TOWNS = ["Arlen", "Bexley", "Corvo", "Dunmore", "Elstow", "Farrow", "Gilden", "Hartley", "Ilford", "Jarrow"]
+SENTENCES = [
+    "In 19{a}{b}, the town of {t} built a bridge over the river, which was designed by Nora Finch.",
+    "{t} is known as a market town in the north, and about {a}0,{b}00 people live there.",
+    "The school in {t} was founded by Edward Moss (a local teacher) on {b} May 18{a}{a}.",
+    "The mayor of {t} opened the new museum before the railway was closed.",
+]
+
+
+def text(town: str, seed: int) -> str:
+    return " ".join(s.format(t=town, a=1 + seed % 8, b=1 + seed % 7) for s in SENTENCES)
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A base model with random weights, a small corpus, answered questions and labels: all a recipe needs."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+    folder = tmp_path_factory.mktemp("training")
+    passages = [(town, text(town, seed)) for seed in range(12) for town in TOWNS]
+    rows = [{"docid": f"{n}", "title": town, "text": words} for n, (town, words) in enumerate(passages)]
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    questions = [
+        {
+            "id": f"q{n}",
+            "question": f"who founded the school in {town}",
+            "answers": ["Edward Moss"],
+            "passages": [{"id": "p", "title": town, "text": words}, {"id": "n", "text": "Rivers flow to the sea."}],
+        }
+        for n, (town, words) in enumerate(passages[:40])
+    ]
+    (folder / "qa.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions))
+    (folder / "dev.jsonl").write_text(json.dumps({"question": "Who founded the school in Arlen?"}) + "\n")
+    labels = []
+    for n, (town, words) in enumerate(passages[:60]):
+        claim = "{} opened a museum.".format(town if n % 2 else "Zurich")
+        labels.append({"dataset": f"set{n % 3}", "id": n, "claim": claim, "evidence": [words], "label": n % 2})
+    (folder / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labels))
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    marks = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    trainer = trainers.WordPieceTrainer(vocab_size=400, special_tokens=marks, show_progress=False)
+    tokenizer.train_from_iterator([words for _, words in passages], trainer)
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=tokenizer.get_vocab_size(), hidden_size=48, num_hidden_layers=3, num_attention_heads=12,
+        intermediate_size=96, max_position_embeddings=300,
+    )  # fmt: skip
+    base = folder / "base"
+    transformers.BertModel(config, add_pooling_layer=False).save_pretrained(base)
+    tokenizer.save(str(base / "tokenizer.json"))
+    (folder / "recipe.toml").write_text(
+        f'name = "tiny"\nbase = "{base}"\nbase_sha256 = "{sha256_file(base / "model.safetensors")}"\nseed = 1\n'
+        'max_length = 120\nbudget = 400\nheld_out = ["dev.jsonl"]\ncalibration = ["labels.jsonl"]\n'
+        "[schedule]\nrate = 1e-3\nbatch = 8\nwarm_up = 2\n"
+        '[sources.pages]\nkind = "pages"\nfiles = ["corpus.jsonl"]\ntimes = 1.5\n'
+        '[sources.questions]\nkind = "questions"\nfiles = ["qa.jsonl"]\ntimes = 1\n'
+        '[sources.labels]\nkind = "labels"\nfiles = ["labels.jsonl"]\ndatasets = ["set0", "set1", "set2"]\ntimes = 1\n'
+    )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def model(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The short run of the recipe, in a process of its own as people start it."""
+    out = tmp_path_factory.mktemp("model")
+    done = subprocess.run(command(data, out), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def command(data: Path, out: Path, *more: str) -> list[str]:
+    program = "import sys; from autoais.cli import main; sys.argv[0] = 'autoais'; main()"
+    recipe = str(data / "recipe.toml")
+    arguments = ["train", recipe, "--data", str(data), "--out", str(out), "--short", *more]
+    return [sys.executable, "-W", "ignore", "-c", program, *arguments]
+
+
+PAIRS = [
+    Attribution("Arlen opened a museum.", (text("Arlen", 3),)),
+    Attribution("東京は首都", ("東京は首都" * 200,)),
+    Attribution("\x00!\ud800 a b", ("x\x00y \udfff",)),
+    Attribution("Edward Moss", (text("Corvo", 1), text("Arlen", 2)), "who founded the school in Corvo"),
+    Attribution("The museum is old. " * 60, (text("Farrow", 5) * 30,)),
+]
+
+
+def test_a_recipe_makes_a_model_that_says_how_it_came_about(model: Path, data: Path) -> None:
+    record = json.loads((model / "training.json").read_text())
+    assert record["short"] is True
+    assert record["recipe"]["sha256"] == sha256_file(data / "recipe.toml")
+    assert record["files"]["model.onnx"] == sha256_file(model / "model.onnx")
+    kinds = record["pairs"]["questions"]["kinds"]
+    assert {"qa/holds", "qa/lacks"} <= set(kinds)
+    assert kinds["qa/holds"] == 36  # of 40 questions four are one of the held out
+    judge = open_judge(f"minilm:{model}")
+    assert judge.name.startswith("minilm@")
+    assert judge.name.endswith("/256/auto.v1")
+
+
+def test_the_batch_and_the_threads_change_nothing(model: Path) -> None:
+    judge = MiniLMJudge(model, threads=3)
+    judged = judge.judge(PAIRS)
+    assert judged == [MiniLMJudge(model, threads=1).judge([pair])[0] for pair in PAIRS]
+    assert judge.judge(PAIRS[::-1]) == judged[::-1]
+    assert judge.judge([]) == []
+    for pair, judgement in zip(PAIRS, judged, strict=True):
+        assert judgement.probability is not None
+        assert 0 <= judgement.probability <= 1
+        assert judgement.verdict.ais is (judgement.probability >= 0.5)
+        assert all(0 <= s.start < s.end <= len(pair.evidence[s.evidence]) for s in judgement.evidence)
+        assert all(0 <= start < end <= len(pair.claim) for start, end in judgement.unsupported)
+    assert judge.judge([Attribution("?!", ("x",))])[0].verdict is Verdict.UNDECIDED
+
+
+def test_what_was_read_of_long_evidence_is_told(model: Path) -> None:
+    long = "Nothing happened here. " * 9000 + "Arlen opened a museum." + " Nothing happened there." * 9000
+    (judgement,) = MiniLMJudge(model).judge([Attribution("Arlen opened a museum.", ("Short.", long))])
+    read = [("Short.", long)[span.evidence][span.start : span.end] for span in judgement.evidence]
+    assert any("Arlen opened a museum." in part for part in read)
+    assert sum(map(len, read)) < 1000
+
+
+def test_onnx_and_pytorch_agree(model: Path) -> None:
+    from autoais.training.export import restore
+
+    judge = MiniLMJudge(model)
+    network = restore(model / "model.onnx")
+    encoder, session = judge._encoder, judge._session
+    for pair in PAIRS:
+        encoded = encoder.encode(pair.claim, pair.evidence)
+        ids, types = torch.tensor([encoded.ids]), torch.tensor([encoded.types])
+        with torch.inference_mode():
+            ours = network(ids, torch.ones_like(ids), types)
+        theirs = session.run(None, {"ids": ids.numpy(), "types": types.numpy()})
+        for a, b in zip(ours, theirs, strict=True):
+            assert np.abs(a.numpy() - b).max() < 0.05
+
+
+def test_padding_and_company_change_nothing_in_the_network(model: Path) -> None:
+    from autoais.training.export import restore
+
+    network = restore(model / "model.onnx")
+    ids, types = torch.tensor([[2, 9, 8, 3, 2, 7, 9, 3]]), torch.tensor([[0, 1, 0, 0, 2, 3, 2, 2]])
+    with torch.inference_mode():
+        alone = network(ids, torch.ones_like(ids), types)
+        wide = torch.nn.functional.pad(ids, (0, 5))
+        padded = network(wide, (wide > 0).long(), torch.nn.functional.pad(types, (0, 5), value=2))
+    for a, b in zip(alone, padded, strict=True):
+        assert torch.allclose(a, b[:, :8] if b.ndim == 2 else b, atol=1e-5)
+
+
+def test_a_killed_run_goes_on_and_a_finished_one_is_not_done_again(data: Path, model: Path, tmp_path: Path) -> None:
+    process = subprocess.Popen(command(data, tmp_path), stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not list((tmp_path / "work").glob("*.json")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = subprocess.run(command(data, tmp_path), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert sha256_file(tmp_path / "model.onnx") == sha256_file(model / "model.onnx")
+    assert (tmp_path / "calibration.json").read_bytes() == (model / "calibration.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("seed = 1", "sed = 1"), "unknown setting 'sed'"),
+        (('kind = "pages"', 'kind = "books"'), "kind 'books'; there are: pages, questions, labels"),
+        (("corpus.jsonl", "nowhere.jsonl"), "nowhere.jsonl: the recipe needs it"),
+        (("base_sha256 = \"", "base_sha256 = \"00"), "not the weights of the recipe"),
+        (('name = "tiny"', "name = "), "not a training recipe"),
+    ],
+)  # fmt: skip
+def test_a_recipe_that_cannot_be_followed_says_why(
+    data: Path, tmp_path: Path, autoais: Command, change: tuple[str, str], message: str
+) -> None:
+    recipe = tmp_path / "bad.toml"
+    recipe.write_text((data / "recipe.toml").read_text().replace(*change))
+    done = autoais("train", str(recipe), "--data", str(data), "--out", str(tmp_path / "out"))
+    one_line_error(done, message)
+
+
+def test_a_folder_that_is_no_model_says_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"model\.onnx is missing"):
+        open_judge(f"minilm:{tmp_path}")
+
+
+def test_features_and_calibration_are_plain_numbers() -> None:
+    assert overlap("In 1911 Marie Curie won.", ["Curie won in 1911."])[1:] == (1.0, 0.5)
+    assert overlap("of the", ["x"]) == (0.0, 1.0, 1.0)
+    calibration = Calibration(tuple([1.0] * len(FEATURES)), -1.0)
+    assert calibration.probability([0.0] * len(FEATURES)) < 0.5
+    assert calibration.probability([1e9] * len(FEATURES)) <= 1.0
+    assert os.cpu_count()
