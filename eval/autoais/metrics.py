@@ -144,7 +144,7 @@ class Mean:
             return cls(None, 0, None)
         import numpy as np  # imported here: `rag ask` must not pay for it
 
-        data = np.asarray(values, dtype=np.float64)
+        data = np.sort(np.asarray(values, dtype=np.float64))  # the order of the questions changes nothing
         rng = np.random.default_rng(seed)
         means = [data[rng.integers(0, len(data), len(data))].mean() for _ in range(resamples)]
         low, high = np.percentile(means, [2.5, 97.5])
