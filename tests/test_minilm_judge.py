@@ -152,7 +152,7 @@ def test_onnx_and_pytorch_agree(model: Path) -> None:
 
     judge = MiniLMJudge(model)
     network = restore(model / "model.onnx")
-    encoder, session = judge._encoder, judge._session
+    encoder, session = judge.encoder, judge.session
     for pair in PAIRS:
         encoded = encoder.encode(pair.claim, pair.evidence)
         ids, types = torch.tensor([encoded.ids]), torch.tensor([encoded.types])

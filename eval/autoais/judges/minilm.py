@@ -137,7 +137,7 @@ class MiniLMJudge:
         digest = hashlib.sha256()
         for file in ("model.onnx", "calibration.json"):
             digest.update((self.folder / file).read_bytes())
-        return f"minilm@{digest.hexdigest()[:8]}/{self._encoder.max_length}/{TEMPLATE}"
+        return f"minilm@{digest.hexdigest()[:8]}/{self.encoder.max_length}/{TEMPLATE}"
 
     def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Judge each attribution by itself, `threads` beside one another."""
@@ -159,18 +159,21 @@ class MiniLMJudge:
 
     def _ready(self) -> None:
         """Load the model before threads do, so that it is loaded once."""
-        _ = self._encoder, self._session
+        _ = self.encoder, self.session
 
     @cached_property
-    def _encoder(self) -> Encoder:
+    def encoder(self) -> Encoder:
+        """How pairs are read."""
         return Encoder.from_file(self.folder / "tokenizer.json")
 
     @cached_property
-    def _calibration(self) -> Calibration:
+    def calibration(self) -> Calibration:
+        """What weighs the features."""
         return Calibration.read(self.folder / "calibration.json")
 
     @cached_property
-    def _session(self) -> "InferenceSession":
+    def session(self) -> "InferenceSession":
+        """The network; `UserError` where onnxruntime is not installed."""
         try:
             import onnxruntime
         except ImportError as error:
@@ -201,28 +204,28 @@ class MiniLMJudge:
 
     def _parts(self, claim: str) -> list[tuple[int, int]]:
         """The claim whole, or its sentences where it has more word pieces than the network reads of a claim."""
-        if self._encoder.length(claim) <= MAX_CLAIM:
+        if self.encoder.length(claim) <= MAX_CLAIM:
             return [(0, len(claim))]
         return [(start, end) for start, end in pieces(claim) if words(claim[start:end])]
 
     def _part(self, claim: str, evidence: Sequence[str]) -> tuple[float, tuple[Span, ...], list[tuple[int, int]]]:
         values, encoded, tokens = self._read(claim, evidence)
-        return self._calibration.probability(values), encoded.excerpt.spans, self._missing(claim, encoded, tokens)
+        return self.calibration.probability(values), encoded.excerpt.spans, self._missing(claim, encoded, tokens)
 
     def _read(self, claim: str, evidence: Sequence[str]) -> tuple[tuple[float, ...], Encoded, "NDArray[np.float32]"]:
         import numpy as np
 
-        encoded = self._encoder.encode(claim, evidence)
+        encoded = self.encoder.encode(claim, evidence)
         ids = np.array([encoded.ids], dtype=np.int64)
         types = np.array([encoded.types], dtype=np.int64)
-        pair, tokens, cosine, nearest = self._session.run(None, {"ids": ids, "types": types})
+        pair, tokens, cosine, nearest = self.session.run(None, {"ids": ids, "types": types})
         ours = slice(1, 1 + len(encoded.claim_offsets))
         reading = Reading(float(pair[0]), tokens[0, ours], float(cosine[0]), nearest[0, ours])
         return features(reading, encoded, claim, evidence), encoded, reading.tokens
 
     def _missing(self, claim: str, encoded: Encoded, tokens: "NDArray[np.float32]") -> list[tuple[int, int]]:
         """Whole words with a piece below the threshold; neighbours as one stretch."""
-        low = [o for o, t in zip(encoded.claim_offsets, tokens, strict=True) if t < self._calibration.token_threshold]
+        low = [o for o, t in zip(encoded.claim_offsets, tokens, strict=True) if t < self.calibration.token_threshold]
         found: list[tuple[int, int]] = []
         for match in re.finditer(r"\S+", claim):
             if any(match.start() < end and start < match.end() for start, end in low):
