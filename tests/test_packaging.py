@@ -32,7 +32,10 @@ def test_autoais_runs_where_rag_cannot_be_imported() -> None:
     code = (
         "import sys; sys.modules['rag'] = None\n"
         "import pkgutil, importlib, autoais\n"
-        "for m in pkgutil.walk_packages(autoais.__path__, 'autoais.'): importlib.import_module(m.name)"
+        "for m in pkgutil.walk_packages(autoais.__path__, 'autoais.'):\n"
+        "    try: importlib.import_module(m.name)\n"
+        "    except ImportError as error:\n"
+        "        if (m.name.split('.')[1], error.name) != ('training', 'torch'): raise"  # the one that needs an extra
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(ROOT / "eval")})
 
