@@ -320,7 +320,7 @@ def test_judge_options(shop: Shop) -> None:
     one_line_error(shop.score("--judge-option", "threshold"), "should be NAME=VALUE")
     one_line_error(shop.score("--judge-option", "treshold=1"), "has no option 'treshold'; there are: threshold")
     one_line_error(shop.score("--judge-option", "threshold=high"), "should be float, found 'high'")
-    one_line_error(shop.score("--judge-option", "threshold=nan"), "must be above 0")
+    one_line_error(shop.score("--judge-option", "threshold=nan"), "not a finite number")
 
 
 # --- bad input -----------------------------------------------------------------------------------------------------
