@@ -289,3 +289,15 @@ def test_the_question_reaches_the_judge_and_spans_name_their_passage(tmp_path: P
     (record,) = item.records("pointing@1")
     assert record["evidence"] == [{"passage": "r", "start": 0, "end": 6}]
     assert record["unsupported"] == [[4, 11]]
+
+
+def test_a_bracketed_year_is_no_wrong_citation(tmp_path: Path) -> None:
+    year = {"marker": "[1998]", "reason": "year-like", "sentence": 0}
+    summary = Summary(("alce", "liu"))
+    for item in judge_answers(
+        read_answers(write(tmp_path / "a.jsonl", row("1", YES, unresolved=[year]))), LexicalJudge()
+    ):
+        summary.add(item)
+    report = summary.report("lexical")
+    assert report["unresolved_markers"] == 0
+    assert report["metrics"]["citation_precision"]["value"] == report["metrics"]["liu_precision"]["value"] == 1.0
