@@ -106,6 +106,11 @@ class Unresolved:
     reason: str
     sentence: int | None = None
 
+    @property
+    def is_citation(self) -> bool:
+        """False for what only looks like a marker and stayed in the text: `[1998]`, an interval, code (spec H2)."""
+        return self.reason not in ("year-like", "interval", "code-like")
+
 
 @dataclass(frozen=True, slots=True)
 class CitedAnswer:
@@ -137,8 +142,8 @@ class CitedAnswer:
 
     @property
     def unresolved(self) -> int:
-        """How many markers point to no passage."""
-        return len(self.unresolved_markers)
+        """How many markers point to no passage, without those that only look like one."""
+        return sum(one.is_citation for one in self.unresolved_markers)
 
     @property
     def plain(self) -> str:
