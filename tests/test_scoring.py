@@ -301,3 +301,15 @@ def test_a_bracketed_year_is_no_wrong_citation(tmp_path: Path) -> None:
     report = summary.report("lexical")
     assert report["unresolved_markers"] == 0
     assert report["metrics"]["citation_precision"]["value"] == report["metrics"]["liu_precision"]["value"] == 1.0
+
+
+def test_a_marker_that_points_nowhere_spoils_its_sentence_for_hagrid_and_counts_once(tmp_path: Path) -> None:
+    bad = {"marker": "[9]", "reason": "out-of-range", "sentence": 0}
+    summary = Summary(("alce", "hagrid", "liu"))
+    for item in judge_answers(
+        read_answers(write(tmp_path / "a.jsonl", row("1", YES, unresolved=[bad]))), LexicalJudge()
+    ):
+        summary.add(item)
+    values = {name: one["value"] for name, one in summary.report("lexical")["metrics"].items()}
+    assert (values["autoais"], values["hagrid"], values["hagrid_sentences"]) == (1.0, 0.0, 0.0)
+    assert values["citation_precision"] == values["liu_precision"] == 0.5

@@ -1,5 +1,6 @@
 """Scores a file of cited answers: one pass, one judgement a sentence, every question of the benchmark counted."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -155,15 +156,17 @@ def choose_metrics(names: str) -> tuple[str, ...]:
 
 
 def _claims(answer: CitedAnswer) -> list[CitedClaim | None]:
+    unresolved = Counter(one.sentence for one in answer.unresolved_markers if one.is_citation)
     return [
         CitedClaim(
             sentence.text,
             tuple(answer.passages[cited].evidence for cited in sentence.cites),
-            question=answer.question,
+            unresolved[number],
+            answer.question,
         )
         if applicable(sentence.text, answer.short_answer)
         else None
-        for sentence in answer.sentences
+        for number, sentence in enumerate(answer.sentences)
     ]
 
 
@@ -245,7 +248,8 @@ class Summary:
         return ais is True if self.undecided_is_no else ais
 
     def _cited(self, item: JudgedAnswer) -> None:
-        unresolved = item.answer.unresolved if item.answer else 0
+        # Those of a claim are counted with it; here are the others, whose sentence is not known or claims nothing.
+        unresolved = item.answer.unresolved - sum(c.claim.unresolved for c in item.judged) if item.answer else 0
         if "alce" in self.metrics:
             alce.add(self.alce, item.judged, unresolved)
             if item.strict is not None:
