@@ -1,6 +1,8 @@
 """What the embedded judge reads of a pair: the sentences that matter, and which words the two sides share."""
 
+import math
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -63,24 +65,29 @@ def excerpt(claim: str, evidence: Sequence[str], budget: int = BUDGET) -> Excerp
     if sum(place.end - place.start + 1 for place in places) <= budget:
         return Excerpt(_joined(places, evidence), whole=True)
     weights = {word: idf(word) for word in dict.fromkeys(content_stems(claim))}
-    shared = [
-        weights.keys() & set(content_stems(evidence[place.evidence][place.start : place.end])) for place in places
-    ]
+    # Sentences that share the same words gain the same: of each kind only the first that fits is of interest.
+    kinds: dict[frozenset[str], deque[int]] = {}
+    for i, place in enumerate(places):
+        shared = weights.keys() & content_stems(evidence[place.evidence][place.start : place.end])
+        if shared:
+            kinds.setdefault(frozenset(shared), deque()).append(i)
     chosen: list[int] = []
     missing = dict(weights)
     room = budget
-    for _ in range(len(places)):
-        gains = [
-            (sum(missing.get(w, 0.0) + 0.2 * weights[w] for w in words), -i)
-            for i, words in enumerate(shared)
-            if words and i not in chosen and places[i].end - places[i].start < room
-        ]
-        if not gains or (not missing and len(chosen) >= 3):
+    while missing or len(chosen) < 3:
+        gains = []
+        for words, left in kinds.items():
+            while left and places[left[0]].end - places[left[0]].start >= room:
+                left.popleft()
+            if left:
+                gains.append((math.fsum(missing.get(w, 0.0) + 0.2 * weights[w] for w in words), -left[0], words))
+        if not gains:
             break
-        best = -max(gains)[1]
+        words = max(gains, key=lambda gain: gain[:2])[2]
+        best = kinds[words].popleft()
         chosen.append(best)
         room -= places[best].end - places[best].start + 1
-        for word in shared[best]:
+        for word in words:
             missing.pop(word, None)
     for near in _neighbours(chosen, len(places)):
         size = places[near].end - places[near].start + 1
