@@ -189,7 +189,8 @@ class MiniLMJudge:
         claim = _hypothesis(attribution)
         if not words(claim):
             return Judgement(Verdict.UNDECIDED, None, "the claim has no words")
-        before = len(claim) - len(attribution.claim)  # the question, where the template puts one before the answer
+        # The question, where the template puts one before the answer; it also strips white space at the ends.
+        before = len(claim.rstrip()) - len(attribution.claim.rstrip())
         parts = self._parts(claim)
         judged = [self._part(claim[start:end], attribution.evidence) for start, end in parts]
         probability = round(min(p for p, _, _ in judged), 6)
