@@ -110,8 +110,10 @@ class Calibration:
         return cls(weights, float(row["bias"]), float(row["token_threshold"]))
 
     def probability(self, values: Sequence[float]) -> float:
-        """Of `attributable`, 0 to 1."""
+        """Of `attributable`, 0 to 1; NaN where a value is."""
         logit = self.bias + sum(w * v for w, v in zip(self.weights, values, strict=True))
+        if math.isnan(logit):
+            return math.nan
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, logit))))
 
 
@@ -193,6 +195,8 @@ class MiniLMJudge:
         before = len(claim.rstrip()) - len(attribution.claim.rstrip())
         parts = self._parts(claim)
         judged = [self._part(claim[start:end], attribution.evidence) for start, end in parts]
+        if not all(math.isfinite(p) for p, _, _ in judged):
+            return Judgement(Verdict.UNDECIDED, None, "the model's output is not a number")
         probability = round(min(p for p, _, _ in judged), 6)
         spans = sorted({span for _, read, _ in judged for span in read}, key=lambda s: (s.evidence, s.start, s.end))
         if probability >= 0.5:
