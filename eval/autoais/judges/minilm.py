@@ -5,7 +5,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -211,7 +211,17 @@ class MiniLMJudge:
         """The claim whole, or its sentences where it has more word pieces than the network reads of a claim."""
         if self.encoder.length(claim) <= MAX_CLAIM:
             return [(0, len(claim))]
-        return [(start, end) for start, end in pieces(claim) if words(claim[start:end])]
+        fitting = (part for start, end in pieces(claim) for part in self._halved(claim, start, end))
+        return [(start, end) for start, end in fitting if words(claim[start:end])]
+
+    def _halved(self, claim: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """A sentence in parts that fit: in many scripts a character is a word piece, and few have spaces."""
+        if self._encoder.length(claim[start:end]) <= MAX_CLAIM or end - start < 2:
+            yield start, end
+            return
+        middle = claim.rfind(" ", start + 1, (start + end) // 2) + 1 or (start + end) // 2
+        yield from self._halved(claim, start, middle)
+        yield from self._halved(claim, middle, end)
 
     def _part(self, claim: str, evidence: Sequence[str]) -> tuple[float, tuple[Span, ...], list[tuple[int, int]]]:
         values, encoded, tokens = self._read(claim, evidence)
