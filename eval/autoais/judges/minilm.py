@@ -128,6 +128,8 @@ class MiniLMJudge:
 
     def __init__(self, model: str | Path, *, threads: int | None = None) -> None:
         self.folder = Path(model)
+        if threads is not None and threads < 1:
+            raise UserError(f"judge minilm with {threads} threads: needs 1 or more")
         self.threads = threads or os.cpu_count() or 1
         for name in ("model.onnx", "tokenizer.json"):
             if not (self.folder / name).is_file():
@@ -135,9 +137,11 @@ class MiniLMJudge:
 
     @cached_property
     def name(self) -> str:
-        """`minilm@<8 hex of the model's and calibration's SHA-256>/<word pieces>/<template>`."""
+        """`minilm@<8 hex of the SHA-256 of model, tokenizer and calibration>/<word pieces>/<template>`."""
+        if not (self.folder / "calibration.json").is_file():
+            raise UserError(f"{self.folder}: calibration.json is missing; the folder is no model of `autoais train`")
         digest = hashlib.sha256()
-        for file in ("model.onnx", "calibration.json"):
+        for file in ("model.onnx", "tokenizer.json", "calibration.json"):
             digest.update((self.folder / file).read_bytes())
         return f"minilm@{digest.hexdigest()[:8]}/{self.encoder.max_length}/{TEMPLATE}"
 
