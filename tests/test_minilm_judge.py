@@ -220,3 +220,45 @@ def test_features_and_calibration_are_plain_numbers() -> None:
     assert calibration.probability([0.0] * len(FEATURES)) < 0.5
     assert calibration.probability([1e9] * len(FEATURES)) <= 1.0
     assert os.cpu_count()
+
+
+@pytest.mark.parametrize(
+    ("question", "claim"), [("", "Zurich 1986 "), ("", " Zurich 1986"), (" who is it ", "Zurich ")]
+)
+def test_unsupported_words_stand_where_they_stand_in_the_claim(model: Path, question: str, claim: str) -> None:
+    judge = MiniLMJudge(model)
+    judge.__dict__["_calibration"] = Calibration((0.0,) * len(FEATURES), -9.0, token_threshold=1e9)
+    (judgement,) = judge.judge([Attribution(claim, ("Nothing happened.",), question)])
+    found = [claim[start:end] for start, end in judgement.unsupported]
+    assert [word.strip() for word in found] == [claim.strip()]
+    assert all(end <= len(claim) for _, end in judgement.unsupported)
+
+
+def test_a_network_that_breaks_down_decides_nothing(model: Path) -> None:
+    judge = MiniLMJudge(model)
+    judge.__dict__["_calibration"] = Calibration((float("nan"),) * len(FEATURES), 0.0)
+    (judgement,) = judge.judge([Attribution("Arlen opened a museum.", ("Nothing happened.",))])
+    assert (judgement.verdict, judgement.probability) == (Verdict.UNDECIDED, None)
+
+
+def test_a_long_claim_without_spaces_is_read_to_its_end(model: Path) -> None:
+    judge = MiniLMJudge(model)
+    claim = "東京都" * 130 + " and Arlen"
+    parts = judge._parts(claim)
+    assert all(judge._encoder.length(claim[start:end]) <= 128 for start, end in parts)
+    assert "".join("".join(claim[start:end] for start, end in parts).split()) == "".join(claim.split())
+
+
+def test_the_name_changes_with_the_tokenizer_and_a_broken_folder_is_told_in_one_line(
+    model: Path, tmp_path: Path
+) -> None:
+    for file in ("model.onnx", "tokenizer.json", "calibration.json"):
+        (tmp_path / file).write_bytes((model / file).read_bytes())
+    before = MiniLMJudge(tmp_path).name
+    (tmp_path / "tokenizer.json").write_bytes((model / "tokenizer.json").read_bytes() + b"\n")
+    assert MiniLMJudge(tmp_path).name != before
+    (tmp_path / "calibration.json").unlink()
+    with pytest.raises(UserError, match=r"calibration\.json is missing"):
+        _ = MiniLMJudge(tmp_path).name
+    with pytest.raises(UserError, match="needs 1 or more"):
+        MiniLMJudge(model, threads=-1)
