@@ -174,11 +174,12 @@ _THOUGHT = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
 _FENCE = re.compile(r"\s*```(?:json)?\s*(.*?)\s*```\s*", re.DOTALL)
 _WORD = r"[^\S\n]+(?!(?:but|rather|instead|and|so|thus|therefore|hence|because)\b)[\w'’-]+"
 _DENIED_BEFORE = re.compile(
-    r"(?:\b(?:not|cannot|never|neither|nor|no|without|fail(?:s|ed)? to|unable to|insufficient|partial(?:ly)?)|n['’]t)"
+    r"(?:\b(?:not|cannot|never|neither|nor|no|without|fail(?:s|ed)? to|unable to|insufficient|partial(?:ly)?"
+    r"|non|lack(?:s|ed|ing)?|hardly|barely|scarcely)|n['’]t)"
     rf"\b(?![^\S\n]+(?:only|doubt|question)\b)(?:{_WORD}){{0,7}}[^\S\n]+\Z",
     re.IGNORECASE,
 )
-_DENIED_AFTER = re.compile(r"\s*[:=?]\s*(?:no|not|false)\b", re.IGNORECASE)
+_DENIED_AFTER = re.compile(r"\s*[:=?]\s*(?:no|not|none|false)\b", re.IGNORECASE)
 _ANNOUNCED = re.compile(
     r"(?:\A|\b(?:answer|label|verdict|response|output|conclusion|level)\b\W*(?:is\b|:)?)\W*\Z", re.IGNORECASE
 )
@@ -246,7 +247,7 @@ def _mentions(text: str, labels: Labels) -> list[_Mention]:
     names = sorted(labels, key=lambda name: (-len(name), name))
     stems = (re.sub(r"\s+", r"[\\s-]+", name.removesuffix("ed")) for name in names)
     choice = "|".join(f"(?P<label{place}>{stem})" for place, stem in enumerate(stems))
-    pattern = re.compile(rf"(?<!\w)(un|non-?)?(?:{choice})(?:e|s|es|d|ed)?(?!\w)", re.IGNORECASE)
+    pattern = re.compile(rf"(?<!\w)(un-?|non-?)?(?:{choice})(?:e|s|es|d|ed)?(?!\w)", re.IGNORECASE)
     found = list(pattern.finditer(text))
     listed = {a.end() for a, b in pairwise(found) if _LISTED.fullmatch(text[a.end() : b.start()])}
     mentions = []
