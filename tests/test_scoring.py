@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from autoais.answers import from_row, read_answers
 from autoais.citations import parse
 from autoais.errors import FormatError, UserError
+from autoais.human import HumanSummary
 from autoais.judges.lexical import LexicalJudge
 from autoais.questions import Question
 from autoais.scoring import Summary, choose_metrics, judge_answers
@@ -313,3 +314,19 @@ def test_a_marker_that_points_nowhere_spoils_its_sentence_for_hagrid_and_counts_
     values = {name: one["value"] for name, one in summary.report("lexical")["metrics"].items()}
     assert (values["autoais"], values["hagrid"], values["hagrid_sentences"]) == (1.0, 0.0, 0.0)
     assert values["citation_precision"] == values["liu_precision"] == 0.5
+
+
+def test_agreement_that_chance_alone_would_give_is_absent_with_a_reason(tmp_path: Path) -> None:
+    fields = {"sentences": [{"text": YES[0], "citations": [{"passage": one} for one in YES[1]], "attributable": True}]}
+    human = HumanSummary()
+    for item in judge_answers(read_answers(write(tmp_path / "a.jsonl", row("1", YES) | fields)), LexicalJudge()):
+        human.add(item)
+    report = human.report()
+    assert report is not None
+    agreement = report["agreement"]["sentences"]
+    assert (agreement["n"], agreement["cohen_kappa"]) == (1, None)
+    assert agreement["reason"] == "labels and verdicts are all the same"
+
+
+def test_thresholds_that_differ_have_names_that_differ() -> None:
+    assert LexicalJudge(0.3333333).name != LexicalJudge(0.3333334).name

@@ -143,4 +143,5 @@ def _agreement(pairs: Sequence[tuple[bool, bool | None]]) -> dict[str, Any]:
     if not decided:
         return result | {"macro_f1": None, "cohen_kappa": None, "reason": "nothing was decided"}
     truth, said = np.array(decided, dtype=np.bool_).T
-    return result | {"macro_f1": macro_f1(truth, said), "cohen_kappa": cohen_kappa(truth, said)}
+    result |= {"macro_f1": macro_f1(truth, said), "cohen_kappa": cohen_kappa(truth, said)}
+    return result | ({"reason": "labels and verdicts are all the same"} if result["cohen_kappa"] is None else {})

@@ -22,7 +22,7 @@ class LexicalJudge:
     @property
     def name(self) -> str:
         """Revision of the word table, threshold and hypothesis template (the bare statement)."""
-        return f"lexical@1/{self.threshold:g}/statement.v1"
+        return f"lexical@1/{self.threshold!r}/statement.v1"
 
     def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Judge by weighted overlap; a claim without content words is undecided."""
