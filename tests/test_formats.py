@@ -858,6 +858,12 @@ def test_an_id_twice_and_unknown_formats_are_refused(tmp_path: Path) -> None:
         formats.read(sample(tmp_path, "aqa-corpus"))
 
 
+@pytest.mark.parametrize("name", ["answers", "aqa-predictions", "hagrid"])
+def test_official_topics_are_for_trec_runs_only(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UserError, match=f"--questions is for trec-rag-24 and trec-rag-25, this is {name}"):
+        list(formats.validate(sample(tmp_path, name), topics=[]))
+
+
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=80) | st.text('{}[]",:\n\\ data1ué', max_size=60).map(str.encode))
 def test_no_bytes_are_too_odd_to_be_judged(content: bytes, tmp_path: Path) -> None:

@@ -229,6 +229,8 @@ def validate(path: Path, name: str | None = None, topics: Sequence[Question] | N
         yield from _scores_faults(path)
         return
     one = by_name(name)
+    if topics is not None and name not in trec.REFERENCES:
+        raise UserError(f"{path}: --questions is for {' and '.join(trec.REFERENCES)}, this is {name}")
     official = None if topics is None else {topic.id: topic.text for topic in topics}
     waiting: list[Fault] = []
     fitting: list[Row] = []  # kept for the topics only
