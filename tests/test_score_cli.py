@@ -344,6 +344,14 @@ def test_an_unknown_attribution_is_not_attributable_and_still_earns_em(shop: Sho
     assert report["notes"]["passage ids that are not in the corpus: not attributable"] == 1
 
 
+def test_a_corpus_with_other_fields_is_told_which_fields_there_are(shop: Shop) -> None:
+    wanted = "a passage has id and contents, docid and text, or _id and text"
+    jsonl(shop.corpus, [{"id": row["id"], "title": "", "text": "Some."} for row in CORPUS])
+    one_line_error(shop.score(), "corpus.jsonl:1: field 'contents' is missing (found: id, text, title)", wanted)
+    jsonl(shop.corpus, [{"key": "x", "text": "Some."}])
+    one_line_error(shop.score(), "corpus.jsonl:1: no passage among the fields key, text", wanted)
+
+
 def test_without_the_corpus_the_note_says_what_is_missing(shop: Shop, autoais: Command) -> None:
     result = autoais("score", shop.predictions, *LEX, "--questions", shop.questions)
     assert result.returncode == 0

@@ -26,6 +26,7 @@ MIRACL = Format(
     check=said_twice("docid"),
 )
 _BEIR = record({"_id": IDENTIFIER, "text": STRING}, {"title": TEXT_OR_NULL})
+_WANTED = "a passage has id and contents, docid and text, or _id and text"
 _SCHEMAS = {"docid": MIRACL.schema, "_id": _BEIR, "id": AQA.schema}
 
 
@@ -58,14 +59,15 @@ def _key(row: dict[str, Any] | FormatError, where: str) -> str:
     for name in _SCHEMAS:
         if name in row:
             return str(row[name])
-    raise FormatError(f"{where}: no passage: fields id and contents, or docid and text, were expected")
+    found = ", ".join(sorted(row))[:200]
+    raise FormatError(f"{where}: no passage among the fields {found}; {_WANTED}")
 
 
 def _passage(row: dict[str, Any] | FormatError, where: str) -> ShownPassage:
     assert isinstance(row, dict)
     schema = next(schema for name, schema in _SCHEMAS.items() if name in row)
     for fault in faults(row, schema):
-        raise FormatError(f"{where}: {fault}")
+        raise FormatError(f"{where}: {fault}; {_WANTED}")
     if "contents" in row:
         parts = parse(row["contents"])
         return ShownPassage(parts.headings, parts.text, parts.title) if parts else ShownPassage("", row["contents"])
