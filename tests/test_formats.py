@@ -884,7 +884,11 @@ def test_convert_says_what_is_lost_and_never_overwrites_its_input(tmp_path: Path
     assert "no place for it: citations beyond the first (1 answers)" in result.stderr
     before = source.read_bytes()
     one_line_error(autoais("convert", source, source, "--to", "alce"), "would be overwritten")
-    one_line_error(autoais("convert", source, target, "--to", "nope"), "no format called 'nope'")
+    for unwritable in ("nope", "aqa-scores"):
+        one_line_error(
+            autoais("convert", source, target, "--to", unwritable),
+            f"nothing can be converted to {unwritable!r}; formats to write: alce, answers, aqa-ais",
+        )
     assert source.read_bytes() == before
     back = autoais(
         "convert", target, tmp_path / "own.jsonl.gz", "--to", "answers", "--corpus",

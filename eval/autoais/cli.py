@@ -301,7 +301,7 @@ def convert(
     benchmark = None if questions is None else list(read_questions(questions))
     notes, lost = formats.Notes(), Counter[str]()
     answers = formats.read(source, come_from, corpus=corpus or (), questions=benchmark, notes=notes, skip_bad=skip_bad)
-    write_whole(target, formats.write(count_losses(answers, formats.by_name(to), lost), to, notes))
+    write_whole(target, formats.write(count_losses(answers, formats.to_write(to), lost), to, notes))
     for what, count in notes.items():
         say(f"{count} {what}", err=True)
     for what, count in lost.items():

@@ -192,13 +192,20 @@ def _distinct(path: Path, one: Format, notes: Notes) -> Iterator[CitedAnswer]:
         yield answer
 
 
-def write(answers: Iterable[CitedAnswer], name: str, notes: Notes | None = None) -> Iterator[str]:
-    """The lines of a file in that format (`jsonl.write_whole` writes them); what is left out is counted in `notes`."""
+def to_write(name: str) -> Format:
+    """The format of that name, which can be written; `UserError` lists those that can."""
     one = FORMATS.get(name)
     if one is None or one.write is None:
         writable = ", ".join(sorted(key for key, other in FORMATS.items() if other.write))
         raise UserError(f"nothing can be converted to {name!r}; formats to write: {writable}")
-    return one.write(answers, Notes() if notes is None else notes)
+    return one
+
+
+def write(answers: Iterable[CitedAnswer], name: str, notes: Notes | None = None) -> Iterator[str]:
+    """The lines of a file in that format (`jsonl.write_whole` writes them); what is left out is counted in `notes`."""
+    lines_of = to_write(name).write
+    assert lines_of is not None
+    return lines_of(answers, Notes() if notes is None else notes)
 
 
 def read_labels(path: Path) -> Iterator[Labelled]:
@@ -302,5 +309,5 @@ def fix(path: Path, name: str | None = None) -> tuple[list[str], list[str]]:
 
 __all__ = [
     "FORMATS", "NAMES", "Fault", "Format", "Notes", "by_name", "detect", "fix", "read", "read_labels", "schema_of",
-    "validate", "write",
+    "to_write", "validate", "write",
 ]  # fmt: skip
