@@ -162,3 +162,5 @@ def test_the_command(tmp_path: Path, autoais: Command) -> None:
     other = write(tmp_path / "c.jsonl", judgement("1", 0, "attributable"))
     one_line_error(autoais("compare", files[0], other), "c.jsonl by 'j@1'", "score both with one judge")
     one_line_error(autoais("compare", files[0], tmp_path / "gone"), "gone", "cannot be read")
+    answers = autoais("compare", files[0], tmp_path / "a.jsonl")
+    one_line_error(answers, "a.jsonl:1: field 'verdict' is missing", "made with: autoais score ANSWERS --out FILE")

@@ -14,6 +14,7 @@ from autoais.scoring import NOT_APPLICABLE
 from autoais.types import Verdict
 
 RESAMPLES = 10_000
+_MADE_BY = "judgements are made with: autoais score ANSWERS --out FILE"
 
 Outcomes = Mapping[str, bool | None]
 
@@ -28,6 +29,8 @@ def read_judgements(path: Path) -> tuple[str, Outcomes]:
     outcomes: dict[str, list[bool | None]] = {}
     judge = None
     for where, row in read_objects(path):
+        if "verdict" not in row:
+            raise FormatError(f"{where}: field 'verdict' is missing; {_MADE_BY}")
         question, verdict = identifier(row, "id", where), field(row, "verdict", str, where)
         sentence = None if row.get("sentence") is None else field(row, "sentence", int, where)
         if (question, sentence) in seen:
@@ -41,7 +44,7 @@ def read_judgements(path: Path) -> tuple[str, Outcomes]:
         if verdict != NOT_APPLICABLE:
             listed.append(_ais(verdict, where))
     if judge is None:
-        raise UserError(f"{path}: no judgements in it; make it with: autoais score ANSWERS --out FILE")
+        raise UserError(f"{path}: no judgements in it; {_MADE_BY}")
     return judge, {question: all_yes(listed) for question, listed in outcomes.items()}
 
 
