@@ -227,7 +227,7 @@ def test_features_and_calibration_are_plain_numbers() -> None:
 )
 def test_unsupported_words_stand_where_they_stand_in_the_claim(model: Path, question: str, claim: str) -> None:
     judge = MiniLMJudge(model)
-    judge.__dict__["_calibration"] = Calibration((0.0,) * len(FEATURES), -9.0, token_threshold=1e9)
+    judge.__dict__["calibration"] = Calibration((0.0,) * len(FEATURES), -9.0, token_threshold=1e9)
     (judgement,) = judge.judge([Attribution(claim, ("Nothing happened.",), question)])
     found = [claim[start:end] for start, end in judgement.unsupported]
     assert [word.strip() for word in found] == [claim.strip()]
@@ -236,7 +236,7 @@ def test_unsupported_words_stand_where_they_stand_in_the_claim(model: Path, ques
 
 def test_a_network_that_breaks_down_decides_nothing(model: Path) -> None:
     judge = MiniLMJudge(model)
-    judge.__dict__["_calibration"] = Calibration((float("nan"),) * len(FEATURES), 0.0)
+    judge.__dict__["calibration"] = Calibration((float("nan"),) * len(FEATURES), 0.0)
     (judgement,) = judge.judge([Attribution("Arlen opened a museum.", ("Nothing happened.",))])
     assert (judgement.verdict, judgement.probability) == (Verdict.UNDECIDED, None)
 
@@ -245,7 +245,7 @@ def test_a_long_claim_without_spaces_is_read_to_its_end(model: Path) -> None:
     judge = MiniLMJudge(model)
     claim = "東京都" * 130 + " and Arlen"
     parts = judge._parts(claim)
-    assert all(judge._encoder.length(claim[start:end]) <= 128 for start, end in parts)
+    assert all(judge.encoder.length(claim[start:end]) <= 128 for start, end in parts)
     assert "".join("".join(claim[start:end] for start, end in parts).split()) == "".join(claim.split())
 
 

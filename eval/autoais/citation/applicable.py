@@ -11,8 +11,9 @@ _ASKS = re.compile(
 _TELLS = re.compile(
     r"(?:see also|let me know|feel free to"
     r"|(?:for [\w ]{1,40}, )?(?:please )?(?:see|refer to|consult) (?:the|this|that|these|our|section|page)"
-    r"|please (?:see|refer|consult|check|contact|visit|ask|provide|clarify|specify|let|try))\b",
-    re.IGNORECASE,
+    r"|please (?:see|refer|consult|check|contact|visit|ask|provide|clarify|specify|let|try))\b"
+    r"(?!.*\b(?:is|are|was|were|has|have|had)\b)",  # "See the Sea is a film" claims something
+    re.IGNORECASE | re.DOTALL,
 )
 
 
@@ -20,7 +21,7 @@ def applicable(sentence: str, short_answer: str | None = None) -> bool:
     """Whether a sentence claims something: False for questions and for instructions to the reader.
 
     A question begins with a question word or an auxiliary verb and ends in "?". An instruction begins with one of a
-    few set phrases ("see also", "refer to the", "please contact", "let me know"). "Note that ..." claims what
+    few set phrases ("see also", "refer to the", "please contact", "let me know") and has no "is", "was" or the like. "Note that ..." claims what
     follows. A sentence that is the short answer itself ("Who Framed Roger Rabbit?") is an answer, not a question.
     """
     text = sentence.strip()

@@ -220,7 +220,7 @@ class MiniLMJudge:
 
     def _halved(self, claim: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         """A sentence in parts that fit: in many scripts a character is a word piece, and few have spaces."""
-        if self._encoder.length(claim[start:end]) <= MAX_CLAIM or end - start < 2:
+        if self.encoder.length(claim[start:end]) <= MAX_CLAIM or end - start < 2:
             yield start, end
             return
         middle = claim.rfind(" ", start + 1, (start + end) // 2) + 1 or (start + end) // 2
