@@ -344,6 +344,19 @@ def test_an_unknown_attribution_is_not_attributable_and_still_earns_em(shop: Sho
     assert report["notes"]["passage ids that are not in the corpus: not attributable"] == 1
 
 
+def test_judgements_go_down_a_pipe(shop: Shop) -> None:
+    result = shop.score("--out", "/dev/stdout")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout.splitlines()[0])["verdict"] in ("attributable", "not_attributable")
+
+
+@pytest.mark.parametrize("option", ["--out", "--report", "--scores", "--ais-csv", "--cache"])
+def test_a_folder_for_an_output_is_refused_before_anything_is_judged(shop: Shop, option: str) -> None:
+    result = shop.score(option, shop.folder)
+    one_line_error(result, f"{shop.folder} is a folder; name a file for the output")
+    assert result.stdout == ""
+
+
 def test_a_corpus_with_other_fields_is_told_which_fields_there_are(shop: Shop) -> None:
     wanted = "a passage has id and contents, docid and text, or _id and text"
     jsonl(shop.corpus, [{"id": row["id"], "title": "", "text": "Some."} for row in CORPUS])

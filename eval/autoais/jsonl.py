@@ -99,20 +99,22 @@ def dumps(value: Any, *, indent: int | None = None) -> str:  # noqa: ANN401  (an
 
 
 def keep_inputs(inputs: Iterable[Path | None], outputs: Iterable[Path | None]) -> None:
-    """`UserError` if an output would overwrite an input, or another output."""
+    """`UserError` if an output would overwrite an input, or another output, or is a folder."""
     taken = {path.resolve() for path in inputs if path is not None}
     for path in filter(None, outputs):
         if path.resolve() in taken:
             raise UserError(f"{path} would be overwritten; name another file for the output")
+        if path.is_dir():
+            raise UserError(f"{path} is a folder; name a file for the output")
         taken.add(path.resolve())
 
 
 def write_whole(path: Path, lines: Iterable[str]) -> None:
     """Write lines to `path` so that a crash, a kill or a full disk leaves the old file as it was; `.gz` is packed."""
-    path = path.resolve()  # what a link points to is written, the link stays
-    if path.exists() and not path.is_file():  # a device such as /dev/stdout cannot be replaced
+    if path.exists() and not path.is_file():  # a device or a pipe, such as /dev/stdout, cannot be replaced
         _write_lines(path, lines)
         return
+    path = path.resolve()  # what a link points to is written, the link stays
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
