@@ -97,13 +97,22 @@ def test_what_a_calibration_cannot_change_is_left_out_and_counted() -> None:
         ([(True, Judgement(YES, 0.8)), (True, Judgement(NO, 0.1))], "labels are all the same"),
         ([(True, Judgement(YES, 0.8)), (False, Judgement(YES, 0.8))], "the same probability"),
         ([(True, Judgement(NO, 0.1)), (False, Judgement(YES, 0.8))] * 9, "does not rise with the labels"),
-        ([(True, Judgement(YES, 0.8)), (False, Judgement(NO, 0.1))], "too few labels for cross-validation"),
+        ([(True, Judgement(YES, 0.8)), (False, Judgement(NO, 0.1))], "too few questions for cross-validation"),
     ],
 )
 def test_labels_that_do_not_do_are_refused(items: list[tuple[bool, Judgement]], says: str) -> None:
     labels, judge = told(*items)
     with pytest.raises(UserError, match=says):
         calibrate(labels, judge)
+
+
+def test_labels_of_one_kind_say_what_was_left_out() -> None:
+    labels, judge = told((True, Judgement(YES, 0.8)))
+    uncited = Labelled("More", "9", Attribution("uncited"), False)
+    with pytest.raises(
+        UserError, match=r"labels are all the same \(left out: 1 by rule\); a threshold needs claims of"
+    ):
+        calibrate([*labels, uncited], judge)
 
 
 def test_labels_that_the_judge_tells_apart_cleanly_still_give_finite_numbers() -> None:

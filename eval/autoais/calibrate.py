@@ -211,7 +211,9 @@ def fit(claims: Claims, judge: str, by: str) -> Calibration:
     does not rise with the labels.
     """
     if claims.truth.all() or not claims.truth.any():
-        raise UserError("the labels are all the same; a threshold needs claims of both kinds")
+        left = ", ".join(f"{count} {why.replace('_', ' ')}" for why, count in claims.left_out.items() if count)
+        note = f" (left out: {left})" if left else ""
+        raise UserError(f"the labels are all the same{note}; a threshold needs claims of both kinds")
     different = np.unique(claims.probability)
     thresholds = np.unique(np.round((different[1:] + different[:-1]) / 2, _DIGITS))
     thresholds = thresholds[thresholds > 0]
@@ -309,7 +311,9 @@ def _cross_validate(claims: Claims, judge: str, by: str) -> dict[str, Any]:
         try:
             fitted = fit(claims.where(~out), judge, by)
         except UserError as error:
-            raise UserError(f"too few labels for cross-validation, try fewer --folds: {error}") from error
+            raise UserError(
+                f"too few questions for cross-validation (claims of a question stay together), try other --folds: {error}"
+            ) from error
         said[out] = claims.probability[out] >= fitted.threshold
         scaled[out] = fitted.scaled(claims.probability[out])
     sets: dict[str, dict[str, Any]] = {}
