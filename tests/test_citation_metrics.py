@@ -421,6 +421,8 @@ def test_intervals_resample_answers_from_a_fixed_seed() -> None:
         ("Please Please Me is the first album.", True),
         ("See is a television series.", True),
         ("Visit Britain was founded in 1969.", True),
+        ("See the Sea is a film of 1997.", True),
+        ("Let Me Know is a song.", True),
         ("See also the article on Poland.", False),
         ("For more details, please refer to the documentation.", False),
         ("Let me know if you need more.", False),

@@ -312,7 +312,8 @@ def _cross_validate(claims: Claims, judge: str, by: str) -> dict[str, Any]:
             fitted = fit(claims.where(~out), judge, by)
         except UserError as error:
             raise UserError(
-                f"too few questions for cross-validation (claims of a question stay together), try other --folds: {error}"
+                "too few questions for cross-validation (claims of a question stay together), "
+                f"try other --folds: {error}"
             ) from error
         said[out] = claims.probability[out] >= fitted.threshold
         scaled[out] = fitted.scaled(claims.probability[out])

@@ -21,8 +21,9 @@ def applicable(sentence: str, short_answer: str | None = None) -> bool:
     """Whether a sentence claims something: False for questions and for instructions to the reader.
 
     A question begins with a question word or an auxiliary verb and ends in "?". An instruction begins with one of a
-    few set phrases ("see also", "refer to the", "please contact", "let me know") and has no "is", "was" or the like. "Note that ..." claims what
-    follows. A sentence that is the short answer itself ("Who Framed Roger Rabbit?") is an answer, not a question.
+    few set phrases ("see also", "refer to the", "please contact", "let me know") and has no "is", "was" or the like.
+    "Note that ..." claims what follows. A sentence that is the short answer itself ("Who Framed Roger Rabbit?") is an
+    answer, not a question.
     """
     text = sentence.strip()
     if short_answer is not None and text == short_answer.strip():
