@@ -14,6 +14,7 @@ import numpy as np
 
 from autoais.errors import FormatError, UserError
 from autoais.jsonl import field, parse_object
+from autoais.judges import nothing_to_weigh
 from autoais.labels import Labelled
 from autoais.meta import (
     Bools,
@@ -21,7 +22,6 @@ from autoais.meta import (
     Numbers,
     balanced_accuracy,
     calibration_error,
-    decided_by_rule,
     judged,
     macro_f1,
 )
@@ -172,7 +172,7 @@ def collect(labels: Iterable[Labelled], judge: Judge, folds: int) -> Claims:
     dataset, truth, said, fold, probability = array("q"), array("b"), array("b"), array("q"), array("d")
     left_out = {"undecided": 0, "by_rule": 0, "without_probability": 0}
     for label, judgement in judged(labels, judge):
-        if decided_by_rule(label.attribution):
+        if nothing_to_weigh(label.attribution):
             left_out["by_rule"] += 1
         elif judgement.verdict is Verdict.UNDECIDED:
             left_out["undecided"] += 1

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from autoais import correlation
 from autoais.citation import attrscore
-from autoais.judges import weigh
+from autoais.judges import nothing_to_weigh, weigh
 from autoais.labels import Labelled
-from autoais.types import Attribution, Judge, Judgement, Verdict
+from autoais.types import Judge, Judgement, Verdict
 
 _BATCH = 512
 _BINS = 10
@@ -104,11 +104,6 @@ def calibration_error(truth: Bools, probability: Floats) -> float | None:
     return float(np.abs(np.bincount(_bins(probability), probability - truth)).sum() / len(truth))
 
 
-def decided_by_rule(attribution: Attribution) -> bool:
-    """Whether nothing was said or nothing cited, so that `weigh` asks no judge."""
-    return not attribution.claim.strip() or not any(text.strip() for text in attribution.evidence)
-
-
 def judged(labels: Iterable[Labelled], judge: Judge) -> Iterator[tuple[Labelled, Judgement]]:
     """Every label with what the judge says, streamed in batches."""
     stream = iter(labels)
@@ -181,7 +176,7 @@ class _Tally:
         self._has_probabilities = False
 
     def add(self, label: Labelled, judgement: Judgement) -> None:
-        by_rule = decided_by_rule(label.attribution)
+        by_rule = nothing_to_weigh(label.attribution) is not None
         probability = 0.0 if by_rule else judgement.probability
         self._has_probabilities |= not by_rule and probability is not None
         self._truth.append(label.attributable)

@@ -48,18 +48,26 @@ def _fits(value: object, annotation: object) -> bool:
     return not kinds or isinstance(value, tuple(kinds)) or (isinstance(value, int) and float in kinds)
 
 
+def nothing_to_weigh(attribution: Attribution) -> str | None:
+    """Why no judge is asked about a pair: nothing was said, or nothing cited; None where there is something."""
+    if not attribution.claim.strip():
+        return "nothing was said"
+    if not any(text.strip() for text in attribution.evidence):
+        return "nothing was cited"
+    return None
+
+
 def weigh(judge: Judge, attributions: Sequence[Attribution]) -> list[Judgement]:
     """Judge each different attribution once, with the rule for nothing to weigh.
 
     Nothing said or nothing cited is not attributable, and is counted (AIS: the system must supply parts of the
     corpus; ALCE: an uncited sentence has recall 0). No judge is asked about it.
     """
-    verdicts: dict[Attribution, Judgement] = {}
-    for attribution in attributions:
-        if not attribution.claim.strip():
-            verdicts[attribution] = Judgement(Verdict.NOT_ATTRIBUTABLE, None, "nothing was said")
-        elif not any(text.strip() for text in attribution.evidence):
-            verdicts[attribution] = Judgement(Verdict.NOT_ATTRIBUTABLE, None, "nothing was cited")
+    verdicts = {
+        attribution: Judgement(Verdict.NOT_ATTRIBUTABLE, None, reason)
+        for attribution in attributions
+        if (reason := nothing_to_weigh(attribution))
+    }
     asked = list(dict.fromkeys(a for a in attributions if a not in verdicts))
     verdicts.update(zip(asked, judge.judge(asked), strict=True))
     return [verdicts[attribution] for attribution in attributions]

@@ -1,4 +1,4 @@
-"""`minilm`: the judge that ships with the package, a MiniLM cross-encoder in ONNX with one calibration on top."""
+"""`minilm`: a MiniLM cross-encoder in ONNX with one calibration on top, made by `autoais train`."""
 
 import hashlib
 import json

@@ -13,6 +13,7 @@ from autoais.formats.files import records
 from autoais.jsonl import field, read_objects
 from autoais.judges.encoding import Encoder
 from autoais.metrics import has_answer, normalize_answer
+from autoais.training.edits import names
 from autoais.training.simulate import Example, Page, from_page, from_question
 
 _FAR = 50  # passages to have at hand before the first is used
@@ -78,8 +79,6 @@ def from_questions(path: Path, exclude: set[str], rng: random.Random) -> Iterato
 
 
 def _names(text: str) -> list[str]:
-    from autoais.training.edits import names
-
     return sorted({m.group() for m in names(text)})
 
 

@@ -125,12 +125,12 @@ def examples(recipe: TrainingRecipe, source: Source, data: Sequence[Path]) -> It
     from autoais.training import prepare
 
     rng = random.Random(f"{recipe.seed} {source.files}")
+    never = prepare.held_out(find(name, data) for name in recipe.held_out) if source.kind == "questions" else set()
     for name in source.files:
         path = find(name, data)
         if source.kind == "pages":
             yield from prepare.simulated(path, source.share, recipe.seed)
         elif source.kind == "questions":
-            never = prepare.held_out([find(other, data) for other in recipe.held_out])
             yield from prepare.from_questions(path, never, rng)
         else:
             yield from prepare.from_labels(path, source.datasets, source.inverted)
@@ -154,7 +154,9 @@ def prepared(recipe: TrainingRecipe, data: Sequence[Path], out: Path, most: int 
 
 
 def run(path: Path, data: Sequence[Path], out: Path, *, short: bool = False, say: Callable[[str], None]) -> None:
-    """Make the model of a recipe in `out`; what is there already of an earlier run is not made again.
+    """Make the model of a recipe in `out`.
+
+    Prepared pairs and training steps of an earlier run are not made again; export and calibration are.
 
     `short` takes at most 200 pairs of each source and 20 steps: it shows that the recipe runs, nothing more.
     """
