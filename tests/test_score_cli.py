@@ -317,7 +317,7 @@ def test_the_report_is_the_same_bytes_each_time_and_names_what_it_rests_on(shop:
 
 def test_judge_options(shop: Shop) -> None:
     assert shop.report("--judge-option", "threshold=0.9")["judge"] == "lexical@1/0.9/statement.v1"
-    one_line_error(shop.score("--judge-option", "threshold"), "should be NAME=VALUE")
+    one_line_error(shop.score("--judge-option", "threshold"), "should be KEY=VALUE")
     one_line_error(shop.score("--judge-option", "treshold=1"), "has no option 'treshold'; there are: threshold")
     one_line_error(shop.score("--judge-option", "threshold=high"), "should be float, found 'high'")
     one_line_error(shop.score("--judge-option", "threshold=nan"), "not a finite number")

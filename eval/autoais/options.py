@@ -17,7 +17,7 @@ def parse_options(options: Iterable[str]) -> dict[str, int | float | str]:
         name, equals, value = option.partition("=")
         name = name.strip().replace("-", "_")
         if not equals or not name.isidentifier():
-            raise UserError(f"judge option {option!r}: should be NAME=VALUE, such as threshold=0.7")
+            raise UserError(f"judge option {option!r}: should be KEY=VALUE, such as threshold=0.7")
         if name in parsed:
             raise UserError(f"judge option {name!r} is given twice")
         parsed[name] = _value(value.strip(), option)
