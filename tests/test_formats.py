@@ -876,6 +876,16 @@ def test_no_bytes_are_too_odd_to_be_judged(content: bytes, tmp_path: Path) -> No
 # --- the commands ---------------------------------------------------------------------------------------------------
 
 
+def test_convert_says_how_many_passages_have_no_text(tmp_path: Path, autoais: Command) -> None:
+    source, corpus = sample(tmp_path, "trec-rag-24"), tmp_path / "c.jsonl"
+    says = "passages without a text, written empty (--corpus FILE gives texts)"
+    assert says in autoais("convert", source, tmp_path / "out.json", "--to", "alce").stderr
+    assert says not in autoais("convert", source, tmp_path / "out.csv", "--to", "aqa-predictions").stderr
+    ids = {key for row in SAMPLES["trec-rag-24"] for key in row["references"]}
+    lines(corpus, *({"docid": key, "text": POLAND} for key in ids))
+    assert says not in autoais("convert", source, tmp_path / "b.json", "--to", "alce", "--corpus", corpus).stderr
+
+
 def test_convert_says_what_is_lost_and_never_overwrites_its_input(tmp_path: Path, autoais: Command) -> None:
     source, target = sample(tmp_path, "hagrid"), tmp_path / "out.csv"
     result = autoais("convert", source, target, "--to", "aqa-predictions")

@@ -178,7 +178,7 @@ def meta(
     labels: Annotated[list[Path], typer.Argument(help="Files of human labels, in any format that has some.")],
     judge: Annotated[str, typer.Option(help=_JUDGES)] = "lexical",
     judge_option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the judge, such as threshold=0.7.")
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the judge, such as threshold=0.7.")
     ] = None,
     calibration: Annotated[Path | None, typer.Option(help="Use the fit that `calibrate` stored for the judge.")] = None,
     cache: Annotated[Path | None, typer.Option(help="Keep judgements in this file: a killed run goes on.")] = None,
@@ -234,7 +234,7 @@ def calibrate(
     ] = "macro_f1",
     folds: Annotated[int, typer.Option(help="Parts of the cross-validation.")] = 5,
     judge_option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the judge, such as threshold=0.7.")
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the judge, such as threshold=0.7.")
     ] = None,
     cache: Annotated[Path | None, typer.Option(help="Keep judgements in this file: a killed run goes on.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
@@ -293,15 +293,17 @@ def convert(
     from collections import Counter
 
     from autoais import formats
-    from autoais.formats.convert import count_losses
+    from autoais.formats.convert import count_losses, count_textless
     from autoais.jsonl import keep_inputs, write_whole
     from autoais.questions import read_questions
 
     keep_inputs([source, questions, *(corpus or [])], [target])
     benchmark = None if questions is None else list(read_questions(questions))
-    notes, lost = formats.Notes(), Counter[str]()
+    notes, lost, wanted = formats.Notes(), Counter[str](), formats.to_write(to)
     answers = formats.read(source, come_from, corpus=corpus or (), questions=benchmark, notes=notes, skip_bad=skip_bad)
-    write_whole(target, formats.write(count_losses(answers, formats.to_write(to), lost), to, notes))
+    if "texts of passages" in wanted.keeps:
+        answers = count_textless(answers, notes)
+    write_whole(target, formats.write(count_losses(answers, wanted, lost), to, notes))
     for what, count in notes.items():
         say(f"{count} {what}", err=True)
     for what, count in lost.items():

@@ -70,6 +70,14 @@ def missing_texts(answers: Iterable[CitedAnswer]) -> set[str]:
     return {key for answer in answers for key, passage in answer.passages.items() if not passage.text}
 
 
+def count_textless(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[CitedAnswer]:
+    """Pass answers on and count the passages that go into the target with an id and no text."""
+    for answer in answers:
+        if missing := len(missing_texts([answer])):
+            notes["passages without a text, written empty (--corpus FILE gives texts)"] += missing
+        yield answer
+
+
 def join_passages(
     answers: Callable[[], Iterable[CitedAnswer]], corpus: Sequence[Path], notes: Notes, *, skip_bad: bool = False
 ) -> Iterator[CitedAnswer]:
