@@ -400,12 +400,22 @@ def test_people_read_figures_reliability_systems_and_the_worst_disagreements(tmp
     assert (plain.returncode, "worst" in plain.stdout) == (0, False)
 
 
+def test_no_width_of_terminal_cuts_a_name_or_a_figure(tmp_path: Path, autoais: Command) -> None:
+    name = "a data set of " + 20 * "many words "
+    path = write(tmp_path / "l.jsonl", *(row | {"src_dataset": name.strip()} for row in ROWS))
+    shown = autoais("meta", path, "--judge", "lexical", COLUMNS="40").stdout
+    (figures,) = (line for line in shown.splitlines() if line.startswith("average"))
+    assert f"\n{name.strip()} " in shown
+    assert figures.count("[") == 2
+    assert "…" not in shown
+
+
 def test_options_reach_the_judge(tmp_path: Path, autoais: Command) -> None:
     path = write(tmp_path / "l.jsonl", *ROWS)
     done = autoais("meta", path, "--judge", "lexical", "--judge-option", "threshold=0.9", "--json")
     assert json.loads(done.stdout)["judge"] == LexicalJudge(0.9).name
     one_line_error(autoais("meta", path, "--judge", "lexical", "--judge-option", "speed=1"), "no option 'speed'")
-    one_line_error(autoais("meta", path, "--judge", "lexical", "--judge-option", "threshold"), "NAME=VALUE")
+    one_line_error(autoais("meta", path, "--judge", "lexical", "--judge-option", "threshold"), "should be KEY=VALUE")
 
 
 def test_options_are_numbers_where_they_look_like_it() -> None:

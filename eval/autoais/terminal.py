@@ -138,10 +138,8 @@ def _table(first: str, *others: str) -> "Table":
 
 
 def new_console() -> "Console":
-    """Where people read: plain text, 120 columns where it is piped; nothing from a file is taken for markup."""
+    """Where people read: plain text as wide as it is; nothing from a file is taken for markup."""
     from rich.console import Console
 
-    console = Console(highlight=False, markup=False, emoji=False)
-    if not console.is_terminal:
-        console.width = 120  # a pipe has no width; no column must be cut
-    return console
+    # A table that is too wide would lose columns and figures; a terminal folds a line that is too long.
+    return Console(highlight=False, markup=False, emoji=False, soft_wrap=True, width=1000)
