@@ -68,7 +68,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer.train_from_iterator([words for _, words in passages], trainer)
     torch.manual_seed(0)
     config = transformers.BertConfig(
-        vocab_size=tokenizer.get_vocab_size(), hidden_size=48, num_hidden_layers=3, num_attention_heads=12,
+        vocab_size=tokenizer.get_vocab_size(), hidden_size=48, num_hidden_layers=5, num_attention_heads=12,
         intermediate_size=96, max_position_embeddings=300,
     )  # fmt: skip
     base = folder / "base"
@@ -76,11 +76,13 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer.save(str(base / "tokenizer.json"))
     (folder / "recipe.toml").write_text(
         f'name = "tiny"\nbase = "{base}"\nbase_sha256 = "{sha256_file(base / "model.safetensors")}"\nseed = 1\n'
-        'max_length = 120\nbudget = 400\nheld_out = ["dev.jsonl"]\ncalibration = ["labels.jsonl"]\n'
-        "[schedule]\nrate = 1e-3\nbatch = 8\nwarm_up = 2\n"
-        '[sources.pages]\nkind = "pages"\nfiles = ["corpus.jsonl"]\ntimes = 1.5\n'
+        'held_out = ["dev.jsonl"]\nthreshold = ["labels.jsonl"]\nfolds = [["set0"], ["set1"]]\n'
+        "[schedule]\nrate = 1e-3\nbatch = 8\nwarm_up = 2\ndecay = 0.5\n"
+        "[finish]\nrate = 1e-4\nbatch = 8\nwarm_up = 2\ndecay = 0.5\n"
+        '[sources.pages]\nkind = "pages"\nfiles = ["corpus.jsonl"]\ntimes = 1.5\nmax_length = 120\n'
         '[sources.questions]\nkind = "questions"\nfiles = ["qa.jsonl"]\ntimes = 1\n'
-        '[sources.labels]\nkind = "labels"\nfiles = ["labels.jsonl"]\ndatasets = ["set0", "set1", "set2"]\ntimes = 1\n'
+        '[sources.labels]\nkind = "labels"\nfiles = ["labels.jsonl"]\ndatasets = ["set0", "set1", "set2"]\n'
+        "finish = 1.5\nspare = 0.5\n"
     )
     return folder
 
@@ -121,6 +123,7 @@ def test_a_recipe_makes_a_model_that_says_how_it_came_about(model: Path, data: P
     judge = open_judge(f"minilm:{model}")
     assert judge.name.startswith("minilm@")
     assert judge.name.endswith("/256/auto.v1")
+    assert {name: row["n"] for name, row in record["left_out"].items()} == {"set0": 20, "set1": 20}
 
 
 def test_the_batch_and_the_threads_change_nothing(model: Path) -> None:

@@ -16,6 +16,7 @@ from autoais.errors import FormatError, UserError
 from autoais.jsonl import field, parse_object
 from autoais.judges import nothing_to_weigh
 from autoais.labels import Labelled
+from autoais.logistic import likeliest
 from autoais.meta import (
     Bools,
     Floats,
@@ -250,7 +251,7 @@ def _f1(hits: Numbers, wrong: Numbers) -> Floats:
 
 
 def _platt(claims: Claims) -> Floats:
-    """Slope and intercept of the likeliest logistic curve, by Newton steps (Platt 1999; Lin et al. 2007).
+    """Slope and intercept of the likeliest logistic curve (Platt 1999; Lin et al. 2007).
 
     Platt's targets, a little inside 0 and 1, keep the two finite where the classes do not overlap.
     """
@@ -260,24 +261,7 @@ def _platt(claims: Claims) -> Floats:
     targets = np.where(claims.truth, (yes + 1) / (yes + 2), 1 / (no + 2))
     sizes = np.bincount(claims.dataset)
     weights = 1 / (np.count_nonzero(sizes) * sizes[claims.dataset])
-
-    def loss(numbers: Floats) -> float:
-        z = features @ numbers
-        return float(weights @ (np.logaddexp(0, z) - targets * z))
-
-    numbers = np.array([1.0, 0.0])
-    for _ in range(100):
-        said = (1 + np.tanh(features @ numbers / 2)) / 2
-        gradient = features.T @ (weights * (said - targets))
-        curvature = (features.T * (weights * said * (1 - said))) @ features + 1e-12 * np.eye(2)
-        step = np.linalg.solve(curvature, gradient)
-        size, before = 1.0, loss(numbers)
-        while loss(numbers - size * step) > before and size > 1e-10:
-            size /= 2
-        numbers = numbers - size * step
-        if np.abs(size * step).max() < 1e-9:
-            break
-    return np.asarray(numbers)
+    return likeliest(features, targets, weights, np.zeros(2), np.array([1.0, 0.0]))
 
 
 def calibrate(labels: Iterable[Labelled], judge: Judge, *, by: str = "macro_f1", folds: int = 5) -> dict[str, Any]:

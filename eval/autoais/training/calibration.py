@@ -1,27 +1,28 @@
 """The last step of the recipe: one logistic regression on the judge's features, and where it says yes."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from autoais.errors import UserError
+from autoais.judges import nothing_to_weigh
 from autoais.judges.minilm import FEATURES, MiniLMJudge
 from autoais.labels import Labelled
-from autoais.meta import macro_f1
+from autoais.logistic import likeliest
+from autoais.meta import macro_f1, roc_auc
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 _RIDGE = 1e-2  # of the mean loss, on standardised features
-_STEPS = 50
 
 
-def fit(values: Floats, truth: Bools, groups: Sequence[str]) -> tuple[Floats, float]:
-    """Weights (features,) and bias of a logistic regression in which every class of every group counts alike.
+def fit(values: Floats, truth: Bools, groups: Sequence[str]) -> Floats:
+    """Weights (features,) of a logistic regression in which every class of every group counts alike.
 
-    `values`: (claims, features); `groups`: the data set of each claim. Newton steps with a small ridge, so that the
-    same claims always give the same numbers. `UserError` where a class is missing.
+    `values`: (claims, features); `groups`: the data set of each claim. `UserError` where a class is missing.
     """
     if truth.all() or not truth.any():
         raise UserError("the labels to calibrate on are all the same; both kinds are needed")
@@ -29,21 +30,11 @@ def fit(values: Floats, truth: Bools, groups: Sequence[str]) -> tuple[Floats, fl
     _, places, counts = np.unique(names, return_inverse=True, return_counts=True)
     weight = 1.0 / counts[places]
     weight /= weight.sum()
-    mean, spread = values.mean(axis=0), values.std(axis=0)
-    spread = np.where(spread > 0, spread, 1.0)
-    x = np.column_stack([(values - mean) / spread, np.ones(len(values))])
-    ridge = _RIDGE * np.diag([1.0] * values.shape[1] + [0.0])
-    found = np.zeros(x.shape[1])
-    for _ in range(_STEPS):
-        p = 1 / (1 + np.exp(-np.clip(x @ found, -30, 30)))
-        slope = x.T @ (weight * (p - truth)) + ridge @ found
-        curve = (x * (weight * p * (1 - p))[:, None]).T @ x + ridge + 1e-9 * np.eye(len(found))
-        step = np.linalg.solve(curve, slope)
-        found -= step
-        if np.abs(step).max() < 1e-9:
-            break
-    weights = found[:-1] / spread
-    return weights, float(found[-1] - weights @ mean)
+    spread = np.where(values.std(axis=0) > 0, values.std(axis=0), 1.0)
+    x = np.column_stack([(values - values.mean(axis=0)) / spread, np.ones(len(values))])
+    ridge = np.array([_RIDGE] * values.shape[1] + [0.0])
+    found = likeliest(x, truth.astype(np.float64), weight, ridge, np.zeros(x.shape[1]))
+    return found[:-1] / spread
 
 
 def threshold(logits: Floats, truth: Bools, groups: Sequence[str]) -> float:
@@ -57,21 +48,62 @@ def threshold(logits: Floats, truth: Bools, groups: Sequence[str]) -> float:
     return float(cuts[int(np.argmax(scores))])
 
 
-def calibrate(judge: MiniLMJudge, fitted: Iterable[Labelled], chosen: Iterable[Labelled]) -> dict[str, object]:
-    """`calibration.json` for the judge: weights from the claims of `fitted`, the threshold from those of `chosen`."""
-    values, truth, groups = _features(judge, fitted)
-    weights, bias = fit(values, truth, groups)
-    values, truth, groups = _features(judge, chosen)
-    bias -= threshold(values @ weights + bias, truth, groups)
-    return {
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """Features of labelled claims, (claims, features); their labels and data sets.
+
+    `fold` is the number of the fold whose data sets the network had not seen; None for claims of data sets that it had.
+    """
+
+    values: Floats
+    truth: Bools
+    datasets: tuple[str, ...]
+    fold: int | None
+
+    @classmethod
+    def read(cls, judge: MiniLMJudge, labels: Iterable[Labelled], fold: int | None) -> "Claims":
+        """Let the judge's network read the claims that leave something to judge."""
+        kept = [label for label in labels if nothing_to_weigh(label.attribution) is None]
+        values = np.array(judge.features([label.attribution for label in kept]), dtype=np.float64)
+        datasets = tuple(label.dataset.split("/")[0] for label in kept)
+        truth = np.array([label.attributable for label in kept], dtype=bool)
+        return cls(values.reshape(-1, len(FEATURES)), truth, datasets, fold)
+
+
+def calibrate(claims: Sequence[Claims], turn: Claims) -> tuple[dict[str, object], dict[str, dict[str, float | None]]]:
+    """`calibration.json`, and how well each data set is judged that was left out of everything.
+
+    Weights come from `claims`, the threshold from `turn`. For the second, the weights are fitted again without each
+    fold: its data sets were seen neither by the network nor by the calibration. As fractions, by data set: `n`,
+    `roc_auc` and `macro_f1` of the verdict, `roc_auc_overlap` of the share of words alone.
+    """
+    weights, bias = _weighed(claims, turn)
+    left_out: dict[str, dict[str, float | None]] = {}
+    for one in claims:
+        if one.fold is None:
+            continue
+        others, shift = _weighed([other for other in claims if other.fold != one.fold], turn)
+        logits = one.values @ others + shift
+        for name in sorted(set(one.datasets)):
+            inside = np.array(one.datasets) == name
+            truth, overlap = one.truth[inside], one.values[inside, FEATURES.index("overlap")]
+            left_out[name] = {
+                "n": int(inside.sum()),
+                "roc_auc": roc_auc(truth, logits[inside]),
+                "macro_f1": macro_f1(truth, logits[inside] >= 0),
+                "roc_auc_overlap": roc_auc(truth, overlap),
+            }
+    calibration: dict[str, object] = {
         "weights": {name: round(float(w), 6) for name, w in zip(FEATURES, weights, strict=True)},
         "bias": round(bias, 6),
         "token_threshold": 0.0,
     }
+    return calibration, left_out
 
 
-def _features(judge: MiniLMJudge, labels: Iterable[Labelled]) -> tuple[Floats, Bools, list[str]]:
-    kept = [label for label in labels if label.attribution.claim.strip() and any(label.attribution.evidence)]
-    values = np.array(judge.features([label.attribution for label in kept]), dtype=np.float64)
-    groups = [label.dataset.split("/")[0] for label in kept]
-    return values.reshape(-1, len(FEATURES)), np.array([label.attributable for label in kept]), groups
+def _weighed(claims: Sequence[Claims], turn: Claims) -> tuple[Floats, float]:
+    """Weights fitted to the claims, and the bias with which the logit is 0 where the verdict turns."""
+    values = np.concatenate([one.values for one in claims])
+    truth = np.concatenate([one.truth for one in claims])
+    weights = fit(values, truth, [name for one in claims for name in one.datasets])
+    return weights, -threshold(turn.values @ weights, turn.truth, turn.datasets)

@@ -15,7 +15,7 @@ OUTPUTS = ("pair", "tokens", "cosine", "nearest")
 LIMIT = 6.0  # inputs of feed-forward layers beyond it are few, and kept apart
 
 _HEADS = 12  # MiniLM's; the file does not say
-_EMBEDDING = "trunk.embeddings.word_embeddings"
+_EMBEDDING = "embeddings.word_embeddings"
 
 
 class SplitLinear(torch.nn.Module):
@@ -80,7 +80,7 @@ def export(network: Network, out: Path, pairs: Iterable[Pair]) -> None:
 
     network = copy.deepcopy(network).eval()
     _split(network, pairs)
-    embeddings = network.trunk.embeddings
+    embeddings = network.embeddings
     setattr(embeddings, "word_embeddings", _Stored(embeddings.word_embeddings.weight.detach()))  # noqa: B010  (another class)
     ids, types = torch.tensor([[1, 2, 3, 1, 2, 3]]), torch.tensor([[0, 1, 0, 2, 3, 2]])
     with tempfile.TemporaryDirectory() as folder:
@@ -110,7 +110,7 @@ def export(network: Network, out: Path, pairs: Iterable[Pair]) -> None:
 
 
 def _is_layer(name: str) -> bool:
-    return name.startswith(("/network/trunk/encoder/", "/network/joint.")) and name.endswith(
+    return name.startswith(("/network/lower.", "/network/apart.", "/network/joint.")) and name.endswith(
         ("query/MatMul", "key/MatMul", "value/MatMul", "attention/output/dense/MatMul", "bulk/MatMul")
     )
 
@@ -123,7 +123,7 @@ def _split(network: Network, pairs: Iterable[Pair]) -> None:
         most = inputs[0].detach().abs().flatten(0, -2).amax(dim=0)
         largest[layer] = torch.maximum(largest.get(layer, most), most)
 
-    blocks = [*network.trunk.encoder.layer, *network.joint]
+    blocks = [*network.lower, *network.apart, *network.joint]
     layers = [(block.intermediate, "dense") for block in blocks] + [(block.output, "dense") for block in blocks]
     hooks = [getattr(parent, name).register_forward_pre_hook(note) for parent, name in layers]
     with torch.inference_mode():
@@ -165,11 +165,11 @@ def restore(file: Path) -> Network:
         state[f"{name.replace('/', '.')}.weight"] = weight.T.contiguous()
     try:
         rows = state[f"{_EMBEDDING}.rows"].float() * state[f"{_EMBEDDING}.scale"]
-        places = state["trunk.embeddings.position_embeddings.weight"]
+        places = state["embeddings.position_embeddings.weight"]
         config = BertConfig(
             vocab_size=rows.shape[0],
             hidden_size=rows.shape[1],
-            num_hidden_layers=_layers(state, "trunk.encoder.layer."),
+            num_hidden_layers=_layers(state, "lower.") + _layers(state, "apart."),
             num_attention_heads=_HEADS,
             intermediate_size=state["joint.0.intermediate.dense.weight"].shape[0],
             max_position_embeddings=places.shape[0],
@@ -186,4 +186,4 @@ def restore(file: Path) -> Network:
 
 def _layers(state: Mapping[str, torch.Tensor], prefix: str) -> int:
     numbers = [int(name.removeprefix(prefix).split(".")[0]) for name in state if name.startswith(prefix)]
-    return 1 + max(numbers, default=0)
+    return 1 + max(numbers, default=-1)

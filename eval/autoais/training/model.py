@@ -1,4 +1,4 @@
-"""The network: MiniLM reads claim and evidence apart, then a few layers more read them together."""
+"""The network: MiniLM reads claim and evidence apart, and its upper layers, trained, read them together as well."""
 
 import copy
 from pathlib import Path
@@ -11,29 +11,32 @@ from autoais.judges.encoding import TYPES
 if TYPE_CHECKING:
     from transformers import BertModel
 
-JOINT_LAYERS = 3
+JOINT_LAYERS = 4
 
 
 class Network(torch.nn.Module):
-    """A sentence encoder (`trunk`, kept as it is) and a cross-encoder on top of its token vectors.
+    """A sentence encoder (`trunk`, kept as it is) and a cross-encoder that branches off below its last `layers`.
 
     Ids are `[CLS] claim [SEP] [CLS] evidence [SEP]`; types 0 and 1 mark the claim, 2 and 3 the evidence
-    (`autoais.judges.encoding`). In the trunk each side sees only itself, as in the encoder's own training, so that its
-    similarities hold; in the joint layers all see all, and the types say which words the sides share.
+    (`autoais.judges.encoding`). In the trunk (`lower` and `apart`) each side sees only itself, as in the encoder's own
+    training, so that its similarities hold. The `joint` layers begin as copies of its last ones and are trained; in
+    them all see all, and the types say which words the sides share. `lower` serves both (PreTTR, MacAvaney et al.
+    2020).
     """
 
     def __init__(self, trunk: "BertModel", layers: int = JOINT_LAYERS) -> None:
         super().__init__()
         size = trunk.config.hidden_size
-        self.trunk = trunk.requires_grad_(False)
+        trunk.requires_grad_(False)
+        self.embeddings = trunk.embeddings
+        self.lower, self.apart = trunk.encoder.layer[:-layers], trunk.encoder.layer[-layers:]
         self.types = torch.nn.Embedding(TYPES, size)
-        self.joint = torch.nn.ModuleList(copy.deepcopy(layer) for layer in trunk.encoder.layer[-layers:])
+        torch.nn.init.normal_(self.types.weight, std=0.02)
+        self.joint = torch.nn.ModuleList(copy.deepcopy(layer) for layer in self.apart)
         self.joint.requires_grad_(True)
-        self.nearness = torch.nn.Linear(1, size)
-        self.mix = torch.nn.Linear(2 * size + 1, size)
+        self.mix = torch.nn.Linear(2 * size, size)
         self.pair = torch.nn.Linear(size, 1)
         self.token = torch.nn.Linear(size, 1)
-        torch.nn.init.normal_(self.types.weight, std=0.02)
 
     def forward(
         self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor
@@ -44,31 +47,55 @@ class Network(torch.nn.Module):
         both sides' mean vectors (pairs,); and for every token the cosine of its nearest on the other side (pairs,
         length).
         """
-        claim, evidence = mask * (types < 2), mask * (types >= 2)
-        same = claim.unsqueeze(2) * claim.unsqueeze(1) + evidence.unsqueeze(2) * evidence.unsqueeze(1)
+        claim, evidence = _sides(mask, types)
+        hidden = self._lower(ids, claim, evidence)
+        pair, token = self._together(hidden, mask, types)
+        apart = hidden
+        alone = _alone(claim, evidence)
+        for layer in self.apart:
+            apart = layer(apart, attention_mask=alone)
+        unit = torch.nn.functional.normalize(apart, dim=-1)
+        far = claim.unsqueeze(2) * evidence.unsqueeze(1) + evidence.unsqueeze(2) * claim.unsqueeze(1)
+        near = (unit @ unit.transpose(1, 2)).masked_fill(far == 0, -1.0).amax(dim=2)
+        cosine = torch.nn.functional.cosine_similarity(_mean(apart, claim), _mean(apart, evidence))
+        return pair, token, cosine, near
+
+    def logits(self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The first two of `forward`, all that is trained."""
+        return self._together(self._lower(ids, *_sides(mask, types)), mask, types)
+
+    def _lower(self, ids: torch.Tensor, claim: torch.Tensor, evidence: torch.Tensor) -> torch.Tensor:
         places = claim * (claim.cumsum(1) - 1) + evidence * (evidence.cumsum(1) - 1)
+        alone = _alone(claim, evidence)
         with torch.no_grad():
-            apart = self.trunk(
-                input_ids=ids, position_ids=places, attention_mask=_additive(same.unsqueeze(1))
-            ).last_hidden_state
-            unit = torch.nn.functional.normalize(apart.float(), dim=-1)
-            near = (unit @ unit.transpose(1, 2)).masked_fill(_far(claim, evidence) == 0, -1.0).amax(dim=2)
-            cosine = torch.nn.functional.cosine_similarity(_mean(apart.float(), claim), _mean(apart.float(), evidence))
-        hidden = apart + self.types(types) + self.nearness(near.unsqueeze(-1))
+            hidden: torch.Tensor = self.embeddings(input_ids=ids, position_ids=places)
+            for layer in self.lower:
+                hidden = layer(hidden, attention_mask=alone)
+        return hidden
+
+    def _together(
+        self, hidden: torch.Tensor, mask: torch.Tensor, types: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        hidden = hidden + self.types(types)
         everything = _additive(mask[:, None, None, :])
         for layer in self.joint:
             hidden = layer(hidden, attention_mask=everything)
-        read = torch.cat([hidden[:, 0], _mean(hidden, claim), cosine.unsqueeze(-1).to(hidden.dtype)], dim=1)
+        read = torch.cat([hidden[:, 0], _mean(hidden, _sides(mask, types)[0])], dim=1)
         mixed = torch.nn.functional.gelu(self.mix(read))
-        return self.pair(mixed).squeeze(-1), self.token(hidden).squeeze(-1), cosine, near
+        return self.pair(mixed).squeeze(-1), self.token(hidden).squeeze(-1)
+
+
+def _sides(mask: torch.Tensor, types: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return mask * (types < 2), mask * (types >= 2)
+
+
+def _alone(claim: torch.Tensor, evidence: torch.Tensor) -> torch.Tensor:
+    same = claim.unsqueeze(2) * claim.unsqueeze(1) + evidence.unsqueeze(2) * evidence.unsqueeze(1)
+    return _additive(same.unsqueeze(1))
 
 
 def _additive(seen: torch.Tensor) -> torch.Tensor:
     return (1.0 - seen.to(torch.float32)) * -1e4
-
-
-def _far(claim: torch.Tensor, evidence: torch.Tensor) -> torch.Tensor:
-    return claim.unsqueeze(2) * evidence.unsqueeze(1) + evidence.unsqueeze(2) * claim.unsqueeze(1)
 
 
 def _mean(hidden: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:

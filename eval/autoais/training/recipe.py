@@ -18,6 +18,7 @@ from autoais.labels import Labelled
 from autoais.provenance import provenance, sha256_file
 from autoais.training.schedule import Schedule
 from autoais.training.simulate import Example
+from autoais.types import Attribution
 
 _KINDS = ("pages", "questions", "labels")
 _SHORT_PAIRS, _SHORT_STEPS = 200, 20
@@ -26,11 +27,11 @@ _SEEN = 100  # pairs that the export looks at
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The arrays of a source, how often each pair is seen, and how many there are of each kind."""
+    """The arrays of a source, and how many pairs there are of each kind."""
 
     name: str
+    source: "Source"
     arrays: Path
-    times: float
     counts: Mapping[str, int]
 
 
@@ -38,34 +39,44 @@ class Prepared:
 class Source:
     """Where pairs come from: `pages` (a corpus), `questions` (answered ones, with passages) or `labels` (human).
 
-    `times` is how often each pair is seen (0.25: a quarter of them). `share` of the pages, `datasets` of the labels:
-    those whose names begin so; `inverted` ones have their labels the wrong way round, and `calibrate` says whether the
-    last step is fitted on them too.
+    `times` is how often each pair is seen in the first stage (0.25: a quarter of them), `finish` in the second.
+    `share` of the pages, `datasets` of the labels: those whose names begin so; `inverted` ones have their labels the
+    wrong way round. `spare` is the share of the rows that no stage sees, on which the calibration is fitted.
+    `max_length` (word pieces) and `budget` (characters of evidence) are the most that is read of a pair.
     """
 
     kind: str
     files: tuple[str, ...]
-    times: float
+    times: float = 0.0
+    finish: float = 0.0
     share: float = 1.0
     datasets: tuple[str, ...] = ()
     inverted: tuple[str, ...] = ()
-    calibrate: bool = True
+    spare: float = 0.0
+    max_length: int = 200
+    budget: int = 560
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingRecipe:
-    """A recipe file (`eval/recipes/*.toml`): base weights, what is learnt from, what never is, and the schedule."""
+    """A recipe file (`eval/recipes/*.toml`): base weights, what is learnt from, what never is, and two schedules.
+
+    The second stage starts from the first and is run once with everything and once without the data sets of each of
+    the `folds`, whose claims then have a verdict of a network that never saw their data set: on these and the spare
+    rows the calibration is fitted. `held_out` names files of questions that are never learnt from, `threshold` the
+    labels that say where the verdict turns.
+    """
 
     name: str
     base: str
     base_sha256: str
     seed: int
-    max_length: int
-    budget: int
     sources: Mapping[str, Source]
     held_out: tuple[str, ...]
-    calibration: tuple[str, ...]
+    threshold: tuple[str, ...]
+    folds: tuple[tuple[str, ...], ...]
     schedule: Schedule
+    finish: Schedule
 
     @classmethod
     def read(cls, path: Path) -> "TrainingRecipe":
@@ -75,8 +86,9 @@ class TrainingRecipe:
             sources = {
                 name: _made(Source, one, f"{path}: [sources.{name}]") for name, one in row.pop("sources").items()
             }
-            schedule = _made(Schedule, row.pop("schedule"), f"{path}: [schedule]")
-            recipe: TrainingRecipe = _made(cls, row | {"sources": sources, "schedule": schedule}, str(path))
+            schedules = {name: _made(Schedule, row.pop(name), f"{path}: [{name}]") for name in ("schedule", "finish")}
+            row["folds"] = [tuple(fold) for fold in row["folds"]]
+            recipe: TrainingRecipe = _made(cls, row | {"sources": sources} | schedules, str(path))
         except (tomllib.TOMLDecodeError, KeyError, UnicodeDecodeError) as error:
             raise UserError(f"{path}: not a training recipe: {error}") from error
         for name, source in sources.items():
@@ -141,65 +153,98 @@ def prepared(recipe: TrainingRecipe, data: Sequence[Path], out: Path, most: int 
     from autoais.judges.encoding import Encoder
     from autoais.training.prepare import write_arrays
 
-    encoder = Encoder.from_file(base_folder(recipe) / "tokenizer.json", recipe.max_length, recipe.budget)
+    tokenizer = base_folder(recipe) / "tokenizer.json"
     out.mkdir(parents=True, exist_ok=True)
     for name, source in recipe.sources.items():
         files = [sha256_file(find(file, data)) for file in (*source.files, *recipe.held_out)]
-        key = sha256(f"{recipe.seed} {recipe.max_length} {recipe.budget} {source} {files} {most}".encode()).hexdigest()
+        made_of = replace(source, times=0.0, finish=0.0, spare=0.0)  # what does not change the arrays
+        key = sha256(f"{recipe.seed} {made_of} {files} {most}".encode()).hexdigest()
         arrays, counts = out / f"{name}-{key[:8]}.npz", out / f"{name}-{key[:8]}.json"
         if not counts.exists():
+            encoder = Encoder.from_file(tokenizer, source.max_length, source.budget)
             found = write_arrays(islice(examples(recipe, source, data), most), encoder, arrays)
             write_whole(counts, [dumps(found)])
-        yield Prepared(name, arrays, source.times, json.loads(counts.read_text(encoding="utf-8")))
+        yield Prepared(name, source, arrays, json.loads(counts.read_text(encoding="utf-8")))
 
 
 def run(path: Path, data: Sequence[Path], out: Path, *, short: bool = False, say: Callable[[str], None]) -> None:
     """Make the model of a recipe in `out`.
 
-    Prepared pairs and training steps of an earlier run are not made again; export and calibration are.
-
+    Prepared pairs and training steps of an earlier run are not made again; exports and the calibration are.
     `short` takes at most 200 pairs of each source and 20 steps: it shows that the recipe runs, nothing more.
     """
-    import torch
-
     from autoais.judges.minilm import MiniLMJudge
     from autoais.labels import read_labels
-    from autoais.training.calibration import calibrate
+    from autoais.training.calibration import Claims, calibrate
     from autoais.training.export import export
-    from autoais.training.loop import Pairs, train
-    from autoais.training.model import build
+    from autoais.training.loop import Pairs, Part, train
+    from autoais.training.model import Network, build
 
     recipe = TrainingRecipe.read(path)
-    base, work = base_folder(recipe), out / "work"
+    base, work, most = base_folder(recipe), out / "work", _SHORT_PAIRS if short else None
     parts = []
-    for part in prepared(recipe, data, work, _SHORT_PAIRS if short else None):
-        say(f"{part.name}: {sum(part.counts.values()):,} pairs, each {part.times:g} times")
+    for part in prepared(recipe, data, work, most):
+        say(f"{part.name}: {sum(part.counts.values()):,} pairs, {part.source.times:g} and {part.source.finish:g} times")
         parts.append(part)
-    pairs = Pairs([(part.arrays, part.times) for part in parts], recipe.seed)
-    schedule = replace(recipe.schedule, warm_up=2, most=_SHORT_STEPS) if short else recipe.schedule
+
+    def stage(network: Network, name: str, schedule: Schedule, chosen: Sequence[Part]) -> Pairs:
+        pairs = Pairs(chosen, recipe.seed)
+        say(f"{name}: {pairs.size:,} pairs")
+        wanted = replace(schedule, warm_up=2, most=_SHORT_STEPS) if short else schedule
+        train(network, pairs, wanted, work / name, seed=recipe.seed, say=say)
+        return pairs
+
+    def finished(fold: tuple[str, ...], name: str, folder: Path) -> MiniLMJudge:
+        """The second stage, exported."""
+        network = build(base, recipe.seed)
+        network.load_state_dict(first)
+        chosen = [Part(p.arrays, p.source.finish, fold, p.source.spare) for p in parts if p.source.finish]
+        pairs = stage(network, name, recipe.finish, chosen)
+        folder.mkdir(exist_ok=True)
+        export(network, folder / "model.onnx", pairs.some(_SEEN))
+        copyfile(base / "tokenizer.json", folder / "tokenizer.json")
+        return MiniLMJudge(folder)
+
     network = build(base, recipe.seed)
-    train(network, pairs, schedule, work, say=say)
-    network.load_state_dict(torch.load(work / "network.pt", weights_only=True))
-    export(network, out / "model.onnx", pairs.some(_SEEN))
-    copyfile(base / "tokenizer.json", out / "tokenizer.json")
+    stage(network, "first", recipe.schedule, [Part(p.arrays, p.source.times, (), p.source.spare) for p in parts])
+    first = network.state_dict()
+    claims = []
+    for number, fold in enumerate(recipe.folds):
+        name = f"without-{number}"
+        judge = finished(fold, name, work / name)
+        claims.append(Claims.read(judge, _of(recipe, data, fold, most), number))
+    judge = finished((), "finish", out)
+    claims.append(Claims.read(judge, _spare(recipe, data, most), None))
     say("calibrating")
-    kinds = [source for source in recipe.sources.values() if source.kind == "labels" and source.calibrate]
-    fitted = [label for source in kinds for label in _labels(source, data, _SHORT_PAIRS if short else None)]
-    chosen = (label for name in recipe.calibration for label in read_labels(find(name, data)))
-    fit = calibrate(MiniLMJudge(out), fitted, islice(chosen, _SHORT_PAIRS if short else None))
-    write_whole(out / "calibration.json", [dumps(fit, indent=2)])
-    write_whole(out / "training.json", [dumps(_record(path, recipe, parts, out, short=short), indent=2)])
+    turn = (label for name in recipe.threshold for label in islice(read_labels(find(name, data)), most))
+    calibration, left_out = calibrate(claims, Claims.read(judge, turn, None))
+    write_whole(out / "calibration.json", [dumps(calibration, indent=2)])
+    record = _record(path, recipe, parts, out, short=short) | {"left_out": left_out}
+    write_whole(out / "training.json", [dumps(record, indent=2)])
     say(f"{MiniLMJudge(out).name} in {out}")
 
 
-def _labels(source: Source, data: Sequence[Path], most: int | None) -> Iterator[Labelled]:
-    from autoais.labels import read_labels
+def _human(recipe: TrainingRecipe, data: Sequence[Path], most: int | None) -> Iterator[tuple[Source, int, Example]]:
+    """The pairs with human labels, each with its source and its place there."""
+    for source in recipe.sources.values():
+        if source.kind == "labels":
+            for place, example in enumerate(islice(examples(recipe, source, data), most)):
+                yield source, place, example
 
-    for name in source.files:
-        for label in islice(read_labels(find(name, data)), most):
-            if label.dataset.startswith(source.datasets):
-                turned = label.dataset.startswith(source.inverted) if source.inverted else False
-                yield replace(label, attributable=label.attributable ^ turned)
+
+def _of(recipe: TrainingRecipe, data: Sequence[Path], fold: tuple[str, ...], most: int | None) -> Iterator[Labelled]:
+    return (_labelled(example) for _, _, example in _human(recipe, data, most) if example.source.startswith(fold))
+
+
+def _spare(recipe: TrainingRecipe, data: Sequence[Path], most: int | None) -> Iterator[Labelled]:
+    from autoais.training.prepare import kept_for_calibration
+
+    human = _human(recipe, data, most)
+    return (_labelled(example) for source, place, example in human if kept_for_calibration(place, source.spare))
+
+
+def _labelled(example: Example) -> Labelled:
+    return Labelled(example.source, "", Attribution(example.claim, example.evidence), bool(example.label))
 
 
 def _record(path: Path, recipe: TrainingRecipe, parts: Sequence[Prepared], out: Path, *, short: bool) -> dict[str, Any]:
@@ -208,7 +253,10 @@ def _record(path: Path, recipe: TrainingRecipe, parts: Sequence[Prepared], out: 
         "recipe": {"file": path.name, "sha256": sha256_file(path)},
         "short": short,
         "base": {"from": recipe.base, "sha256": recipe.base_sha256},
-        "pairs": {part.name: {"times": part.times, "kinds": part.counts} for part in parts},
+        "pairs": {
+            part.name: {"times": part.source.times, "finish": part.source.finish, "kinds": part.counts}
+            for part in parts
+        },
         "files": {name: sha256_file(out / name) for name in ("model.onnx", "tokenizer.json", "calibration.json")},
         "provenance": provenance({}),
     }

@@ -5,18 +5,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How long and how fast: warm-up, a constant rate, and a linear decay to zero over the last part of the steps.
+    """How fast one pass over the pairs is: warm-up, a constant rate, a linear decay to zero over the last of the steps.
 
     `rate` is AdamW's; `batch` pairs a step, at most `most` steps; `token_weight` weighs the loss of single tokens.
     """
 
-    rate: float = 8e-5
-    batch: int = 32
-    warm_up: int = 200
-    epochs: float = 1.0
-    decay: float = 0.2
-    seed: int = 13
-    token_weight: float = 0.5
+    rate: float
+    batch: int
+    warm_up: int
+    decay: float
+    token_weight: float = 0.3
     most: int | None = None
 
     def rate_at(self, step: int, steps: int) -> float:

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from autoais.judges.reading import pieces
+from autoais.judges.templates import attributed_qa, declarative
 from autoais.metrics import has_answer
 from autoais.training.edits import BREAKING, DROPPING, KEEPING, Edited, apply
+from autoais.types import Attribution
 from autoais.words import content_stems
 
 
@@ -174,20 +176,20 @@ def from_question(
     question = question.strip()
 
     def worded(text: str) -> tuple[str, str]:
-        """Question and claim apart (the template joins them), or as the Attributed-QA sentence."""
-        if rng.random() < 0.5:
+        """Question and claim apart (the template joins them), as one sentence, or as the Attributed-QA sentence."""
+        roll = rng.random()
+        if roll < 0.4:
             return question, text
-        return "", f"The answer to the question '{question}' is '{text}'"
+        return "", (declarative if roll < 0.75 else attributed_qa)(Attribution(text, (), question))
 
-    for page in holding[:2]:
+    usable = [w for w in wrong if not has_answer(w, answers) and not has_answer(found_in(answers), [w])]
+    for page in holding:
         found = next((a for a in answers if has_answer(page.evidence, [a])), answer)
         yield Example("qa/holds", *worded(found), (page.evidence,), 1, ())
-    usable = [w for w in wrong if not has_answer(w, answers) and not has_answer(found_in(answers), [w])]
-    inside = [w for w in usable if holding and has_answer(holding[0].text, [w])]
-    if holding and (inside or usable):
-        other = rng.choice(inside or usable)
-        yield Example("qa/wrong", *worded(other), (holding[0].evidence,), 0, None)
-    for page in lacking[:1]:
+        inside = [w for w in usable if has_answer(page.text, [w])]
+        if inside or usable:
+            yield Example("qa/wrong", *worded(rng.choice(inside or usable)), (page.evidence,), 0, None)
+    for page in lacking:
         yield Example("qa/lacks", *worded(answer), (page.evidence,), 0, None)
 
 
