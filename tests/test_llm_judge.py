@@ -241,11 +241,12 @@ def test_it_keeps_the_contract(server: ChatServer) -> None:
 
 def test_the_name_says_what_changes_a_verdict_before_any_call(server: ChatServer) -> None:
     base_url = server.script(SAYS)
+    host = base_url.split("/")[2]
     judge = opened(base_url, budget=900, max_tokens=64)
-    assert judge.name == "llm:tiny@server/900+64/attrscore-nli.v1"
+    assert judge.name == f"llm:tiny@{host}/900+64/attrscore-nli.v1"
     judge.judge([PAIR])
-    assert judge.name == "llm:tiny@server/900+64/attrscore-nli.v1"
-    assert opened(base_url, compat="osu-2023").name == "llm:tiny@server/4000+512/attrscore-nli.v1+osu-2023"
+    assert judge.name == f"llm:tiny@{host}/900+64/attrscore-nli.v1"
+    assert opened(base_url, compat="osu-2023").name == f"llm:tiny@{host}/4000+512/attrscore-nli.v1+osu-2023"
 
 
 def test_it_asks_for_a_label_and_takes_prose_where_the_server_has_no_structure(server: ChatServer) -> None:

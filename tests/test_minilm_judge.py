@@ -215,6 +215,16 @@ def test_a_folder_that_is_no_model_says_what_is_missing(tmp_path: Path) -> None:
         open_judge(f"minilm:{tmp_path}")
 
 
+@pytest.mark.parametrize("file", ["model.onnx", "tokenizer.json", "calibration.json"])
+def test_a_damaged_file_of_a_model_is_named_in_one_line(model: Path, tmp_path: Path, file: str) -> None:
+    for path in model.glob("*.*"):
+        half = path.name == file
+        (tmp_path / path.name).write_bytes(path.read_bytes()[: path.stat().st_size // 2] if half else path.read_bytes())
+    with pytest.raises(UserError, match=rf"{file}: not a") as raised:
+        MiniLMJudge(tmp_path).judge([Attribution("It rains.", ("It rains.",))])
+    assert "\n" not in str(raised.value)
+
+
 def test_features_and_calibration_are_plain_numbers() -> None:
     assert overlap("In 1911 Marie Curie won.", ["Curie won in 1911."])[1:] == (1.0, 0.5)
     assert overlap("of the", ["x"]) == (0.0, 1.0, 1.0)

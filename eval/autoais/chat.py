@@ -120,6 +120,7 @@ class ChatClient:
         if concurrency < 1 or timeout <= 0 or retries < 0 or backoff < 0:
             raise UserError("a chat client needs concurrency of 1 or more, a timeout, and no negative retries or waits")
         self.base_url = _checked(given or _OPENAI)
+        self.host = urlsplit(self.base_url).netloc
         self.concurrency = concurrency
         self.timeout = timeout
         self.retries = retries

@@ -47,12 +47,16 @@ class Encoder:
 
     @classmethod
     def from_file(cls, path: Path, max_length: int = MAX_LENGTH, budget: int = BUDGET) -> "Encoder":
-        """From a `tokenizer.json`."""
+        """From a `tokenizer.json`; `UserError` where it is none."""
         try:
             from tokenizers import Tokenizer
         except ImportError as error:
             raise UserError('judge minilm needs tokenizers: pip install "attributed-rag[judge]"') from error
-        return cls(Tokenizer.from_file(str(path)), max_length, budget)
+        try:
+            tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:
+            raise UserError(f"{path}: not a tokenizer ({error})") from error
+        return cls(tokenizer, max_length, budget)
 
     def _special(self, mark: str) -> int:
         number: int | None = self._tokenizer.token_to_id(mark)

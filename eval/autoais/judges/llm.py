@@ -100,13 +100,13 @@ class LlmJudge:
 
     @property
     def name(self) -> str:
-        """`llm:<model>@server/<tokens to read>+<tokens to write>/<prompt>`, and `+osu-2023` where that is the mode.
+        """`llm:<model>@<host>/<tokens to read>+<tokens to write>/<prompt>`, and `+osu-2023` where that is the mode.
 
-        The revision is always the word `server`: a name must be known before the first call, and what a server calls
-        its model may change between two calls. `client.served` holds what it has called itself, for the report.
+        In the place of a revision stands the server: a name must be known before the first call, and what a server
+        calls its model may change between two. `client.served` holds what it has called itself, for the report.
         """
         mode = f"+{self.compat}" if self.compat else ""
-        return f"llm:{self.model}@server/{self.budget}+{self.max_tokens}/{self.prompt.name}{mode}"
+        return f"llm:{self.model}@{self.client.host}/{self.budget}+{self.max_tokens}/{self.prompt.name}{mode}"
 
     def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Judge each attribution with a request a window; `UserError` where nobody but a person can get a reply."""

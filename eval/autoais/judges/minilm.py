@@ -104,10 +104,15 @@ class Calibration:
 
     @classmethod
     def read(cls, path: Path) -> "Calibration":
-        """From `calibration.json`."""
-        row = json.loads(path.read_text(encoding="utf-8"))
-        weights = tuple(float(row["weights"][name]) for name in FEATURES)
-        return cls(weights, float(row["bias"]), float(row["token_threshold"]))
+        """From `calibration.json`; `UserError` where it is none."""
+        try:
+            row = json.loads(path.read_text(encoding="utf-8"))
+            weights = tuple(float(row["weights"][name]) for name in FEATURES)
+            return cls(weights, float(row["bias"]), float(row["token_threshold"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise UserError(
+                f"{path}: not a judge's calibration ({_first_line(error)}); run `autoais train` again"
+            ) from error
 
     def probability(self, values: Sequence[float]) -> float:
         """Of `attributable`, 0 to 1; NaN where a value is."""
@@ -187,9 +192,13 @@ class MiniLMJudge:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # pairs run beside one another, each on one core: the same sums everywhere
         options.inter_op_num_threads = 1
-        return onnxruntime.InferenceSession(
-            str(self.folder / "model.onnx"), options, providers=["CPUExecutionProvider"]
-        )
+        path = str(self.folder / "model.onnx")
+        try:
+            return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        except Exception as error:
+            raise UserError(
+                f"{path}: not a model that runs ({_first_line(error)}); run `autoais train` again"
+            ) from error
 
     def _one(self, attribution: Attribution) -> Judgement:
         claim = _hypothesis(attribution)
@@ -253,6 +262,10 @@ class MiniLMJudge:
                 else:
                     found.append(match.span())
         return found
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _hypothesis(attribution: Attribution) -> str:
