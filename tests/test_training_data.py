@@ -8,7 +8,7 @@ import pytest
 
 from autoais.metrics import has_answer
 from autoais.training.edits import BREAKING, KEEPING, apply
-from autoais.training.prepare import from_labels, held_out, questions_key, read_pages
+from autoais.training.prepare import from_labels, held_out, minimal_pairs, questions_key, read_pages
 from autoais.training.simulate import Example, Page, from_page, from_question
 
 SENTENCES = [
@@ -121,3 +121,20 @@ def test_pages_are_drawn_from_the_whole_corpus(tmp_path: Path) -> None:
     assert 300 < len(drawn) < 500
     assert min(drawn) < 200
     assert max(drawn) > 3800
+
+
+def test_minimal_pairs_differ_in_one_fact_and_the_halves_share_no_passage(tmp_path: Path) -> None:
+    file = tmp_path / "corpus.jsonl"
+    rows = [
+        {"title": f"T{i}", "text": f"In {1800 + i}, three ships, which were old, left Lisbon {i}."} for i in range(90)
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    halves = [list(minimal_pairs(file, 10, half)) for half in (0, 1)]
+    assert halves == [list(minimal_pairs(file, 10, half)) for half in (0, 1)]
+    for half in halves:
+        assert [pair.attributable for pair in half] == [True, False] * 10
+        for kept, changed in zip(half[::2], half[1::2], strict=True):
+            assert kept.attribution.evidence == changed.attribution.evidence
+            assert changed.attribution.claim != kept.attribution.claim
+    read = [{pair.attribution.evidence for pair in half} for half in halves]
+    assert not read[0] & read[1]

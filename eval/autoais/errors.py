@@ -7,3 +7,9 @@ class UserError(Exception):
 
 class FormatError(UserError):
     """A file is not in the format it should be in; the message starts with `file:line` and names the field."""
+
+
+def first_line(error: Exception) -> str:
+    """The first 200 characters of what a library's error says, without line breaks; its type where it says nothing."""
+    lines = str(error).strip().splitlines()
+    return lines[0][:200] if lines else type(error).__name__

@@ -9,21 +9,21 @@ _STEPS = 100
 
 
 def likeliest(features: Floats, targets: Floats, weights: Floats, ridge: Floats, start: Floats) -> Floats:
-    """The numbers (features,) with the least weighted log loss plus half their squares times `ridge`.
+    """The numbers (features,) of least weighted log loss plus `ridge` times half their squared distance from `start`.
 
     `features`: (claims, features), a constant among them where wanted; `targets` 0 to 1 and `weights`: (claims,);
     `ridge` and `start`: (features,). Steps are halved while they do not help, so that the same claims always give the
-    same numbers, whatever the start.
+    same numbers.
     """
 
     def loss(numbers: Floats) -> float:
         z = features @ numbers
-        return float(weights @ (np.logaddexp(0, z) - targets * z) + ridge @ numbers**2 / 2)
+        return float(weights @ (np.logaddexp(0, z) - targets * z) + ridge @ (numbers - start) ** 2 / 2)
 
     numbers = start
     for _ in range(_STEPS):
         said = (1 + np.tanh(features @ numbers / 2)) / 2
-        gradient = features.T @ (weights * (said - targets)) + ridge * numbers
+        gradient = features.T @ (weights * (said - targets)) + ridge * (numbers - start)
         curvature = (features.T * (weights * said * (1 - said))) @ features + np.diag(ridge + 1e-12)
         step = np.linalg.solve(curvature, gradient)
         size, before = 1.0, loss(numbers)

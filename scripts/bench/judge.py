@@ -15,15 +15,15 @@ from typing import Any
 
 from autoais.formats.files import records
 from autoais.jsonl import dumps, round_floats, write_whole
+from autoais.judges.alignment import align
 from autoais.judges.minilm import MiniLMJudge, Reading, features
 from autoais.provenance import provenance
-from autoais.training.edits import BREAKING, KEEPING, apply
+from autoais.training.prepare import minimal_pairs
 from autoais.training.simulate import Page
 from autoais.types import Attribution
 
 ROUNDS = 5
 PAIRS = 60
-FACTS = ("number", "number_word", "month", "name", "negation")
 T5_XXL = 11e9  # parameters; a forward pass takes about two operations a parameter and token
 SEED = 2024  # not the recipe's: other passages are drawn
 
@@ -40,7 +40,7 @@ def main() -> None:
     result = {
         "judge": judge.name,
         "speed": speed(judge, pages),
-        "minimal_pairs": minimal_pairs(judge, pages),
+        "minimal_pairs": told_apart(judge, given.corpus),
         "provenance": provenance({"model": given.model / "model.onnx", "corpus": given.corpus}),
     }
     text = dumps(round_floats(result, 4), indent=2)
@@ -80,7 +80,8 @@ def speed(judge: MiniLMJudge, pages: list[Page]) -> dict[str, Any]:
                 logit, tokens, cosine, nearest = (one[0].numpy() for one in network(ids, torch.ones_like(ids), types))
             ours = slice(1, 1 + len(encoded.claim_offsets))
             reading = Reading(float(logit), tokens[ours], float(cosine), nearest[ours])
-            values = features(reading, encoded, pair.claim, pair.evidence)
+            alignment = align(pair.claim, encoded.excerpt.texts(pair.evidence))
+            values = features(reading, encoded, pair.claim, alignment)
             said.append(judge.calibration.probability(values) >= 0.5)
         return said
 
@@ -110,29 +111,17 @@ def speed(judge: MiniLMJudge, pages: list[Page]) -> dict[str, Any]:
     }
 
 
-def minimal_pairs(judge: MiniLMJudge, pages: list[Page], wanted: int = 300) -> dict[str, Any]:
-    """300 claims reworded, and the same with one number, date, name or negation changed: how many are told apart."""
-    rng = random.Random(SEED)
-    kept: list[Attribution] = []
-    broken: list[Attribution] = []
-    facts = {name: BREAKING[name] for name in FACTS}
-    for page in pages:
-        reworded = apply(KEEPING, first_sentence(page), rng)
-        if reworded is None:
-            continue
-        claim = reworded[1].text
-        changed = apply(facts, claim, rng, [page.text, rng.choice(pages).text])
-        if changed is None or changed[1].text in page.text:
-            continue
-        kept.append(Attribution(claim, (page.evidence,)))
-        broken.append(Attribution(changed[1].text, (page.evidence,)))
-        if len(kept) == wanted:
-            break
-    stay = [judgement.verdict.ais is True for judgement in judge.judge(kept)]
-    turn = [judgement.verdict.ais is False for judgement in judge.judge(broken)]
+def told_apart(judge: MiniLMJudge, corpus: Path) -> dict[str, Any]:
+    """300 claims reworded, and the same with one number, date, name or negation changed: how many are told apart.
+
+    From the passages with even numbers; the calibration saw pairs from the odd ones, the network of both.
+    """
+    pairs = list(minimal_pairs(corpus, 300, half=0))
+    said = [judgement.verdict.ais for judgement in judge.judge([pair.attribution for pair in pairs])]
+    stay, turn = [ais is True for ais in said[::2]], [ais is False for ais in said[1::2]]
     both = [s and t for s, t in zip(stay, turn, strict=True)]
     shares = {"stay": statistics.mean(stay), "turn": statistics.mean(turn), "both": statistics.mean(both)}
-    return {"pairs": len(kept), **shares}
+    return {"pairs": len(stay), **shares}
 
 
 def first_sentence(page: Page) -> str:

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autoais.errors import UserError
+from autoais.errors import UserError, first_line
 from autoais.judges.templates import template as hypothesis_template
 from autoais.judges.windows import Window, windows
 from autoais.types import Attribution, Judgement, Verdict
@@ -297,7 +297,7 @@ def _load(model: str, family: str | None) -> _Loaded:
         from safetensors import SafetensorError
     except ImportError as error:
         raise UserError(f'judge hf:{model} needs {error.name}: pip install "attributed-rag[models]"') from error
-    with _quiet(Path(model).expanduser().is_dir()):
+    with quiet(Path(model).expanduser().is_dir()):
         hub_name, folder, commit = _files(model)
         try:
             config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
@@ -318,7 +318,7 @@ def _load(model: str, family: str | None) -> _Loaded:
                 output_loading_info=True,
             )
         except (ImportError, LookupError, OSError, RuntimeError, SafetensorError, TypeError, ValueError) as error:
-            raise UserError(f"{model}: cannot be loaded as a model: {_first_line(error)}") from error
+            raise UserError(f"{model}: cannot be loaded as a model: {first_line(error)}") from error
     if info["missing_keys"]:
         missing = ", ".join(sorted(info["missing_keys"])[:3])
         raise UserError(f"{model}: its weights lack {missing}; was it trained for this task?")
@@ -345,7 +345,7 @@ def _files(model: str) -> tuple[str, Path, str | None]:
         raise UserError(f"{model}: no such folder, and no name of a model on the Hugging Face hub") from error
     except (HfHubHTTPError, OSError, ValueError) as error:
         raise UserError(
-            f"{model}: no such folder, and the Hugging Face hub gave no model of that name ({_first_line(error)}); "
+            f"{model}: no such folder, and the Hugging Face hub gave no model of that name ({first_line(error)}); "
             "download it where the hub can be reached and give the folder"
         ) from error
     return name, found, found.name
@@ -395,7 +395,7 @@ def _tokenizer(model: str, folder: Path) -> "PreTrainedTokenizerBase":
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         known = tokenizer("0 1", add_special_tokens=False)["input_ids"]
     except (ImportError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
-        raise UserError(f"{model}: its tokenizer cannot be loaded: {_first_line(error)}") from error
+        raise UserError(f"{model}: its tokenizer cannot be loaded: {first_line(error)}") from error
     if tokenizer.unk_token_id in known or not known:
         raise UserError(f"{model}: has no tokenizer; save it to the same folder (tokenizer.save_pretrained)")
     if tokenizer.pad_token_id is None:
@@ -425,13 +425,8 @@ def _local_revision(folder: Path) -> str:
     return f"local-{digest.hexdigest()[:8]}"
 
 
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0][:200] if lines else type(error).__name__
-
-
 @contextmanager
-def _quiet(local: bool) -> Iterator[None]:
+def quiet(local: bool) -> Iterator[None]:
     """No log lines while loading, as every failure is one line of ours; a download keeps its progress bar."""
     import transformers.utils.logging
 

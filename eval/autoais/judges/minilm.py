@@ -12,12 +12,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autoais.errors import UserError
+from autoais.errors import UserError, first_line
+from autoais.judges.alignment import Alignment, align
 from autoais.judges.encoding import MAX_CLAIM, Encoded, Encoder
 from autoais.judges.reading import pieces
 from autoais.judges.templates import template
 from autoais.types import Attribution, Judgement, Span, Verdict
-from autoais.words import STOP_WORDS, content_stems, idf, stem, word_spans, words
+from autoais.words import STOP_WORDS, idf, stem, word_spans, words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,30 +26,7 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 TEMPLATE = "auto.v1"
-FEATURES = (
-    "pair", "worst_tokens", "cosine", "nearest", "least_near", "overlap", "numbers", "names",
-)  # fmt: skip
-_NUMBER = re.compile(r"\d")
-_NAME = re.compile(r"(?<=\s)[A-Z][\w'’-]+")
-
-
-def overlap(claim: str, evidence: Sequence[str]) -> tuple[float, float, float]:
-    """IDF-weighted share of the claim's content words in the evidence, and of its numbers and its names; 1 for none.
-
-    Names are capitalised words that do not begin the claim.
-    """
-    stems = dict.fromkeys(content_stems(claim))
-    there = {stem for text in evidence for stem in content_stems(text)}
-    weights = {stem: idf(stem) for stem in stems}
-    total = sum(weights.values())
-    share = sum(w for stem, w in weights.items() if stem in there) / total if total else 0.0
-    numbers = [stem for stem in stems if _NUMBER.search(stem)]
-    named = list(dict.fromkeys(stem for match in _NAME.finditer(claim) for stem in content_stems(match.group())))
-    return share, _share(numbers, there), _share(named, there)
-
-
-def _share(wanted: Sequence[str], there: set[str]) -> float:
-    return sum(stem in there for stem in wanted) / len(wanted) if wanted else 1.0
+FEATURES = ("pair", "cosine", "nearest", "aligned", "clash")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +43,12 @@ class Reading:
     nearest: "NDArray[np.float32]"
 
 
-def features(reading: Reading, encoded: Encoded, claim: str, evidence: Sequence[str]) -> tuple[float, ...]:
+def features(reading: Reading, encoded: Encoded, claim: str, alignment: Alignment) -> tuple[float, ...]:
     """What the calibration weighs, in the order of `FEATURES`.
 
-    The mean logit of the three least supported pieces; the cosines of the claim's content words as their IDF-weighted
-    mean and that of the three lowest; the shares of `overlap`.
+    The logit of the pair; the cosine of both sides; the IDF-weighted mean cosine of the claim's content words, each
+    with the nearest word; the square of the share of the claim that a sentence has in the same order (a sentence that
+    was copied says far more than one with half of the words); whether that sentence clashes with the claim.
     """
     near = [
         (idf(stem(word)), max(float(reading.nearest[i]) for i in pieces_of))
@@ -78,20 +57,8 @@ def features(reading: Reading, encoded: Encoded, claim: str, evidence: Sequence[
         and (pieces_of := [i for i, (a, b) in enumerate(encoded.claim_offsets) if a < end and start < b])
     ]
     weight = sum(w for w, _ in near)
-    mean = sum(w * c for w, c in near) / weight if weight else 0.0
-    return (
-        reading.pair,
-        _lowest(reading.tokens.tolist()),
-        reading.cosine,
-        mean,
-        _lowest([c for _, c in near]),
-        *overlap(claim, evidence),
-    )
-
-
-def _lowest(values: Sequence[float]) -> float:
-    least = sorted(values)[:3]
-    return sum(least) / len(least) if least else 0.0
+    nearest = sum(w * c for w, c in near) / weight if weight else 0.0
+    return reading.pair, reading.cosine, nearest, alignment.share**2, alignment.clash
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +78,7 @@ class Calibration:
             return cls(weights, float(row["bias"]), float(row["token_threshold"]))
         except (ValueError, KeyError, TypeError) as error:
             raise UserError(
-                f"{path}: not a judge's calibration ({_first_line(error)}); run `autoais train` again"
+                f"{path}: not a judge's calibration ({first_line(error)}); run `autoais train` again"
             ) from error
 
     def probability(self, values: Sequence[float]) -> float:
@@ -126,9 +93,10 @@ class MiniLMJudge:
     """Reads the sentences of the evidence that bear on the claim, together, in up to 256 word pieces.
 
     The network says how likely the pair, and each word of the claim, is supported, and how near both sides are; a
-    logistic regression weighs that with the share of words, numbers and names found. Each pair is read by itself,
-    without padding: no batch and no order changes a result. A claim that does not fit is judged by its least supported
-    sentence. `Judgement.evidence` is what was read of the evidence. `model` is a folder made by `autoais train`.
+    logistic regression weighs that with how far a sentence runs along with the claim and where it clashes. Each pair is
+    read by itself, without padding: no batch and no order changes a result. A claim that does not fit is judged by its
+    least supported sentence. `Judgement.evidence` is what was read of the evidence. `model` is a folder made by
+    `autoais train`.
     """
 
     def __init__(self, model: str | Path, *, threads: int | None = None) -> None:
@@ -197,7 +165,7 @@ class MiniLMJudge:
             return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         except Exception as error:
             raise UserError(
-                f"{path}: not a model that runs ({_first_line(error)}); run `autoais train` again"
+                f"{path}: not a model that runs ({first_line(error)}); run `autoais train` again"
             ) from error
 
     def _one(self, attribution: Attribution) -> Judgement:
@@ -237,10 +205,12 @@ class MiniLMJudge:
         yield from self._halved(claim, middle, end)
 
     def _part(self, claim: str, evidence: Sequence[str]) -> tuple[float, tuple[Span, ...], list[tuple[int, int]]]:
-        values, encoded, tokens = self._read(claim, evidence)
-        return self.calibration.probability(values), encoded.excerpt.spans, self._missing(claim, encoded, tokens)
+        values, encoded, reading, alignment = self._read(claim, evidence)
+        missing = self._missing(claim, encoded, reading.tokens, alignment)
+        return self.calibration.probability(values), encoded.excerpt.spans, missing
 
-    def _read(self, claim: str, evidence: Sequence[str]) -> tuple[tuple[float, ...], Encoded, "NDArray[np.float32]"]:
+    def _read(self, claim: str, evidence: Sequence[str]) -> tuple[tuple[float, ...], Encoded, Reading, Alignment]:
+        """The features, and what they came of."""
         import numpy as np
 
         encoded = self.encoder.encode(claim, evidence)
@@ -249,11 +219,15 @@ class MiniLMJudge:
         pair, tokens, cosine, nearest = self.session.run(None, {"ids": ids, "types": types})
         ours = slice(1, 1 + len(encoded.claim_offsets))
         reading = Reading(float(pair[0]), tokens[0, ours], float(cosine[0]), nearest[0, ours])
-        return features(reading, encoded, claim, evidence), encoded, reading.tokens
+        alignment = align(claim, encoded.excerpt.texts(evidence))
+        return features(reading, encoded, claim, alignment), encoded, reading, alignment
 
-    def _missing(self, claim: str, encoded: Encoded, tokens: "NDArray[np.float32]") -> list[tuple[int, int]]:
-        """Whole words with a piece below the threshold; neighbours as one stretch."""
+    def _missing(
+        self, claim: str, encoded: Encoded, tokens: "NDArray[np.float32]", alignment: Alignment
+    ) -> list[tuple[int, int]]:
+        """Whole words that clash or have a piece below the threshold; neighbours as one stretch."""
         low = [o for o, t in zip(encoded.claim_offsets, tokens, strict=True) if t < self.calibration.token_threshold]
+        low += alignment.clashes
         found: list[tuple[int, int]] = []
         for match in re.finditer(r"\S+", claim):
             if any(match.start() < end and start < match.end() for start, end in low):
@@ -262,10 +236,6 @@ class MiniLMJudge:
                 else:
                     found.append(match.span())
         return found
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _hypothesis(attribution: Attribution) -> str:

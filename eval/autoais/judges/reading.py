@@ -25,6 +25,10 @@ class Excerpt:
     spans: tuple[Span, ...]
     whole: bool
 
+    def texts(self, evidence: Sequence[str]) -> list[str]:
+        """The parts themselves."""
+        return [evidence[span.evidence][span.start : span.end] for span in self.spans]
+
 
 def pieces(text: str) -> Iterator[tuple[int, int]]:
     """Sentences of a text as character offsets, without white space around them; long ones in pieces.

@@ -11,6 +11,7 @@ from autoais.judges.encoding import TYPES
 if TYPE_CHECKING:
     from transformers import BertModel
 
+
 JOINT_LAYERS = 4
 
 
@@ -107,14 +108,16 @@ def build(base: Path, seed: int) -> Network:
     """The network from a sentence encoder's weights (a folder as transformers saves it)."""
     from transformers import BertModel
 
+    from autoais.judges.hf import quiet
+
     torch.manual_seed(seed)
     # No dropout: pairs are seen once, and drawing it costs the CPU more than the rest of a step.
-    return Network(
-        BertModel.from_pretrained(
+    with quiet(local=True):
+        encoder = BertModel.from_pretrained(
             str(base),
             add_pooling_layer=False,
             attn_implementation="sdpa",
             attention_probs_dropout_prob=0.0,
             hidden_dropout_prob=0.0,
         )
-    )
+    return Network(encoder)

@@ -12,11 +12,16 @@ from autoais.errors import FormatError, UserError
 from autoais.formats.files import records
 from autoais.jsonl import field, read_objects
 from autoais.judges.encoding import Encoder
+from autoais.judges.reading import pieces
+from autoais.labels import Labelled
 from autoais.metrics import has_answer, normalize_answer
-from autoais.training.edits import names
+from autoais.training.edits import BREAKING, KEEPING, apply, names
 from autoais.training.simulate import Example, Page, from_page, from_question
+from autoais.types import Attribution
 
 _FAR = 50  # passages to have at hand before the first is used
+_DRAWN = 8  # passages to draw for each minimal pair: not every sentence can be reworded
+_FACTS = ("number", "number_word", "month", "name", "negation")
 _LONGEST_CLAIM = 80  # words; longer claims are rare and dear
 
 
@@ -40,6 +45,34 @@ def read_pages(path: Path, share: float, rng: random.Random) -> Iterator[tuple[P
         before = page
         if len(far) > 60 * _FAR:
             del far[: 20 * _FAR]
+
+
+def minimal_pairs(path: Path, wanted: int, half: int) -> Iterator[Labelled]:
+    """Claims that reword the first sentence of a passage, each followed by the same with one fact changed.
+
+    At most `wanted` of each, from passages with odd (1) or even (0) numbers, as `half` says: what one half calibrates
+    the other can measure. Facts are numbers, months, names and negations. `FormatError` at a broken line.
+    """
+    rng = random.Random(half)
+    pages: list[Page] = []
+    ours = (row for number, (_, row) in enumerate(records(path)) if number % 2 == half)
+    for seen, row in enumerate(ours):
+        if isinstance(row, FormatError):
+            raise row
+        page = Page(str(row.get("title") or ""), str(row["text"]))
+        at = len(pages) if len(pages) < _DRAWN * wanted else rng.randrange(seen + 1)
+        pages[at : at + 1] = [page] if at < _DRAWN * wanted else []
+    rng.shuffle(pages)
+    facts = {name: BREAKING[name] for name in _FACTS}
+    found = 0
+    for page in pages:
+        start, end = next(pieces(page.text), (0, 0))
+        reworded = apply(KEEPING, page.text[start:end], rng)
+        changed = reworded and apply(facts, reworded[1].text, rng, [page.text, rng.choice(pages).text])
+        if found < wanted and reworded and changed and changed[1].text not in page.text:
+            found += 1
+            yield Labelled("minimal pairs", f"{found}", Attribution(reworded[1].text, (page.evidence,)), True)
+            yield Labelled("minimal pairs", f"{found}", Attribution(changed[1].text, (page.evidence,)), False)
 
 
 def questions_key(text: str) -> str:

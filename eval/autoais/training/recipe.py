@@ -23,6 +23,7 @@ from autoais.types import Attribution
 _KINDS = ("pages", "questions", "labels")
 _SHORT_PAIRS, _SHORT_STEPS = 200, 20
 _SEEN = 100  # pairs that the export looks at
+_MINIMAL_PAIRS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +63,9 @@ class TrainingRecipe:
     """A recipe file (`eval/recipes/*.toml`): base weights, what is learnt from, what never is, and two schedules.
 
     The second stage starts from the first and is run once with everything and once without the data sets of each of
-    the `folds`, whose claims then have a verdict of a network that never saw their data set: on these and the spare
-    rows the calibration is fitted. `held_out` names files of questions that are never learnt from, `threshold` the
-    labels that say where the verdict turns.
+    the `folds`, whose claims then have a verdict of a network that never saw their data set: on these, the spare rows
+    and minimal pairs from the corpus the calibration is fitted. `held_out` names files of questions that are never
+    learnt from, `threshold` the labels that say where the verdict turns.
     """
 
     name: str
@@ -215,6 +216,7 @@ def run(path: Path, data: Sequence[Path], out: Path, *, short: bool = False, say
         claims.append(Claims.read(judge, _of(recipe, data, fold, most), number))
     judge = finished((), "finish", out)
     claims.append(Claims.read(judge, _spare(recipe, data, most), None))
+    claims.append(Claims.read(judge, _minimal(recipe, data), None))
     say("calibrating")
     turn = (label for name in recipe.threshold for label in islice(read_labels(find(name, data)), most))
     calibration, left_out = calibrate(claims, Claims.read(judge, turn, None))
@@ -241,6 +243,16 @@ def _spare(recipe: TrainingRecipe, data: Sequence[Path], most: int | None) -> It
 
     human = _human(recipe, data, most)
     return (_labelled(example) for source, place, example in human if kept_for_calibration(place, source.spare))
+
+
+def _minimal(recipe: TrainingRecipe, data: Sequence[Path]) -> Iterator[Labelled]:
+    """Minimal pairs from the odd passages of the corpora: one more data set to calibrate on."""
+    from autoais.training.prepare import minimal_pairs
+
+    for source in recipe.sources.values():
+        if source.kind == "pages":
+            for name in source.files:
+                yield from minimal_pairs(find(name, data), _MINIMAL_PAIRS, half=1)
 
 
 def _labelled(example: Example) -> Labelled:

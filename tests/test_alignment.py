@@ -1,0 +1,69 @@
+"""Where a sentence runs along with a claim, and where the two clash."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoais.judges.alignment import align
+
+SENTENCE = "The old bridge over the Arl in Germany was opened on 3 May 1921 by Nora Finch."
+
+
+@pytest.mark.parametrize(
+    ("claim", "clashing"),
+    [
+        ("The old bridge over the Arl in Germany was opened on 3 May 1931 by Nora Finch.", ["1931"]),
+        ("The old bridge over the Arl in Germany was opened on 3 June 1921 by Nora Finch.", ["June"]),
+        ("The old bridge over the Arl in Germany was opened on four May 1921 by Nora Finch.", ["four"]),
+        ("The old bridge over the Arl in Germany was opened on 3 May 1921 by Edward Moss.", ["Edward", "Moss"]),
+        ("The old bridge over the Arl in Germany was not opened on 3 May 1921 by Nora Finch.", ["not"]),
+    ],
+)
+def test_one_changed_fact_clashes(claim: str, clashing: list[str]) -> None:
+    alignment = align(claim, ["Nothing happened there.", f"Rivers flow. {SENTENCE} Rivers flow."])
+    assert [claim[start:end] for start, end in alignment.clashes] == clashing
+    assert alignment.clash > 0.5
+    assert 0.6 < alignment.share <= 1
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        SENTENCE,
+        "The old bridge over the Arl was opened on 3 May 1921.",
+        "The old bridge over the Arl in Germany was opened on three May 1921 by Nora Finch.",
+        "The old German bridge was opened by Nora Finch.",
+        "The old bridge over the Arl in Germany was opened on 3 May 1921 by N. Finch.",
+        "Nora Finch wrote 12 books about Peru.",  # something else altogether: no support, but no clash
+    ],
+)
+def test_the_same_in_other_words_does_not_clash(claim: str) -> None:
+    assert align(claim, [SENTENCE]).clash == 0
+
+
+def test_initials_are_the_same_name() -> None:
+    claim, sentence = "The old bridge in the U.S. was opened in May.", "The old bridge in the United States was opened."
+    assert align(claim, [sentence]).clash == align(sentence, [claim]).clash == 0
+    assert align(claim, [sentence.replace("United States", "Soviet Union")]).clash > 0
+
+
+def test_a_negation_on_the_side_of_the_evidence_clashes_and_names_no_word_of_the_claim() -> None:
+    alignment = align("The bridge was opened in May.", ["The bridge was not opened in May."])
+    assert alignment.clash == pytest.approx(1)
+    assert alignment.clashes == ()
+
+
+def test_the_share_counts_words_in_their_order() -> None:
+    assert align(SENTENCE, [SENTENCE]).share == pytest.approx(1)
+    turned = align("Finch painted Moss.", ["Moss painted Finch."])
+    assert 0 < turned.share < 0.7
+    assert align("of the", [SENTENCE]).share == 0
+    assert align(SENTENCE, []).share == 0
+
+
+@given(st.text(max_size=80), st.lists(st.text(max_size=200), max_size=3))
+def test_any_text_gives_shares_and_places_inside_the_claim(claim: str, evidence: list[str]) -> None:
+    alignment = align(claim, evidence)
+    assert 0 <= alignment.share <= 1 + 1e-9
+    assert 0 <= alignment.clash <= 1 + 1e-9
+    assert all(0 <= start < end <= len(claim) for start, end in alignment.clashes)
