@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from autoais.cli import run
+from autoais.cli import VersionOption, run
 
 if TYPE_CHECKING:
     from rag.corpus import Corpus
@@ -33,20 +33,8 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 NOTHING_FOUND = 1  # exit code, as grep has it
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import version
-
-        typer.echo(f"attributed-rag {version('attributed-rag')}")
-        raise typer.Exit
-
-
 @app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
+def _root(version: VersionOption = False) -> None:
     pass
 
 

@@ -246,7 +246,7 @@ def test_unknown_names_list_what_there_is(rag: Command, shelf: Path, tmp_path: P
     assert not (tmp_path / "x").exists()
 
 
-def test_help_and_version_load_no_engine(rag: Command) -> None:
+def test_help_and_version_load_no_engine(rag: Command, autoais: Command) -> None:
     code = (
         "import sys; from rag.cli import app\n"
         "try: app(['--help'])\n"
@@ -257,3 +257,4 @@ def test_help_and_version_load_no_engine(rag: Command) -> None:
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.splitlines()[-1] == "heavy: []"
     assert rag("--version").stdout.startswith("attributed-rag ")
+    assert autoais("--version").stdout == rag("--version").stdout

@@ -876,6 +876,13 @@ def test_no_bytes_are_too_odd_to_be_judged(content: bytes, tmp_path: Path) -> No
 # --- the commands ---------------------------------------------------------------------------------------------------
 
 
+def test_a_conversion_that_would_be_empty_writes_nothing(tmp_path: Path, autoais: Command) -> None:
+    source, target = tmp_path / "a.jsonl", tmp_path / "labels.jsonl"
+    source.write_text('{"id": "1", "question": "Who?", "sentences": [{"text": "Nobody.", "citations": []}]}\n')
+    one_line_error(autoais("convert", source, target, "--to", "labels"), "nothing in it can be written as labels")
+    assert not target.exists()
+
+
 def test_convert_says_how_many_passages_have_no_text(tmp_path: Path, autoais: Command) -> None:
     source, corpus = sample(tmp_path, "trec-rag-24"), tmp_path / "c.jsonl"
     says = "passages without a text, written empty (--corpus FILE gives texts)"

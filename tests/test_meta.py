@@ -379,6 +379,8 @@ def test_the_command(tmp_path: Path, autoais: Command) -> None:
     assert "Warsaw" in card.read_text()
     one_line_error(autoais("meta", write(tmp_path / "e.jsonl"), "--judge", "lexical"), "no labels in it")
     one_line_error(autoais("meta", path, "--judge", "lexical", "--report", path), "would be overwritten")
+    one_line_error(autoais("meta", path, path, "--judge", "lexical"), "l.jsonl is named twice")
+    one_line_error(autoais("meta", path, "--judge", "lexical", "--plot", tmp_path / "m.png"), "m.png", ".svg")
 
 
 def test_people_read_figures_reliability_systems_and_the_worst_disagreements(tmp_path: Path, autoais: Command) -> None:

@@ -494,3 +494,14 @@ def test_an_llm_judge_is_named_with_its_prompts_hash_and_what_the_server_calls_i
     }
     assert any("tiny-1" in name for name in judge["served"])
     assert "4 requests" in result.stderr
+
+
+def test_a_file_of_questions_is_not_scored_in_silence(tmp_path: Path, autoais: Command) -> None:
+    rows: list[dict[str, Any]] = [
+        {"id": "1", "question": "Who?", "answers": ["Nobody"]},
+        {"id": "2", "question": "Who?", "abstained": True},
+    ]
+    done = autoais("score", jsonl(tmp_path / "questions.jsonl", rows), *LEX, "--scores", tmp_path / "scores.txt")
+    said = done.stderr.splitlines()
+    assert said[0] == "1 answers without sentences, not attributable (`abstained` marks those meant so)"
+    assert said[1] == "error: no scores file: em is absent, because the system gives no short answers"

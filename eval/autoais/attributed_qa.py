@@ -45,5 +45,7 @@ def scores(metrics: Mapping[str, Any]) -> list[str]:
     """
     for name in ("em", "f1"):
         if metrics[name]["value"] is None:
-            raise UserError(f"no scores file: {name} is absent, because {metrics[name]['reason']}; see --questions")
+            reason = metrics[name]["reason"]
+            way_out = "; --questions gives them" if "reference answers" in reason else ""
+            raise UserError(f"no scores file: {name} is absent, because {reason}{way_out}")
     return scores_lines(metrics["autoais"]["floor"], 100 * metrics["em"]["value"], 100 * metrics["f1"]["value"])

@@ -284,7 +284,7 @@ def calibrate(labels: Iterable[Labelled], judge: Judge, *, by: str = "macro_f1",
         "by": by,
         "n": len(claims.truth),
         "left_out": claims.left_out,
-        "cross_validation": {"folds": folds, **_cross_validate(claims, judge.name, by)},
+        "cross_validation": {"folds": len(np.unique(claims.fold)), **_cross_validate(claims, judge.name, by)},
     }
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from autoais.errors import UserError
+from autoais.judges import DEFAULT
 from autoais.terminal import new_console, say, show_ais, show_comparison, show_report
 
 if TYPE_CHECKING:
@@ -14,11 +15,27 @@ if TYPE_CHECKING:
 
     from autoais.types import Judge
 
-_JUDGES = "Which judge: lexical, minilm:<folder>, hf:<model>, llm:<model>."
+_JUDGES = "Which judge: minilm, lexical, minilm:<folder>, hf:<model>, llm:<model>."
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Score anybody's cited answers.", pretty_exceptions_enable=False
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"attributed-rag {version('attributed-rag')}")
+        raise typer.Exit
+
+
+VersionOption = Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")]
+
+
+@app.callback()
+def _root(version: VersionOption = False) -> None:
+    pass
 
 
 @app.command()
@@ -27,7 +44,7 @@ def score(
         Path,
         typer.Argument(metavar="FILE", help="Cited answers in any format of `autoais schema`, told from the file."),
     ],
-    judge: Annotated[str, typer.Option(help=_JUDGES)] = "lexical",
+    judge: Annotated[str, typer.Option(help=_JUDGES)] = DEFAULT,
     judge_option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the judge, such as max_length=512.")
     ] = None,
@@ -176,7 +193,7 @@ def ais_report(
 @app.command()
 def meta(
     labels: Annotated[list[Path], typer.Argument(help="Files of human labels, in any format that has some.")],
-    judge: Annotated[str, typer.Option(help=_JUDGES)] = "lexical",
+    judge: Annotated[str, typer.Option(help=_JUDGES)] = DEFAULT,
     judge_option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the judge, such as threshold=0.7.")
     ] = None,
@@ -194,7 +211,7 @@ def meta(
     from contextlib import ExitStack
 
     from autoais.calibrate import calibrated
-    from autoais.jsonl import dumps, keep_inputs, round_floats, write_whole
+    from autoais.jsonl import dumps, each_once, keep_inputs, round_floats, write_whole
     from autoais.judges import open_judge
     from autoais.labels import read_labels
     from autoais.meta import evaluate, without_texts
@@ -204,6 +221,9 @@ def meta(
     from autoais.provenance import provenance
 
     keep_inputs([*labels, calibration], [report, plot, cache])
+    each_once(labels)
+    if plot is not None and plot.suffix != ".svg":
+        raise UserError(f"{plot}: the plot is an SVG; name a file that ends in .svg")
     with ExitStack() as stack:
         chosen = _cached(open_judge(judge, **parse_options(judge_option or ())), cache, stack)
         if calibration is not None:
@@ -227,8 +247,8 @@ def meta(
 @app.command()
 def calibrate(
     labels: Annotated[list[Path], typer.Argument(help="Files of human labels, in any format that has some.")],
-    judge: Annotated[str, typer.Option(help="Which judge; it must give probabilities.")],
     out: Annotated[Path, typer.Option(help="Write the fit (json), for --calibration of `score` and `meta`.")],
+    judge: Annotated[str, typer.Option(help=f"{_JUDGES} It must give probabilities.")] = DEFAULT,
     by: Annotated[
         str, typer.Option(help="What the threshold is chosen by: macro_f1 or balanced_accuracy.")
     ] = "macro_f1",
@@ -243,7 +263,7 @@ def calibrate(
     from contextlib import ExitStack
 
     from autoais.calibrate import calibrate as fit
-    from autoais.jsonl import dumps, keep_inputs, round_floats, write_whole
+    from autoais.jsonl import dumps, each_once, keep_inputs, round_floats, write_whole
     from autoais.judges import open_judge
     from autoais.labels import read_labels
     from autoais.meta_terminal import show_calibration
@@ -251,6 +271,7 @@ def calibrate(
     from autoais.provenance import provenance
 
     keep_inputs(labels, [out, cache])
+    each_once(labels)
     with ExitStack() as stack:
         chosen = _cached(open_judge(judge, **parse_options(judge_option or ())), cache, stack)
         result = fit((label for path in labels for label in read_labels(path)), chosen, by=by, folds=folds)
@@ -291,6 +312,7 @@ def convert(
 ) -> None:
     """Write answers in another format, and say what that format cannot hold."""
     from collections import Counter
+    from itertools import chain
 
     from autoais import formats
     from autoais.formats.convert import count_losses, count_textless
@@ -303,7 +325,11 @@ def convert(
     answers = formats.read(source, come_from, corpus=corpus or (), questions=benchmark, notes=notes, skip_bad=skip_bad)
     if "texts of passages" in wanted.keeps:
         answers = count_textless(answers, notes)
-    write_whole(target, formats.write(count_losses(answers, wanted, lost), to, notes))
+    written = formats.write(count_losses(answers, wanted, lost), to, notes)
+    first = next(written, None)
+    if first is None:
+        raise UserError(f"{source}: nothing in it can be written as {to}; {target} is left as it was")
+    write_whole(target, chain([first], written))
     for what, count in notes.items():
         say(f"{count} {what}", err=True)
     for what, count in lost.items():

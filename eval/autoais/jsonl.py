@@ -109,6 +109,15 @@ def keep_inputs(inputs: Iterable[Path | None], outputs: Iterable[Path | None]) -
         taken.add(path.resolve())
 
 
+def each_once(paths: Iterable[Path]) -> None:
+    """`UserError` if a file stands there twice: its records would count twice."""
+    seen: set[Path] = set()
+    for path in paths:
+        if path.resolve() in seen:
+            raise UserError(f"{path} is named twice; its records would count twice")
+        seen.add(path.resolve())
+
+
 def write_whole(path: Path, lines: Iterable[str]) -> None:
     """Write lines to `path` so that a crash, a kill or a full disk leaves the old file as it was; `.gz` is packed."""
     if path.exists() and not path.is_file():  # a device or a pipe, such as /dev/stdout, cannot be replaced

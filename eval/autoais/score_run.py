@@ -14,6 +14,7 @@ from autoais.questions import Question
 from autoais.scoring import Summary, judge_answers
 from autoais.types import Judge
 
+_NO_SENTENCES = "answers without sentences, not attributable (`abstained` marks those meant so)"
 _NO_TEXT = "cited passages without a text, not attributable (--corpus FILE gives texts)"
 
 
@@ -38,12 +39,14 @@ def answers_to_score(
     some = False
     for answer in formats.read(path, format_name, corpus=corpus, questions=join, notes=notes, skip_bad=skip_bad):
         some = True
+        if not (answer.sentences or answer.abstained):
+            notes[_NO_SENTENCES] += 1
         if not corpus:
             cited = {key for sentence in answer.sentences for key in sentence.cites}
             if missing := sum(not answer.passages[key].text.strip() for key in cited):
                 notes[_NO_TEXT] += missing
         yield answer if join is None else replace(answer, id=ids[answer.question])
-    if notes and join and not some:
+    if join and notes and not some:
         raise UserError(f"{path}: no answer is to a question of the benchmark; are these its answers?")
 
 

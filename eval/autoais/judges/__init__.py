@@ -8,14 +8,15 @@ from typing import get_args
 from autoais.errors import UserError
 from autoais.types import Attribution, Judge, Judgement, Verdict
 
-# Where each judge's class is; imported when asked for. Those of the second table take a model's name after a colon.
-JUDGES = {"lexical": "lexical:LexicalJudge"}
+# Where each judge's class is; imported when asked for. Those of the second table take a model after a colon.
+JUDGES = {"lexical": "lexical:LexicalJudge", "minilm": "minilm:MiniLMJudge"}
 MODEL_JUDGES = {"hf": "hf:HfJudge", "llm": "llm:LlmJudge", "minilm": "minilm:MiniLMJudge"}
+DEFAULT = "lexical"
 
 
 def open_judge(name: str, **options: object) -> Judge:
-    """The judge of that name: `lexical`, `hf:<model>[@revision]` (hub name or folder), `llm:<model>`,
-    `minilm:<folder>`.
+    """The judge of that name: `minilm` (the model that ships), `minilm:<folder>`, `lexical`, `hf:<model>[@revision]` (hub name
+    or folder), `llm:<model>`.
 
     `options` are the judge's own (keyword arguments of its class); those that are None are left to the judge.
     `UserError` lists the names, or the options, there are.
@@ -29,7 +30,8 @@ def open_judge(name: str, **options: object) -> Judge:
     make: Callable[..., Judge] = getattr(import_module(f"autoais.judges.{module}"), judge)
     arguments = [model] if colon else []
     given = {option: value for option, value in options.items() if value is not None}
-    known_options = dict(list(inspect.signature(make).parameters.items())[len(arguments) :])
+    known_options = dict(inspect.signature(make).parameters)
+    known_options.pop("model", None)
     for option, value in given.items():
         if option not in known_options:
             raise UserError(f"judge {name!r} has no option {option!r}; there are: {', '.join(known_options) or 'none'}")

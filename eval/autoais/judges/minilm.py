@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from onnxruntime import InferenceSession
 
+SHIPPED = Path(__file__).parents[1] / "data" / "minilm"
 TEMPLATE = "auto.v1"
 FEATURES = ("pair", "cosine", "nearest", "aligned", "clash")
 
@@ -96,11 +97,11 @@ class MiniLMJudge:
     logistic regression weighs that with how far a sentence runs along with the claim and where it clashes. Each pair is
     read by itself, without padding: no batch and no order changes a result. A claim that does not fit is judged by its
     least supported sentence. `Judgement.evidence` is what was read of the evidence. `model` is a folder made by
-    `autoais train`.
+    `autoais train`; without it the one that ships is read.
     """
 
-    def __init__(self, model: str | Path, *, threads: int | None = None) -> None:
-        self.folder = Path(model)
+    def __init__(self, model: str | Path | None = None, *, threads: int | None = None) -> None:
+        self.folder = SHIPPED if model is None else Path(model)
         if threads is not None and threads < 1:
             raise UserError(f"judge minilm with {threads} threads: needs 1 or more")
         self.threads = threads or os.cpu_count() or 1
