@@ -17,7 +17,6 @@ from autoais.provenance import sha256_file
 from autoais.types import Attribution, Verdict
 from tests.conftest import Command, one_line_error
 
-pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

@@ -165,7 +165,7 @@ def train(
     from autoais.training.recipe import run
 
     # Asked for before the first step: the export, hours later, needs onnx.
-    for package in ("torch", "transformers", "onnx", "onnxruntime", "tokenizers"):
+    for package in ("torch", "transformers", "onnx"):
         if find_spec(package) is None:
             raise UserError(f'training needs {package}: pip install "attributed-rag[train]"')
     run(recipe, data, out, short=short, say=lambda line: say(line, err=True))

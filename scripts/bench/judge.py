@@ -1,8 +1,10 @@
 """How fast a `minilm:` judge is, as ratios within one run, and whether it knows a changed fact from a reworded one.
 
-    python -m scripts.bench.judge MODEL CORPUS [--out FILE]
+    python -m scripts.bench.judge CORPUS [--model FOLDER] [--weights CHECKPOINT --base FOLDER] [--out FILE]
 
-MODEL is a folder of `autoais train`, CORPUS passages (jsonl, also packed). Needs the extra `train`.
+CORPUS is passages (jsonl, also packed), FOLDER one of `autoais train`, else the model that ships. The reference in
+PyTorch has the weights of the ONNX file, or, before they were rounded to int8, those of `work/finish/checkpoint.pt`
+on the BASE of the recipe. Needs the extra `train`.
 """
 
 import argparse
@@ -17,6 +19,7 @@ from autoais.formats.files import records
 from autoais.jsonl import dumps, round_floats, write_whole
 from autoais.judges.alignment import align
 from autoais.judges.minilm import MiniLMJudge, Reading, features
+from autoais.labels import Labelled
 from autoais.provenance import provenance
 from autoais.training.prepare import minimal_pairs
 from autoais.training.simulate import Page
@@ -31,17 +34,21 @@ SEED = 2024  # not the recipe's: other passages are drawn
 def main() -> None:
     """Measure and print, and write where asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", type=Path)
     parser.add_argument("corpus", type=Path)
+    parser.add_argument("--model", type=Path)
+    parser.add_argument("--weights", type=Path)
+    parser.add_argument("--base", type=Path)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    pages = drawn(given.corpus)
     judge = MiniLMJudge(given.model, threads=1)
+    reference = Reference(judge, given.weights, given.base)
+    pairs = list(minimal_pairs(given.corpus, 300, half=0))
     result = {
         "judge": judge.name,
-        "speed": speed(judge, pages),
-        "minimal_pairs": told_apart(judge, given.corpus),
-        "provenance": provenance({"model": given.model / "model.onnx", "corpus": given.corpus}),
+        "speed": speed(judge, reference, drawn(given.corpus)),
+        "minimal_pairs": told_apart(judge, pairs),
+        "agreement": agreement(judge, reference, [pair.attribution for pair in pairs[:500]]),
+        "provenance": provenance({"model": judge.folder / "model.onnx", "corpus": given.corpus}),
     }
     text = dumps(round_floats(result, 4), indent=2)
     print(text)
@@ -59,38 +66,67 @@ def drawn(corpus: Path, share: float = 0.01) -> list[Page]:
     return pages
 
 
-def speed(judge: MiniLMJudge, pages: list[Page]) -> dict[str, Any]:
-    """Pairs a second on one thread, against one pair at a time through PyTorch in float32 with the same weights."""
-    import torch
+class Reference:
+    """The same judge, one pair at a time through PyTorch in float32 on one thread."""
 
-    from autoais.training.export import restore
+    def __init__(self, judge: MiniLMJudge, weights: Path | None, base: Path | None) -> None:
+        import torch
 
-    torch.set_num_threads(1)
-    network = restore(judge.folder / "model.onnx")
-    encoder = judge.encoder
-    claims = [Attribution(first_sentence(page), (page.evidence, *(p.evidence for p in pages[:3]))) for page in pages]
-    of_200 = [a for a in claims if 190 <= len(encoder.encode(a.claim, a.evidence).ids) <= 210][:PAIRS]
+        from autoais.training.export import restore
+        from autoais.training.model import build
 
-    def reference() -> list[bool]:
-        said = []
-        for pair in of_200:
-            encoded = encoder.encode(pair.claim, pair.evidence)
+        torch.set_num_threads(1)
+        self.judge, self.weights = judge, str(weights or judge.folder / "model.onnx")
+        if weights is None or base is None:
+            self.network = restore(judge.folder / "model.onnx")
+        else:
+            self.network = build(base, 0)
+            self.network.load_state_dict(torch.load(weights, weights_only=True)["network"])
+        self.network.eval()
+
+    def probabilities(self, pairs: list[Attribution]) -> list[float]:
+        """Of `attributable`, of each pair."""
+        import torch
+
+        found = []
+        for pair in pairs:
+            encoded = self.judge.encoder.encode(pair.claim, pair.evidence)
             ids, types = torch.tensor([encoded.ids]), torch.tensor([encoded.types])
             with torch.inference_mode():
-                logit, tokens, cosine, nearest = (one[0].numpy() for one in network(ids, torch.ones_like(ids), types))
+                said = self.network(ids, torch.ones_like(ids), types)
+            logit, tokens, cosine, nearest = (one[0].numpy() for one in said)
             ours = slice(1, 1 + len(encoded.claim_offsets))
             reading = Reading(float(logit), tokens[ours], float(cosine), nearest[ours])
             alignment = align(pair.claim, encoded.excerpt.texts(pair.evidence))
-            values = features(reading, encoded, pair.claim, alignment)
-            said.append(judge.calibration.probability(values) >= 0.5)
-        return said
+            found.append(self.judge.calibration.probability(features(reading, encoded, pair.claim, alignment)))
+        return found
+
+
+def agreement(judge: MiniLMJudge, reference: Reference, pairs: list[Attribution]) -> dict[str, Any]:
+    """How far the probabilities of the int8 file are from those in float32."""
+    ours = [judgement.probability for judgement in judge.judge(pairs)]
+    off = sorted(abs(a - b) for a, b in zip(ours, reference.probabilities(pairs), strict=True) if a is not None)
+    return {
+        "pairs": len(off), "reference": reference.weights, "mean": statistics.mean(off), "median": off[len(off) // 2],
+        "highest": off[-1], "within_0.01": statistics.mean(one <= 0.01 for one in off),
+    }  # fmt: skip
+
+
+def speed(judge: MiniLMJudge, reference: Reference, pages: list[Page]) -> dict[str, Any]:
+    """Pairs a second on one thread, against the reference."""
+    encoder = judge.encoder
+    claims = [Attribution(first_sentence(page), (page.evidence, *(p.evidence for p in pages[:3]))) for page in pages]
+    of_200 = [a for a in claims if 190 <= len(encoder.encode(a.claim, a.evidence).ids) <= 210][:PAIRS]
 
     def judged() -> list[bool]:
         return [judgement.verdict.ais is True for judgement in judge.judge(of_200)]
 
     times: dict[str, list[float]] = {"reference": [], "ours": []}
     said: dict[str, list[bool]] = {}
-    runs: dict[str, Callable[[], list[bool]]] = {"reference": reference, "ours": judged}
+    runs: dict[str, Callable[[], list[bool]]] = {
+        "reference": lambda: [p >= 0.5 for p in reference.probabilities(of_200)],
+        "ours": judged,
+    }
     for _ in range(ROUNDS):
         for name, run in runs.items():
             began = time.perf_counter()
@@ -98,7 +134,7 @@ def speed(judge: MiniLMJudge, pages: list[Page]) -> dict[str, Any]:
             times[name].append(time.perf_counter() - began)
     ratios = [theirs / mine for theirs, mine in zip(times["reference"], times["ours"], strict=True)]
     tokens = statistics.mean(len(encoder.encode(a.claim, a.evidence).ids) for a in of_200)
-    parameters = sum(p.numel() for name, p in network.named_parameters() if "embeddings" not in name)
+    parameters = sum(p.numel() for name, p in reference.network.named_parameters() if "embeddings" not in name)
     return {
         "pairs": len(of_200),
         "tokens": tokens,
@@ -111,12 +147,11 @@ def speed(judge: MiniLMJudge, pages: list[Page]) -> dict[str, Any]:
     }
 
 
-def told_apart(judge: MiniLMJudge, corpus: Path) -> dict[str, Any]:
+def told_apart(judge: MiniLMJudge, pairs: list[Labelled]) -> dict[str, Any]:
     """300 claims reworded, and the same with one number, date, name or negation changed: how many are told apart.
 
     From the passages with even numbers; the calibration saw pairs from the odd ones, the network of both.
     """
-    pairs = list(minimal_pairs(corpus, 300, half=0))
     said = [judgement.verdict.ais for judgement in judge.judge([pair.attribution for pair in pairs])]
     stay, turn = [ais is True for ais in said[::2]], [ais is False for ais in said[1::2]]
     both = [s and t for s, t in zip(stay, turn, strict=True)]

@@ -15,8 +15,8 @@ DEFAULT = "lexical"
 
 
 def open_judge(name: str, **options: object) -> Judge:
-    """The judge of that name: `minilm` (the model that ships), `minilm:<folder>`, `lexical`, `hf:<model>[@revision]` (hub name
-    or folder), `llm:<model>`.
+    """The judge of that name: `minilm` (the model that ships), `minilm:<folder>`, `lexical`, `llm:<model>`,
+    `hf:<model>[@revision]` (hub name or folder).
 
     `options` are the judge's own (keyword arguments of its class); those that are None are left to the judge.
     `UserError` lists the names, or the options, there are.

@@ -48,10 +48,8 @@ class Encoder:
     @classmethod
     def from_file(cls, path: Path, max_length: int = MAX_LENGTH, budget: int = BUDGET) -> "Encoder":
         """From a `tokenizer.json`; `UserError` where it is none."""
-        try:
-            from tokenizers import Tokenizer
-        except ImportError as error:
-            raise UserError('judge minilm needs tokenizers: pip install "attributed-rag[judge]"') from error
+        from tokenizers import Tokenizer
+
         try:
             tokenizer = Tokenizer.from_file(str(path))
         except Exception as error:

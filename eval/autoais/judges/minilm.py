@@ -153,11 +153,9 @@ class MiniLMJudge:
 
     @cached_property
     def session(self) -> "InferenceSession":
-        """The network; `UserError` where onnxruntime is not installed."""
-        try:
-            import onnxruntime
-        except ImportError as error:
-            raise UserError('judge minilm needs onnxruntime: pip install "attributed-rag[judge]"') from error
+        """The network; `UserError` where the file is none that runs."""
+        import onnxruntime
+
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # pairs run beside one another, each on one core: the same sums everywhere
         options.inter_op_num_threads = 1
