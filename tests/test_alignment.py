@@ -47,6 +47,45 @@ def test_initials_are_the_same_name() -> None:
     assert align(claim, [sentence.replace("United States", "Soviet Union")]).clash > 0
 
 
+@pytest.mark.parametrize(
+    ("claim", "sentence"),
+    [
+        ("The song reached No. 5 in May.", "The song reached number 5 in May."),
+        ("The city has 2 million people.", "The city has 2,000,000 people."),
+        ("The city has twenty-one thousand people.", "The city has 21,000 people."),
+        ("It opened on 05 May 2.50 hours late.", "It opened on 5 May 2.5 hours late."),
+        ("He led the club from 1998-99.", "He led the club from 1998-1999."),
+        ("About 1,100 people came to the fair.", "1,148 people came to the fair."),
+        ("The town has ٣ schools.", "The town has 3 schools."),
+        ("It is not only cheap but fast.", "It is cheap and fast."),
+        ("However, the bridge was opened in May.", "Later, the bridge was opened in May."),
+        ("It rained. Scientists measured it in May.", "It rained. Researchers measured it in May."),
+        ("Der Ku\u0308hler of Zürich was opened.", "Der Kühler of Zu\u0308rich was opened."),
+    ],
+)
+def test_another_way_to_write_it_does_not_clash(claim: str, sentence: str) -> None:
+    assert align(claim, [sentence]).clash == align(sentence, [claim]).clash == 0
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence"),
+    [
+        ("Thirteen people came.", "Fourteen people came."),
+        ("The city has 2 million people.", "The city has 2 billion people."),
+        ("About 1,100 people came.", "About 2,100 people came."),
+        ("The old bridge in İzmir was opened.", "The old bridge in İstanbul was opened."),
+    ],
+)
+def test_what_is_another_thing_clashes(claim: str, sentence: str) -> None:
+    assert align(claim, [sentence]).clash > 0
+    assert align(sentence, [claim]).clash > 0
+
+
+def test_one_sentence_that_agrees_outweighs_another_that_does_not() -> None:
+    claim = "The bridge was opened in May."
+    assert align(claim, ["The bridge was not opened in May. The bridge was opened in May."]).clash == 0
+
+
 def test_a_negation_on_the_side_of_the_evidence_clashes_and_names_no_word_of_the_claim() -> None:
     alignment = align("The bridge was opened in May.", ["The bridge was not opened in May."])
     assert alignment.clash == pytest.approx(1)

@@ -9,8 +9,9 @@ from importlib.resources import files
 
 import Stemmer
 
-# A number keeps its inner points and commas ("2.5", "1,148"), a word its inner apostrophe.
-_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
+# A number keeps its inner points and commas ("2.5", "1,148"), a word its inner apostrophe; a letter its accents.
+_LETTERS = r"(?:[^\W\d_][\u0300-\u036f]*)+"
+_WORD = re.compile(rf"\d+(?:[.,]\d+)*|{_LETTERS}(?:['’]{_LETTERS})*")
 
 STOP_WORDS = frozenset(
     """
@@ -41,7 +42,7 @@ def stem(word: str) -> str:
 
 def words(text: str) -> list[str]:
     """The words of a text, case-folded and NFKC-normalised, in order."""
-    folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
+    folded = unicodedata.normalize("NFKC", text).casefold().replace("i\u0307", "i").replace("’", "'")
     return [word.removesuffix("'s") for word in _WORD.findall(folded)]
 
 

@@ -19,6 +19,7 @@ from autoais.formats.files import records
 from autoais.jsonl import dumps, round_floats, write_whole
 from autoais.judges.alignment import align
 from autoais.judges.minilm import MiniLMJudge, Reading, features
+from autoais.judges.reading import texts_of
 from autoais.labels import Labelled
 from autoais.provenance import provenance
 from autoais.training.prepare import minimal_pairs
@@ -40,6 +41,8 @@ def main() -> None:
     parser.add_argument("--base", type=Path)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
+    if (given.weights is None) != (given.base is None):
+        parser.error("--weights needs --base, and --base needs --weights")
     judge = MiniLMJudge(given.model, threads=1)
     reference = Reference(judge, given.weights, given.base)
     pairs = list(minimal_pairs(given.corpus, 300, half=0))
@@ -97,7 +100,7 @@ class Reference:
             logit, tokens, cosine, nearest = (one[0].numpy() for one in said)
             ours = slice(1, 1 + len(encoded.claim_offsets))
             reading = Reading(float(logit), tokens[ours], float(cosine), nearest[ours])
-            alignment = align(pair.claim, encoded.excerpt.texts(pair.evidence))
+            alignment = align(pair.claim, texts_of(encoded.spans, pair.evidence))
             found.append(self.judge.calibration.probability(features(reading, encoded, pair.claim, alignment)))
         return found
 

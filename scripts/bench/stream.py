@@ -28,6 +28,8 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=1_000_000)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
+    if given.pairs < 100 * SENTENCES or given.pairs % (100 * SENTENCES):
+        parser.error(f"--pairs should be a multiple of {100 * SENTENCES}")
     with tempfile.TemporaryDirectory() as folder:
         runs = [scored(Path(folder), pairs) for pairs in (given.pairs // 100, given.pairs // 10, given.pairs)]
     result = {
@@ -55,7 +57,7 @@ def scored(folder: Path, pairs: int) -> dict[str, float]:
         raise SystemExit(f"autoais score failed with {status}")
     return {
         "pairs": pairs, "file_mb": file.stat().st_size / 1e6, "seconds": time.monotonic() - began,
-        "peak_mb": usage.ru_maxrss * 1024 / 1e6,
+        "peak_mb": usage.ru_maxrss * 1024 / 1e6,  # KiB on Linux
     }  # fmt: skip
 
 

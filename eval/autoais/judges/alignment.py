@@ -7,7 +7,17 @@ from difflib import SequenceMatcher
 from autoais.judges.reading import pieces
 from autoais.words import STOP_WORDS, idf, stem, word_spans
 
-_NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_NUMBERS = {
+    word: number
+    for number, word in enumerate(
+        """
+        zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+        eighteen nineteen
+        """.split()
+    )
+} | {word: 10 * tens for tens, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
+_SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
+_ABOUT = frozenset("about around approximately roughly nearly almost some over circa".split())
 _MONTHS = "january february march april may june july august september october november december".split()
 _NEGATIONS = frozenset(
     """
@@ -39,6 +49,8 @@ class _Word:
     key: str
     kind: str
     weight: float
+    value: float | None = None  # of a number, with its scale
+    about: bool = False  # the text says that it is not exact
 
 
 def align(claim: str, evidence: Iterable[str]) -> Alignment:
@@ -58,13 +70,12 @@ def align(claim: str, evidence: Iterable[str]) -> Alignment:
     shared = [sum({w.key: w.weight for w in sentence if w.key in known}.values()) for sentence in sentences]
     best = Alignment()
     for at in sorted(range(len(sentences)), key=lambda i: (-shared[i], i))[:_CLOSEST]:
-        if shared[at] <= best.share * total:
-            break
         changes = SequenceMatcher(None, keys, [w.key for w in sentences[at]], autojunk=False).get_opcodes()
         same = sum(word.weight for kind, i, j, _, _ in changes if kind == "equal" for word in ours[i:j])
-        if same / total > best.share:
-            parts = [(ours[i:j], sentences[at][m:n]) for kind, i, j, m, n in changes if kind != "equal"]
-            best = _clashing(same / total, parts)
+        parts = [(ours[i:j], sentences[at][m:n]) for kind, i, j, m, n in changes if kind != "equal"]
+        found = _clashing(same / total, parts)
+        if (found.share, -found.clash) > (best.share, -best.clash):
+            best = found
     return best
 
 
@@ -76,35 +87,96 @@ def _clashing(share: float, parts: Iterable[tuple[Sequence[_Word], Sequence[_Wor
         for kind, how_surely in (("number", 1.0), ("name", share * share), ("negation", share)):
             mine, other = ([w for w in side if w.kind == kind] for side in (ours, theirs))
             one_sided = bool(mine) != bool(other)
-            differ = one_sided if kind == "negation" else mine and other and not _same_name(mine, other)
+            differ = one_sided if kind == "negation" else mine and other and not _SAME[kind](mine, other)
             if differ:
                 clash = max(clash, how_surely)
                 clashes += [(word.start, word.end) for word in mine]
     return Alignment(share, clash, tuple(sorted(clashes)))
 
 
-def _same_name(mine: Sequence[_Word], other: Sequence[_Word]) -> bool:
+def _same_names(mine: Sequence[_Word], other: Sequence[_Word]) -> bool:
     """Whether one side are the initials of the other, or two words begin alike (Germany, German)."""
-    if mine[0].kind != "name":
-        return False
     for short, long in ((mine, other), (other, mine)):
         if "".join(word.key[0] for word in long).startswith("".join(word.key for word in short)):
             return True
     return any(a.key[:4] == b.key[:4] for a in mine for b in other)
 
 
+def _same_numbers(mine: Sequence[_Word], other: Sequence[_Word]) -> bool:
+    """Whether a number is the other's end (1998-99, 1998-1999), or near to it where one side says "about"."""
+    for a in mine:
+        for b in other:
+            if a.value is None or b.value is None:
+                continue
+            if a.about or b.about:
+                if abs(a.value - b.value) <= 0.1 * max(a.value, b.value):
+                    return True
+            elif {len(a.key), len(b.key)} == {2, 4} and a.value % 100 == b.value % 100:
+                return True
+    return False
+
+
+_SAME = {"name": _same_names, "number": _same_numbers}
+
+
 def _words(text: str) -> list[_Word]:
-    found = []
-    for start, end, word in word_spans(text):
-        key, kind = stem(word), ""
-        if word in _NUMBERS or word[0].isdigit():
-            key = str(_NUMBERS.index(word)) if word in _NUMBERS else word.replace(",", "")
-            kind = "number"
-        elif word in _MONTHS and text[start].isupper():
-            kind = "number"
-        elif word in _NEGATIONS:
-            kind = "negation"
-        elif text[start].isupper() and word not in STOP_WORDS:
-            kind = "name"
-        found.append(_Word(start, end, key, kind, 0.0 if word in STOP_WORDS else idf(stem(word))))
+    """The words of a text; a number with its scale ("2 million", "twenty-one") as one."""
+    found: list[_Word] = []
+    before = ""
+    spans = word_spans(text)
+    sentences = [start for start, _ in pieces(text)][::-1]
+    for at, (start, end, word) in enumerate(spans):
+        opens = bool(sentences) and sentences[-1] <= start
+        while sentences and sentences[-1] <= start:
+            sentences.pop()
+        following = spans[at + 1] if at + 1 < len(spans) else None
+        value = _value(word)
+        last = found[-1] if found else None
+        if last is not None and last.value is not None and (joined := _joined(last.value, before, word)) is not None:
+            found[-1] = _Word(last.start, end, _key(joined), "number", last.weight, joined, last.about)
+        elif value is not None:
+            about = before in _ABOUT
+            found.append(_Word(start, end, _key(value), "number", idf(stem(word)), value, about))
+        else:
+            kind = ""
+            if word in _MONTHS and text[start].isupper():
+                kind = "number"
+            elif word in _NEGATIONS and not _no_negation(word, following):
+                kind = "negation"
+            elif text[start].isupper() and word not in STOP_WORDS:
+                # A capital at the beginning of a sentence says nothing, unless the next word has one too.
+                kind = "name" if not opens or (following and text[following[0]].isupper()) else ""
+            found.append(_Word(start, end, stem(word), kind, 0.0 if word in STOP_WORDS else idf(stem(word))))
+        before = word
     return found
+
+
+def _value(word: str) -> float | None:
+    if word in _NUMBERS:
+        return float(_NUMBERS[word])
+    if not word[0].isdigit():
+        return None
+    try:
+        return float(word.replace(",", ""))
+    except ValueError:  # 1.2.3
+        return None
+
+
+def _joined(value: float, before: str, word: str) -> float | None:
+    """The number that goes on with this word, if it does."""
+    if word in _SCALES:
+        return value * _SCALES[word]
+    if _NUMBERS.get(before, 0) >= 20 and 0 < _NUMBERS.get(word, 0) < 10:
+        return value + _NUMBERS[word]
+    return None
+
+
+def _key(value: float) -> str:
+    return f"{value:.10g}"
+
+
+def _no_negation(word: str, following: tuple[int, int, str] | None) -> bool:
+    """ "No. 5", "not only"."""
+    return following is not None and (
+        (word == "no" and following[2][0].isdigit()) or (word == "not" and following[2] == "only")
+    )

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autoais.errors import UserError
-from autoais.judges.reading import BUDGET, Excerpt, excerpt, matched, shortened, text_of, unmatched
+from autoais.judges.reading import BUDGET, excerpt, matched, shortened, text_of, unmatched
+from autoais.types import Span
 from autoais.words import content_stems
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Encoded:
     ids: list[int]
     types: list[int]
     claim_offsets: list[tuple[int, int]]
-    excerpt: Excerpt
+    spans: tuple[Span, ...]
 
 
 class Encoder:
@@ -68,8 +69,8 @@ class Encoder:
 
     def encode(self, claim: str, evidence: Sequence[str]) -> Encoded:
         """One pair. A claim longer than `MAX_CLAIM` pieces is cut: callers split it before."""
-        read = excerpt(claim, evidence, self.budget)
-        text = _readable(text_of(read.spans, evidence))
+        spans = excerpt(claim, evidence, self.budget)
+        text = _readable(text_of(spans, evidence))
         claim = _readable(claim)
         left = self._tokenizer.encode(claim, add_special_tokens=False)
         right = self._tokenizer.encode(text, add_special_tokens=False)
@@ -80,14 +81,13 @@ class Encoder:
         claim_types = _types(claim_offsets, unmatched(claim, whole), CLAIM, CLAIM_ONLY)
         right_offsets = right.offsets[:room]
         if len(right.ids) > room:  # a script with many pieces a word
-            spans = shortened(read.spans, evidence, right_offsets[-1][1] if right_offsets else 0)
-            read = Excerpt(spans, whole=False)
+            spans = shortened(spans, evidence, right_offsets[-1][1] if right_offsets else 0)
         right_types = _types(right_offsets, matched(text, stems), EVIDENCE, SHARED)
         return Encoded(
             [self._cls, *claim_ids, self._sep, self._cls, *right.ids[:room], self._sep],
             [CLAIM, *claim_types, CLAIM, EVIDENCE, *right_types, EVIDENCE],
             claim_offsets,
-            read,
+            spans,
         )
 
 

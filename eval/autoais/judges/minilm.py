@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from autoais.errors import UserError, first_line
 from autoais.judges.alignment import Alignment, align
 from autoais.judges.encoding import MAX_CLAIM, Encoded, Encoder
-from autoais.judges.reading import pieces
+from autoais.judges.reading import pieces, texts_of
 from autoais.judges.templates import template
 from autoais.types import Attribution, Judgement, Span, Verdict
 from autoais.words import STOP_WORDS, idf, stem, word_spans, words
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 SHIPPED = Path(__file__).parents[1] / "data" / "minilm"
 TEMPLATE = "auto.v1"
+RULES = 2  # counts the changes of what is read and weighed here, in `reading`, `encoding`, `alignment` and `words`
+_MARKER = re.compile(r"\[[^\[\]]*\]")
 FEATURES = ("pair", "cosine", "nearest", "aligned", "clash")
 
 
@@ -77,7 +79,7 @@ class Calibration:
             row = json.loads(path.read_text(encoding="utf-8"))
             weights = tuple(float(row["weights"][name]) for name in FEATURES)
             return cls(weights, float(row["bias"]), float(row["token_threshold"]))
-        except (ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise UserError(
                 f"{path}: not a judge's calibration ({first_line(error)}); run `autoais train` again"
             ) from error
@@ -111,10 +113,10 @@ class MiniLMJudge:
 
     @cached_property
     def name(self) -> str:
-        """`minilm@<8 hex of the SHA-256 of model, tokenizer and calibration>/<word pieces>/<template>`."""
+        """`minilm@<8 hex of the SHA-256 of rules, model, tokenizer and calibration>/<word pieces>/<template>`."""
         if not (self.folder / "calibration.json").is_file():
             raise UserError(f"{self.folder}: calibration.json is missing; the folder is no model of `autoais train`")
-        digest = hashlib.sha256()
+        digest = hashlib.sha256(str(RULES).encode())
         for file in ("model.onnx", "tokenizer.json", "calibration.json"):
             digest.update((self.folder / file).read_bytes())
         return f"minilm@{digest.hexdigest()[:8]}/{self.encoder.max_length}/{TEMPLATE}"
@@ -157,7 +159,7 @@ class MiniLMJudge:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1  # pairs run beside one another, each on one core: the same sums everywhere
+        options.intra_op_num_threads = 1  # pairs run beside one another: no number of cores changes a sum
         options.inter_op_num_threads = 1
         path = str(self.folder / "model.onnx")
         try:
@@ -169,7 +171,7 @@ class MiniLMJudge:
 
     def _one(self, attribution: Attribution) -> Judgement:
         claim = _hypothesis(attribution)
-        if not words(claim):
+        if not words(_MARKER.sub("", attribution.claim)):
             return Judgement(Verdict.UNDECIDED, None, "the claim has no words")
         # The question, where the template puts one before the answer; it also strips white space at the ends.
         before = len(claim.rstrip()) - len(attribution.claim.rstrip())
@@ -206,7 +208,7 @@ class MiniLMJudge:
     def _part(self, claim: str, evidence: Sequence[str]) -> tuple[float, tuple[Span, ...], list[tuple[int, int]]]:
         values, encoded, reading, alignment = self._read(claim, evidence)
         missing = self._missing(claim, encoded, reading.tokens, alignment)
-        return self.calibration.probability(values), encoded.excerpt.spans, missing
+        return self.calibration.probability(values), encoded.spans, missing
 
     def _read(self, claim: str, evidence: Sequence[str]) -> tuple[tuple[float, ...], Encoded, Reading, Alignment]:
         """The features, and what they came of."""
@@ -218,7 +220,7 @@ class MiniLMJudge:
         pair, tokens, cosine, nearest = self.session.run(None, {"ids": ids, "types": types})
         ours = slice(1, 1 + len(encoded.claim_offsets))
         reading = Reading(float(pair[0]), tokens[0, ours], float(cosine[0]), nearest[0, ours])
-        alignment = align(claim, encoded.excerpt.texts(evidence))
+        alignment = align(claim, texts_of(encoded.spans, evidence))
         return features(reading, encoded, claim, alignment), encoded, reading, alignment
 
     def _missing(

@@ -4,7 +4,6 @@ import math
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
@@ -16,18 +15,6 @@ BUDGET = 620
 _LONGEST = 400  # a "sentence" longer than this (a table, a page without stops) is read in pieces
 _SENTENCE_END = re.compile(r"""(?<=[.!?…。！？])["'”’)\]]*\s+(?=["'“‘(\[]?[^\Wa-z_])|\n+""")
 _ABBREVIATION = re.compile(r"(?:^|[\s(])(?:[A-Z]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Prof|Gen|Col|Lt|Sgt|Rev|No|vs|etc|cf|ca|c)\.$")
-
-
-@dataclass(frozen=True, slots=True)
-class Excerpt:
-    """The parts of the evidence that are read, in order, and whether that is all of it."""
-
-    spans: tuple[Span, ...]
-    whole: bool
-
-    def texts(self, evidence: Sequence[str]) -> list[str]:
-        """The parts themselves."""
-        return [evidence[span.evidence][span.start : span.end] for span in self.spans]
 
 
 def pieces(text: str) -> Iterator[tuple[int, int]]:
@@ -59,7 +46,7 @@ def _short(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def excerpt(claim: str, evidence: Sequence[str], budget: int = BUDGET) -> Excerpt:
+def excerpt(claim: str, evidence: Sequence[str], budget: int = BUDGET) -> tuple[Span, ...]:
     """The sentences that cover the claim's words best, then their neighbours, within `budget` characters.
 
     Greedy cover: the sentence that adds most IDF weight of claim words not yet covered comes first, ties by place;
@@ -67,7 +54,7 @@ def excerpt(claim: str, evidence: Sequence[str], budget: int = BUDGET) -> Excerp
     """
     places = [Span(number, start, end) for number, text in enumerate(evidence) for start, end in pieces(text)]
     if sum(place.end - place.start + 1 for place in places) <= budget:
-        return Excerpt(_joined(places, evidence), whole=True)
+        return _joined(places, evidence)
     weights = {word: idf(word) for word in dict.fromkeys(content_stems(claim))}
     # Sentences that share the same words gain the same: of each kind only the first that fits is of interest.
     kinds: dict[frozenset[str], deque[int]] = {}
@@ -98,7 +85,7 @@ def excerpt(claim: str, evidence: Sequence[str], budget: int = BUDGET) -> Excerp
         if size <= room:
             chosen.append(near)
             room -= size
-    return Excerpt(_joined([places[i] for i in sorted(chosen)], evidence), whole=False)
+    return _joined([places[i] for i in sorted(chosen)], evidence)
 
 
 def _neighbours(chosen: Sequence[int], total: int) -> Iterator[int]:
@@ -122,10 +109,15 @@ def _joined(places: Sequence[Span], evidence: Sequence[str]) -> tuple[Span, ...]
     return tuple(spans)
 
 
+def texts_of(spans: Iterable[Span], evidence: Sequence[str]) -> list[str]:
+    """The characters of each span."""
+    return [evidence[span.evidence][span.start : span.end] for span in spans]
+
+
 def text_of(spans: Iterable[Span], evidence: Sequence[str]) -> str:
     """The excerpt as one text; gaps are marked by an ellipsis."""
     spans = list(spans)
-    parts = [evidence[span.evidence][span.start : span.end] for span in spans]
+    parts = texts_of(spans, evidence)
     if not parts:
         return ""
     gaps = ["\n" if a.evidence != b.evidence else " ... " for a, b in pairwise(spans)]

@@ -1,4 +1,4 @@
-"""Trains the network on prepared arrays: bounded memory, a log line now and then, checkpoints to go on from."""
+"""Trains the network on prepared arrays, all in memory: a log line now and then, checkpoints to go on from."""
 
 import json
 import time
@@ -141,7 +141,7 @@ def train(
         done = state["step"]
     network.train()
     began = last_saved = time.monotonic()
-    seen, losses, right = 0, 0.0, 0.0
+    seen, summed, losses, right = 0, 0, 0.0, 0.0
     with (folder / "log.jsonl").open("a", encoding="utf-8") as log:
         for step, numbers in enumerate(batches[done:], done + 1):
             for group in optimizer.param_groups:
@@ -152,17 +152,21 @@ def train(
             torch.nn.utils.clip_grad_norm_(learnt, 1.0)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
-            seen, losses, right = seen + len(tensors[0]), losses + float(loss.detach()), right + accuracy
+            seen, summed = seen + len(tensors[0]), summed + 1
+            losses, right = losses + float(loss.detach()), right + accuracy
             if step % 100 == 0:
                 row = {
-                    "step": step, "steps": len(batches), "loss": round(losses / 100, 4),
-                    "accuracy": round(right / 100, 4), "pairs_per_second": round(seen / (time.monotonic() - began), 1),
-                }  # fmt: skip
+                    "step": step,
+                    "steps": len(batches),
+                    "loss": round(losses / summed, 4),
+                    "accuracy": round(right / summed, 4),
+                    "pairs_per_second": round(seen / (time.monotonic() - began), 1),
+                }
                 log.write(json.dumps(row) + "\n")
                 log.flush()
                 if say:
                     say(", ".join(f"{name} {value}" for name, value in row.items()))
-                losses = right = 0.0
+                summed, losses, right = 0, 0.0, 0.0
             if time.monotonic() - last_saved > every_s:
                 _save(checkpoint, network, optimizer, step)
                 last_saved = time.monotonic()

@@ -131,7 +131,11 @@ def from_labels(path: Path, datasets: Sequence[str], inverted: Sequence[str] = (
 
 
 def kept_for_calibration(row: int, spare: float) -> bool:
-    """Whether a row of a source is not trained on: stretches of 25, since neighbours often share claim or evidence."""
+    """Whether a row of a source is not trained on: one stretch of 25 in `round(1 / spare)`.
+
+    Neighbours often share claim or evidence. Some evidence is shared all the same, as rows further apart cite the same
+    sentence: the spare rows are for a calibration of a few weights, never to measure on.
+    """
     return spare > 0 and row // 25 % round(1 / spare) == 0
 
 

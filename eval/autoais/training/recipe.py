@@ -90,11 +90,15 @@ class TrainingRecipe:
             schedules = {name: _made(Schedule, row.pop(name), f"{path}: [{name}]") for name in ("schedule", "finish")}
             row["folds"] = [tuple(fold) for fold in row["folds"]]
             recipe: TrainingRecipe = _made(cls, row | {"sources": sources} | schedules, str(path))
-        except (tomllib.TOMLDecodeError, KeyError, UnicodeDecodeError) as error:
+        except (tomllib.TOMLDecodeError, KeyError, UnicodeDecodeError, TypeError, AttributeError) as error:
             raise UserError(f"{path}: not a training recipe: {error}") from error
         for name, source in sources.items():
             if source.kind not in _KINDS:
                 raise UserError(f"{path}: [sources.{name}] kind {source.kind!r}; there are: {', '.join(_KINDS)}")
+            if not 0 <= source.spare <= 0.5:
+                raise UserError(f"{path}: [sources.{name}] spare {source.spare:g}; should be 0 to 0.5")
+        if not recipe.threshold:
+            raise UserError(f"{path}: 'threshold' names no file; it says where the verdict turns")
         return recipe
 
 
@@ -171,28 +175,38 @@ def prepared(recipe: TrainingRecipe, data: Sequence[Path], out: Path, most: int 
 def run(path: Path, data: Sequence[Path], out: Path, *, short: bool = False, say: Callable[[str], None]) -> None:
     """Make the model of a recipe in `out`.
 
-    Prepared pairs and training steps of an earlier run are not made again; exports and the calibration are.
+    Prepared pairs and training steps of an earlier run with the same recipe and data are not made again (empty
+    `out/work` where the code has changed since); exports and the calibration are.
     `short` takes at most 200 pairs of each source and 20 steps: it shows that the recipe runs, nothing more.
     """
     from autoais.judges.minilm import MiniLMJudge
     from autoais.labels import read_labels
-    from autoais.training.calibration import Claims, calibrate
+    from autoais.training.calibration import Claims, Fold, calibrate
     from autoais.training.export import export
     from autoais.training.loop import Pairs, Part, train
     from autoais.training.model import Network, build
 
-    recipe = TrainingRecipe.read(path)
+    recipe, recipe_sha256 = TrainingRecipe.read(path), sha256_file(path)
+    for name in recipe.threshold:
+        find(name, data)
     base, work, most = base_folder(recipe), out / "work", _SHORT_PAIRS if short else None
     parts = []
     for part in prepared(recipe, data, work, most):
         say(f"{part.name}: {sum(part.counts.values()):,} pairs, {part.source.times:g} and {part.source.finish:g} times")
         parts.append(part)
+    _check_folds(recipe, parts)
 
-    def stage(network: Network, name: str, schedule: Schedule, chosen: Sequence[Part]) -> Pairs:
+    keys: list[str] = []
+
+    def stage(network: Network, name: str, schedule: Schedule, chosen: Sequence[Part], after: str = "") -> Pairs:
         pairs = Pairs(chosen, recipe.seed)
         say(f"{name}: {pairs.size:,} pairs")
         wanted = replace(schedule, warm_up=2, most=_SHORT_STEPS) if short else schedule
-        train(network, pairs, wanted, work / name, seed=recipe.seed, say=say)
+        # The name of the folder says what it was trained on: steps of another recipe are never gone on from.
+        seen = [(part.arrays.name, part.times, part.without, part.spare) for part in chosen]
+        key = sha256(f"{recipe.base_sha256} {recipe.seed} {wanted} {seen} {after}".encode()).hexdigest()[:8]
+        train(network, pairs, wanted, work / f"{name}-{key}", seed=recipe.seed, say=say)
+        keys.append(key)
         return pairs
 
     def finished(fold: tuple[str, ...], name: str, folder: Path) -> MiniLMJudge:
@@ -200,7 +214,7 @@ def run(path: Path, data: Sequence[Path], out: Path, *, short: bool = False, say
         network = build(base, recipe.seed)
         network.load_state_dict(first)
         chosen = [Part(p.arrays, p.source.finish, fold, p.source.spare) for p in parts if p.source.finish]
-        pairs = stage(network, name, recipe.finish, chosen)
+        pairs = stage(network, name, recipe.finish, chosen, keys[0])
         folder.mkdir(exist_ok=True)
         export(network, folder / "model.onnx", pairs.some(_SEEN))
         copyfile(base / "tokenizer.json", folder / "tokenizer.json")
@@ -209,21 +223,35 @@ def run(path: Path, data: Sequence[Path], out: Path, *, short: bool = False, say
     network = build(base, recipe.seed)
     stage(network, "first", recipe.schedule, [Part(p.arrays, p.source.times, (), p.source.spare) for p in parts])
     first = network.state_dict()
-    claims = []
+
+    def turn(judge: MiniLMJudge) -> Claims:
+        labels = (label for name in recipe.threshold for label in islice(read_labels(find(name, data)), most))
+        return Claims.read(judge, labels)
+
+    folds = []
     for number, fold in enumerate(recipe.folds):
         name = f"without-{number}"
         judge = finished(fold, name, work / name)
-        claims.append(Claims.read(judge, _of(recipe, data, fold, most), number))
+        folds.append(Fold(Claims.read(judge, _of(recipe, data, fold, most)), turn(judge)))
     judge = finished((), "finish", out)
-    claims.append(Claims.read(judge, _spare(recipe, data, most), None))
-    claims.append(Claims.read(judge, _minimal(recipe, data), None))
     say("calibrating")
-    turn = (label for name in recipe.threshold for label in islice(read_labels(find(name, data)), most))
-    calibration, left_out = calibrate(claims, Claims.read(judge, turn, None))
+    others = [Claims.read(judge, labels) for labels in (_spare(recipe, data, most), _minimal(recipe, data, most))]
+    calibration, left_out = calibrate(folds, others, turn(judge))
     write_whole(out / "calibration.json", [dumps(calibration, indent=2)])
-    record = _record(path, recipe, parts, out, short=short) | {"left_out": left_out}
+    made_by = {"file": path.name, "sha256": recipe_sha256}
+    record = {"recipe": made_by, "short": short} | _record(recipe, parts, out) | {"left_out": left_out}
     write_whole(out / "training.json", [dumps(record, indent=2)])
     say(f"{MiniLMJudge(out).name} in {out}")
+
+
+def _check_folds(recipe: TrainingRecipe, parts: Sequence[Prepared]) -> None:
+    """`UserError` where a fold names nothing that is learnt from, or something the first stage sees."""
+    for name in (name for fold in recipe.folds for name in fold):
+        held = [part for part in parts if any(kind.startswith(name) for kind in part.counts)]
+        if not held:
+            raise UserError(f"folds: no source has a data set {name!r}")
+        if early := [part.name for part in held if part.source.times]:
+            raise UserError(f"folds: {name!r} is left out, yet the first stage sees it in [sources.{early[0]}]")
 
 
 def _human(recipe: TrainingRecipe, data: Sequence[Path], most: int | None) -> Iterator[tuple[Source, int, Example]]:
@@ -245,25 +273,23 @@ def _spare(recipe: TrainingRecipe, data: Sequence[Path], most: int | None) -> It
     return (_labelled(example) for source, place, example in human if kept_for_calibration(place, source.spare))
 
 
-def _minimal(recipe: TrainingRecipe, data: Sequence[Path]) -> Iterator[Labelled]:
+def _minimal(recipe: TrainingRecipe, data: Sequence[Path], most: int | None) -> Iterator[Labelled]:
     """Minimal pairs from the odd passages of the corpora: one more data set to calibrate on."""
     from autoais.training.prepare import minimal_pairs
 
     for source in recipe.sources.values():
         if source.kind == "pages":
             for name in source.files:
-                yield from minimal_pairs(find(name, data), _MINIMAL_PAIRS, half=1)
+                yield from minimal_pairs(find(name, data), _MINIMAL_PAIRS if most is None else most, half=1)
 
 
 def _labelled(example: Example) -> Labelled:
     return Labelled(example.source, "", Attribution(example.claim, example.evidence), bool(example.label))
 
 
-def _record(path: Path, recipe: TrainingRecipe, parts: Sequence[Prepared], out: Path, *, short: bool) -> dict[str, Any]:
+def _record(recipe: TrainingRecipe, parts: Sequence[Prepared], out: Path) -> dict[str, Any]:
     """What a model card says of how the files came about."""
     return {
-        "recipe": {"file": path.name, "sha256": sha256_file(path)},
-        "short": short,
         "base": {"from": recipe.base, "sha256": recipe.base_sha256},
         "pairs": {
             part.name: {"times": part.source.times, "finish": part.source.finish, "kinds": part.counts}
