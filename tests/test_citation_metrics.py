@@ -99,8 +99,8 @@ def test_the_golden_example_of_alce() -> None:
     strict = StrictScores()
     sentences = [StrictSentence("S1.", (0, 1)), StrictSentence("S2.", ())]
     strict.add(judge_claims(table("ab", "a"), strict_claims(sentences, ["a", "b"])))
-    record = strict.record()
-    assert [record[name]["value"] for name in ("recall", "precision", "f1")] == [0.5, 0.5, 0.5]  # type: ignore[index]
+    records = strict.records()
+    assert [records[name]["value"] for name in ("recall", "precision", "f1")] == [0.5, 0.5, 0.5]
 
 
 @pytest.mark.parametrize(
@@ -169,9 +169,9 @@ def strictly(judge: Table, *answers: Sequence[str]) -> list[float | None]:
     scores = StrictScores()
     for answer in answers:
         scores.add(judged(judge, *answer))
-    record: Any = scores.record()
-    assert record["answers_left_out"] == answers.count([])
-    return [record["recall"]["value"], record["precision"]["value"]]
+    records: Any = scores.records()
+    assert {record["left_out"] for record in records.values()} == {answers.count([])}
+    return [records["recall"]["value"], records["precision"]["value"]]
 
 
 def test_strict_averages_as_the_script_does() -> None:
@@ -370,7 +370,7 @@ def test_every_metric_is_a_fraction_and_the_order_of_answers_changes_nothing(
             "trec": weighed.pooled(),
         }
         named = {f"{name}.{part}": r.record() for name, three in ratios.items() for part, r in three.items()}
-        return named | {f"strict.{name}": value for name, value in strict.record().items() if isinstance(value, dict)}
+        return named | {f"strict.{name}": value for name, value in strict.records().items()}
 
     before = figures(answers)
     for name, figure in before.items():

@@ -99,7 +99,7 @@ def test_predictions_are_scored_over_every_question_of_the_benchmark(shop: Shop)
         "answers to no question of the benchmark, dropped": 1,
     }
     assert "1 answers to no question of the benchmark, dropped" in result.stderr
-    assert "scores.txt is by the judge lexical@1/0.6/statement.v1" in result.stderr
+    assert "scores.txt is by the judge lexical@2/0.6/statement.v1" in result.stderr
     assert ais.read_bytes().decode() == (
         "question,answer,passage,autoais\r\n"
         f'{CAPITAL},Warsaw,"Title: Warsaw\n\nWarsaw, on the river, is a capital city.",Y\r\n'
@@ -310,13 +310,13 @@ def test_the_report_is_the_same_bytes_each_time_and_names_what_it_rests_on(shop:
     assert shop.report("--report", saved) == report
     assert saved.read_bytes() == written
     made = report["provenance"]
-    assert made["judge"] == {"name": "lexical@1/0.6/statement.v1"}
+    assert made["judge"] == {"name": "lexical@2/0.6/statement.v1"}
     assert set(made["inputs"]) == {"answers", "questions", "corpus1"}
     assert {"python", "numpy"} <= set(made["versions"])
 
 
 def test_judge_options(shop: Shop) -> None:
-    assert shop.report("--judge-option", "threshold=0.9")["judge"] == "lexical@1/0.9/statement.v1"
+    assert shop.report("--judge-option", "threshold=0.9")["judge"] == "lexical@2/0.9/statement.v1"
     one_line_error(shop.score("--judge-option", "threshold"), "should be KEY=VALUE")
     one_line_error(shop.score("--judge-option", "treshold=1"), "has no option 'treshold'; there are: threshold")
     one_line_error(shop.score("--judge-option", "threshold=high"), "should be float, found 'high'")

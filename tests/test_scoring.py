@@ -330,3 +330,19 @@ def test_agreement_that_chance_alone_would_give_is_absent_with_a_reason(tmp_path
 
 def test_thresholds_that_differ_have_names_that_differ() -> None:
     assert LexicalJudge(0.3333333).name != LexicalJudge(0.3333334).name
+
+
+def test_strict_alce_asks_the_bare_sentence_and_the_document_as_the_script_writes_it(tmp_path: Path) -> None:
+    asked: list[Attribution] = []
+
+    class Listening(LexicalJudge):
+        def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+            asked.extend(attributions)
+            return super().judge(attributions)
+
+    line = row("1", YES, output="Warsaw is the capital [1].")
+    (item,) = judge_answers(read_answers(write(tmp_path / "a.jsonl", line)), Listening(), strict=True)
+    assert item.strict is not None
+    assert {pair for pair in asked if not pair.question} == {
+        Attribution("Warsaw is the capital.", ("Title: Warsaw\nWarsaw is the capital of Poland.",))
+    }

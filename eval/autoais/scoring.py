@@ -7,13 +7,13 @@ from itertools import islice
 from typing import Any
 
 from autoais.alce_strict import strict_sentences
-from autoais.answers import CitedAnswer
+from autoais.answers import CitedAnswer, Support
 from autoais.citation import alce, hagrid, liu, trec
 from autoais.citation.applicable import applicable
 from autoais.citation.claims import CitedClaim, JudgedClaim, all_yes, judge_claims
 from autoais.citation.scores import CitationScores
 from autoais.errors import UserError
-from autoais.metrics import Mean, Rate, Ratio, exact_match, f1, has_answer
+from autoais.metrics import Mean, Rate, exact_match, f1, has_answer
 from autoais.questions import Question
 from autoais.types import Judge, Verdict
 
@@ -172,10 +172,10 @@ def _claims(answer: CitedAnswer) -> list[CitedClaim | None]:
 
 def _strict_claims(answer: CitedAnswer) -> list[CitedClaim] | None:
     """What ALCE's script would judge of the output; None without an output or the texts of what it cites."""
-    documents = [passage.evidence for passage in answer.passages.values()]
-    if answer.output is None or not any(map(str.strip, documents)):
+    if answer.output is None or not any(passage.text.strip() for passage in answer.passages.values()):
         return None
-    return alce.strict_claims(strict_sentences(answer.output), documents, question=answer.question)
+    documents = [f"Title: {passage.title}\n{passage.text}" for passage in answer.passages.values()]
+    return alce.strict_claims(strict_sentences(answer.output), documents)
 
 
 class Summary:
@@ -184,10 +184,11 @@ class Summary:
     `autoais`: answers whose every sentence is attributable, of all questions. `sentences`: attributable sentences.
     By `metrics`: `citation_recall`, `citation_precision`, `citation_f1` (alce: ALCE's rules, normalised, means over
     questions, a question without an answer 0), beside them with `_strict` what ALCE's script gives, from the answers
-    whose output is known (it leaves out those without a sentence, and takes undecided as no); `hagrid`,
+    whose output is known (it leaves out those without a sentence, `left_out`, and takes undecided as no); `hagrid`,
     `hagrid_sentences` (every citation supports by itself);
     `liu_*` and `liu_*_averaged` (pooled, and a mean over responses; every sentence counts as worth verifying);
-    `trec_precision`, `trec_recall` (first citation of a sentence, full 1, none 0).
+    `trec_precision`, `trec_recall` (first citation of a sentence; full 1, partial 0.5, none 0; `levels` counts all
+    citations, and a judge of two verdicts never says partial).
     `em`, `f1`: SQuAD, on `short_answer`. `answer_recall`: a reference string stands in the cited sentences.
     `Success@k`, `R@k` (ir_measures): gold passages in the first k; `answer_hit@k`: a reference in the first k texts.
     Per question it keeps a few numbers and no text. With `undecided_is_no` (google-2023, spec A7) nothing is
@@ -206,6 +207,7 @@ class Summary:
         self.sentence_hagrid: list[bool | None] = []
         self.alce, self.liu, self.trec = CitationScores(), CitationScores(), CitationScores()
         self.strict: alce.StrictScores | None = None
+        self.trec_levels: Counter[str] = Counter()
         self.em: list[float] = []
         self.f1: list[float] = []
         self.answer_recall: list[bool | None] = []
@@ -261,24 +263,28 @@ class Summary:
         if "liu" in self.metrics:
             liu.add(self.liu, map(liu.judged_statement, item.judged), unresolved)
         if "trec" in self.metrics:
-            trec.add(self.trec, map(trec.judged_levels, item.judged))
+            levels = [trec.judged_levels(claim) for claim in item.judged]
+            trec.add(self.trec, levels)
+            self.trec_levels.update(str(level or "undecided") for of_sentence in levels for level in of_sentence)
 
     def _citation_metrics(self) -> dict[str, Any]:
-        found: dict[str, Rate | Ratio] = {}
+        found: dict[str, Any] = {}
         if "alce" in self.metrics:
-            strict = {} if self.strict is None else self.strict.averaged()
+            strict = {} if self.strict is None else self.strict.records()
             for name, ratio in self.alce.averaged(empty=0.0).items():
-                found |= {f"citation_{name}": ratio}
+                found[f"citation_{name}"] = ratio.record()
                 found |= {f"citation_{name}_strict": strict[name]} if strict else {}
         if "hagrid" in self.metrics:
-            found |= {"hagrid": Rate.of(self.answer_hagrid), "hagrid_sentences": Rate.of(self.sentence_hagrid)}
+            found["hagrid"] = Rate.of(self.answer_hagrid).record()
+            found["hagrid_sentences"] = Rate.of(self.sentence_hagrid).record()
         if "liu" in self.metrics:
-            found |= {f"liu_{name}": ratio for name, ratio in self.liu.pooled().items()}
-            found |= {f"liu_{name}_averaged": ratio for name, ratio in self.liu.averaged().items()}
+            found |= {f"liu_{name}": ratio.record() for name, ratio in self.liu.pooled().items()}
+            found |= {f"liu_{name}_averaged": ratio.record() for name, ratio in self.liu.averaged().items()}
         if "trec" in self.metrics:
             pooled = self.trec.pooled()
-            found |= {f"trec_{name}": pooled[name] for name in ("recall", "precision")}
-        return {name: ratio.record() for name, ratio in found.items()}
+            levels = {str(level): self.trec_levels[level] for level in [*Support, "undecided"]}
+            found |= {f"trec_{name}": pooled[name].record() | {"levels": levels} for name in ("recall", "precision")}
+        return found
 
     def report(self, judge: str) -> dict[str, Any]:
         """The metrics by name, as JSON."""

@@ -36,17 +36,15 @@ def add(scores: CitationScores, answer: Iterable[JudgedClaim], unresolved: int =
 
 
 def strict_claims(
-    sentences: Iterable[StrictSentence], documents: Sequence[str], at_most: int | None = AT_MOST, question: str = ""
+    sentences: Iterable[StrictSentence], documents: Sequence[str], at_most: int | None = AT_MOST
 ) -> list[CitedClaim]:
     """What ALCE's script judges: a sentence with any number above the documents cites nothing, further citations
-    than `at_most` are dropped after that check, and -1 is the last document (spec F2).
+    than `at_most` are dropped after that check, and -1 is the last document (spec F2). The hypothesis is the bare
+    sentence, whatever the judge's template makes of a question.
 
     Where there are no documents at all the script stops with an error at `[0]`; here that cites nothing.
     """
-    return [
-        CitedClaim(sentence.text, _strict_cited(sentence.documents, documents, at_most), question=question)
-        for sentence in sentences
-    ]
+    return [CitedClaim(sentence.text, _strict_cited(sentence.documents, documents, at_most)) for sentence in sentences]
 
 
 def _strict_cited(refs: tuple[int, ...], documents: Sequence[str], at_most: int | None) -> tuple[str, ...]:
@@ -80,10 +78,10 @@ class StrictScores:
         """Recall, precision and F1, means over the answers that were not left out."""
         return self._scores.averaged()
 
-    def record(self) -> dict[str, object]:
-        """Recall, precision and F1 as JSON, with the answers left out and the sentences that were undecided."""
-        ratios = {name: ratio.record() for name, ratio in self.averaged().items()}
-        return {**ratios, "answers_left_out": self.left_out, "undecided_sentences": self.undecided}
+    def records(self) -> dict[str, dict[str, object]]:
+        """Recall, precision and F1 as JSON, each with the undecided sentences and the answers left out."""
+        told = {"undecided_as_no": self.undecided, "left_out": self.left_out}
+        return {name: ratio.record() | told for name, ratio in self.averaged().items()}
 
 
 def _strict_citations(judged: JudgedClaim) -> Iterator[bool]:

@@ -35,5 +35,6 @@ def _best(weights: Sequence[float | None], top: float) -> float | None:
 
 
 def judged_levels(judged: JudgedClaim, partial_from: float | None = None) -> list[Support | None]:
-    """The level of each citation of a judged claim, in order."""
-    return [judged_support(judgement, partial_from) for judgement in judged.alone]
+    """The level of each citation of a judged claim, in order; then none for each that points nowhere."""
+    levels = [judged_support(judgement, partial_from) for judgement in judged.alone]
+    return levels + [Support.NONE] * judged.claim.unresolved

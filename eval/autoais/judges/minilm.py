@@ -16,7 +16,7 @@ from autoais.errors import UserError, first_line
 from autoais.judges.alignment import Alignment, align
 from autoais.judges.encoding import MAX_CLAIM, Encoded, Encoder
 from autoais.judges.reading import pieces, texts_of
-from autoais.judges.templates import template
+from autoais.judges.templates import template as hypothesis_template
 from autoais.types import Attribution, Judgement, Span, Verdict
 from autoais.words import STOP_WORDS, idf, stem, word_spans, words
 
@@ -99,14 +99,17 @@ class MiniLMJudge:
     logistic regression weighs that with how far a sentence runs along with the claim and where it clashes. Each pair is
     read by itself, without padding: no batch and no order changes a result. A claim that does not fit is judged by its
     least supported sentence. `Judgement.evidence` is what was read of the evidence. `model` is a folder made by
-    `autoais train`; without it the one that ships is read.
+    `autoais train`; without it the one that ships is read. `template` makes the claim (`judges.templates`).
     """
 
-    def __init__(self, model: str | Path | None = None, *, threads: int | None = None) -> None:
+    def __init__(
+        self, model: str | Path | None = None, *, threads: int | None = None, template: str = TEMPLATE
+    ) -> None:
         self.folder = SHIPPED if model is None else Path(model)
         if threads is not None and threads < 1:
             raise UserError(f"judge minilm with {threads} threads: needs 1 or more")
         self.threads = threads or os.cpu_count() or 1
+        self._template, self._hypothesis = template, hypothesis_template(template)
         for name in ("model.onnx", "tokenizer.json"):
             if not (self.folder / name).is_file():
                 raise UserError(f"{self.folder}: {name} is missing; the folder is no model of `autoais train`")
@@ -119,7 +122,7 @@ class MiniLMJudge:
         digest = hashlib.sha256(str(RULES).encode())
         for file in ("model.onnx", "tokenizer.json", "calibration.json"):
             digest.update((self.folder / file).read_bytes())
-        return f"minilm@{digest.hexdigest()[:8]}/{self.encoder.max_length}/{TEMPLATE}"
+        return f"minilm@{digest.hexdigest()[:8]}/{self.encoder.max_length}/{self._template}"
 
     def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Judge each attribution by itself, `threads` beside one another."""
@@ -134,7 +137,7 @@ class MiniLMJudge:
         self._ready()
 
         def read(attribution: Attribution) -> tuple[float, ...]:
-            return self._read(_hypothesis(attribution), attribution.evidence)[0]
+            return self._read(self._hypothesis(attribution), attribution.evidence)[0]
 
         with ThreadPoolExecutor(self.threads) as pool:
             return list(pool.map(read, attributions))
@@ -170,7 +173,7 @@ class MiniLMJudge:
             ) from error
 
     def _one(self, attribution: Attribution) -> Judgement:
-        claim = _hypothesis(attribution)
+        claim = self._hypothesis(attribution)
         if not words(_MARKER.sub("", attribution.claim)):
             return Judgement(Verdict.UNDECIDED, None, "the claim has no words")
         # The question, where the template puts one before the answer; it also strips white space at the ends.
@@ -237,7 +240,3 @@ class MiniLMJudge:
                 else:
                     found.append(match.span())
         return found
-
-
-def _hypothesis(attribution: Attribution) -> str:
-    return template(TEMPLATE)(attribution)
