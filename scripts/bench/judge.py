@@ -144,6 +144,7 @@ def speed(judge: MiniLMJudge, reference: Reference, pages: list[Page]) -> dict[s
         "pairs_per_second_and_core": len(of_200) / min(times["ours"]),
         "times_the_reference_loop": statistics.median(ratios),
         "same_verdicts": statistics.mean(a == b for a, b in zip(said["ours"], said["reference"], strict=True)),
+        "parameters": sum(p.numel() for p in reference.network.parameters()),
         "operations_a_pair": 2 * parameters * tokens,
         "operations_a_pair_t5_xxl": 2 * T5_XXL * tokens,
         "times_fewer_operations": T5_XXL / parameters,
