@@ -18,6 +18,7 @@ from autoais.errors import UserError
 from autoais.judges import JUDGES, open_judge
 from autoais.judges.lexical import LexicalJudge
 from autoais.types import Attribution, Judgement, Span, Verdict
+from tests.chat_server import running
 from tests.conftest import Command, one_line_error
 from tests.contracts import check_judge
 from tests.test_scoring import UNCITED, WRONG, YES, row, write
@@ -241,6 +242,58 @@ def test_a_killed_run_resumes_and_asks_for_nothing_twice(tmp_path: Path) -> None
     with JudgementCache(path) as cache:
         assert CachedJudge(judge, cache).judge(pairs(4000)) == Counting().judge(pairs(4000))
     assert judge.asked == pairs(4000)[stored:]
+
+
+def test_a_killed_run_keeps_what_the_server_was_paid_for_and_the_next_asks_only_the_rest(
+    tmp_path: Path, autoais: Command
+) -> None:
+    pytest.importorskip("httpx")
+    path, cache = tmp_path / "a.jsonl", tmp_path / "c.jsonl"
+    write(path, *(row(str(n), (f"Sentence {n}.", ["p"])) for n in range(100)))
+    options = ["--judge", "llm:tiny", "--judge-option", "prompt=support.v1", "--metrics", "none", "--cache"]
+    arguments = ["score", *map(str, [path, *options, cache])]
+    with running() as server:
+        base_url = server.script({"say": "Full support", "hang": 0.2})
+        environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}", "OPENAI_BASE_URL": base_url}
+        code = "from autoais.cli import main; main()"
+        process = subprocess.Popen([sys.executable, "-c", code, *arguments], env=environment)
+        deadline = time.monotonic() + 60
+        while (not cache.exists() or cache.read_bytes().count(b"\n") < 2) and time.monotonic() < deadline:
+            time.sleep(0.005)
+        process.kill()
+        process.wait(timeout=60)
+        time.sleep(0.2)  # for what the server has still to read
+        kept, paid = cache.read_bytes().count(b"\n") - 1, len(server.log(base_url))
+        assert 0 < kept < 100
+        assert paid - kept <= 32
+        result = autoais(*arguments, OPENAI_BASE_URL=base_url)
+        assert result.returncode == 0, result.stderr
+        assert len(server.log(base_url)) - paid == 100 - kept
+    assert cache.read_bytes().count(b"\n") - 1 == 100
+
+
+class Sized(Counting):
+    """Says how many pairs it takes at once, and remembers how many it was given."""
+
+    def __init__(self, at_once: int | None) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+        if at_once is not None:
+            self.at_once = at_once
+
+    def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+        self.sizes.append(len(attributions))
+        return super().judge(attributions)
+
+
+@pytest.mark.parametrize(("at_once", "sizes"), [(None, [256, 44]), (100, [100, 100, 100])])
+def test_a_judge_says_how_many_pairs_it_is_asked_for_at_once(
+    tmp_path: Path, at_once: int | None, sizes: list[int]
+) -> None:
+    judge = Sized(at_once)
+    with JudgementCache(tmp_path / "c.jsonl") as cache:
+        CachedJudge(judge, cache).judge(pairs(300))
+    assert judge.sizes == sizes
 
 
 def test_sixteen_bytes_a_judgement(tmp_path: Path) -> None:

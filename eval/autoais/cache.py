@@ -26,6 +26,7 @@ _SNIFF = 1 << 20  # bytes in which the first whole line of ours must stand
 _RECENT = 1 << 16  # judgements kept in a dict before they join the sorted arrays
 _VERDICTS = frozenset(verdict.value for verdict in Verdict)
 _SYNC = 16  # appends between two waits for the disk
+_AT_ONCE = 256  # pairs that a judge is asked for at a time where it says nothing of it
 
 
 def pair_hash(attribution: Attribution) -> str:
@@ -248,11 +249,12 @@ class CachedJudge:
 
     Undecided is never kept: often a server failed or wrote prose, and the next run should ask again; where a
     judge cannot decide by rule, asking again costs little. Answers are kept `batch` pairs at a time, so that a kill
-    loses at most that many.
+    loses at most that many: unless given what the judge says in an attribute `at_once`, else 256.
     """
 
-    def __init__(self, judge: Judge, cache: JudgementCache, batch: int = 256) -> None:
-        self._judge, self._cache, self._batch = judge, cache, batch
+    def __init__(self, judge: Judge, cache: JudgementCache, batch: int | None = None) -> None:
+        self._judge, self._cache = judge, cache
+        self._batch: int = batch or getattr(judge, "at_once", _AT_ONCE)
 
     @property
     def name(self) -> str:

@@ -80,6 +80,7 @@ _SMALL_FILES = ["*.json", "*.model", "*.txt"]
 _ANSWER_TOKENS = 10  # ALCE's limit (spec F1); the answers are one to three tokens and an end mark
 _LEAST_ROOM = 32  # tokens a claim must leave for the evidence
 _PASSES = 64  # batches that are gathered to be sorted by length
+_KEPT = 8  # batches in `at_once`
 _DIGITS = 5  # a probability's digits that do not depend on the batch (fp32)
 
 
@@ -139,6 +140,11 @@ class HfJudge:
     def name(self) -> str:
         """`model@revision/max length/template`, then what else decides: prompt family, decision rule, precision."""
         return self._name
+
+    @property
+    def at_once(self) -> int:
+        """How many pairs to ask for at a time where answers are kept: enough that sorting by length still pays."""
+        return _KEPT * self.batch_size
 
     def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Judge in batches sorted by length; memory holds one gathering of windows at a time."""

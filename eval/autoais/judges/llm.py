@@ -18,6 +18,7 @@ from autoais.types import Attribution, Judgement, Verdict
 DEFAULT_PROMPT = "attrscore-attribution-with-definition.v1"
 OSU_2023 = "osu-2023"  # reads replies as the released AttrScore notebook does
 _LEAST_ROOM = 32  # tokens that question and claim must leave for long evidence
+_ROUNDS = 4  # requests a connection in `at_once`: fewer, and many would wait for the slowest
 _PLACEHOLDER = re.compile(r"\{(claim|statement|question|evidence|mark)\}")
 
 Labels = Mapping[str, Verdict]
@@ -107,6 +108,11 @@ class LlmJudge:
         """
         mode = f"+{self.compat}" if self.compat else ""
         return f"llm:{self.model}@{self.client.host}/{self.budget}+{self.max_tokens}/{self.prompt.name}{mode}"
+
+    @property
+    def at_once(self) -> int:
+        """How many pairs to ask for at a time where answers are kept: a killed run pays again for at most so many."""
+        return _ROUNDS * self.client.concurrency
 
     def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Judge each attribution with a request a window; `UserError` where nobody but a person can get a reply."""
