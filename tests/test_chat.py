@@ -200,6 +200,48 @@ def test_a_server_that_goes_away_in_the_middle_leaves_reasons(server: ChatServer
 
 
 @pytest.mark.parametrize(
+    ("bad", "seen"),
+    [
+        ({"hang": 0.5}, "no whole reply within 0.1 s (tried 2 times)"),
+        ({"status": 503, "body": "loading"}, "the server answered 503: loading (tried 2 times)"),
+        ({"say": "x", "cut": 0}, "the connection failed"),
+        ({"body": "<html>hello</html>"}, "not JSON"),
+    ],
+)
+def test_a_server_that_never_answers_is_given_up_after_a_few(
+    server: ChatServer, bad: dict[str, Any], seen: str
+) -> None:
+    base_url = server.script(bad)
+    chat = client(base_url, timeout=0.1 if "hang" in bad else 5, retries=1, concurrency=4)
+    with pytest.raises(UserError) as raised:
+        chat.answer(asks(*(str(n) for n in range(100))))
+    assert all(part in str(raised.value) for part in (base_url, "'tiny'", "4 requests", seen, "timeout"))
+    assert "\n" not in str(raised.value)
+    assert chat.usage.requests <= 12
+
+
+def test_a_server_that_never_answers_is_given_up_over_several_calls(server: ChatServer) -> None:
+    chat = client(
+        server.script({"status": 500, "body": "id 1"}, {"status": 500, "body": "id 2"}), retries=0, concurrency=1
+    )
+    assert all(isinstance(reply, NoReply) for reply in chat.answer(asks("a", "b")))
+    with pytest.raises(UserError, match="3 requests have failed alike: the server answered 500: id 2"):
+        chat.answer(asks("c"))
+
+
+def test_a_server_that_has_answered_once_is_not_given_up(server: ChatServer) -> None:
+    base_url = server.script({"say": "yes"}, {"status": 500, "body": ""})
+    replies = client(base_url, retries=0, concurrency=2).answer(asks(*(str(n) for n in range(20))))
+    assert replies == [Reply("yes")] + [NoReply("the server answered 500 (tried 1 times)")] * 19
+
+
+def test_failures_of_several_kinds_are_reasons(server: ChatServer) -> None:
+    base_url = server.script(*[{"status": 500}, {"say": "x", "cut": 0}] * 10)
+    replies = client(base_url, retries=0, concurrency=1).answer(asks(*(str(n) for n in range(20))))
+    assert all(isinstance(reply, NoReply) for reply in replies)
+
+
+@pytest.mark.parametrize(
     "url",
     ["localhost:8000", "ftp://h/v1", "http://", "http://me:secret@h/v1", "http://h/v1?key=secret", "http://h:x/v1",
      "http://h:0/v1", "http://h:99999/v1", "http://h/v1#x", "http://[::1", "http://h /v1", "http://h/\x00"],

@@ -1,5 +1,8 @@
 import re
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +16,9 @@ from autoais.judges.llm import LlmJudge, Prompt, estimated_tokens, read_label, r
 from autoais.resources import prompt_names
 from autoais.types import Attribution, Judge, Judgement, Verdict
 from tests.chat_server import ChatServer, running
+from tests.conftest import Command, one_line_error
 from tests.contracts import check_judge
+from tests.test_scoring import row, write
 
 A, N, E, C, U = (
     Verdict.ATTRIBUTABLE, Verdict.NOT_ATTRIBUTABLE, Verdict.EXTRAPOLATORY, Verdict.CONTRADICTORY, Verdict.UNDECIDED,
@@ -33,9 +38,9 @@ def server() -> Iterator[ChatServer]:
         yield server
 
 
-def opened(base_url: str, *, prompt: str = "attrscore-nli.v1", timeout: float = 5, **options: str | int) -> Judge:
+def opened(base_url: str, *, prompt: str = "attrscore-nli.v1", timeout: float = 5, **options: Any) -> Judge:  # noqa: ANN401
     client = ChatClient(base_url, "sk-key-of-a-test", timeout=timeout, retries=1, backoff=0.001)
-    return open_judge("llm:tiny", prompt=prompt, client=client, **options)
+    return LlmJudge("tiny", prompt=prompt, client=client, **options)
 
 
 def judged(server: ChatServer, step: dict[str, Any], prompt: str = "attrscore-nli.v1") -> Judgement:
@@ -376,9 +381,12 @@ def test_a_refused_key_ends_the_run_with_one_line(server: ChatServer) -> None:
 def test_what_is_asked_for_wrongly_is_named_with_what_there_is(server: ChatServer) -> None:
     client = ChatClient(server.script(SAYS))
     with pytest.raises(UserError, match="names no model"):
-        open_judge("llm:", client=client)
+        open_judge("llm:")
     with pytest.raises(UserError, match=r"no prompt called '\.\./README'; there are: attrscore-attribution-no-def"):
-        open_judge("llm:x", client=client, prompt="../README")
+        open_judge("llm:x", prompt="../README")
+    settable = "prompt, compat, budget, max_tokens, concurrency, timeout, retries$"
+    with pytest.raises(UserError, match=f"judge 'llm:x' has no option 'client'; there are: {settable}"):
+        open_judge("llm:x", client="http://h/v1")
     with pytest.raises(UserError, match="no mode called 'x' for an llm judge; there is: osu-2023"):
         LlmJudge("x", client=client, compat="x")
     with pytest.raises(UserError, match=r"'support\.v1' is none of them"):
@@ -387,3 +395,27 @@ def test_what_is_asked_for_wrongly_is_named_with_what_there_is(server: ChatServe
         LlmJudge("x", client=client, budget=0)
     with pytest.raises(UserError, match=r"there are: lexical, .*llm:<model>"):
         open_judge("nope")
+
+
+def test_how_a_server_is_asked_can_be_set(server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    base_url = server.script({"say": "Neutral", "hang": 0.02})
+    monkeypatch.setenv("OPENAI_BASE_URL", base_url)
+    judge = open_judge("llm:tiny", concurrency=2, timeout=5, retries=0)
+    assert isinstance(judge, LlmJudge)
+    assert (judge.client.concurrency, judge.client.timeout, judge.client.retries) == (2, 5, 0)
+    judge.judge([replace(PAIR, claim=f"Claim {n}.") for n in range(8)])
+    assert max(asked["running"] for asked in server.log(base_url)) == 2
+    with pytest.raises(UserError, match="concurrency of 1 or more, a timeout"):
+        open_judge("llm:tiny", timeout=0)
+
+
+def test_a_server_that_hangs_ends_the_run_with_one_line(server: ChatServer, tmp_path: Path, autoais: Command) -> None:
+    base_url = server.script({"say": "Neutral", "hang": 2})
+    path = write(tmp_path / "a.jsonl", *(row(str(n), (f"Sentence {n}.", ["p"])) for n in range(50)))
+    options = ("concurrency=4", "timeout=0.3", "retries=1")
+    given = [part for option in options for part in ("--judge-option", option)]
+    began = time.monotonic()
+    result = autoais("score", path, "--judge", "llm:tiny", *given, OPENAI_BASE_URL=base_url)
+    one_line_error(result, base_url, "'tiny'", "4 requests have failed alike", "no whole reply within 0.3 s (tried 2")
+    assert time.monotonic() - began < 30
+    assert len(server.log(base_url)) <= 16

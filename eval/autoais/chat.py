@@ -30,6 +30,7 @@ _MEND = {  # nobody but a person can mend these
 } | dict.fromkeys((301, 302, 307, 308), "set OPENAI_BASE_URL to where it has moved")
 _LONGEST_REPLY = 4_000_000  # bytes
 _LONGEST_WAIT = 60.0  # seconds, whatever Retry-After says
+_FEWEST = 3  # requests that must have failed in one way before a silent server is given up
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,7 @@ class ChatClient:
         self.refused: frozenset[str] = frozenset()
         self._jitter = random.Random(seed)
         self._reached = self._answered = self._structured = False
+        self._fate, self._fated = "", 0  # how the last request failed, and how many did so in a row
 
     def answer(self, requests: Sequence[Request]) -> list[Reply | NoReply]:
         """A reply, or why there is none, for each request in order; see `answer_async`.
@@ -149,8 +151,9 @@ class ChatClient:
     async def answer_async(self, requests: Sequence[Request]) -> list[Reply | NoReply]:
         """A reply, or why there is none, for each request in order.
 
-        `UserError` only where no request has ever succeeded and a person must act: nobody listens at the address, or
-        the server answers 401, 403, 404 or the like.
+        `UserError` only where no request has ever succeeded and a person must act: nobody listens at the address, the
+        server answers 401, 403, 404 or the like, or as many requests as run at once (at least 3) have all failed in
+        the same way, each with all its tries.
         """
         import httpx
 
@@ -159,17 +162,19 @@ class ChatClient:
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         headers["Content-Type"] = "application/json"
         limits = httpx.Limits(max_connections=self.concurrency)
+        learned = asyncio.Event()
+        if self._answered:
+            learned.set()
 
-        async def work(most: int | None = None) -> None:
+        async def work(first: bool) -> None:
+            if not first:
+                await learned.wait()
             for place, request in waiting:
-                replies[place] = await self._ask(http, request)
-                if most is not None and len(replies) == most:
-                    return
+                replies[place] = await self._ask(http, request, learned)
 
         async with httpx.AsyncClient(headers=headers, limits=limits, timeout=None) as http:
-            if not self._answered:
-                await work(1)  # the first goes alone: it learns what the server takes
-            workers = [asyncio.create_task(work()) for _ in range(min(self.concurrency, len(requests)))]
+            # The first try goes alone: it learns what the server takes.
+            workers = [asyncio.create_task(work(n == 0)) for n in range(min(self.concurrency, len(requests)))]
             try:
                 await asyncio.gather(*workers)
             finally:
@@ -185,18 +190,33 @@ class ChatClient:
         line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
         return line if len(line) <= length else line[: length - 1] + "…"
 
-    async def _ask(self, http: "httpx.AsyncClient", request: Request) -> Reply | NoReply:
+    async def _ask(self, http: "httpx.AsyncClient", request: Request, learned: asyncio.Event) -> Reply | NoReply:
         tries = 0
         while True:
             tries += 1
             try:
-                return await self._once(http, request)
+                reply = await self._once(http, request)
+                learned.set()
+                return reply
             except _MayPassError as error:
+                learned.set()
                 if tries > self.retries:
-                    return NoReply(f"{error} (tried {tries} times)")
+                    reason = f"{error} (tried {tries} times)"
+                    self._count_failure(request.model, reason, str(error).partition(":")[0])
+                    return NoReply(reason)
                 wait = self.backoff * 2 ** (tries - 1) * (0.5 + self._jitter.random())
                 self.usage.retries += 1
                 await asyncio.sleep(min(max(wait, error.wait), _LONGEST_WAIT))
+
+    def _count_failure(self, model: str, reason: str, fate: str) -> None:
+        """`UserError` where the server has never answered and enough requests in a row had the same fate."""
+        self._fated = self._fated + 1 if fate == self._fate else 1
+        self._fate = fate
+        if not self._answered and self._fated >= max(_FEWEST, self.concurrency):
+            raise UserError(
+                f"{self.base_url}, model {model!r}: no answer yet, {self._fated} requests have failed alike: {reason}; "
+                "see what the server is doing, or give it a longer timeout or more retries"
+            )
 
     async def _once(self, http: "httpx.AsyncClient", request: Request) -> Reply | NoReply:
         without = self.refused

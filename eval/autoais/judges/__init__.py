@@ -30,14 +30,20 @@ def open_judge(name: str, **options: object) -> Judge:
     make: Callable[..., Judge] = getattr(import_module(f"autoais.judges.{module}"), judge)
     arguments = [model] if colon else []
     given = {option: value for option, value in options.items() if value is not None}
-    known_options = dict(inspect.signature(make).parameters)
+    parameters = inspect.signature(make).parameters
+    known_options = {option: it.annotation for option, it in parameters.items() if _can_be_typed(it.annotation)}
     known_options.pop("model", None)
     for option, value in given.items():
         if option not in known_options:
             raise UserError(f"judge {name!r} has no option {option!r}; there are: {', '.join(known_options) or 'none'}")
-        if not _fits(value, wanted := known_options[option].annotation):
+        if not _fits(value, wanted := known_options[option]):
             raise UserError(f"judge {name!r}: option {option!r} should be {_said(wanted)}, found {value!r}")
     return make(*arguments, **given)
+
+
+def _can_be_typed(annotation: object) -> bool:
+    """Whether a person can give such a value on a command line."""
+    return all(kind in (str, int, float, bool, type(None)) for kind in get_args(annotation) or (annotation,))
 
 
 def _said(annotation: object) -> str:

@@ -72,6 +72,9 @@ class LlmJudge:
     `full support`, `partial support` or `no support` (TREC RAG; spec F4), of which only the first is attributable.
     `compat="osu-2023"` reads AttrScore's replies with the defects of its released notebook (spec C3). There is no
     probability.
+
+    `concurrency` requests run at once, each with `timeout` seconds and up to `retries` more tries; a `client` brings
+    its own.
     """
 
     def __init__(
@@ -82,6 +85,9 @@ class LlmJudge:
         compat: str | None = None,
         budget: int = 4000,
         max_tokens: int = 512,
+        concurrency: int = 8,
+        timeout: float = 60.0,
+        retries: int = 5,
         client: ChatClient | None = None,
     ) -> None:
         if not model.strip():
@@ -97,7 +103,7 @@ class LlmJudge:
         self.compat = compat
         self.budget = budget
         self.max_tokens = max_tokens
-        self.client = ChatClient() if client is None else client
+        self.client = client or ChatClient(concurrency=concurrency, timeout=timeout, retries=retries)
 
     @property
     def name(self) -> str:
