@@ -33,6 +33,7 @@ from autoais.meta import (
 from autoais.options import parse_options
 from autoais.plot import reliability_svg
 from autoais.types import Attribution, Judgement, Verdict
+from tests.chat_server import running
 from tests.conftest import Command, one_line_error
 
 EVIDENCE = "Warsaw is the capital of Poland."
@@ -439,3 +440,29 @@ def test_counting_words_does_on_attributionbench_what_the_notes_say(shared_data:
     # the data notes give 70.4 and .766 for a similar count of words with the same threshold
     assert result["average"]["macro_f1"] == pytest.approx(0.704, abs=0.02)
     assert result["average"]["roc_auc"] == pytest.approx(0.766, abs=0.02)
+
+
+def test_reports_say_how_the_judge_was_asked(tmp_path: Path, autoais: Command) -> None:
+    pytest.importorskip("httpx")
+    rows = [
+        {"dataset": "Own", "id": n, "claim": f"{claim} {n}", "evidence": [EVIDENCE], "label": label}
+        for n, (claim, label) in enumerate([("Warsaw capital Poland", 1), ("Warsaw penguins swim", 0)] * 12)
+    ]
+    labels, out, cache = write(tmp_path / "l.jsonl", *rows), tmp_path / "out.json", tmp_path / "c.jsonl"
+    with running() as server:
+        base_url = server.script({"say": "Extrapolatory", "without": ["seed"]})
+        records = []
+        for _ in range(2):
+            options = ("--judge", "llm:tiny", "--cache", cache, "--report", out, "--json")
+            done = autoais("meta", labels, *options, OPENAI_BASE_URL=base_url)
+            assert done.returncode == 0, done.stderr
+            records.append(json.loads(done.stdout)["provenance"]["judge"])
+            assert json.loads(out.read_text())["provenance"]["judge"] == records[-1]
+    first, again = records
+    assert first["name"] == json.loads(out.read_text())["judge"]
+    assert first["prompt"]["name"] == "attrscore-attribution-with-definition.v1"
+    assert (first["served"], first["refused"]) == (["tiny-1 fp_9"], ["seed"])
+    assert first["usage"] == {"requests": 25, "prompt_tokens": 7 * 24, "completion_tokens": 2 * 24}
+    assert again["usage"] == {"requests": 0, "prompt_tokens": 0, "completion_tokens": 0}
+    assert autoais("calibrate", labels, "--judge", "lexical", "--out", out).returncode == 0
+    assert json.loads(out.read_text())["provenance"]["judge"] == {"name": LexicalJudge().name}

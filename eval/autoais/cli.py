@@ -218,22 +218,23 @@ def meta(
     from autoais.meta_terminal import show_meta
     from autoais.options import parse_options
     from autoais.plot import reliability_svg
-    from autoais.provenance import provenance
+    from autoais.provenance import judge_record, provenance
 
     keep_inputs([*labels, calibration], [report, plot, cache])
     each_once(labels)
     if plot is not None and plot.suffix != ".svg":
         raise UserError(f"{plot}: the plot is an SVG; name a file that ends in .svg")
+    chosen = open_judge(judge, **parse_options(judge_option or ()))
     with ExitStack() as stack:
-        chosen = _cached(open_judge(judge, **parse_options(judge_option or ())), cache, stack)
+        asked = _cached(chosen, cache, stack)
         if calibration is not None:
-            chosen = calibrated(chosen, calibration)
-        result = evaluate((label for path in labels for label in read_labels(path)), chosen, worst=worst)
+            asked = calibrated(asked, calibration)
+        result = evaluate((label for path in labels for label in read_labels(path)), asked, worst=worst)
     if not result["sets"]:
         raise UserError(f"{', '.join(map(str, labels))}: no labels in it")
     inputs = {f"labels{number}": path for number, path in enumerate(labels, 1)}
     inputs |= {"calibration": calibration} if calibration else {}
-    result = round_floats(result | {"provenance": provenance(inputs)})
+    result = round_floats(result | {"provenance": provenance(inputs) | {"judge": judge_record(chosen)}})
     if report is not None:
         write_whole(report, [dumps(result if texts else without_texts(result), indent=2)])
     if plot is not None:
@@ -268,15 +269,16 @@ def calibrate(
     from autoais.labels import read_labels
     from autoais.meta_terminal import show_calibration
     from autoais.options import parse_options
-    from autoais.provenance import provenance
+    from autoais.provenance import judge_record, provenance
 
     keep_inputs(labels, [out, cache])
     each_once(labels)
+    chosen = open_judge(judge, **parse_options(judge_option or ()))
     with ExitStack() as stack:
-        chosen = _cached(open_judge(judge, **parse_options(judge_option or ())), cache, stack)
-        result = fit((label for path in labels for label in read_labels(path)), chosen, by=by, folds=folds)
+        asked = _cached(chosen, cache, stack)
+        result = fit((label for path in labels for label in read_labels(path)), asked, by=by, folds=folds)
     inputs = {f"labels{number}": path for number, path in enumerate(labels, 1)}
-    result = round_floats(result | {"provenance": provenance(inputs)})
+    result = round_floats(result | {"provenance": provenance(inputs) | {"judge": judge_record(chosen)}})
     write_whole(out, [dumps(result, indent=2)])
     if as_json:
         typer.echo(dumps(result, indent=2))

@@ -53,11 +53,21 @@ def provenance(inputs: dict[str, Path]) -> dict[str, Any]:
 
 
 def judge_record(judge: Judge) -> dict[str, Any]:
-    """The judge's name; for one that asks with a prompt file also its SHA-256, and what the server calls its model."""
+    """The judge's name, its prompt file with SHA-256, and how the server it asks took it: for after the run.
+
+    `served` is what the server calls its model, `refused` the parameters that it would not take, `usage` the requests
+    (tries again among them) and the tokens as it counts them, of this run alone: what a cache held is not in it.
+    """
     record: dict[str, Any] = {"name": judge.name}
     prompt, client = getattr(judge, "prompt", None), getattr(judge, "client", None)
     if prompt is not None:
         record["prompt"] = {"name": prompt.name, "sha256": prompt.sha256}
     if client is not None:
-        record["served"] = sorted(client.served)
+        usage = client.usage
+        record["served"], record["refused"] = sorted(client.served), sorted(client.refused)
+        record["usage"] = {
+            "requests": usage.requests,
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+        }
     return record
