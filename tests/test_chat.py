@@ -236,7 +236,8 @@ def test_a_server_that_has_answered_once_is_not_given_up(server: ChatServer) -> 
 
 
 def test_failures_of_several_kinds_are_reasons(server: ChatServer) -> None:
-    base_url = server.script(*[{"status": 500}, {"say": "x", "cut": 0}] * 10)
+    failures: list[dict[str, Any]] = [{"status": 500}, {"say": "x", "cut": 0}]
+    base_url = server.script(*failures * 10)
     replies = client(base_url, retries=0, concurrency=1).answer(asks(*(str(n) for n in range(20))))
     assert all(isinstance(reply, NoReply) for reply in replies)
 

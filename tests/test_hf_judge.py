@@ -413,6 +413,13 @@ def test_options_that_do_not_fit_are_named(models: dict[str, Path]) -> None:
         open_judge("lexical", template="aqa.v1")
 
 
+def test_without_a_model_it_is_trues_t5(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    for name in ("hf", "hf:"):
+        with pytest.raises(UserError, match=r"^google/t5_xxl_true_nli_mixture: no such folder"):
+            open_judge(name)
+
+
 def test_without_torch_the_way_to_get_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(UserError, match=r'judge hf:x needs torch: pip install "attributed-rag\[models\]"'):

@@ -246,12 +246,28 @@ def test_it_keeps_the_contract(server: ChatServer) -> None:
 
 def test_the_name_says_what_changes_a_verdict_before_any_call(server: ChatServer) -> None:
     base_url = server.script(SAYS)
-    host = base_url.split("/")[2]
+    host = base_url.removeprefix("http://")
     judge = opened(base_url, budget=900, max_tokens=64)
     assert judge.name == f"llm:tiny@{host}/900+64/attrscore-nli.v1"
     judge.judge([PAIR])
     assert judge.name == f"llm:tiny@{host}/900+64/attrscore-nli.v1"
     assert opened(base_url, compat="osu-2023").name == f"llm:tiny@{host}/4000+512/attrscore-nli.v1+osu-2023"
+
+
+@pytest.mark.parametrize(
+    ("base_url", "place"),
+    [
+        ("https://api.openai.com/v1", "api.openai.com"),
+        ("http://localhost:8000/v1/", "localhost:8000"),
+        ("http://localhost:8000", "localhost:8000"),
+        ("https://gate.example/team-a/v1", "gate.example/team-a/v1"),
+        ("https://gate.example/team-b/v1", "gate.example/team-b/v1"),
+        ("https://gate.example/v1beta", "gate.example/v1beta"),
+    ],
+)
+def test_two_servers_on_one_host_have_two_names(base_url: str, place: str) -> None:
+    pytest.importorskip("httpx")
+    assert opened(base_url).name == f"llm:tiny@{place}/4000+512/attrscore-nli.v1"
 
 
 def test_it_asks_for_a_label_and_takes_prose_where_the_server_has_no_structure(server: ChatServer) -> None:
@@ -393,7 +409,7 @@ def test_what_is_asked_for_wrongly_is_named_with_what_there_is(server: ChatServe
         LlmJudge("x", client=client, prompt="support.v1", compat="osu-2023")
     with pytest.raises(UserError, match="needs 1 or more"):
         LlmJudge("x", client=client, budget=0)
-    with pytest.raises(UserError, match=r"there are: lexical, .*llm:<model>"):
+    with pytest.raises(UserError, match=r"there are: lexical, .*hf\[:<model>\], llm:<model>"):
         open_judge("nope")
 
 

@@ -488,7 +488,7 @@ def test_an_llm_judge_is_named_with_its_prompts_hash_and_how_its_server_took_it(
     assert result.returncode == 0, result.stderr
     judge = json.loads(result.stdout)["provenance"]["judge"]
     assert judge == {
-        "name": f"llm:tiny@{base_url.split('/')[2]}/4000+512/support.v1",
+        "name": f"llm:tiny@{base_url.removeprefix('http://')}/4000+512/support.v1",
         "prompt": {"name": "support.v1", "sha256": hashlib.sha256(read_prompt("support.v1")).hexdigest()},
         "served": ["tiny-1 fp_9"],
         "refused": [],

@@ -96,8 +96,9 @@ class ChatClient:
 
     At most `concurrency` requests run at once; each has `timeout` seconds from first to last byte and is tried again
     up to `retries` times, after `backoff` seconds, twice as long each time (with jitter from `seed`), or after what
-    Retry-After asks. `usage` counts; `served` names the models that replied and `refused` the parameters that the
-    server would not take, so that a report can say so. Errors never contain the key.
+    Retry-After asks. `place` is host and path of the address, less a path of just `/v1`. `usage` counts; `served`
+    names the models that replied and `refused` the parameters that the server would not take, so that a report can
+    say so. Errors never contain the key.
     """
 
     def __init__(
@@ -121,7 +122,8 @@ class ChatClient:
         if concurrency < 1 or timeout <= 0 or retries < 0 or backoff < 0:
             raise UserError("a chat client needs concurrency of 1 or more, a timeout, and no negative retries or waits")
         self.base_url = _checked(given or _OPENAI)
-        self.host = urlsplit(self.base_url).netloc
+        address = urlsplit(self.base_url)
+        self.place = address.netloc + ("" if address.path == "/v1" else address.path)
         self.concurrency = concurrency
         self.timeout = timeout
         self.retries = retries

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from autoais.types import Judge
 
-_JUDGES = "Which judge: minilm, lexical, minilm:<folder>, hf:<model>, llm:<model>."
+_JUDGES = "Which judge: minilm, lexical, minilm:<folder>, hf[:<model>], llm:<model>."
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Score anybody's cited answers.", pretty_exceptions_enable=False

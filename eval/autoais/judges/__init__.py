@@ -11,20 +11,22 @@ from autoais.types import Attribution, Judge, Judgement, Verdict
 # Where each judge's class is; imported when asked for. Those of the second table take a model after a colon.
 JUDGES = {"lexical": "lexical:LexicalJudge", "minilm": "minilm:MiniLMJudge"}
 MODEL_JUDGES = {"hf": "hf:HfJudge", "llm": "llm:LlmJudge", "minilm": "minilm:MiniLMJudge"}
+_HAS_A_DEFAULT = "hf"  # takes a model, and has one of its own where none is named
 DEFAULT = "lexical"
 
 
 def open_judge(name: str, **options: object) -> Judge:
     """The judge of that name: `minilm` (the model that ships), `minilm:<folder>`, `lexical`, `llm:<model>`,
-    `hf:<model>[@revision]` (hub name or folder).
+    `hf:<model>[@revision]` (hub name or folder), `hf` (TRUE's T5).
 
     `options` are the judge's own (keyword arguments of its class); those that are None are left to the judge.
     `UserError` lists the names, or the options, there are.
     """
     kind, colon, model = name.partition(":")
-    place = MODEL_JUDGES.get(kind) if colon else JUDGES.get(name)
+    place = MODEL_JUDGES.get(kind) if colon or name == _HAS_A_DEFAULT else JUDGES.get(name)
     if place is None:
-        known = ", ".join([*sorted(JUDGES), *(f"{kind}:<model>" for kind in sorted(MODEL_JUDGES))])
+        models = (f"{kind}[:<model>]" if kind == _HAS_A_DEFAULT else f"{kind}:<model>" for kind in sorted(MODEL_JUDGES))
+        known = ", ".join([*sorted(JUDGES), *models])
         raise UserError(f"no judge called {name!r}; there are: {known}")
     module, _, judge = place.partition(":")
     make: Callable[..., Judge] = getattr(import_module(f"autoais.judges.{module}"), judge)

@@ -107,13 +107,14 @@ class LlmJudge:
 
     @property
     def name(self) -> str:
-        """`llm:<model>@<host>/<tokens to read>+<tokens to write>/<prompt>`, and `+osu-2023` where that is the mode.
+        """`llm:<model>@<server>/<tokens to read>+<tokens to write>/<prompt>`, and `+osu-2023` where that is the mode.
 
-        In the place of a revision stands the server: a name must be known before the first call, and what a server
-        calls its model may change between two. `client.served` holds what it has called itself, for the report.
+        In the place of a revision stands the server's host and path (less a path of just `/v1`): a name must be known
+        before the first call, and what a server calls its model may change between two. `client.served` holds what it
+        has called itself, for the report.
         """
         mode = f"+{self.compat}" if self.compat else ""
-        return f"llm:{self.model}@{self.client.host}/{self.budget}+{self.max_tokens}/{self.prompt.name}{mode}"
+        return f"llm:{self.model}@{self.client.place}/{self.budget}+{self.max_tokens}/{self.prompt.name}{mode}"
 
     @property
     def at_once(self) -> int:
