@@ -179,6 +179,44 @@ def test_a_passage_cannot_close_the_support_prompts_evidence() -> None:
         ("support", "No support", N),
         ("support", "Level: Partial support", N),
         ("support", "This is not full support.", N),
+        ("support", "Full support is not given: partial support", N),
+        ("support", "Full support is not given.", N),
+        ("support", "Full support for the statement cannot be found.", N),
+        ("support", "Full support? No. Partial support.", N),
+        ("support", "Fully supported", A),
+        ("support", "The evidence fully supports the statement.", A),
+        ("support", "It does not fully support the statement.", N),
+        ("support", "Partially supported", N),
+        ("support", "Partly supported: the year is missing.", N),
+        ("support", "Not supported", N),
+        ("support", "Unsupported.", N),
+        ("support", "Support: full", A),
+        ("support", "Support level: **Full**", A),
+        ("support", '{"support": "full"}', A),
+        ("support", "Support: partial", N),
+        ("support", "Full support - the date is not in doubt.", A),
+        ("support", "The level is: Full support, since the evidence is not ambiguous.", A),
+        ("support", "Support: none", N),
+        ("support", "Options: Full support, Partial support or No support. Answer: Full support", A),
+        ("support", "Supported", U),
+        ("nli", "Entailed", A),
+        ("nli", "The premise entails the hypothesis.", A),
+        ("nli", "The premise does not entail the hypothesis.", N),
+        ("nli", "Contradicts", C),
+        ("nli", "Contradictory", C),
+        ("nli", "The premise entails that Warsaw is not a river.", A),
+        ("nli", "Entailment. On second thoughts, it is not an entailment.", U),
+        ("nli", "Entailment would need a date. Contradiction.", C),
+        ("attribution-no-definition", "The reference contradicts the claim.", C),
+        ("attribution-no-definition", "Attributable, but only partially", N),
+        ("attribution-no-definition", "Attributable: partially", N),
+        ("attribution-no-definition", "Attributable to the reference, which is not contradictory.", A),
+        ("fact-checking", "not enough info", E),
+        ("fact-checking", "None of the evidence supports the claim.", N),
+        ("fact-checking", "Supported, though not fully.", N),
+        ("summarization", "Contradictory", C),
+        ("summarization", "Contradiction", C),
+        ("summarization", "The source supports the claim that he is not a king.", A),
     ],
 )
 def test_a_reply_is_read_with_its_negations(style: str, reply: str, verdict: Verdict) -> None:
@@ -230,9 +268,61 @@ def test_a_bare_label_is_read_and_a_denied_yes_is_no_yes(
     assert read_label(said, known)[0] is N
 
 
+FORMS = {  # ways to say a label
+    "Attributable": ["attributable"],
+    "Extrapolatory": ["extrapolatory"],
+    "Contradictory": ["contradictory", "a contradiction", "contradicted"],
+    "Supported": ["supported", "support"],
+    "Refuted": ["refuted"],
+    "Not Enough Information": ["not enough information", "not enough info"],
+    "Entailment": ["an entailment", "entailed"],
+    "Neutral": ["neutral"],
+    "Contradiction": ["a contradiction", "contradictory", "contradicted"],
+    "Support": ["support", "supported"],
+    "Contradict": ["contradicted", "contradictory"],
+    "Full support": ["full support", "fully supported"],
+    "Partial support": ["partial support", "partially supported"],
+    "No support": ["no support", "not supported", "unsupported"],
+}
+DENIALS = [
+    *("not {}", "It is not {}", "It isn't really {}", "I cannot call it {}", "It is never {}", "There is nothing {}"),
+    *("It is far from {}", "This is neither {} nor anything else", "{}: no", "{}? No", "{} is not given", "{}: false"),
+    *("{} of the claim is not there", "{} isn't there", "{} cannot be found", "{} is lacking", "{} has not been shown"),
+    *("{} would need a date", "{}, but only partially", "{}, though not fully", "{} in part", "{} (partly)"),
+]
+
+
+@given(st.data(), st.sampled_from([*STYLES, "support"]), st.sampled_from([str, str.lower, str.upper]))
+def test_no_reply_that_denies_a_label_is_read_as_that_label(
+    data: st.DataObject, style: str, case: Callable[[str], str]
+) -> None:
+    known = labels(style)
+    label = data.draw(st.sampled_from(sorted(known)))
+    denial = data.draw(st.sampled_from(DENIALS)).format(data.draw(st.sampled_from([label, *FORMS[label]])))
+    around = st.sampled_from(["Hm", "Let me see", "Answer: it depends", *known, *(f"It is {name}" for name in known)])
+    said = [*data.draw(st.lists(around, max_size=2)), denial, *data.draw(st.lists(around, max_size=2))]
+    reply = case(data.draw(st.sampled_from([". ", "\n", ".\n\n", "; "])).join(said))
+    verdict, reason = read_label(reply, known)
+    assert reason != label.lower()
+    if known[label] is A:
+        assert verdict is not A
+
+
+@given(st.data(), st.sampled_from([*STYLES, "support"]), st.sampled_from([str, str.upper, str.capitalize]))
+def test_each_way_to_say_a_label_is_read(data: st.DataObject, style: str, case: Callable[[str], str]) -> None:
+    known = labels(style)
+    label = data.draw(st.sampled_from(sorted(known)))
+    form = data.draw(st.sampled_from(FORMS[label]))
+    before, after = data.draw(st.sampled_from([("", ""), ("Answer: ", ""), ("It is ", "."), ("", ", as it says so.")]))
+    assert read_label(case(f"{before}{form}{after}"), known) == (known[label], label.lower())
+
+
 def test_a_very_long_reply_is_read_in_a_moment() -> None:
     assert read_label("not " * 250_000 + "x", labels("nli"))[0] is U
     assert read_label("Entailment Neutral " * 50_000, labels("nli"))[0] is U
+    for gap in " ", "\n", ", ", " a":
+        assert read_label(f"Entailment{gap * 250_000}x", labels("nli"))[0] is A
+        assert read_label(f"Support{gap * 250_000}x", labels("support"))[0] is U
 
 
 # --- the judge -------------------------------------------------------------------------------------------------

@@ -254,7 +254,7 @@ class CachedJudge:
 
     def __init__(self, judge: Judge, cache: JudgementCache, batch: int | None = None) -> None:
         self._judge, self._cache = judge, cache
-        self._batch = int(batch or getattr(judge, "at_once", _AT_ONCE))
+        self._batch: int = getattr(judge, "at_once", _AT_ONCE) if batch is None else batch
 
     @property
     def name(self) -> str:

@@ -185,14 +185,41 @@ def estimated_tokens(text: str) -> int:
 
 _THOUGHT = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
 _FENCE = re.compile(r"\s*```(?:json)?\s*(.*?)\s*```\s*", re.DOTALL)
-_WORD = r"[^\S\n]+(?!(?:but|rather|instead|and|so|thus|therefore|hence|because)\b)[\w'’-]+"
+_VARIANTS: Mapping[str, tuple[str, ...]] = {  # what models also write for a label; patterns, `-` is any space or dash
+    "Full support": ("fully-support", r"support(?:-level)?\s*[:=]\s*fully?"),
+    "Partial support": ("part(?:ial)?ly-support", r"support(?:-level)?\s*[:=]\s*partial(?:ly)?"),
+    "No support": ("not-support", "unsupport", r"support(?:-level)?\s*[:=]\s*no(?:ne)?"),
+    "Entailment": ("entail",),
+    "Contradiction": ("contradict", "contradictory"),
+    "Contradictory": ("contradict", "contradiction"),
+    "Contradict": ("contradiction", "contradictory"),
+    "Not Enough Information": ("not-enough-info",),
+}
+_WORD = (
+    r"[^\S\n]+(?!(?:but|rather|instead|and|so|thus|therefore|hence|because|since|as|while|though|although|that|which"
+    r"|who|whose|what|where|when|whether|if)\b)\w[\w'’-]*"
+)
 _DENIED_BEFORE = re.compile(
-    r"(?:\b(?:not|cannot|never|neither|nor|no|without|fail(?:s|ed)? to|unable to|insufficient|partial(?:ly)?"
-    r"|non|lack(?:s|ed|ing)?|hardly|barely|scarcely)|n['’]t)"
+    r"(?:\b(?:not|cannot|never|neither|nor|no|none|nothing|without|fail(?:s|ed)? to|unable to|insufficient|little"
+    r"|partial(?:ly)?|partly|non|lack(?:s|ed|ing)?|absence|hardly|barely|scarcely|far from|short of"
+    r"|(?:rather|other|less) than|instead of)|n['’]t)"
     rf"\b(?![^\S\n]+(?:only|doubt|question)\b)(?:{_WORD}){{0,7}}[^\S\n]+\Z",
     re.IGNORECASE,
 )
-_DENIED_AFTER = re.compile(r"\s*[:=?]\s*(?:no|not|none|false)\b", re.IGNORECASE)
+_DENIED_AFTER = re.compile(
+    # "Support: none", "Full support? Hardly."
+    r"\s*[:=?]\s*(?:no|not|none|false|never|hardly|partial(?:ly)?|partly|lacking|missing|absent|insufficient)\b"
+    # "Full support of the claim is not given", "Full support would need a date"
+    rf"|(?:{_WORD}){{0,5}}?(?:[^\S\n]+(?:cannot|can['’]t|would[^\S\n]+(?:need|require))\b"
+    r"|[^\S\n]+(?:is|are|was|were|be|been|has|have|had|can|could|does|do|did|would|should|may|might|must|will)"
+    r"(?:n['’]t|[^\S\n]+(?:not|never|hardly|lacking|missing|absent|impossible|wrong|false)(?![^\S\n]+only))\b)"
+    r"|[^\S\n]+(?:needs|requires)\b"
+    # "Supported, but only in part"
+    r"|[\s,;(–—-]+(?:(?:but|though|although|albeit)\s+)?(?:(?:only|just|merely)\s+)?"
+    r"(?:partial(?:ly)?|partly|in[^\S\n]+part|not[^\S\n]+(?:fully|entirely|completely|wholly|in[^\S\n]+full))"
+    r"\b(?!(?:[^\S\n]|-)+support)",
+    re.IGNORECASE,
+)
 _ANNOUNCED = re.compile(
     r"(?:\A|\b(?:answer|label|verdict|response|output|conclusion|level)\b\W*(?:is\b|:)?)\W*\Z", re.IGNORECASE
 )
@@ -210,27 +237,29 @@ def read_label(reply: str, labels: Labels) -> tuple[Verdict, str]:
     """The verdict that a model's reply states, and the label in small letters.
 
     Reads a JSON object's `label`, else text: the longest label first, on word boundaries, also inflected (`supports`
-    for Support). A label that opens the reply or follows "answer:" or the like goes before others; otherwise labels
-    that differ are undecided. The label for attributable denied ("not attributable", "unsupported", "does not
-    support") and no other label said is not attributable; another label denied says nothing. Thoughts between
-    `<think>` tags are not read.
+    for Support) or as one of its variants (`contradicts` for Contradiction, `fully supported` for Full support). A
+    label that opens the reply or follows "answer:" or the like goes before others; otherwise labels that differ are
+    undecided, and so is a label both said and denied. The label for attributable denied ("not attributable",
+    "unsupported", "full support is not given") and no other label said is not attributable; another label denied says
+    nothing. Thoughts between `<think>` tags are not read.
     """
     text = _THOUGHT.sub("", reply, count=1) if reply.lstrip().startswith("<think>") else reply
     text = re.sub(r"[*_`\"“”]", " ", _json_label(text))
     mentions = _mentions(text, labels)
     stated = [m for m in mentions if not m.denied]
     announced = [m for m in stated if m.announced]
-    denied = [m for m in mentions if m.denied and labels[m.label] is Verdict.ATTRIBUTABLE]
+    denied = {m.label for m in mentions if m.denied}
     said = {m.label for m in announced or stated}
     if len(said) > 1:
         return Verdict.UNDECIDED, "more than one label"
     if said:
         (label,) = said
-        if not announced and label in {m.label for m in denied}:
+        if label in denied:
             return Verdict.UNDECIDED, "a label both said and denied"
         return labels[label], label.lower()
-    if denied:
-        return Verdict.NOT_ATTRIBUTABLE, f"not {denied[0].label.lower()}"
+    for label in sorted(denied):
+        if labels[label] is Verdict.ATTRIBUTABLE:
+            return Verdict.NOT_ATTRIBUTABLE, f"not {label.lower()}"
     return Verdict.UNDECIDED, "no label"
 
 
@@ -257,8 +286,11 @@ def _json_label(text: str) -> str:
 
 
 def _mentions(text: str, labels: Labels) -> list[_Mention]:
-    names = sorted(labels, key=lambda name: (-len(name), name))
-    stems = (re.sub(r"\s+", r"[\\s-]+", name.removesuffix("ed")) for name in names)
+    said = [(name.removesuffix("ed").replace(" ", "-"), name) for name in labels]
+    said += [(variant, name) for name in labels for variant in _VARIANTS.get(name, ())]
+    said.sort(key=lambda pair: (-len(pair[0]), pair))
+    names = [name for _, name in said]
+    stems = (stem.replace("-", r"[\s-]+") for stem, _ in said)
     choice = "|".join(f"(?P<label{place}>{stem})" for place, stem in enumerate(stems))
     pattern = re.compile(rf"(?<!\w)(un-?|non-?)?(?:{choice})(?:e|s|es|d|ed)?(?!\w)", re.IGNORECASE)
     found = list(pattern.finditer(text))
