@@ -825,6 +825,17 @@ def test_every_fault_is_listed_and_reading_stops_at_the_first(tmp_path: Path) ->
     assert [message.partition(": ")[0] for message in messages(path)] == [":1", ":2"]
 
 
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "1" + "0" * 400, "NaN"])
+def test_a_number_that_no_float_holds_is_refused_where_it_stands(tmp_path: Path, number: str) -> None:
+    row = json.dumps(SAMPLES["answers"][0])
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{row}\n{row[:-1]}, "id": "2", "score": {number}}}\n')
+    (fault,) = (message for message in messages(path) if "warning" not in message)
+    assert fault.startswith(":2: not JSON: ")
+    with pytest.raises(FormatError, match=r"a\.jsonl:2: not JSON: "):
+        list(formats.read(path))
+
+
 def test_a_file_that_breaks_off_is_read_to_there(tmp_path: Path) -> None:
     path = tmp_path / "l.jsonl.gz"
     rows = "".join(json.dumps(SAMPLES["attributionbench"][0] | {"id": str(n)}) + "\n" for n in range(3000))

@@ -19,13 +19,27 @@ _NAMES = {
     list: "a list",
     bool: "true or false",
 }
+_DIGITS = 308
 
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+def _float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"the number {text[:20]} is too large")
+    return value
+
+
+def _int(text: str) -> int:
+    if len(text) > _DIGITS:  # no float holds it, and many numbers of a record are taken as one
+        raise ValueError(f"the number {text[:20]}... of {len(text)} digits is too large")
+    return int(text)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_float, parse_int=_int)
 
 
 def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -42,7 +56,7 @@ def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def parse_object(line: bytes, where: str) -> dict[str, Any]:
-    """One JSON object in UTF-8; NaN and Infinity, which are not JSON, are refused."""
+    """One JSON object in UTF-8; NaN and Infinity, which are not JSON, and numbers that no float holds are refused."""
     try:
         value = _DECODER.decode(line.removeprefix(codecs.BOM_UTF8).decode("utf-8"))
     except UnicodeDecodeError as error:
