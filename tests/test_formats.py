@@ -825,6 +825,45 @@ def test_every_fault_is_listed_and_reading_stops_at_the_first(tmp_path: Path) ->
     assert [message.partition(": ")[0] for message in messages(path)] == [":1", ":2"]
 
 
+def test_a_first_record_that_lacks_a_field_hides_no_other_fault(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"id": "1", "sentences": []}\n{broken\n{"id": "2", "question": 3}\n')
+    guess, *found = messages(path)
+    assert guess.startswith(":1: no known format has just these fields; checked as answers, the nearest, which also")
+    assert found[0] == ":1: field 'question' is missing (found: id, sentences)"
+    assert [message.partition(": ")[0] for message in found] == [":1", ":2", ":3"]
+
+
+@pytest.mark.parametrize(
+    ("name", "mark"),
+    [("trec-rag-24", "answer"), ("trec-rag-25", "answer"), ("hagrid", "query"), ("liu-annotations", "annotation"),
+     ("attrscore", "query"), ("answers", "id")],
+)  # fmt: skip
+def test_the_nearest_format_is_the_one_that_lacks_a_field(tmp_path: Path, name: str, mark: str) -> None:
+    row = SAMPLES[name][0]
+    path = lines(tmp_path / "near.jsonl", {field: value for field, value in row.items() if field != mark})
+    assert f"checked as {name}, the nearest, which also has {mark}" in messages(path)[0]
+
+
+def test_a_file_of_no_known_format_shows_its_broken_lines_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{broken\n{"foo": 1}\n{broken\n')
+    assert [message[:11] for message in messages(path)] == [":1: not JSO", ":2: no know", ":3: not JSO"]
+
+
+def test_a_missing_column_is_a_fault_of_the_header(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("\nquestion,answer\nwho,Ann\nwhere,Rome\n")
+    assert [message.partition(";")[0] for message in messages(path)] == [
+        ":2: no known format has just these fields",
+        ":2: columns attribution are missing (found: question, answer)",
+    ]
+    path.write_text("a,b\n1,2\n3,4\n")
+    assert [message.partition(";")[0] for message in messages(path)] == [":1: no known format has the fields a, b"]
+    path.write_text("query,answer,label\nq,a,Attributable\nq,b,Attributable\n")
+    assert messages(path)[1:] == [":1: columns reference are missing (found: query, answer, label)"]
+
+
 @pytest.mark.parametrize("number", ["1e999", "-1e999", "1" + "0" * 400, "NaN"])
 def test_a_number_that_no_float_holds_is_refused_where_it_stands(tmp_path: Path, number: str) -> None:
     row = json.dumps(SAMPLES["answers"][0])

@@ -330,7 +330,7 @@ def test_missing_columns_are_named(shop: Shop) -> None:
     shop.write("question,answer\nwhat,that\n")
     one_line_error(
         shop.score(),
-        *("predictions.csv:2", "no known format has the fields answer, question"),
+        *("predictions.csv:1", "no known format has the fields answer, question"),
         "aqa-predictions also has attribution; there are: ",
     )
     one_line_error(shop.score("--format", "aqa-predictions"), "predictions.csv:1", "columns attribution are missing")

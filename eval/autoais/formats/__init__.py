@@ -12,7 +12,7 @@ from autoais.errors import FormatError, UserError
 from autoais.formats import alce, aqa, claims, corpora, hagrid, liu, trec
 from autoais.formats.base import Fault, Format, Notes, Row
 from autoais.formats.convert import FEATURES, join_passages, join_questions
-from autoais.formats.files import lines, records
+from autoais.formats.files import header_of, lines, records
 from autoais.jsonl import dumps
 from autoais.labels import Labelled
 from autoais.questions import Question
@@ -104,10 +104,16 @@ def detect(path: Path) -> str:
     first = next(lines(path), b"")
     if first.startswith(b"AutoAIS: "):
         return SCORES
+    where, row = _first_record(path)
+    return _of_record(row, where).name
+
+
+def _first_record(path: Path) -> Row:
+    """The first record that can be read; in a CSV it stands for the header, which is where its fields are named."""
     broken: FormatError | None = None
     for where, row in islice(records(path), _TRIED):
         if not isinstance(row, FormatError):
-            return _of_record(row, where).name
+            return header_of(path) or where, row
         broken = broken or row
     raise broken or FormatError(f"{path}: holds no records; the formats are: {', '.join(NAMES)}")
 
@@ -116,11 +122,25 @@ def _of_record(row: dict[str, Any], where: str) -> Format:
     fitting = [one for one in FORMATS.values() if all(mark in row for mark in one.marks)]
     if not fitting:
         found = ", ".join(sorted(row))[:200]
-        near = max(FORMATS.values(), key=lambda one: sum(mark in row for mark in one.marks))
-        missing = [mark for mark in near.marks if mark not in row]
-        hint = f"{near.name} also has {', '.join(missing)}; " if len(near.marks) - len(missing) > 1 else ""
+        near = _nearest(row)
+        hint = "" if near is None else f"{near.name} also has {_missing(row, near)}; "
         raise FormatError(f"{where}: no known format has the fields {found}; {hint}there are: {', '.join(NAMES)}")
     return max(fitting, key=lambda one: len(one.marks))
+
+
+def _nearest(row: dict[str, Any]) -> Format | None:
+    """The format that knows most fields of a record; None where no format knows two and has one of them as a mark."""
+
+    def known(one: Format) -> tuple[int, float]:
+        marks = sum(mark in row for mark in one.marks)
+        return sum(name in row for name in one.schema["properties"]) if marks else 0, marks / len(one.marks)
+
+    near = max(FORMATS.values(), key=known)
+    return near if known(near)[0] > 1 else None
+
+
+def _missing(row: dict[str, Any], one: Format) -> str:
+    return ", ".join(mark for mark in one.marks if mark not in row)
 
 
 def _checked(path: Path, one: Format) -> Iterator[Row]:
@@ -225,13 +245,19 @@ def read_labels(path: Path) -> Iterator[Labelled]:
 def validate(path: Path, name: str | None = None, topics: Sequence[Question] | None = None) -> Iterator[Fault]:
     """Every fault of a file: records that cannot be read, fields that do not fit the schema, what the format forbids.
 
+    Where the first record lacks a field that its format is told by, the file is checked against the nearest format.
     With `topics` (TREC), also topics that are missing, foreign or reworded.
     """
     try:
         name = name or detect(path)
     except FormatError as error:
-        yield from (_fault(broken, path) for broken in _broken(path) or [error])
-        return
+        guessed = _guess(path)
+        if guessed is None:
+            found = dict.fromkeys(_fault(one, path) for one in (error, *_broken(path)))  # broken records alone: once
+            yield from sorted(found, key=lambda fault: int(fault.where.removeprefix(str(path))[1:] or 0))
+            return
+        name, fault = guessed
+        yield fault
     if name == SCORES:
         yield from _scores_faults(path)
         return
@@ -268,6 +294,19 @@ def validate(path: Path, name: str | None = None, topics: Sequence[Question] | N
     yield from waiting
     if official is not None:
         yield from trec.check_topics(fitting, official, str(path))
+
+
+def _guess(path: Path) -> tuple[str, Fault] | None:
+    """The nearest format of a file whose first record is of none, and what that record lacks."""
+    try:
+        where, row = _first_record(path)
+    except FormatError:
+        return None
+    near = _nearest(row)
+    if near is None:
+        return None
+    says = f"checked as {near.name}, the nearest, which also has {_missing(row, near)}"
+    return near.name, Fault(where, f"no known format has just these fields; {says}")
 
 
 def _broken(path: Path) -> list[FormatError]:

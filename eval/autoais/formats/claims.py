@@ -175,6 +175,7 @@ ATTRSCORE = Format(
     write=_attrscore_write,
     labels=lambda row, where: iter([_attrscore_label(row, where)]),
     keeps=_KEEPS,
+    csv=True,
 )
 
 # --- ours ----------------------------------------------------------------------------------------------------------

@@ -88,9 +88,7 @@ def records(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
 
     `columns` are those a CSV must have; without all of them its header is the one fault.
     """
-    stream = lines(path)
-    first = next((line for line in stream if line.strip()), b"").removeprefix(codecs.BOM_UTF8).lstrip()
-    stream.close()
+    _, first = _opening(path)
     match first[:1]:
         case b"":
             return iter(())
@@ -100,6 +98,20 @@ def records(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
             return _document(path)
         case _:
             return _table(path, columns)
+
+
+def header_of(path: Path) -> str | None:
+    """`file:line` of the header of a CSV; None where the file holds JSON or nothing."""
+    number, first = _opening(path)
+    return None if first[:1] in (b"", b"{", b"[") else f"{path}:{number}"
+
+
+def _opening(path: Path) -> tuple[int, bytes]:
+    """The first line that is not blank, and its number."""
+    stream = lines(path)
+    number, first = next(((number, line) for number, line in enumerate(stream, 1) if line.strip()), (1, b""))
+    stream.close()
+    return number, first.removeprefix(codecs.BOM_UTF8).lstrip()
 
 
 def _opens_document(first: bytes) -> bool:
