@@ -673,6 +673,41 @@ def test_a_trec_run_is_checked_as_the_track_does(tmp_path: Path) -> None:
     assert "more than 400" not in found
 
 
+def test_a_fault_in_a_row_of_a_run_hides_neither_its_topic_nor_its_run(tmp_path: Path) -> None:
+    for name in ("trec-rag-24", "trec-rag-25"):
+        row = SAMPLES[name][0]
+        again = copy.deepcopy(row) | {"references": "none"}
+        (again.get("metadata") or again)["run_id"] = "r9"
+        no_topic = copy.deepcopy(row) | {"answer": 1}
+        (no_topic.get("metadata") or no_topic).pop("narrative_id" if "metadata" in row else "topic_id")
+        path = lines(tmp_path / "run.jsonl", row, again, no_topic)
+        found = messages(path, name)
+        assert ":2: field 'references' should be a list of strings, found str" in found
+        assert any(":2: topic" in message and "occurs twice" in message for message in found)
+        assert any(":2: field 'run_id' is 'r9', in the first row it is" in message for message in found)
+        assert all("topic '" not in message for message in found if message.startswith(":3"))
+        topics = [Question(next(formats.read(sample(tmp_path, name))).id, "")]
+        broken = lines(tmp_path / "run.jsonl", again)
+        assert all("is not answered" not in message for message in messages(broken, name, topics))
+
+
+def test_a_run_of_2024_may_have_a_field_metadata(tmp_path: Path) -> None:
+    for metadata in (None, [], {"note": 1}):
+        path = lines(tmp_path / "run.jsonl", SAMPLES["trec-rag-24"][0] | {"metadata": metadata})
+        assert messages(path) == []
+        (answer,) = formats.read(path)
+        assert answer.id == SAMPLES["trec-rag-24"][0]["topic_id"]
+    (answer,) = formats.read(lines(tmp_path / "25.jsonl", SAMPLES["trec-rag-25"][0] | {"topic_id": 3}), "trec-rag-25")
+    assert answer.id == str(SAMPLES["trec-rag-25"][0]["metadata"]["narrative_id"])
+
+
+def test_a_fault_hides_no_id_that_comes_again(tmp_path: Path) -> None:
+    bad = {"id": "1", "question": 3}
+    found = messages(lines(tmp_path / "a.jsonl", {"id": "1", "question": "?"}, bad, {"id": None, "question": "?"}))
+    assert any(message.startswith(":2: field 'id': '1' occurs twice (first at ") for message in found)
+    assert len(found) == 3
+
+
 def test_mending_a_run_moves_citations_along_with_references_that_come_twice() -> None:
     row = SAMPLES["trec-rag-24"][0] | {
         "references": ["a", "b", "a", "c"],

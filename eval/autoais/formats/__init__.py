@@ -10,7 +10,7 @@ from autoais import answers as own
 from autoais.answers import CitedAnswer
 from autoais.errors import FormatError, UserError
 from autoais.formats import alce, aqa, claims, corpora, hagrid, liu, trec
-from autoais.formats.base import Fault, Format, Notes, Row
+from autoais.formats.base import Fault, Format, Notes, Row, id_twice
 from autoais.formats.convert import FEATURES, join_passages, join_questions
 from autoais.formats.files import header_of, lines, records
 from autoais.jsonl import dumps
@@ -36,12 +36,7 @@ def _labels_own(row: dict[str, Any], where: str) -> Iterator[Labelled]:
 
 
 def _check_own(rows: Iterable[Row]) -> Iterator[Fault]:
-    seen: dict[str, str] = {}
     for where, row in rows:
-        key = str(row["id"])
-        if key in seen:
-            yield Fault(where, f"field 'id': {key!r} occurs twice (first at {seen[key]})")
-        seen.setdefault(key, where)
         try:
             answer = own.from_row(row, where)
         except FormatError as error:
@@ -64,6 +59,7 @@ ANSWERS = Format(
     write=lambda answers, notes: own.write_answers(answers),
     labels=_labels_own,
     check=_check_own,
+    ids=id_twice("id"),
     keeps=frozenset(FEATURES),
 )
 SCORES = "aqa-scores"
@@ -266,7 +262,8 @@ def validate(path: Path, name: str | None = None, topics: Sequence[Question] | N
         raise UserError(f"{path}: --questions is for {' and '.join(trec.REFERENCES)}, this is {name}")
     official = None if topics is None else {topic.id: topic.text for topic in topics}
     waiting: list[Fault] = []
-    fitting: list[Row] = []  # kept for the topics only
+    answered: list[trec.Answered] = []  # kept for the topics only
+    check_ids = one.ids()
 
     def rows() -> Iterator[Row]:
         empty = True
@@ -278,8 +275,10 @@ def validate(path: Path, name: str | None = None, topics: Sequence[Question] | N
                     continue
                 found = [Fault(where, message) for message in faults(row, one.schema)]
                 waiting.extend(found)
+                waiting.extend(check_ids(where, row))
+                if official is not None:
+                    answered.append(trec.answered(where, row))
                 if not found or not any(faults(row, one.schema, limits=False)):
-                    fitting.extend([(where, row)] if official is not None else [])
                     yield where, row
         except FormatError as error:  # the file breaks off
             waiting.append(_fault(error, path))
@@ -293,7 +292,7 @@ def validate(path: Path, name: str | None = None, topics: Sequence[Question] | N
         yield fault
     yield from waiting
     if official is not None:
-        yield from trec.check_topics(fitting, official, str(path))
+        yield from trec.check_topics(answered, official, str(path))
 
 
 def _guess(path: Path) -> tuple[str, Fault] | None:

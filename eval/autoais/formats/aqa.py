@@ -9,7 +9,7 @@ from typing import Any
 
 from autoais.answers import CitedAnswer, SentenceCited, ShownPassage
 from autoais.errors import FormatError
-from autoais.formats.base import Fault, Format, Notes, Row
+from autoais.formats.base import CheckIds, Fault, Format, Notes, Row, sound
 from autoais.formats.files import lines, records
 from autoais.labels import Labelled
 from autoais.schema import STRING, record
@@ -228,13 +228,17 @@ def _ratings_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str
         yield from csv_lines([(*row, shown, rating, *judged)])
 
 
-def _ratings_check(rows: Iterable[Row]) -> Iterator[Fault]:
+def _ratings_ids() -> CheckIds:
     seen: dict[tuple[str, str], str] = {}
-    for where, row in rows:
-        key = (row["system_name"], row["question"])
-        if key in seen:
-            yield Fault(where, f"system {key[0]!r} has answered the question of {seen[key]} again")
-        seen.setdefault(key, where)
+
+    def check(where: str, row: dict[str, Any]) -> Iterator[Fault]:
+        system, question = sound(row, "system_name"), sound(row, "question")
+        if system is not None and question is not None:
+            if (system, question) in seen:
+                yield Fault(where, f"system {system!r} has answered the question of {seen[system, question]} again")
+            seen.setdefault((system, question), where)
+
+    return check
 
 
 RATINGS = Format(
@@ -256,7 +260,7 @@ RATINGS = Format(
     read=_ratings_read,
     write=_ratings_write,
     labels=_ratings_labels,
-    check=_ratings_check,
+    ids=_ratings_ids,
     keeps=frozenset({"short answers", "texts of passages", "titles of passages", "labels of answers"}),
     csv=True,
 )

@@ -1,13 +1,13 @@
 """What a format is: how its records look, what they say in our terms, and what it cannot hold."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from autoais.answers import CitedAnswer
 from autoais.labels import Labelled
-from autoais.schema import Schema
+from autoais.schema import IDENTIFIER, Schema, faults
 
 Notes = Counter[str]
 """What happened how often that a person should know: rows dropped, ids unknown."""
@@ -28,6 +28,15 @@ class Fault:
         return f"{self.where}: {'warning: ' if self.warning else ''}{self.message}"
 
 
+CheckIds = Callable[[str, dict[str, Any]], Iterator[Fault]]
+"""What is said of one record after the others of its file; the record need not fit the schema."""
+
+
+def no_ids() -> CheckIds:
+    """For a format whose records have nothing to differ or agree in."""
+    return lambda where, row: iter(())
+
+
 def no_faults(rows: Iterable[Row]) -> Iterator[Fault]:
     """For a format whose schema says all there is to check."""
     for _ in rows:
@@ -40,7 +49,9 @@ class Format:
     """A format by name; `marks` are the fields by which a record is known, `says` what the format is for.
 
     `read` turns records into answers, `write` answers into lines, `labels` one record into human labels: None where
-    the format has no such thing. `check` finds what a schema cannot say (ids twice, numbers that point nowhere).
+    the format has no such thing. `check` finds what a schema cannot say (numbers that point nowhere) in records that
+    fit it, `ids` what must differ or agree among all records of a file. With `csv` a CSV must have the columns that
+    the schema requires.
     `keeps` are the features (names in `convert.FEATURES`) that writing does not lose.
     """
 
@@ -52,19 +63,39 @@ class Format:
     write: Callable[[Iterable[CitedAnswer], Notes], Iterator[str]] | None = None
     labels: Callable[[dict[str, Any], str], Iterator[Labelled]] | None = None
     check: Callable[[Iterable[Row]], Iterator[Fault]] = no_faults
+    ids: Callable[[], CheckIds] = no_ids
     keeps: frozenset[str] = field(default_factory=frozenset)
     csv: bool = False
 
 
-def said_twice(name: str) -> Callable[[Iterable[Row]], Iterator[Fault]]:
-    """A check that the field of that name differs in every record."""
+def sound(row: Mapping[str, Any], name: str, schema: Schema = IDENTIFIER) -> str | None:
+    """A field as a string; None where it is missing or does not fit the schema."""
+    value = row.get(name)
+    return None if any(faults(value, schema)) else str(value)
 
-    def check(rows: Iterable[Row]) -> Iterator[Fault]:
+
+def said_twice(key: Callable[[dict[str, Any]], str | None], says: str) -> Callable[[], CheckIds]:
+    """A check that what `key` takes out of each record differs; it takes None where there is nothing sound.
+
+    `says` is the fault, with {key} and the place of the {first}.
+    """
+
+    def start() -> CheckIds:
         seen: dict[str, str] = {}
-        for where, row in rows:
-            key = str(row[name])
-            if key in seen:
-                yield Fault(where, f"field {name!r}: {key[:60]!r} occurs twice (first at {seen[key]})")
-            seen.setdefault(key, where)
 
-    return check
+        def check(where: str, row: dict[str, Any]) -> Iterator[Fault]:
+            found = key(row)
+            if found is None:
+                return
+            if found in seen:
+                yield Fault(where, says.format(key=repr(found[:60]), first=seen[found]))
+            seen.setdefault(found, where)
+
+        return check
+
+    return start
+
+
+def id_twice(name: str) -> Callable[[], CheckIds]:
+    """A check that the id of that name differs in every record."""
+    return said_twice(lambda row: sound(row, name), f"field {name!r}: {{key}} occurs twice (first at {{first}})")

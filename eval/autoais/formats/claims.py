@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from autoais.answers import CitedAnswer, SentenceCited, ShownPassage
-from autoais.formats.base import Fault, Format, Notes, Row, said_twice
+from autoais.formats.base import Fault, Format, Notes, Row, id_twice
 from autoais.jsonl import dumps
 from autoais.labels import Labelled, clean_claim, clean_reference
 from autoais.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, record
@@ -84,15 +84,9 @@ def _bench_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
 
 
 def _bench_check(rows: Iterable[Row]) -> Iterator[Fault]:
-    def seen() -> Iterator[Row]:
-        for where, row in rows:
-            if not any(text.strip() for text in row["references"] or ()):
-                empty.append(Fault(where, "field 'references' is empty: a judge has nothing to weigh", warning=True))
-            yield where, row
-
-    empty: list[Fault] = []
-    yield from said_twice("id")(seen())
-    yield from empty
+    for where, row in rows:
+        if not any(text.strip() for text in row["references"] or ()):
+            yield Fault(where, "field 'references' is empty: a judge has nothing to weigh", warning=True)
 
 
 ATTRIBUTIONBENCH = Format(
@@ -113,6 +107,7 @@ ATTRIBUTIONBENCH = Format(
     write=_bench_write,
     labels=lambda row, where: iter([_bench_label(row, where)]),
     check=_bench_check,
+    ids=id_twice("id"),
     keeps=_KEEPS | {"citations beyond the first"},
 )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from autoais.answers import ShownPassage
 from autoais.errors import FormatError
-from autoais.formats.base import Format, Notes, said_twice
+from autoais.formats.base import Format, Notes, id_twice
 from autoais.formats.files import records
 from autoais.schema import IDENTIFIER, STRING, TEXT_OR_NULL, faults, record
 from autoais.wikipedia import parse
@@ -16,14 +16,14 @@ AQA = Format(
     says="Attributed QA's Wikipedia (jsonl): id and `contents` as « Title » « Title, Section » text; Pyserini's too",
     schema=record({"id": IDENTIFIER, "contents": STRING}),
     marks=("id", "contents"),
-    check=said_twice("id"),
+    ids=id_twice("id"),
 )
 MIRACL = Format(
     name="miracl-corpus",
     says="MIRACL's passages (jsonl): docid, title, text; our pool has the same fields",
     schema=record({"docid": IDENTIFIER, "text": STRING}, {"title": TEXT_OR_NULL, "section": TEXT_OR_NULL}),
     marks=("docid", "text"),
-    check=said_twice("docid"),
+    ids=id_twice("docid"),
 )
 _BEIR = record({"_id": IDENTIFIER, "text": STRING}, {"title": TEXT_OR_NULL})
 _WANTED = "a passage has id and contents, docid and text, or _id and text"

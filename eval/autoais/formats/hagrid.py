@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Any
 
 from autoais.answers import CitedAnswer, SentenceCited, ShownPassage, Unresolved
-from autoais.formats.base import Fault, Format, Notes, Row, said_twice
+from autoais.formats.base import Fault, Format, Notes, Row, said_twice, sound
 from autoais.formats.markers import Marked, sentence, sentences, written, written_answer
 from autoais.jsonl import dumps
 from autoais.labels import Labelled, all_attributable, any_informative, clean_reference
@@ -130,14 +130,12 @@ def _number(label: bool | None) -> int | None:
 
 
 def _check(rows: Iterable[Row]) -> Iterator[Fault]:
-    def each() -> Iterator[Row]:
-        for where, row in rows:
-            found.extend(_row_faults(where, row))
-            yield where, {"query_id": row.get("query_id", row["query"])}
+    for where, row in rows:
+        yield from _row_faults(where, row)
 
-    found: list[Fault] = []
-    yield from said_twice("query_id")(each())
-    yield from found
+
+def _key(row: dict[str, Any]) -> str | None:
+    return sound(row, "query_id" if "query_id" in row else "query")
 
 
 def _row_faults(where: str, row: dict[str, Any]) -> Iterator[Fault]:
@@ -185,6 +183,7 @@ HAGRID = Format(
     write=_write,
     labels=_labels,
     check=_check,
+    ids=said_twice(_key, "field 'query_id': {key} occurs twice (first at {first})"),
     keeps=frozenset(
         {"sentences", "citations beyond the first", "texts of passages", "passages not cited", "labels of answers",
          "labels of sentences", "informativeness", "markers as written"}

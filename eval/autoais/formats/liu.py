@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Any
 
 from autoais.answers import Citation, CitedAnswer, SentenceCited, ShownPassage, Support
-from autoais.formats.base import Fault, Format, Notes, Row, said_twice
+from autoais.formats.base import Fault, Format, Notes, Row, id_twice
 from autoais.formats.markers import written_answer
 from autoais.jsonl import dumps
 from autoais.labels import Labelled, clean_claim
@@ -250,14 +250,8 @@ def _annotation(sentence: SentenceCited, numbers: dict[str, str]) -> dict[str, A
 
 
 def _annotations_check(rows: Iterable[Row]) -> Iterator[Fault]:
-    def each() -> Iterator[Row]:
-        for where, row in rows:
-            found.extend(Fault(where, message) for message in _inconsistent(row))
-            yield where, row
-
-    found: list[Fault] = []
-    yield from said_twice("id")(each())
-    yield from found
+    for where, row in rows:
+        yield from (Fault(where, message) for message in _inconsistent(row))
 
 
 def _inconsistent(row: dict[str, Any]) -> Iterator[str]:
@@ -319,6 +313,7 @@ ANNOTATIONS = Format(
     read=_annotations_read,
     write=_annotations_write,
     check=_annotations_check,
+    ids=id_twice("id"),
     keeps=frozenset(
         {"sentences", "citations beyond the first", "passages not cited", "levels of support", "labels of sentences",
          "worthiness", "markers as written"}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from autoais.answers import CitedAnswer, SentenceCited, ShownPassage, Unresolved
-from autoais.formats.base import Fault, Format, Notes, Row
+from autoais.formats.base import CheckIds, Fault, Format, Notes, Row, said_twice, sound
 from autoais.jsonl import dumps
 from autoais.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, listed, record
 
@@ -21,17 +21,23 @@ def words(text: str) -> int:
     return len(unicodedata.normalize("NFKC", text).split())
 
 
-def topic(row: dict[str, Any]) -> tuple[str, str]:
-    """(id, text) of what a row answers; the text is empty where a 2025 row leaves it out."""
-    about = row.get("metadata")
-    if about is None:
-        return str(row["topic_id"]), row["topic"]
-    return str(about["narrative_id"]), about.get("narrative") or ""
+def _about(row: dict[str, Any]) -> dict[str, Any]:
+    """Where a row names its topic and its run: a 2025 row in its metadata."""
+    metadata = row.get("metadata")
+    if not isinstance(metadata, dict):
+        return row
+    return metadata if "topic_id" not in row or {"narrative_id", "run_id"} <= metadata.keys() else row
 
 
-def run_id(row: dict[str, Any]) -> str:
-    """The name of the run that a row belongs to."""
-    return str(row.get("metadata", row)["run_id"])
+def _topic(row: dict[str, Any]) -> str | None:
+    about = _about(row)
+    return sound(about, "topic_id" if about is row else "narrative_id")
+
+
+def _text(row: dict[str, Any]) -> str:
+    """The text of the topic; empty where a 2025 row leaves it out."""
+    about = _about(row)
+    return sound(about, "topic" if about is row else "narrative", STRING) or ""
 
 
 def _resolve(row: dict[str, Any], cited: object) -> str | None:
@@ -51,18 +57,18 @@ def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
             unresolved += [Unresolved(str(cited), "out-of-range", number) for cited, key in found if key is None]
             cites = tuple(dict.fromkeys(key for _, key in found if key is not None))
             sentences.append(SentenceCited(item["text"], cites))
-        key, text = topic(row)
-        about = row.get("metadata", {})
+        about = _about(row)
         by_docid = any(isinstance(cited, str) for item in row["answer"] for cited in item["citations"])
-        kept = {name: value for name, value in about.items() if name not in ("run_id", "narrative_id", "narrative")}
+        named = row.keys() if about is row else ("run_id", "narrative_id", "narrative")
+        kept = {name: value for name, value in about.items() if name not in named}
         yield CitedAnswer(
-            id=key,
-            question=text,
+            id=_topic(row) or "",
+            question=_text(row),
             sentences=tuple(sentences),
             passages=dict.fromkeys(row["references"], ShownPassage("", "")),
             ranking=tuple(dict.fromkeys(row["references"])),
             unresolved_markers=tuple(unresolved),
-            extra={"system": run_id(row)}
+            extra={"system": str(about["run_id"])}
             | ({"metadata": kept} if kept else {})
             | ({"citations_by": "docid"} if by_docid else {}),
         )
@@ -120,17 +126,23 @@ def _sentences(answer: CitedAnswer, references: list[str], *, by_docid: bool) ->
 # --- checking and mending ------------------------------------------------------------------------------------------
 
 
+def _ids() -> CheckIds:
+    topic_twice = said_twice(_topic, "topic {key} occurs twice (first at {first})")()
+    first: str | None = None
+
+    def check(where: str, row: dict[str, Any]) -> Iterator[Fault]:
+        nonlocal first
+        yield from topic_twice(where, row)
+        run = sound(_about(row), "run_id", STRING)
+        first = run if first is None else first
+        if run is not None and run != first:
+            yield Fault(where, f"field 'run_id' is {run!r}, in the first row it is {first!r}: one run a file")
+
+    return check
+
+
 def _check(rows: Iterable[Row]) -> Iterator[Fault]:
-    seen: dict[str, str] = {}
-    run: str | None = None
     for where, row in rows:
-        key, _ = topic(row)
-        if key in seen:
-            yield Fault(where, f"topic {key!r} occurs twice (first at {seen[key]})")
-        seen.setdefault(key, where)
-        run = run_id(row) if run is None else run
-        if run_id(row) != run:
-            yield Fault(where, f"field 'run_id' is {run_id(row)!r}, in the first row it is {run!r}: one run a file")
         yield from _row_faults(where, row)
 
 
@@ -158,11 +170,21 @@ def _row_faults(where: str, row: dict[str, Any]) -> Iterator[Fault]:
         yield Fault(where, message, warning=True)
 
 
-def check_topics(rows: Iterable[Row], topics: dict[str, str], path: str) -> Iterator[Fault]:
+Answered = tuple[str, str | None, str]
+"""`file:line` of a row, the id of the topic it answers (None where it has no sound one), and the topic's text."""
+
+
+def answered(where: str, row: dict[str, Any]) -> Answered:
+    """What `check_topics` must know of a row, which need not fit the schema."""
+    return where, _topic(row), _text(row)
+
+
+def check_topics(rows: Iterable[Answered], topics: dict[str, str], path: str) -> Iterator[Fault]:
     """That every official topic is answered, no other, and that the text of each is the official one."""
     left = dict(topics)
-    for where, row in rows:
-        key, text = topic(row)
+    for where, key, text in rows:
+        if key is None:
+            continue
         if key not in topics:
             yield Fault(where, f"topic {key!r} is none of the official ones")
         elif text and text != topics[key]:
@@ -229,6 +251,7 @@ TREC_24 = Format(
     read=_read,
     write=_write_24,
     check=_check,
+    ids=_ids,
     keeps=_KEEPS,
 )
 TREC_25 = Format(
@@ -252,5 +275,6 @@ TREC_25 = Format(
     read=_read,
     write=_write_25,
     check=_check,
+    ids=_ids,
     keeps=_KEEPS,
 )
