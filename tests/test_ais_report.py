@@ -1,3 +1,4 @@
+import gzip
 import json
 from pathlib import Path
 
@@ -6,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoais.agreement import Item, f1_to_majority, krippendorff_alpha, pairwise_agreement
-from autoais.ais_report import COLUMNS, read_ratings, report
+from autoais.ais_report import COLUMNS, Rating, read_ratings, report
 from autoais.errors import FormatError
 from tests.conftest import Command, one_line_error
 
@@ -56,7 +57,12 @@ def test_denominators_leave_out_flagged_and_uninterpretable_items(tmp_path: Path
 
 @pytest.mark.parametrize(
     ("row", "says"),
-    [("1,m,2,1,0,5,4", "x.csv:2: column 'INT' should be 0 or 1, found '2'"), ("1,m,1,1,0,,4", "should be a number")],
+    [
+        ("1,m,2,1,0,5,4", "x.csv:2: column 'INT' should be 0 or 1, found '2'"),
+        ("1,m,1,1,0,,4", "should be a number"),
+        ("1,m,1,1,0,5", "x.csv:2: 6 columns, where the header has 7"),
+        ("1,m,0,1,0,5,4", "x.csv:2: column 'INT & AIS' is 1 where 'INT' is 0"),
+    ],
 )
 def test_broken_rows_name_line_and_column(tmp_path: Path, row: str, says: str) -> None:
     with pytest.raises(FormatError) as caught:
@@ -64,15 +70,31 @@ def test_broken_rows_name_line_and_column(tmp_path: Path, row: str, says: str) -
     assert says in str(caught.value)
 
 
+def test_packed_files_and_long_fields_are_read_as_every_other_csv(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", f"{'x' * 200_000},m,1,1,0,5,4")
+    packed = tmp_path / "x.csv.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert read_ratings(packed) == read_ratings(path) == [Rating("m", False, True, True, 5, 4)]
+    path.write_bytes(path.read_bytes().replace(b",m,", b",\xff,"))
+    with pytest.raises(FormatError, match=r"x\.csv:2: field 'model-name' is not UTF-8"):
+        read_ratings(path)
+    with pytest.raises(FormatError, match=r"j\.csv:1: columns model-name, INT, .* are missing \(found: a\)"):
+        read_ratings(write(tmp_path / "j.csv", header='{"a": 1}'))
+    with pytest.raises(FormatError, match="holds no rows"):
+        read_ratings(write(tmp_path / "e.csv"))
+
+
 def test_the_command_prints_a_table_or_json_and_one_line_on_other_files(tmp_path: Path, autoais: Command) -> None:
     path = write(tmp_path / "ann_x.csv", "1,m,1,1,0,5,4", "2,m,1,0,0,3,3")
     assert "50.0" in autoais("ais-report", path).stdout
-    printed = json.loads(autoais("ais-report", path, path, "--json").stdout)
-    assert [one["file"] for one in printed["files"]] == ["ann_x.csv", "ann_x.csv"]
+    second = write(tmp_path / "ann_y.csv", "1,m,1,0,0,5,4")
+    printed = json.loads(autoais("ais-report", path, second, "--json").stdout)
+    assert [one["file"] for one in printed["files"]] == ["ann_x.csv", "ann_y.csv"]
     assert printed["files"][0]["models"][0]["ais"]["value"] == 0.5
     other = write(tmp_path / "o.csv", "1", header="a")
     one_line_error(autoais("ais-report", other), "o.csv:1", "columns model-name, INT")
     one_line_error(autoais("ais-report", tmp_path / "gone.csv"), "cannot be read")
+    one_line_error(autoais("ais-report", path, path), "ann_x.csv is named twice")
 
 
 # Counts and rates of spec E9, recomputed from the release: n, flagged, INT, INT & AIS

@@ -1,13 +1,13 @@
 """The AIS paper's tables from its released annotation CSVs (Rashkin et al. 2023, Tables 3 to 6; spec E8 and E9)."""
 
-import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from autoais.agreement import Item, f1_to_majority, krippendorff_alpha, pairwise_agreement
-from autoais.errors import FormatError, UserError
+from autoais.errors import FormatError
+from autoais.formats.files import records
 from autoais.metrics import Rate
 
 COLUMNS = ("model-name", "INT", "INT & AIS", "Flagged", "# agree (INT)", "# agree (AIS)")
@@ -33,23 +33,16 @@ class Rating:
 def read_ratings(path: Path) -> list[Rating]:
     """All rows of an AIS CSV; `FormatError` names file, line and column of a broken one.
 
-    Survives the release's quirks: spaces around column names, `NA`, a BOM, further columns.
+    Survives the release's quirks: spaces around column names, `NA`, a BOM, further columns. What cannot be understood
+    cannot be attributed: `INT & AIS` is 0 whenever `INT` is (spec E8).
     """
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, restval="")
-            names = {name.strip(): name for name in reader.fieldnames or []}
-            if missing := [column for column in COLUMNS if column not in names]:
-                found = ", ".join(names) or "nothing"
-                raise FormatError(f"{path}:1: columns {', '.join(missing)} are missing (found: {found})")
-            ratings = [
-                _rating({column: (row[names[column]] or "").strip() for column in COLUMNS}, f"{path}:{reader.line_num}")
-                for row in reader
-            ]
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise FormatError(f"{path}: not a CSV file in UTF-8: {error}") from error
+    ratings = []
+    for where, row in records(path, COLUMNS):
+        if isinstance(row, FormatError):
+            raise row
+        if missing := [column for column in COLUMNS if column not in row]:
+            raise FormatError(f"{where}: columns {', '.join(missing)} are missing (found: {', '.join(row)[:200]})")
+        ratings.append(_rating({column: str(row[column]).strip() for column in COLUMNS}, where))
     if not ratings:
         raise FormatError(f"{path}: holds no rows")
     return ratings
@@ -61,6 +54,8 @@ def _rating(row: dict[str, str], where: str) -> Rating:
         if row[column] not in ("0", "1"):
             raise FormatError(f"{where}: column {column!r} should be 0 or 1, found {row[column]!r}")
         flags[column] = row[column] == "1"
+    if flags["INT & AIS"] and not flags["INT"]:
+        raise FormatError(f"{where}: column 'INT & AIS' is 1 where 'INT' is 0; what is not interpretable is not AIS")
     agreed = {}
     for column in ("# agree (INT)", "# agree (AIS)"):
         try:

@@ -178,9 +178,10 @@ def ais_report(
 ) -> None:
     """Flagged, interpretable and AIS rates a model, and how far annotators agreed (AIS paper, Tables 3 to 7)."""
     from autoais.ais_report import read_ratings, report
-    from autoais.jsonl import dumps, round_floats
+    from autoais.jsonl import dumps, each_once, round_floats
     from autoais.provenance import provenance
 
+    each_once(files)
     reports = [{"file": path.name, **report(read_ratings(path))} for path in files]
     if as_json:
         inputs = {f"ratings{number}": path for number, path in enumerate(files, 1)}
