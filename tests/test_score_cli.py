@@ -154,6 +154,21 @@ def test_modes_and_outputs_that_cannot_be(shop: Shop, autoais: Command) -> None:
     assert not (shop.folder / "s.txt").exists()
 
 
+def test_an_output_that_cannot_be_written_is_told_before_the_judge_is_asked(shop: Shop, autoais: Command) -> None:
+    for option in ("--report", "--scores", "--ais-csv", "--out", "--cache"):
+        for unwritable in ("/proc/x/y", shop.corpus / "y"):
+            one_line_error(shop.score(option, unwritable), f"{unwritable}: cannot be written: ")
+    assert sorted(path.name for path in shop.folder.iterdir()) == ["corpus.jsonl", "nq.jsonl", "predictions.csv"]
+    assert shop.score("--report", shop.folder / "new" / "folder" / "r.json").returncode == 0
+
+
+def test_a_disk_that_is_full_at_the_end_does_not_take_the_result_away(shop: Shop) -> None:
+    result = shop.score("--report", "/dev/full", "--json")
+    assert result.returncode == 2
+    assert "error: /dev/full: cannot be written: No space left on device" in result.stderr
+    assert json.loads(result.stdout)["questions"] == 4
+
+
 # --- other formats -------------------------------------------------------------------------------------------------
 
 DOCS = [

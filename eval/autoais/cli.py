@@ -121,17 +121,20 @@ def score(
     how = provenance(inputs) | {"judge": judge_record(chosen), "mode": compat or "default"}
     result = {"format": name, "mode": compat or "default", **run.report(), "notes": dict(notes)}
     shown = round_floats({**result, "provenance": how})
-    if report is not None:
-        write_whole(report, [dumps(shown, indent=2)])
-    if ais_csv is not None:
-        write_whole(ais_csv, ais_lines(run.kept, compat=as_2023, last=last_question(file) if as_2023 else ""))
-    if as_json:
-        typer.echo(dumps(shown, indent=2))
-    else:
-        show_report(shown)
-    if scores is not None:
-        write_whole(scores, attributed_qa.scores(result["metrics"]))
-        say(f"AutoAIS in {scores} is by the judge {chosen.name}", err=True)
+    # Neither a full disk nor a reader that has gone (`| head`) may take away what the judge was asked for.
+    try:
+        if report is not None:
+            write_whole(report, [dumps(shown, indent=2)])
+        if ais_csv is not None:
+            write_whole(ais_csv, ais_lines(run.kept, compat=as_2023, last=last_question(file) if as_2023 else ""))
+        if scores is not None:
+            write_whole(scores, attributed_qa.scores(result["metrics"]))
+            say(f"AutoAIS in {scores} is by the judge {chosen.name}", err=True)
+    finally:
+        if as_json:
+            typer.echo(dumps(shown, indent=2))
+        else:
+            show_report(shown)
 
 
 @app.command()

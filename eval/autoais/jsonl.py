@@ -113,14 +113,26 @@ def dumps(value: Any, *, indent: int | None = None) -> str:  # noqa: ANN401  (an
 
 
 def keep_inputs(inputs: Iterable[Path | None], outputs: Iterable[Path | None]) -> None:
-    """`UserError` if an output would overwrite an input, or another output, or is a folder."""
+    """`UserError` if an output would overwrite an input, or another output, is a folder, or cannot be written."""
     taken = {path.resolve() for path in inputs if path is not None}
     for path in filter(None, outputs):
         if path.resolve() in taken:
             raise UserError(f"{path} would be overwritten; name another file for the output")
         if path.is_dir():
             raise UserError(f"{path} is a folder; name a file for the output")
+        _try_to_write(path)
         taken.add(path.resolve())
+
+
+def _try_to_write(path: Path) -> None:
+    """`UserError` if no file can be put beside `path`: better now than when there is much to write."""
+    if path.exists() and (os.access(path, os.W_OK) or os.access(path.resolve().parent, os.W_OK)):
+        return
+    folder = next(folder for folder in path.resolve().parents if folder.exists())  # those below it will be made
+    try:
+        tempfile.NamedTemporaryFile(prefix=f".{path.name}.", dir=folder).close()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def each_once(paths: Iterable[Path]) -> None:
