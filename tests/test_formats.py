@@ -692,7 +692,8 @@ def test_a_fault_in_a_row_of_a_run_hides_neither_its_topic_nor_its_run(tmp_path:
 
 
 def test_a_run_of_2024_may_have_a_field_metadata(tmp_path: Path) -> None:
-    for metadata in (None, [], {"note": 1}):
+    kinds: tuple[Any, ...] = (None, [], {"note": 1})
+    for metadata in kinds:
         path = lines(tmp_path / "run.jsonl", SAMPLES["trec-rag-24"][0] | {"metadata": metadata})
         assert messages(path) == []
         (answer,) = formats.read(path)

@@ -24,6 +24,15 @@ def test_squad_em_and_f1(answer: str, references: list[str], em: float, expected
     assert f1(answer, references) == pytest.approx(expected_f1)
 
 
+def test_f1_of_nothing_with_nothing_is_what_the_script_to_match_says() -> None:
+    # NQ-open dev has such references: "(", "( +" and "#"
+    assert (f1("", ["("]), f1("", ["("], nothing=0.0)) == (1.0, 0.0)
+    assert f1("the", ["#", "x"], nothing=0.0) == 0.0
+    assert f1("", ["x"]) == f1("x", ["("]) == 0.0
+    assert f1("a b", ["(", "b"], nothing=0.0) == 1.0
+    assert exact_match("", ["("]) == 1.0
+
+
 def test_squad_normalisation() -> None:
     assert normalize_answer(" The U.S.A.,  an\tapple ") == "usa apple"
 

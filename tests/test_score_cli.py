@@ -134,6 +134,14 @@ def test_undecided_is_a_no_in_google_2023_and_shown_apart_otherwise(shop: Shop) 
     assert (autoais["n"], autoais["undecided"], autoais["value"]) == (4, 0, 0.25)
 
 
+def test_nothing_against_a_reference_of_signs_alone_has_f1_0_in_google_2023(shop: Shop) -> None:
+    jsonl(shop.questions, [{"question": CAPITAL, "answer": ["("]}, {"question": CATS, "answer": ["milk", "#"]}])
+    shop.write(csv_text([(CATS, "#", "c#1")]))
+    for options, f1 in (((), 1.0), (("--compat", "google-2023"), 0.0)):
+        metrics = shop.report(*options)["metrics"]
+        assert (metrics["em"]["value"], metrics["f1"]["value"]) == (1.0, f1)
+
+
 def test_a_broken_line_of_the_corpus_ends_the_run_unless_it_may_be_skipped(shop: Shop) -> None:
     shop.corpus.write_text("{broken\n" + shop.corpus.read_text())
     one_line_error(shop.score(), "corpus.jsonl:1", "not JSON")

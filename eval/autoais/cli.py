@@ -105,7 +105,7 @@ def score(
         asked = _cached(chosen, cache, stack)
         if calibration is not None:
             asked = calibrated(asked, calibration)
-        run = Run(asked, measured, undecided_is_no=as_2023, keep_answers=ais_csv is not None)
+        run = Run(asked, measured, as_2023=as_2023, keep_answers=ais_csv is not None)
         rows = (dumps(round_floats(row)) for row in run.records(answers, benchmark))
         if out is None:
             deque(rows, maxlen=0)

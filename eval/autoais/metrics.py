@@ -32,15 +32,19 @@ def exact_match(answer: str, references: Sequence[str]) -> float:
     return float(any(normalize_answer(answer) == normalize_answer(reference) for reference in references))
 
 
-def f1(answer: str, references: Sequence[str]) -> float:
-    """Largest token F1 of the answer against a reference, 0 to 1 (SQuAD F1 as a fraction); 0.0 without any."""
-    return max((_token_f1(answer, reference) for reference in references), default=0.0)
+def f1(answer: str, references: Sequence[str], *, nothing: float = 1.0) -> float:
+    """Largest token F1 of the answer against a reference, 0 to 1 (SQuAD F1 as a fraction); 0.0 without any.
+
+    `nothing` is the F1 of two texts of which the normalisation leaves nothing: 1 in SQuAD 2.0's script, 0 in 1.1's
+    and in t5's, which Attributed QA was scored with. Exact match is 1 in all of them.
+    """
+    return max((_token_f1(answer, reference, nothing) for reference in references), default=0.0)
 
 
-def _token_f1(answer: str, reference: str) -> float:
+def _token_f1(answer: str, reference: str, nothing: float) -> float:
     ours, theirs = normalize_answer(answer).split(), normalize_answer(reference).split()
     if not ours or not theirs:
-        return float(ours == theirs)
+        return nothing if ours == theirs else 0.0
     common = sum((Counter(ours) & Counter(theirs)).values())
     return 2 * common / (len(ours) + len(theirs))
 

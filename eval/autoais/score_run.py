@@ -10,6 +10,7 @@ from autoais.answers import CitedAnswer
 from autoais.errors import UserError
 from autoais.formats import Notes
 from autoais.human import HumanSummary
+from autoais.metrics import f1
 from autoais.questions import Question
 from autoais.scoring import Summary, judge_answers
 from autoais.types import Judge
@@ -53,14 +54,15 @@ def answers_to_score(
 class Run:
     """Judges answers, counts them, and keeps (answer, whether it is attributable) of each with `keep_answers`.
 
-    Without that it keeps a few numbers a question, and no text.
+    Without that it keeps a few numbers a question, and no text. `as_2023` counts as Attributed QA's script (spec A7).
     """
 
     def __init__(
-        self, judge: Judge, metrics: Collection[str], *, undecided_is_no: bool = False, keep_answers: bool = False
+        self, judge: Judge, metrics: Collection[str], *, as_2023: bool = False, keep_answers: bool = False
     ) -> None:
         self.judge = judge
-        self.summary, self.human = Summary(metrics, undecided_is_no=undecided_is_no), HumanSummary()
+        self.summary, self.human = Summary(metrics, undecided_is_no=as_2023), HumanSummary()
+        self._as_2023 = as_2023
         self.kept: list[tuple[CitedAnswer, bool | None]] = []
         self._keep_answers = keep_answers
 
@@ -71,6 +73,9 @@ class Run:
         measured = self.summary.metrics
         for item in judge_answers(answers, self.judge, questions, each=bool(measured), strict="alce" in measured):
             self.summary.add(item)
+            if self._as_2023 and item.question.answers:
+                short = (item.answer.short_answer if item.answer else None) or ""
+                self.summary.f1[-1] = f1(short, item.question.answers, nothing=0.0)
             self.human.add(item)
             if self._keep_answers and item.answer is not None:
                 self.kept.append((item.answer, item.ais))
