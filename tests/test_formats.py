@@ -881,6 +881,17 @@ def test_the_nearest_format_is_the_one_that_lacks_a_field(tmp_path: Path, name: 
     assert f"checked as {name}, the nearest, which also has {mark}" in messages(path)[0]
 
 
+def test_a_record_that_has_more_fields_of_another_format_is_doubted(tmp_path: Path) -> None:
+    row = {field: value for field, value in SAMPLES["attributionbench"][0].items() if field != "claim"}
+    says = ":1: warning: checked as answers, yet most fields are those of attributionbench, which also has claim"
+    assert messages(lines(tmp_path / "l.jsonl", row)) == [f"{says}: --format names another"]
+    path = tmp_path / "r.csv"
+    path.write_text("question,answer,attribution,passage,human_rating\nwho,Ann,a,Ann did.,Y\n")
+    assert "most fields are those of aqa-ratings, which also has system_name" in messages(path)[0]
+    for name in KINDS:
+        assert all("most fields" not in message for message in messages(sample(tmp_path, name)))
+
+
 def test_a_file_of_no_known_format_shows_its_broken_lines_too(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{broken\n{"foo": 1}\n{broken\n')

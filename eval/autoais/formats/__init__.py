@@ -245,7 +245,9 @@ def validate(path: Path, name: str | None = None, topics: Sequence[Question] | N
     With `topics` (TREC), also topics that are missing, foreign or reworded.
     """
     try:
-        name = name or detect(path)
+        if name is None:
+            name = detect(path)
+            yield from _doubts(path, name)
     except FormatError as error:
         guessed = _guess(path)
         if guessed is None:
@@ -306,6 +308,17 @@ def _guess(path: Path) -> tuple[str, Fault] | None:
         return None
     says = f"checked as {near.name}, the nearest, which also has {_missing(row, near)}"
     return near.name, Fault(where, f"no known format has just these fields; {says}")
+
+
+def _doubts(path: Path, name: str) -> Iterator[Fault]:
+    """A warning where the first record fits the format that was told, yet has more fields of another."""
+    if name == SCORES:
+        return
+    where, row = _first_record(path)
+    near = _nearest(row)
+    if near is not None and (missing := _missing(row, near)):
+        says = f"checked as {name}, yet most fields are those of {near.name}, which also has {missing}"
+        yield Fault(where, f"{says}: --format names another", warning=True)
 
 
 def _broken(path: Path) -> list[FormatError]:
