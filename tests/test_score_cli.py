@@ -365,6 +365,19 @@ def test_an_unknown_attribution_is_not_attributable_and_still_earns_em(shop: Sho
     assert report["metrics"]["autoais"]["floor"] == 0
     assert report["metrics"]["em"]["value"] == 0.5
     assert report["notes"]["passage ids that are not in the corpus: not attributable"] == 1
+    out = shop.folder / "out.jsonl"
+    shop.score("--out", out)
+    reasons = {row["text"]: row["reason"] for row in map(json.loads, out.read_text().splitlines())}
+    assert (reasons["Warsaw"], reasons["milk"]) == ("no text is known for what was cited", "nothing was cited")
+
+
+def test_a_sentence_that_cites_only_what_its_row_has_not_says_so(tmp_path: Path, autoais: Command) -> None:
+    sentences = [{"text": "Ann did.", "citations": [{"passage": "zz"}]}, {"text": "Ann won.", "citations": []}]
+    file, out = tmp_path / "a.jsonl", tmp_path / "out.jsonl"
+    jsonl(file, [{"id": "1", "question": "Who?", "sentences": sentences, "passages": [{"id": "a", "text": "Ann"}]}])
+    assert autoais("score", file, *LEX, "--out", out).returncode == 0
+    reasons = [json.loads(line)["reason"] for line in out.read_text().splitlines()]
+    assert reasons == ["no text is known for what was cited", "nothing was cited"]
 
 
 def test_judgements_go_down_a_pipe(shop: Shop) -> None:

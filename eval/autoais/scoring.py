@@ -13,6 +13,7 @@ from autoais.citation.applicable import applicable
 from autoais.citation.claims import CitedClaim, JudgedClaim, all_yes, judge_claims
 from autoais.citation.scores import CitationScores
 from autoais.errors import UserError
+from autoais.judges import NO_TEXT
 from autoais.metrics import Mean, Rate, exact_match, f1, has_answer
 from autoais.questions import Question
 from autoais.types import Judge, Verdict
@@ -72,7 +73,9 @@ class JudgedAnswer:
                 yield _row(self.question.id, judge, NOT_APPLICABLE, "a question or an instruction") | said
                 continue
             union = claim.union
-            yield _row(self.question.id, judge, union.verdict, union.reason) | said | {
+            # All that a sentence cites may be ids that are not among the passages of its row.
+            reason = NO_TEXT if not claim.claim.cited and claim.claim.unresolved else union.reason
+            yield _row(self.question.id, judge, union.verdict, reason) | said | {
                 "probability": union.probability,
                 "alone": [judgement.verdict.value for judgement in claim.alone],
                 "evidence": [

@@ -58,12 +58,15 @@ def _fits(value: object, annotation: object) -> bool:
     return not kinds or isinstance(value, tuple(kinds)) or (isinstance(value, int) and float in kinds)
 
 
+NO_TEXT = "no text is known for what was cited"
+
+
 def nothing_to_weigh(attribution: Attribution) -> str | None:
-    """Why no judge is asked about a pair: nothing was said, or nothing cited; None where there is something."""
+    """Why no judge is asked about a pair: nothing was said, nothing cited, or only what has no text; else None."""
     if not attribution.claim.strip():
         return "nothing was said"
     if not any(text.strip() for text in attribution.evidence):
-        return "nothing was cited"
+        return NO_TEXT if attribution.evidence else "nothing was cited"
     return None
 
 
