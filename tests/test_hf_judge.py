@@ -214,6 +214,7 @@ def test_names_say_all_that_changes_a_verdict(models: dict[str, Path]) -> None:
     assert opened(models, "true").name.startswith("true@local-")
     assert tail("true", template=None) == "/512/aqa.v1+score"
     assert tail("true", decision="decode", max_length=300) == "/300/statement.v1+decode"
+    assert tail("true", compat="google-2023") == "/32768/statement.v1+decode"
     assert tail("minicheck") == "/129/statement.v1+minicheck"
     assert tail("nli", template=None) == "/130/auto.v1"
     assert opened(models, "attrscore", template=None).name.endswith("/2048/question-answer.v1+attrscore+decode")
@@ -399,6 +400,7 @@ def test_options_that_do_not_fit_are_named(models: dict[str, Path]) -> None:
         ({"template": "nope"}, "no hypothesis template called 'nope'"),
         ({"family": "nope"}, "no model family called 'nope'; there are: true, nli"),
         ({"family": "true"}, "is a BertForSequenceClassification, which the family 'true' cannot ask"),
+        ({"compat": "google-2024"}, "no mode called 'google-2024'; there is: google-2023"),
         ({"decision": "nope"}, "no decision rule called 'nope'; there are: decode, score"),
         ({"decision": "decode"}, "a classifier has no text to decode"),
         ({"max_length": 131}, "max length 131 is above the 130 tokens"),

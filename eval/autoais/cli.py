@@ -93,9 +93,12 @@ def score(
     corpora = corpus or []
     keep_inputs([file, questions, calibration, *corpora], [out, report, scores, ais_csv, cache])
     measured = choose_metrics(metrics)
-    chosen = open_judge(judge, **parse_options(judge_option or ()))
     name = name or formats.detect(file)
     as_2023 = attributed_qa.check_mode(compat, name)
+    options = parse_options(judge_option or ())
+    if as_2023 and judge.partition(":")[0] == "hf":
+        options.setdefault("compat", attributed_qa.GOOGLE_2023)
+    chosen = open_judge(judge, **options)
     benchmark = None if questions is None else list(read_questions(questions))
     notes = formats.Notes()
     answers = answers_to_score(file, name, benchmark, corpora, notes, skip_bad=skip_bad or as_2023)

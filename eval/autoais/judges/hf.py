@@ -79,6 +79,7 @@ _WEIGHTS_AND_CONFIG = (".bin", ".json", ".model", ".safetensors", ".txt")
 _SMALL_FILES = ["*.json", "*.model", "*.txt"]
 _ANSWER_TOKENS = 10  # ALCE's limit (spec F1); the answers are one to three tokens and an end mark
 _LEAST_ROOM = 32  # tokens a claim must leave for the evidence
+_WHOLE = 1 << 15  # tokens that no passage reaches: a T5 has no places to run out of
 _PASSES = 64  # batches that are gathered to be sorted by length
 _KEPT = 8  # batches in `at_once`
 _DIGITS = 5  # a probability's digits that do not depend on the batch (fp32)
@@ -94,7 +95,8 @@ class HfJudge:
     first token (for "1" and "0": P("1") / (P("1") + P("0")) > 0.5, spec A4), with "decode" the text that greedy
     decoding gives, exactly, and any other text is undecided. Probabilities are those of the first token in both.
     Evidence beyond `max_length` tokens goes through `windows`; a claim that leaves no room for evidence is undecided,
-    and nothing is ever truncated. On a GPU the model runs in bfloat16, which the name says.
+    and nothing is ever truncated. With `compat` "google-2023" a TRUE-style T5 decodes and reads premises whole, as the
+    script of Attributed QA has it (spec A4). On a GPU the model runs in bfloat16, which the name says.
     """
 
     def __init__(
@@ -106,11 +108,14 @@ class HfJudge:
         decision: str | None = None,
         max_length: int | None = None,
         batch_size: int = 16,
+        compat: str | None = None,
     ) -> None:
         if family not in (None, *FAMILIES):
             raise UserError(f"no model family called {family!r}; there are: {', '.join(FAMILIES)}")
         if decision not in (None, "decode", "score"):
             raise UserError(f"no decision rule called {decision!r}; there are: decode, score")
+        if compat not in (None, "google-2023"):
+            raise UserError(f"no mode called {compat!r}; there is: google-2023")
         if batch_size < 1:
             raise UserError(f"batch size {batch_size}: must be at least 1")
         if template is not None:
@@ -119,6 +124,8 @@ class HfJudge:
         loaded = _load(model, family)
         self._model, self._tokenizer, self._labels = loaded.model, loaded.tokenizer, loaded.labels
         self.family = FAMILIES[loaded.family]
+        if compat and loaded.family == "true":
+            decision, max_length = decision or "decode", max_length or _WHOLE
         self.decision = decision or self.family.decision
         if self.decision == "decode" and not self.family.words:
             raise UserError(f"{model}: a classifier has no text to decode; leave the decision rule out")
