@@ -411,8 +411,8 @@ def test_options_that_do_not_fit_are_named(models: dict[str, Path]) -> None:
     for options, words in faults:
         with pytest.raises(UserError, match=words):
             opened(models, "nli", **options)
-    with pytest.raises(UserError, match="judge 'lexical' has no option 'template'; there are: threshold"):
-        open_judge("lexical", template="aqa.v1")
+    with pytest.raises(UserError, match="judge 'lexical' has no option 'family'; there are: threshold, template"):
+        open_judge("lexical", family="nli")
 
 
 def test_without_a_model_it_is_trues_t5(monkeypatch: pytest.MonkeyPatch) -> None:
