@@ -12,7 +12,7 @@ from autoais.types import Attribution, Judge, Judgement, Verdict
 JUDGES = {"lexical": "lexical:LexicalJudge", "minilm": "minilm:MiniLMJudge"}
 MODEL_JUDGES = {"hf": "hf:HfJudge", "llm": "llm:LlmJudge", "minilm": "minilm:MiniLMJudge"}
 _HAS_A_DEFAULT = "hf"  # takes a model, and has one of its own where none is named
-DEFAULT = "lexical"
+DEFAULT = "minilm"
 
 
 def open_judge(name: str, **options: object) -> Judge:
