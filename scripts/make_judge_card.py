@@ -42,6 +42,7 @@ def card(record: dict[str, Any], bench: dict[str, Any], meta: dict[str, Any]) ->
         of any length, of which it reads the sentences that bear on the claim. It is no fact checker: it knows
         only what it is given. A figure made with it is AutoAIS by this judge, not by people."""
     )
+    yield ""
     yield from paragraph(
         f"""- A cross-encoder of {speed["parameters"] / 1e6:.0f} million parameters with int8 weights ({size:.0f} MB):
         the first two layers of all-MiniLM-L6-v2, which read claim and evidence apart; then its other four as they
@@ -115,7 +116,9 @@ def card(record: dict[str, Any], bench: dict[str, Any], meta: dict[str, Any]) ->
 def paragraph(text: str) -> Iterator[str]:
     """A text in lines; those of an item of a list are indented."""
     item = text.startswith("- ")
-    yield from textwrap.wrap(text, 118, subsequent_indent="  " if item else "", break_on_hyphens=False)
+    yield from textwrap.wrap(
+        " ".join(text.split()), 118, subsequent_indent="  " if item else "", break_on_hyphens=False
+    )
 
 
 def table(sets: dict[str, Any], mean: dict[str, Any]) -> Iterator[str]:
