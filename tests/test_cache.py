@@ -336,7 +336,7 @@ def test_the_command_gives_the_same_report_from_the_cache(tmp_path: Path, autoai
     cache = tmp_path / "c.jsonl"
 
     def scored(*options: str | Path) -> dict[str, object]:
-        result = autoais("score", path, "--json", *options)
+        result = autoais("score", path, "--json", "--judge", "lexical", *options)
         assert result.returncode == 0, result.stderr
         printed: dict[str, object] = json.loads(result.stdout)
         del printed["provenance"]

@@ -221,7 +221,8 @@ def test_score_refuses_bad_files_in_one_line(tmp_path: Path, autoais: Command) -
     out.write_text("old\n")
     one_line_error(autoais("score", broken, "--out", out), "b.jsonl:1", "NaN is not a JSON number")
     assert out.read_text() == "old\n"
-    one_line_error(autoais("score", broken, "--judge", "nope"), "there are: lexical")
+    sound = write(tmp_path / "sound.jsonl", row("1", YES))
+    one_line_error(autoais("score", sound, "--judge", "nope"), "no judge called 'nope'; there are: ", "lexical")
     one_line_error(autoais("score", broken, "--metrics", "nope"), "no citation metrics called 'nope'", "alce, hagrid")
 
 
