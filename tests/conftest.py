@@ -2,12 +2,16 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+# A shell that starts the tests in the background lets their processes ignore SIGINT; some tests send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHELF = [
     ("a#1", "Marie Curie", "Marie Curie won the Nobel Prize in Physics in 1903. She shared it with her husband."),

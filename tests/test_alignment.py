@@ -22,7 +22,7 @@ SENTENCE = "The old bridge over the Arl in Germany was opened on 3 May 1921 by N
 def test_one_changed_fact_clashes(claim: str, clashing: list[str]) -> None:
     alignment = align(claim, ["Nothing happened there.", f"Rivers flow. {SENTENCE} Rivers flow."])
     assert [claim[start:end] for start, end in alignment.clashes] == clashing
-    assert alignment.clash > 0.5
+    assert alignment.clash > 0.4
     assert 0.6 < alignment.share <= 1
 
 

@@ -166,14 +166,10 @@ def train(
     short: Annotated[bool, typer.Option(help="A few pairs and steps, to see that the recipe runs.")] = False,
 ) -> None:
     """Train a judge for --judge minilm:<folder>, with all its data and checksums on record."""
-    from importlib.util import find_spec
-
+    from autoais.training import needs
     from autoais.training.recipe import run
 
-    # Asked for before the first step: the export, hours later, needs onnx.
-    for package in ("torch", "transformers", "onnx"):
-        if find_spec(package) is None:
-            raise UserError(f'training needs {package}: pip install "attributed-rag[train]"')
+    needs("torch", "transformers", "onnx")
     run(recipe, data, out, short=short, say=lambda line: say(line, err=True))
 
 

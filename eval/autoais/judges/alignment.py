@@ -57,8 +57,8 @@ def align(claim: str, evidence: Iterable[str]) -> Alignment:
     """Align the claim with the sentence of the evidence that shares most of it, by their words.
 
     Between words that both have, a number, date or name on either side that is not the same clashes, and so does a
-    negation that only one side has. Another number is taken at its word; a negation as far as the sentences are the
-    same; a name only where they nearly are, since people and places go by several names.
+    negation that only one side has. Another number is taken at its word; a name or negation only as far as the
+    sentences are the same, since people and places go by several names.
     """
     ours = _words(claim)
     keys = [word.key for word in ours]
@@ -84,7 +84,7 @@ def _clashing(share: float, parts: Iterable[tuple[Sequence[_Word], Sequence[_Wor
     for ours, theirs in parts:
         if len(ours) > _OURS or len(theirs) > _THEIRS:
             continue
-        for kind, how_surely in (("number", 1.0), ("name", share * share), ("negation", share)):
+        for kind, how_surely in (("number", 1.0), ("name", share**3), ("negation", share**3)):
             mine, other = ([w for w in side if w.kind == kind] for side in (ours, theirs))
             one_sided = bool(mine) != bool(other)
             differ = one_sided if kind == "negation" else mine and other and not _SAME[kind](mine, other)

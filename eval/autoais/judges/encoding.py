@@ -65,24 +65,24 @@ class Encoder:
 
     def length(self, text: str) -> int:
         """Word pieces of a text."""
-        return len(self._tokenizer.encode(_readable(text), add_special_tokens=False).ids)
+        return len(self._tokenizer.encode(readable(text), add_special_tokens=False).ids)
 
     def encode(self, claim: str, evidence: Sequence[str]) -> Encoded:
         """One pair. A claim longer than `MAX_CLAIM` pieces is cut: callers split it before."""
         spans = excerpt(claim, evidence, self.budget)
-        text = _readable(text_of(spans, evidence))
-        claim = _readable(claim)
+        text = readable(text_of(spans, evidence))
+        claim = readable(claim)
         left = self._tokenizer.encode(claim, add_special_tokens=False)
         right = self._tokenizer.encode(text, add_special_tokens=False)
         claim_ids, claim_offsets = left.ids[:MAX_CLAIM], left.offsets[:MAX_CLAIM]
         room = self.max_length - 4 - len(claim_ids)
         stems = frozenset(content_stems(claim))
         whole = frozenset(stem for passage in evidence for stem in content_stems(passage))
-        claim_types = _types(claim_offsets, unmatched(claim, whole), CLAIM, CLAIM_ONLY)
+        claim_types = typed(claim_offsets, unmatched(claim, whole), CLAIM, CLAIM_ONLY)
         right_offsets = right.offsets[:room]
         if len(right.ids) > room:  # a script with many pieces a word
             spans = shortened(spans, evidence, right_offsets[-1][1] if right_offsets else 0)
-        right_types = _types(right_offsets, matched(text, stems), EVIDENCE, SHARED)
+        right_types = typed(right_offsets, matched(text, stems), EVIDENCE, SHARED)
         return Encoded(
             [self._cls, *claim_ids, self._sep, self._cls, *right.ids[:room], self._sep],
             [CLAIM, *claim_types, CLAIM, EVIDENCE, *right_types, EVIDENCE],
@@ -91,12 +91,12 @@ class Encoder:
         )
 
 
-def _readable(text: str) -> str:
+def readable(text: str) -> str:
     """The text without what no tokenizer reads (control characters, lone surrogates), as long as before."""
     return _UNREADABLE.sub(" ", text)
 
 
-def _types(offsets: Sequence[tuple[int, int]], words: Sequence[tuple[int, int]], plain: int, marked: int) -> list[int]:
+def typed(offsets: Sequence[tuple[int, int]], words: Sequence[tuple[int, int]], plain: int, marked: int) -> list[int]:
     """`marked` for pieces that lie in one of the words (both in order), else `plain`."""
     types = []
     at = 0

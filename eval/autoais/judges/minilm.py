@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SHIPPED = Path(__file__).parents[1] / "data" / "minilm"
 TEMPLATE = "auto.v1"
-RULES = 2  # counts the changes of what is read and weighed here, in `reading`, `encoding`, `alignment` and `words`
+RULES = 3  # counts the changes of what is read and weighed here, in `reading`, `encoding`, `alignment` and `words`
 _MARKER = re.compile(r"\[[^\[\]]*\]")
 FEATURES = ("pair", "cosine", "nearest", "aligned", "clash")
 

@@ -4,6 +4,7 @@ import copy
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any, Protocol, cast
 
 import torch
 
@@ -11,7 +12,6 @@ from autoais.errors import UserError
 from autoais.training.model import Network
 
 INPUTS = ("ids", "types")
-OUTPUTS = ("pair", "tokens", "cosine", "nearest")
 LIMIT = 6.0  # inputs of feed-forward layers beyond it are few, and kept apart
 
 _HEADS = 12  # MiniLM's; the file does not say
@@ -52,10 +52,28 @@ class _Stored(torch.nn.Module):
         return self.rows[ids].float() * self.scale[ids]
 
 
-class _Unpadded(torch.nn.Module):
-    """The network without its mask: the judge reads one pair at a time, so nothing is padded."""
+class CrossEncoder(Protocol):
+    """A BERT that reads pairs: what `export` has to know of a network."""
 
-    def __init__(self, network: Network) -> None:
+    @property
+    def outputs(self) -> Mapping[str, bool]:
+        """The names of what it gives, and whether that is one value a token."""
+        ...
+
+    @property
+    def embeddings(self) -> Any:  # noqa: ANN401  (transformers' own)
+        """What reads the ids."""
+        ...
+
+    def layers(self) -> Iterable[torch.nn.Module]:
+        """Its transformer layers."""
+        ...
+
+
+class _Unpadded(torch.nn.Module):
+    """The network without its mask: one pair is read at a time, so nothing is padded."""
+
+    def __init__(self, network: torch.nn.Module) -> None:
         super().__init__()
         self.network = network
 
@@ -67,8 +85,8 @@ class _Unpadded(torch.nn.Module):
 Pair = tuple[torch.Tensor, torch.Tensor]
 
 
-def export(network: Network, out: Path, pairs: Iterable[Pair]) -> None:
-    """Write `out`: inputs `ids` and `types`, (1, length) int64; outputs as `Network.forward` gives them.
+def export(trained: CrossEncoder, out: Path, pairs: Iterable[Pair]) -> None:
+    """Write `out`: inputs `ids` and `types`, (1, length) int64; outputs as the network gives them.
 
     Matrix products take int8 weights, one scale a column, and activations quantised as they come; the embeddings are
     int8, one scale a row. Weights use 7 of the 8 bits, so that processors without VNNI cannot overflow. `pairs`
@@ -78,21 +96,22 @@ def export(network: Network, out: Path, pairs: Iterable[Pair]) -> None:
     from onnxruntime.quantization import QuantType, quantize_dynamic
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
-    network = copy.deepcopy(network).eval()
-    _split(network, pairs)
+    network = copy.deepcopy(trained)
+    module = cast("torch.nn.Module", network).eval()
+    _split(network, module, pairs)
     embeddings = network.embeddings
     setattr(embeddings, "word_embeddings", _Stored(embeddings.word_embeddings.weight.detach()))  # noqa: B010  (another class)
     ids, types = torch.tensor([[1, 2, 3, 1, 2, 3]]), torch.tensor([[0, 1, 0, 2, 3, 2]])
     with tempfile.TemporaryDirectory() as folder:
         plain, ready = Path(folder) / "plain.onnx", Path(folder) / "ready.onnx"
-        lengths = {name: {1: "length"} for name in ("ids", "types", "tokens", "nearest")}
+        tokenwise = [*INPUTS, *(name for name, each in network.outputs.items() if each)]
         torch.onnx.export(
-            _Unpadded(network),
+            _Unpadded(module),
             (ids, types),
             str(plain),
-            input_names=INPUTS,
-            output_names=OUTPUTS,
-            dynamic_axes=lengths,
+            input_names=list(INPUTS),
+            output_names=list(network.outputs),
+            dynamic_axes={name: {1: "length"} for name in tokenwise},
             opset_version=17,
             dynamo=False,
         )
@@ -110,12 +129,10 @@ def export(network: Network, out: Path, pairs: Iterable[Pair]) -> None:
 
 
 def _is_layer(name: str) -> bool:
-    return name.startswith(("/network/lower.", "/network/apart.", "/network/joint.")) and name.endswith(
-        ("query/MatMul", "key/MatMul", "value/MatMul", "attention/output/dense/MatMul", "bulk/MatMul")
-    )
+    return name.endswith(("query/MatMul", "key/MatMul", "value/MatMul", "attention/output/dense/MatMul", "bulk/MatMul"))
 
 
-def _split(network: Network, pairs: Iterable[Pair]) -> None:
+def _split(network: CrossEncoder, module: torch.nn.Module, pairs: Iterable[Pair]) -> None:
     """Replace the feed-forward layers by `SplitLinear`, with the channels that exceed `LIMIT` in the pairs."""
     largest: dict[torch.nn.Module, torch.Tensor] = {}
 
@@ -123,12 +140,12 @@ def _split(network: Network, pairs: Iterable[Pair]) -> None:
         most = inputs[0].detach().abs().flatten(0, -2).amax(dim=0)
         largest[layer] = torch.maximum(largest.get(layer, most), most)
 
-    blocks = [*network.lower, *network.apart, *network.joint]
+    blocks: list[Any] = list(network.layers())
     layers = [(block.intermediate, "dense") for block in blocks] + [(block.output, "dense") for block in blocks]
     hooks = [getattr(parent, name).register_forward_pre_hook(note) for parent, name in layers]
     with torch.inference_mode():
         for ids, types in pairs:
-            network(ids, torch.ones_like(ids), types)
+            module(ids, torch.ones_like(ids), types)
     for hook in hooks:
         hook.remove()
     for parent, name in layers:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -14,7 +15,21 @@ from autoais.training.model import Network
 from autoais.training.prepare import kept_for_calibration
 from autoais.training.schedule import Schedule
 
+Tensors = tuple[torch.Tensor, ...]
+
 BLOCK = 4  # neighbours in a file stay together: claims made from one passage, which differ in one fact
+
+
+class Batches(Protocol):
+    """What is learnt from, in numbered items that fit together in any order."""
+
+    def order(self, batch: int, seed: int) -> list[np.ndarray]:
+        """The numbers of the items of each batch, about `batch` pairs each, in a seeded order."""
+        ...
+
+    def batch(self, numbers: np.ndarray) -> Tensors:
+        """The items of those numbers; the first tensor has a row a pair."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +72,7 @@ class Pairs:
     def _length(self, file: int, row: int) -> int:
         return int(self._files[file]["ends"][row] - self._files[file]["starts"][row])
 
-    def batch(self, numbers: np.ndarray) -> tuple[torch.Tensor, ...]:
+    def batch(self, numbers: np.ndarray) -> Tensors:
         """ids, mask, types, token labels (-1 unknown), labels of the pairs of those blocks, padded."""
         width = -(-int(self._longest[numbers].max()) // 8) * 8  # few different shapes: each new one is compiled anew
         places = [(file, place) for file, rows in (self._blocks[number] for number in numbers) for place in rows]
@@ -97,7 +112,7 @@ class Pairs:
         return [batches[i] for i in rng.permutation(len(batches))]
 
 
-def loss_of(network: Network, tensors: tuple[torch.Tensor, ...], token_weight: float) -> tuple[torch.Tensor, float]:
+def loss_of(network: Network, tensors: Tensors, token_weight: float) -> tuple[torch.Tensor, float]:
     """Mean binary cross-entropy of the pairs plus `token_weight` times that of the known tokens; and the accuracy."""
     ids, mask, types, tokens, labels = tensors
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -113,8 +128,9 @@ def loss_of(network: Network, tensors: tuple[torch.Tensor, ...], token_weight: f
 
 
 def train(
-    network: Network,
-    pairs: Pairs,
+    network: torch.nn.Module,
+    pairs: Batches,
+    loss_of: Callable[[Tensors], tuple[torch.Tensor, float]],
     schedule: Schedule,
     folder: Path,
     *,
@@ -124,7 +140,8 @@ def train(
 ) -> None:
     """One pass over the pairs, going on from `folder/checkpoint.pt` where there is one.
 
-    A checkpoint is written every `every_s` seconds, `log.jsonl` gets a row and `say` a line every 100 steps.
+    `loss_of` gives a batch's loss and accuracy. A checkpoint is written every `every_s` seconds, `log.jsonl` gets a row
+    and `say` a line every 100 steps.
     """
     folder.mkdir(parents=True, exist_ok=True)
     learnt = [p for p in network.parameters() if p.requires_grad]
@@ -147,7 +164,7 @@ def train(
             for group in optimizer.param_groups:
                 group["lr"] = schedule.rate_at(step, len(batches))
             tensors = pairs.batch(numbers)
-            loss, accuracy = loss_of(network, tensors, schedule.token_weight)
+            loss, accuracy = loss_of(tensors)
             loss.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(learnt, 1.0)
             optimizer.step()
@@ -173,7 +190,7 @@ def train(
     _save(checkpoint, network, optimizer, len(batches))
 
 
-def _save(path: Path, network: Network, optimizer: torch.optim.Optimizer, step: int) -> None:
+def _save(path: Path, network: torch.nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
     beside = path.with_suffix(".new")
     torch.save({"network": network.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, beside)
     beside.replace(path)

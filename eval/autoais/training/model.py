@@ -1,8 +1,10 @@
 """The network: MiniLM reads claim and evidence apart, and its upper layers, trained, read them together as well."""
 
 import copy
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
@@ -24,6 +26,10 @@ class Network(torch.nn.Module):
     them all see all, and the types say which words the sides share. `lower` serves both (PreTTR, MacAvaney et al.
     2020).
     """
+
+    outputs: ClassVar[Mapping[str, bool]] = MappingProxyType(
+        {"pair": False, "tokens": True, "cosine": False, "nearest": True}
+    )
 
     def __init__(self, trunk: "BertModel", layers: int = JOINT_LAYERS) -> None:
         super().__init__()
@@ -60,6 +66,10 @@ class Network(torch.nn.Module):
         near = (unit @ unit.transpose(1, 2)).masked_fill(far == 0, -1.0).amax(dim=2)
         cosine = torch.nn.functional.cosine_similarity(_mean(apart, claim), _mean(apart, evidence))
         return pair, token, cosine, near
+
+    def layers(self) -> Iterator[torch.nn.Module]:
+        """Those that are only read, and those that are trained."""
+        yield from (*self.lower, *self.apart, *self.joint)
 
     def logits(self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The first two of `forward`, all that is trained."""
@@ -106,18 +116,23 @@ def _mean(hidden: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
 
 def build(base: Path, seed: int) -> Network:
     """The network from a sentence encoder's weights (a folder as transformers saves it)."""
+    torch.manual_seed(seed)
+    return Network(sentence_encoder(base))
+
+
+def sentence_encoder(base: Path) -> "BertModel":
+    """The weights of a folder as transformers saves it, without dropout."""
     from transformers import BertModel
 
     from autoais.judges.hf import quiet
 
-    torch.manual_seed(seed)
     # No dropout: pairs are seen once, and drawing it costs the CPU more than the rest of a step.
     with quiet(local=True):
-        encoder = BertModel.from_pretrained(
+        encoder: BertModel = BertModel.from_pretrained(
             str(base),
             add_pooling_layer=False,
             attn_implementation="sdpa",
             attention_probs_dropout_prob=0.0,
             hidden_dropout_prob=0.0,
         )
-    return Network(encoder)
+    return encoder

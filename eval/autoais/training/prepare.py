@@ -47,11 +47,12 @@ def read_pages(path: Path, share: float, rng: random.Random) -> Iterator[tuple[P
             del far[: 20 * _FAR]
 
 
-def minimal_pairs(path: Path, wanted: int, half: int) -> Iterator[Labelled]:
+def minimal_pairs(path: Path, wanted: int, half: int, reword: bool = True) -> Iterator[Labelled]:
     """Claims that reword the first sentence of a passage, each followed by the same with one fact changed.
 
     At most `wanted` of each, from passages with odd (1) or even (0) numbers, as `half` says: what one half calibrates
-    the other can measure. Facts are numbers, months, names and negations. `FormatError` at a broken line.
+    the other can measure. Facts are numbers, months, names and negations. Without `reword` the first of each pair is
+    the sentence itself. `FormatError` at a broken line.
     """
     rng = random.Random(half)
     pages: list[Page] = []
@@ -67,11 +68,16 @@ def minimal_pairs(path: Path, wanted: int, half: int) -> Iterator[Labelled]:
     found = 0
     for page in pages:
         start, end = next(pieces(page.text), (0, 0))
-        reworded = apply(KEEPING, page.text[start:end], rng)
-        changed = reworded and apply(facts, reworded[1].text, rng, [page.text, rng.choice(pages).text])
-        if found < wanted and reworded and changed and changed[1].text not in page.text:
+        claim = page.text[start:end]
+        if reword:
+            reworded = apply(KEEPING, claim, rng)
+            if not reworded:
+                continue
+            claim = reworded[1].text
+        changed = apply(facts, claim, rng, [page.text, rng.choice(pages).text])
+        if found < wanted and changed and changed[1].text not in page.text:
             found += 1
-            yield Labelled("minimal pairs", f"{found}", Attribution(reworded[1].text, (page.evidence,)), True)
+            yield Labelled("minimal pairs", f"{found}", Attribution(claim, (page.evidence,)), True)
             yield Labelled("minimal pairs", f"{found}", Attribution(changed[1].text, (page.evidence,)), False)
 
 

