@@ -4,14 +4,11 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from autoais.cli import VersionOption, run
-
-if TYPE_CHECKING:
-    from rag.corpus import Corpus
 
 # Imports stand inside the commands: `rag --help` must not wait for an engine.
 
@@ -74,7 +71,9 @@ def search(
     topics: Annotated[Path | None, typer.Option(help="A file of queries instead: jsonl, Open-NQ, TREC topics.")] = None,
     index: IndexOption = None,
     k: KOption = 10,
-    retriever: Annotated[str, typer.Option(help="bm25, or reference (rank-bm25, small indexes).")] = "bm25",
+    recipe: Annotated[
+        str, typer.Option(help="A retriever: a name of indexes/, a .toml file, or a+b to fuse two.")
+    ] = "bm25",
     run_file: Annotated[Path | None, typer.Option("--run", help="Write a TREC run.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -91,7 +90,7 @@ def search(
     if (query is None) == (topics is None):
         raise UserError("give either a query or --topics FILE")
     keep_inputs([topics], [run_file])
-    chosen = open_retriever(retriever, open_index(index))
+    chosen = open_retriever(recipe, open_index(index))
     questions = [Question("q1", query)] if query is not None else list(read_questions(topics or Path()))
 
     def hits_of(question: Question) -> list[Hit]:
@@ -164,10 +163,38 @@ def answer(
     note(f"{counted(len(listed), 'answer')} in {out}")
 
 
+@app.command()
+def train(
+    recipe: Annotated[Path, typer.Argument(help="A training recipe (toml), such as eval/recipes/reader.toml.")],
+    index: Annotated[Path, typer.Option(help="The index whose passages are learnt from.")],
+    data: Annotated[list[Path], typer.Option(help="A folder with the recipe's files; may be given several times.")],
+    out: Annotated[Path, typer.Option(help="The folder of the model; a stopped run goes on from what is in it.")],
+    short: Annotated[bool, typer.Option(help="A few pairs and steps, to see that the recipe runs.")] = False,
+) -> None:
+    """Train a reader, with all its data and checksums on record."""
+    from autoais.training import needs
+    from rag.index import open_index
+    from rag.terminal import note
+
+    needs("torch", "transformers", "onnx")
+    from rag.training.recipe import run as run_recipe
+
+    run_recipe(recipe, open_index(index), data, out, short=short, say=note)
+
+
 @index_app.command()
 def build(
-    sources: Annotated[list[Path], typer.Argument(help="Corpus files (.gz, .zst too) or folders of documents.")],
     to: Annotated[Path, typer.Option(help="The folder of the index.")],
+    sources: Annotated[
+        list[Path] | None, typer.Argument(help="Corpus files (.gz, .zst too) or folders of documents.")
+    ] = None,
+    recipe: Annotated[
+        list[str] | None,
+        typer.Option(help="A retriever that adds a part of its own; without SOURCES, to the index that is there."),
+    ] = None,
+    memory: Annotated[
+        str | None, typer.Option(help="The most that a part may keep in memory, such as 8GiB; picks its kind.")
+    ] = None,
     format_: Annotated[
         str | None,
         typer.Option("--format", help="miracl, aqa, dpr, beir, pyserini or documents; else told from the file."),
@@ -176,34 +203,16 @@ def build(
         bool, typer.Option("--skip-bad", help="Count and report broken lines instead of stopping.")
     ] = False,
 ) -> None:
-    """Build an index. An index already there is replaced only when the new one is whole."""
-    import shutil
+    """Build an index, or add to one. An index already there is replaced only when the new one is whole."""
+    from rag.building import add_parts, build_base
+    from rag.errors import UserError
 
-    from rag.corpus import Corpus
-    from rag.index import build as build_index
-    from rag.index import estimate
-    from rag.terminal import counted, megabytes, note, progress_bar
-
-    corpus = Corpus(sources, format_, skip_bad)
-    needed = estimate(corpus)
-    home = next(folder for folder in (to, *to.absolute().parents) if folder.exists())
-    free = shutil.disk_usage(home).free
-    note(f"needs about {megabytes(needed.disk)} of disk ({megabytes(free)} free), {megabytes(needed.memory)} of memory")
-    try:
-        with progress_bar("indexing", corpus.bytes_total, None) as advance:
-
-            def tell(reading: "Corpus", passages: int) -> None:
-                advance(reading.bytes_read, f"{passages:,} passages")
-
-            manifest = build_index(corpus, to, tell)
-    except KeyboardInterrupt:
-        note(f"stopped; {to} is as it was before")
-        raise
-    for reason in corpus.reasons:
-        note(f"skipped {reason}")
-    if corpus.bad > len(corpus.reasons):
-        note(f"... and {corpus.bad - len(corpus.reasons)} more skipped")
-    note(f"{counted(manifest['passages'], 'passage')} in {to}, {manifest['skipped']:,} skipped")
+    if not sources and not recipe:
+        raise UserError("nothing to build: give SOURCES, or --recipe NAME to add to the index that is there")
+    if sources:
+        build_base(sources, to, format_, skip_bad)
+    if recipe:
+        add_parts(to, recipe, memory)
 
 
 @index_app.command()

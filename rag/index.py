@@ -16,10 +16,10 @@ from autoais.provenance import command, versions
 from rag.analysis import ANALYZER
 from rag.corpus import DOCUMENTS, Corpus
 from rag.documents import read_document
-from rag.errors import FormatError, IndexingError
+from rag.errors import FormatError, IndexingError, RagError
 from rag.recipes import Recipe, read_recipe
 from rag.resources import folder as shipped_folder
-from rag.retrievers.bm25 import BM25, BM25Writer
+from rag.retrievers.bm25 import BM25, BM25Writer, weights_of
 from rag.store import PassageStore
 from rag.types import Passage
 
@@ -39,9 +39,13 @@ Progress = Callable[[Corpus, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An opened index: its manifest, its passages and the BM25 retriever over them."""
+    """An opened index: its manifest, its passages and the BM25 retriever over them.
+
+    `build` is the folder that holds them, and the parts that recipes add (`rag.parts`); None for one in memory.
+    """
 
     name: str
+    build: Path | None
     manifest: dict[str, Any]
     store: PassageStore
     bm25: BM25
@@ -209,7 +213,7 @@ def open_index(folder: Path | None) -> Index:
     store = PassageStore.open(work / "passages.sqlite")
     counts = {name: manifest[name] for name in ("untitled", "passages")}
     name = folder.resolve().name
-    return Index(name, manifest, store, BM25.open(work / "bm25", store, Recipe.of(manifest["recipe"]), **counts))
+    return Index(name, work, manifest, store, BM25.open(work / "bm25", store, Recipe.of(manifest["recipe"]), **counts))
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
@@ -230,11 +234,11 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             f"{folder} is an index of format {version}, this version reads {FORMAT_VERSION}: upgrade attributed-rag"
         )
     try:
-        Recipe.of(manifest["recipe"])
+        weights_of(Recipe.of(manifest["recipe"]))
         counts = [field(manifest, name, int, str(path)) for name in ("passages", "untitled")]
         build = field(manifest, "build", str, str(path))
         field(manifest, "checksum", str, str(path))
-    except (FormatError, ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
+    except (RagError, ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
         raise IndexingError(f"the manifest is damaged ({error}): build the index again") from error
     # `build` becomes a path: a manifest from elsewhere must not lead out of its folder.
     if version < 1 or min(counts) < 0 or not build.startswith(_BUILD) or Path(build).name != build:
@@ -254,7 +258,7 @@ def _handbook() -> Index:
     postings = BM25Writer(None, _SMALL_HEAP_BYTES)
     counts, checksum = _write(located, store, postings, _raise, lambda _: None)
     manifest = _described(["docs/handbook"], [DOCUMENTS], counts, checksum) | {"skipped": 0}
-    return Index(HANDBOOK, manifest, store, BM25(postings.index, store, read_recipe(_RECIPE), **counts))
+    return Index(HANDBOOK, None, manifest, store, BM25(postings.index, store, read_recipe(_RECIPE), **counts))
 
 
 def _raise(error: FormatError) -> None:

@@ -1,43 +1,67 @@
-"""A recipe (`indexes/<name>.toml`) says how a retriever searches; a new meaning gets a new name."""
+"""A recipe (`indexes/<name>.toml`) is a retriever: its kind, its settings, and a name that changes with its meaning."""
 
-import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rag.errors import RagError
 from rag.resources import folder, names
 
-FIELDS = frozenset(["contents", "title"])  # title, section and text; title and section
-
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Name (with version), engine, BM25 parameters and the weight of each field."""
+    """`kind` says which module makes the retriever (`rag.retrievers.KINDS`), which reads and checks the `settings`."""
 
     name: str
-    engine: str
-    k1: float
-    b: float
-    weights: Mapping[str, float]
+    kind: str
+    settings: Mapping[str, Any]
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "Recipe":
-        """From TOML or a manifest; `KeyError`, `TypeError` or `ValueError` if it is not one."""
-        weights = {str(field): float(weight) for field, weight in record["weights"].items()}
-        if not weights or not weights.keys() <= FIELDS or not all(0 < w < math.inf for w in weights.values()):
-            raise ValueError(f"weights of {', '.join(sorted(FIELDS))} should be above 0, found {weights}")
-        return cls(str(record["name"]), str(record["engine"]), float(record["k1"]), float(record["b"]), weights)
+        """From TOML or a manifest; `KeyError` where name or kind are missing."""
+        settings = {key: value for key, value in record.items() if key not in ("name", "kind")}
+        return cls(str(record["name"]), str(record["kind"]), settings)
 
     def record(self) -> dict[str, Any]:
-        """As the manifest keeps it."""
-        return {"name": self.name, "engine": self.engine, "k1": self.k1, "b": self.b, "weights": dict(self.weights)}
+        """As a manifest keeps it."""
+        return {"name": self.name, "kind": self.kind, **self.settings}
+
+    def only(self, allowed: Iterable[str]) -> None:
+        """`RagError` for a setting that the kind does not know: a slip of the pen must not be passed over."""
+        known = sorted(allowed)
+        if unknown := sorted(set(self.settings) - set(known)):
+            raise RagError(
+                f"recipe {self.name}: unknown setting {unknown[0]!r} of kind {self.kind}; "
+                f"there are: {', '.join(known) or 'none'}"
+            )
+
+    def setting(self, name: str, kind: type[Any], default: Any = None) -> Any:  # noqa: ANN401  (what the recipe says)
+        """A setting, `default` where it is not given; `RagError` unless it is of that type (an int is a float)."""
+        value = self.settings.get(name, default)
+        if kind is float and type(value) is int:
+            return float(value)
+        if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
+            raise RagError(f"recipe {self.name}: {name} should be {kind.__name__}, found {value!r}")
+        return value
 
 
 def read_recipe(name: str) -> Recipe:
-    """The shipped recipe of that name; `RagError` lists the names there are."""
+    """A shipped recipe by its name, one of your own by its path (`.toml`), or several fused by rank (`a+b`)."""
+    if "+" in name and not name.endswith(".toml"):
+        return Recipe(name, "fusion", {"of": name.split("+")})
     known = names("indexes", ".toml")
-    if name not in known:
-        raise RagError(f"no recipe called {name!r}; there are: {', '.join(known)}")
-    return Recipe.of(tomllib.loads(folder("indexes").joinpath(f"{name}.toml").read_text("utf-8")))
+    if name in known:
+        text = folder("indexes").joinpath(f"{name}.toml").read_text("utf-8")
+    elif name.endswith(".toml"):
+        try:
+            text = Path(name).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise RagError(f"{name}: cannot be read as a recipe: {error}") from error
+    else:
+        raise RagError(f"no recipe called {name!r}; there are: {', '.join(known)}, and a+b fuses two")
+    try:
+        return Recipe.of(tomllib.loads(text))
+    except (tomllib.TOMLDecodeError, KeyError) as error:
+        raise RagError(f"{name}: not a recipe: {error}") from error

@@ -58,6 +58,22 @@ def has_answer(text: str, references: Iterable[str]) -> bool:
     return any(needle in haystack for needle in map(_padded, references) if needle.strip())
 
 
+def answer_spans(text: str, references: Iterable[str]) -> list[tuple[int, int]]:
+    """Where the references stand in the text, as `has_answer` finds them: character offsets, in order, each once."""
+    places = [(m.start(), m.end()) for m in _token().finditer(text)]
+    folded = [_folded(text[start:end]) for start, end in places]
+    found = set()
+    for needle in {tuple(map(_folded, _token().findall(reference))) for reference in references} - {()}:
+        for at in range(len(folded) - len(needle) + 1):
+            if tuple(folded[at : at + len(needle)]) == needle:
+                found.add((places[at][0], places[at + len(needle) - 1][1]))
+    return sorted(found)
+
+
+def _folded(token: str) -> str:
+    return unicodedata.normalize("NFD", token).casefold()
+
+
 @cache
 def _token() -> re.Pattern[str]:
     # Python's \w has no combining marks; without them an accent would end a word.

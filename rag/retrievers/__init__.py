@@ -1,9 +1,11 @@
-"""Retrievers by name: one method, batch first. The module of each is imported only when it is opened."""
+"""Retrievers: one method, batch first. Each kind of recipe has a module, imported only when it is opened."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
 
 from rag.errors import RagError
+from rag.recipes import Recipe, read_recipe
 from rag.types import Hit
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ class Retriever(Protocol):
 
     @property
     def name(self) -> str:
-        """Says all that changes a result list: engine, fields, weights, version."""
+        """Says all that changes a result list: engine, models, weights, version."""
         ...
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
@@ -23,19 +25,27 @@ class Retriever(Protocol):
         ...
 
 
-def _reference(index: "Index") -> Retriever:
-    from rag.retrievers.reference import Reference
+# Kind of recipe -> module. It has `retriever(index, recipe)`, and `add(index, recipe, tell)` and `needs(index, recipe)`
+# where the kind adds a part of its own to an index (`rag.parts`).
+KINDS = {
+    "bm25": "rag.retrievers.bm25",
+    "fusion": "rag.retrievers.fusion",
+    "reference": "rag.retrievers.reference",
+    "rerank": "rag.retrievers.rerank",
+}
 
-    return Reference(index.store, index.manifest["passages"])
 
-
-KINDS: dict[str, Callable[["Index"], Retriever]] = {"bm25": lambda index: index.bm25, "reference": _reference}
+def kind_of(recipe: Recipe) -> object:
+    """The module of a recipe's kind; `RagError` lists the kinds there are."""
+    try:
+        return import_module(KINDS[recipe.kind])
+    except KeyError:
+        there = ", ".join(sorted(KINDS))
+        raise RagError(f"recipe {recipe.name}: no kind called {recipe.kind!r}; there are: {there}") from None
 
 
 def open_retriever(name: str, index: "Index") -> Retriever:
-    """The retriever of that name over an index; `RagError` lists the names there are."""
-    try:
-        kind = KINDS[name]
-    except KeyError:
-        raise RagError(f"no retriever called {name!r}; there are: {', '.join(sorted(KINDS))}") from None
-    return kind(index)
+    """The retriever of a recipe (`read_recipe`) over an index."""
+    recipe = read_recipe(name)
+    opening = cast("Callable[[Index, Recipe], Retriever]", getattr(kind_of(recipe), "retriever"))  # noqa: B009  (a module)
+    return opening(index, recipe)

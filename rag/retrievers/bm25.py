@@ -1,5 +1,7 @@
 """BM25 by Tantivy: Rust, memory-mapped, no JVM. Two fields, English analysis, ties broken by passage id."""
 
+import copy
+import math
 import os
 import shutil
 import tempfile
@@ -7,17 +9,21 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tantivy
 from tantivy import Occur, Query
 
 from rag.analysis import check_depth, passage_analyzer, query_terms
-from rag.errors import IndexingError
-from rag.recipes import FIELDS, Recipe
+from rag.errors import IndexingError, RagError
+from rag.recipes import Recipe
 from rag.store import PassageStore
 from rag.types import Hit, Passage
 
+if TYPE_CHECKING:
+    from rag.index import Index
+
+FIELDS = frozenset(["contents", "title"])  # title, section and text; title and section
 _ANALYZER_ID = "english"
 
 
@@ -29,6 +35,26 @@ def _schema() -> tantivy.Schema:
     builder.add_integer_field("row", fast=True)
     builder.add_integer_field("untitled", indexed=True)
     return builder.build()
+
+
+def retriever(index: "Index", recipe: Recipe) -> "BM25":
+    """BM25 over an index, its fields weighted as the recipe says."""
+    return index.bm25.weighted(recipe)
+
+
+def weights_of(recipe: Recipe) -> Mapping[str, float]:
+    """Of each field; `RagError` where the recipe gives none that can be used."""
+    recipe.only(["engine", "k1", "b", "weights"])
+    weights: Mapping[str, float] = recipe.setting("weights", dict)
+    if not weights or not weights.keys() <= FIELDS or not all(_positive(weight) for weight in weights.values()):
+        raise RagError(
+            f"recipe {recipe.name}: weights of {', '.join(sorted(FIELDS))} should be above 0, found {weights}"
+        )
+    return weights
+
+
+def _positive(weight: object) -> bool:
+    return isinstance(weight, int | float) and 0 < weight < math.inf
 
 
 class BM25Writer:
@@ -92,7 +118,7 @@ class BM25:
         index.register_tokenizer(_ANALYZER_ID, passage_analyzer())
         self.name = recipe.name
         self.recipe = recipe
-        self._weights = recipe.weights
+        self._weights = weights_of(recipe)
         self._searcher = index.searcher()
         self._schema = index.schema
         self._store = store
@@ -119,6 +145,12 @@ class BM25:
             raise IndexingError(f"{folder}: cannot be opened as a Tantivy index: {error}") from error
         weakref.finalize(opened, shutil.rmtree, links, ignore_errors=True)
         return opened
+
+    def weighted(self, recipe: Recipe) -> "BM25":
+        """The same index searched with the weights of another recipe."""
+        other = copy.copy(self)
+        other.name, other.recipe, other._weights = recipe.name, recipe, weights_of(recipe)
+        return other
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """For each query at most k hits; `QuestionError` for a query that cannot be searched for."""

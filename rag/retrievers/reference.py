@@ -3,25 +3,32 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rag.analysis import check_depth, passage_analyzer, query_terms
 from rag.errors import IndexingError, missing_extra
-from rag.recipes import read_recipe
+from rag.recipes import Recipe
 from rag.store import PassageStore
 from rag.types import Hit
+
+if TYPE_CHECKING:
+    from rag.index import Index
 
 MOST_PASSAGES = 200_000  # it scores every passage for every query, and holds all tokens in memory
 
 
+def retriever(index: "Index", recipe: Recipe) -> "Reference":
+    """Rank-bm25 over an index."""
+    return Reference(index.store, index.manifest["passages"], recipe)
+
+
 class Reference:
-    """Scores headings and text as one field with Okapi BM25: k1 and b of the recipe `bm25`, Lucene's idf.
+    """Scores headings and text as one field with Okapi BM25: k1 and b of the recipe, Lucene's idf.
 
     Raises `RagError` where rank-bm25 is not installed, `IndexingError` above 200,000 passages.
     """
 
-    name = "rank-bm25.v1"
-
-    def __init__(self, store: PassageStore, passages: int) -> None:
+    def __init__(self, store: PassageStore, passages: int, recipe: Recipe) -> None:
         try:
             from rank_bm25 import BM25Okapi
         except ImportError:
@@ -30,10 +37,12 @@ class Reference:
             raise IndexingError(
                 f"rank-bm25 takes at most {MOST_PASSAGES:,} passages, the index has {passages:,}: use 'bm25'"
             )
-        recipe, analyzer = read_recipe("bm25"), passage_analyzer()
+        recipe.only(["k1", "b"])
+        self.name = recipe.name
+        analyzer = passage_analyzer()
         self._passages = list(store)
         tokens = [analyzer.analyze(f"{p.headings} {p.text}") or [""] for p in self._passages]
-        self._bm25 = BM25Okapi(tokens, k1=recipe.k1, b=recipe.b)
+        self._bm25 = BM25Okapi(tokens, k1=recipe.setting("k1", float), b=recipe.setting("b", float))
         # Okapi's idf turns negative for a word of more than half the passages; Lucene's, and Tantivy's, does not.
         n = len(tokens)
         holding = Counter(term for passage in tokens for term in set(passage))

@@ -6,7 +6,6 @@ Success@k is a gold passage among the first k; over a closed pool, so the values
 """
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +17,7 @@ from autoais.metrics import has_answer
 from autoais.provenance import provenance
 from autoais.questions import Question, read_questions
 from rag.index import open_index
+from rag.recipes import Recipe
 from rag.retrievers.bm25 import BM25
 
 KS = (1, 5, 20, 100)
@@ -58,8 +58,8 @@ def main(
         (0.5, True),
         (1.0, True),
     ):
-        bm25 = opened.bm25
-        bm25._weights = replace(bm25.recipe, weights={"contents": 1.0} | ({"title": weight} if weight else {})).weights
+        weights = {"contents": 1.0} | ({"title": weight} if weight else {})
+        bm25 = opened.bm25.weighted(Recipe("bm25", "bm25", {"weights": weights}))
         bm25._mixed = stand_in
         for name, path in files.items():
             rows.append(

@@ -1,0 +1,79 @@
+"""`rag index build`: what is built, what it takes, and how far it is."""
+
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import cast
+
+from rag.corpus import Corpus
+from rag.errors import RagError
+from rag.index import Index, build, estimate, open_index
+from rag.parts import Needs, Tell
+from rag.recipes import Recipe, read_recipe
+from rag.retrievers import kind_of
+from rag.terminal import counted, megabytes, note, progress_bar
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
+
+
+def build_base(sources: list[Path], to: Path, format_: str | None, skip_bad: bool) -> None:
+    """Passages and postings."""
+    corpus = Corpus(sources, format_, skip_bad)
+    needed = estimate(corpus)
+    note(f"needs about {megabytes(needed.disk)} of disk ({_free(to)} free), {megabytes(needed.memory)} of memory")
+    try:
+        with progress_bar("indexing", corpus.bytes_total, None) as advance:
+
+            def tell(reading: Corpus, passages: int) -> None:
+                advance(reading.bytes_read, f"{passages:,} passages")
+
+            manifest = build(corpus, to, tell)
+    except KeyboardInterrupt:
+        note(f"stopped; {to} is as it was before")
+        raise
+    for reason in corpus.reasons:
+        note(f"skipped {reason}")
+    if corpus.bad > len(corpus.reasons):
+        note(f"... and {corpus.bad - len(corpus.reasons)} more skipped")
+    note(f"{counted(manifest['passages'], 'passage')} in {to}, {manifest['skipped']:,} skipped")
+
+
+def add_parts(to: Path, names: Sequence[str], memory: str | None) -> None:
+    """The parts of recipes, added to an index that is there; a stopped run goes on from what it left."""
+    budget = None if memory is None else in_bytes(memory)
+    for name in names:
+        recipe = read_recipe(name)
+        module = kind_of(recipe)
+        if not hasattr(module, "add"):
+            note(f"{name}: adds nothing to the index")
+            continue
+        index = open_index(to)
+        needs = cast("Callable[[Index, Recipe, int | None], Needs]", getattr(module, "needs"))  # noqa: B009
+        add = cast("Callable[[Index, Recipe, int | None, Tell], None]", getattr(module, "add"))  # noqa: B009
+        found = needs(index, recipe, budget)
+        disk, building, searching = (megabytes(size) for size in (found.disk, found.memory, found.resident))
+        note(
+            f"{name}: {found.why + '; ' if found.why else ''}needs about {disk} of disk ({_free(to)} free), "
+            f"{building} of memory to build and {searching} to search"
+        )
+        try:
+            with progress_bar(name, index.manifest["passages"], "passages") as advance:
+                add(index, recipe, budget, advance)
+        except KeyboardInterrupt:
+            note("stopped; the same command goes on from here")
+            raise
+        note(f"{name} is in {to}")
+
+
+def in_bytes(size: str) -> int:
+    """`8GiB`, `500MB`, `1.5g`; `RagError` for anything else."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([kmg]i?)?b?", size.strip().lower())
+    if match is None or float(match[1]) <= 0:
+        raise RagError(f"{size!r} is no amount of memory; write it as 8GiB or 500MB")
+    return int(float(match[1]) * _UNITS[match[2] or ""])
+
+
+def _free(to: Path) -> str:
+    home = next(folder for folder in (to, *to.absolute().parents) if folder.exists())
+    return megabytes(shutil.disk_usage(home).free)

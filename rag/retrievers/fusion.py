@@ -1,0 +1,92 @@
+"""Several result lists made one: by rank (reciprocal rank fusion) or by score."""
+
+from collections.abc import Sequence
+from itertools import repeat
+from typing import TYPE_CHECKING
+
+from rag.analysis import check_depth
+from rag.errors import QuestionError, RagError
+from rag.recipes import Recipe
+from rag.retrievers import Retriever, open_retriever
+from rag.types import Hit, Passage
+
+if TYPE_CHECKING:
+    from rag.index import Index
+
+METHODS = ("rrf", "scores")
+
+
+def retriever(index: "Index", recipe: Recipe) -> "Fusion":
+    """The fusion of the retrievers of other recipes; one retriever stands for equals."""
+    recipe.only(["of", "method", "k", "depth", "weights"])
+    names = recipe.setting("of", list)
+    if len(set(names)) != len(names) or len(names) < 2 or not all(isinstance(name, str) for name in names):
+        raise RagError(f"recipe {recipe.name}: fusion needs two or more different recipes in 'of', found {names}")
+    return Fusion(
+        [open_retriever(name, index) for name in names],
+        method=recipe.setting("method", str, "rrf"),
+        k=recipe.setting("k", int, 60),
+        depth=recipe.setting("depth", int, 100),
+        weights=recipe.setting("weights", list, [1.0] * len(names)),
+    )
+
+
+class Fusion:
+    """Fuses the first `depth` hits of each retriever.
+
+    `rrf`: the sum of weight / (k + rank) over the lists (Cormack et al. 2009, with k = 60 as there). `scores`: the
+    weighted sum of the scores, each list's scaled to 0 to 1 first (its highest and lowest), 0 where it lacks the
+    passage (CombSUM, Fox & Shaw 1994). A list that cannot be asked is left out, `QuestionError` where none can.
+    `RagError` for an unknown method, weights that are not one above 0 a retriever, or a depth below 1.
+    """
+
+    def __init__(
+        self,
+        retrievers: Sequence[Retriever],
+        *,
+        method: str = "rrf",
+        k: int = 60,
+        depth: int = 100,
+        weights: Sequence[float] = (),
+    ) -> None:
+        weights = list(weights) or [1.0] * len(retrievers)
+        if method not in METHODS:
+            raise RagError(f"no fusion called {method!r}; there are: {', '.join(METHODS)}")
+        if len(weights) != len(retrievers) or not all(isinstance(w, int | float) and w > 0 for w in weights):
+            raise RagError(f"fusion of {len(retrievers)} retrievers needs as many weights above 0, found {weights}")
+        if depth < 1 or k < 0:
+            raise RagError(f"fusion needs a depth of at least 1 and k of at least 0, found {depth} and {k}")
+        self._retrievers, self._weights, self._method, self._k, self._depth = retrievers, weights, method, k, depth
+        parts = [r.name if w == 1 else f"{w:g}*{r.name}" for r, w in zip(retrievers, weights, strict=True)]
+        self.name = f"{f'rrf{k}' if method == 'rrf' else 'scores'}@{depth}({','.join(parts)})"
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """For each query at most k hits of the fused lists."""
+        check_depth(k)
+        return [self._search(query, k) for query in queries]
+
+    def _search(self, query: str, k: int) -> list[Hit]:
+        lists, faults = [], []
+        for weight, one in zip(self._weights, self._retrievers, strict=True):
+            try:
+                lists.append((weight, one.search([query], self._depth)[0]))
+            except QuestionError as error:
+                faults.append(error)
+        if not lists:
+            raise faults[0]
+        scores: dict[str, float] = {}
+        passages: dict[str, Passage] = {}
+        for weight, hits in lists:
+            for hit, score in zip(hits, self._scores(hits), strict=True):
+                passages[hit.passage.id] = hit.passage
+                scores[hit.passage.id] = scores.get(hit.passage.id, 0.0) + weight * score
+        best = sorted(scores, key=lambda identifier: (-scores[identifier], identifier))[:k]
+        return [Hit(passages[identifier], scores[identifier]) for identifier in best]
+
+    def _scores(self, hits: Sequence[Hit]) -> list[float]:
+        if self._method == "rrf":
+            return [1 / (self._k + rank) for rank in range(1, len(hits) + 1)]
+        if not hits or hits[0].score == hits[-1].score:
+            return list(repeat(1.0, len(hits)))
+        low, high = hits[-1].score, hits[0].score
+        return [(hit.score - low) / (high - low) for hit in hits]

@@ -1,0 +1,118 @@
+"""A second look at the first hits: a model reads question and passage together and puts them in another order."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from rag.analysis import check_depth
+from rag.errors import RagError, missing_extra
+from rag.recipes import Recipe
+from rag.retrievers import Retriever, open_retriever
+from rag.types import Hit, Passage
+
+if TYPE_CHECKING:
+    from rag.index import Index
+
+
+class Scorer(Protocol):
+    """Says how well passages answer a question."""
+
+    @property
+    def name(self) -> str:
+        """Says all that changes a score."""
+        ...
+
+    def score(self, question: str, passages: Sequence[Passage]) -> list[float]:
+        """A finite number for each passage, higher is better, the same whatever else is asked with it."""
+        ...
+
+
+def retriever(index: "Index", recipe: Recipe) -> "Rerank":
+    """A recipe's retriever with its first hits reread."""
+    recipe.only(["of", "model", "depth", "first"])
+    return Rerank(
+        open_retriever(recipe.setting("of", str), index),
+        scorer(recipe.setting("model", str)),
+        depth=recipe.setting("depth", int),
+        first=recipe.setting("first", float, 0.0),
+    )
+
+
+class _Embedded:
+    """The relevance of the reader that ships, or of another folder of `rag train`."""
+
+    def __init__(self, folder: str | None = None) -> None:
+        from rag.reader import Reader
+
+        self._reader = Reader(folder)
+        self.name = self._reader.name
+
+    def score(self, question: str, passages: Sequence[Passage]) -> list[float]:
+        return [reading.relevance for reading in self._reader.read(question, passages)]
+
+
+class _CrossEncoder:
+    """Any CrossEncoder of sentence-transformers, by name or folder, as it is configured."""
+
+    def __init__(self, model: str) -> None:
+        try:
+            from sentence_transformers import CrossEncoder
+        except ImportError:
+            raise missing_extra(f"the reranker {model!r}", "dense") from None
+        from autoais.judges.hf import quiet
+
+        try:
+            with quiet(local=False):
+                self._model = CrossEncoder(model)
+        except (OSError, ValueError, RuntimeError) as error:
+            raise RagError(f"{model}: cannot be opened as a CrossEncoder: {str(error).splitlines()[0]}") from error
+        self.name = f"cross-encoder:{model.rstrip('/').rsplit('/', 1)[-1]}"
+
+    def score(self, question: str, passages: Sequence[Passage]) -> list[float]:
+        pairs = [(question, f"{passage.headings}\n{passage.text}".strip()) for passage in passages]
+        # One pair at a time where it counts: padding changes the last digits, and with them the order of equals.
+        found = self._model.predict(pairs, batch_size=1, show_progress_bar=False)
+        return [float(score) for score in found]
+
+
+SCORERS: dict[str, Callable[[str | None], Scorer]] = {
+    "reader": _Embedded,
+    "cross-encoder": lambda model: _CrossEncoder(model or "cross-encoder/ms-marco-MiniLM-L6-v2"),
+}
+
+
+def scorer(name: str) -> Scorer:
+    """`reader[:<folder>]` or `cross-encoder:<name or folder>`; `RagError` lists the names there are."""
+    kind, _, model = name.partition(":")
+    try:
+        return SCORERS[kind](model or None)
+    except KeyError:
+        raise RagError(f"no reranker called {kind!r}; there are: {', '.join(SCORERS)}") from None
+
+
+class Rerank:
+    """The first `depth` hits of a retriever in the order of a scorer, then the others as they were.
+
+    `first` is how much the retriever's own score counts beside the scorer's. Hits beyond `depth` score below all of
+    the first, by as much as they did before.
+    """
+
+    def __init__(self, over: Retriever, scorer: Scorer, *, depth: int, first: float = 0.0) -> None:
+        if depth < 1:
+            raise RagError(f"reranking needs a depth of at least 1, found {depth}")
+        self._over, self._scorer, self._depth, self._first = over, scorer, depth, first
+        weight = f"+{first:g}*first" if first else ""
+        self.name = f"{over.name}>{scorer.name}{weight}@{depth}"
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """For each query at most k hits."""
+        check_depth(k)
+        return [self._search(query, k) for query in queries]
+
+    def _search(self, query: str, k: int) -> list[Hit]:
+        (hits,) = self._over.search([query], max(k, self._depth))
+        again, rest = hits[: self._depth], hits[self._depth :]
+        scores = self._scorer.score(query, [hit.passage for hit in again])
+        reread = [Hit(h.passage, s + self._first * h.score) for h, s in zip(again, scores, strict=True)]
+        reread.sort(key=lambda hit: (-hit.score, hit.passage.id))
+        below = [Hit(h.passage, reread[-1].score - 1 - (again[-1].score - h.score)) for h in rest]
+        return (reread + below)[:k]
