@@ -16,29 +16,16 @@ from autoais.judges.minilm import FEATURES, Calibration, MiniLMJudge
 from autoais.provenance import sha256_file
 from autoais.types import Attribution, Verdict
 from tests.conftest import Command, one_line_error
+from tests.tiny import TOWNS, text, tiny_bert
 
 pytest.importorskip("onnx")
 torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
-
-TOWNS = ["Arlen", "Bexley", "Corvo", "Dunmore", "Elstow", "Farrow", "Gilden", "Hartley", "Ilford", "Jarrow"]
-SENTENCES = [
-    "In 19{a}{b}, the town of {t} built a bridge over the river, which was designed by Nora Finch.",
-    "{t} is known as a market town in the north, and about {a}0,{b}00 people live there.",
-    "The school in {t} was founded by Edward Moss (a local teacher) on {b} May 18{a}{a}.",
-    "The mayor of {t} opened the new museum before the railway was closed.",
-]
-
-
-def text(town: str, seed: int) -> str:
-    return " ".join(s.format(t=town, a=1 + seed % 8, b=1 + seed % 7) for s in SENTENCES)
+pytest.importorskip("transformers")
 
 
 @pytest.fixture(scope="session")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A base model with random weights, a small corpus, answered questions and labels: all a recipe needs."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
-
     folder = tmp_path_factory.mktemp("training")
     passages = [(town, text(town, seed)) for seed in range(12) for town in TOWNS]
     rows = [{"docid": f"{n}", "title": town, "text": words} for n, (town, words) in enumerate(passages)]
@@ -59,20 +46,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         claim = "{} opened a museum.".format(town if n % 2 else "Zurich")
         labels.append({"dataset": f"set{n % 3}", "id": n, "claim": claim, "evidence": [words], "label": n % 2})
     (folder / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labels))
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    marks = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    trainer = trainers.WordPieceTrainer(vocab_size=400, special_tokens=marks, show_progress=False)
-    tokenizer.train_from_iterator([words for _, words in passages], trainer)
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=tokenizer.get_vocab_size(), hidden_size=48, num_hidden_layers=5, num_attention_heads=12,
-        intermediate_size=96, max_position_embeddings=300,
-    )  # fmt: skip
-    base = folder / "base"
-    transformers.BertModel(config, add_pooling_layer=False).save_pretrained(base)
-    tokenizer.save(str(base / "tokenizer.json"))
+    base = tiny_bert(folder / "base", [words for _, words in passages])
     (folder / "recipe.toml").write_text(
         f'name = "tiny"\nbase = "{base}"\nbase_sha256 = "{sha256_file(base / "model.safetensors")}"\nseed = 1\n'
         'held_out = ["dev.jsonl"]\nthreshold = ["labels.jsonl"]\nfolds = [["set0"], ["set1"]]\n'

@@ -1,0 +1,38 @@
+"""What training needs, in small: towns to write about and a BERT with random weights."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+TOWNS = ["Arlen", "Bexley", "Corvo", "Dunmore", "Elstow", "Farrow", "Gilden", "Hartley", "Ilford", "Jarrow"]
+SENTENCES = [
+    "In 19{a}{b}, the town of {t} built a bridge over the river, which was designed by Nora Finch.",
+    "{t} is known as a market town in the north, and about {a}0,{b}00 people live there.",
+    "The school in {t} was founded by Edward Moss (a local teacher) on {b} May 18{a}{a}.",
+    "The mayor of {t} opened the new museum before the railway was closed.",
+]
+
+
+def text(town: str, seed: int) -> str:
+    return " ".join(s.format(t=town, a=1 + seed % 8, b=1 + seed % 7) for s in SENTENCES)
+
+
+def tiny_bert(folder: Path, texts: Iterable[str]) -> Path:
+    """A BERT of five small layers with random weights, and a tokenizer that knows the words of the texts."""
+    import torch
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+    from transformers import BertConfig, BertModel
+
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    marks = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    trainer = trainers.WordPieceTrainer(vocab_size=400, special_tokens=marks, show_progress=False)
+    tokenizer.train_from_iterator(texts, trainer)
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=tokenizer.get_vocab_size(), hidden_size=48, num_hidden_layers=5, num_attention_heads=12,
+        intermediate_size=96, max_position_embeddings=300,
+    )  # fmt: skip
+    BertModel(config, add_pooling_layer=False).save_pretrained(folder)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return folder
