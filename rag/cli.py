@@ -171,13 +171,10 @@ def train(
     out: Annotated[Path, typer.Option(help="The folder of the model; a stopped run goes on from what is in it.")],
     short: Annotated[bool, typer.Option(help="A few pairs and steps, to see that the recipe runs.")] = False,
 ) -> None:
-    """Train a reader, with all its data and checksums on record."""
-    from autoais.training import needs
+    """Train a reader or static embeddings, with all their data and checksums on record."""
     from rag.index import open_index
     from rag.terminal import note
-
-    needs("torch", "transformers", "onnx")
-    from rag.training.recipe import run as run_recipe
+    from rag.training import run as run_recipe
 
     run_recipe(recipe, open_index(index), data, out, short=short, say=note)
 

@@ -43,7 +43,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "dev.jsonl").write_text(json.dumps({"question": ask.format("Arlen") + "?"}) + "\n")
     base = tiny_bert(folder / "base", [words for _, _, words in passages])
     (folder / "recipe.toml").write_text(
-        f'name = "tiny"\nbase = "{base}"\nbase_sha256 = "{sha256_file(base / "model.safetensors")}"\nseed = 1\n'
+        f'name = "tiny"\nkind = "reader"\nseed = 1\n'
+        f'base = "{base}"\nbase_sha256 = "{sha256_file(base / "model.safetensors")}"\n'
         'depth = 20\nothers = 2\nleast = -1.0\nheld_out = ["dev.jsonl"]\n'
         '[questions]\n"asked.txt" = 2\n[schedule]\nrate = 1e-3\nbatch = 6\nwarm_up = 2\ndecay = 0.5\n'
     )
@@ -198,3 +199,42 @@ def test_folders_that_are_no_reader(model: Path, tmp_path: Path, rag: Command) -
 def test_where_answers_stand(passage: str, answers: list[str], found: list[str]) -> None:
     assert [passage[start:end] for start, end in answer_spans(passage, answers)] == found
     assert has_answer(passage, answers) == bool(found)
+
+
+def test_static_embeddings_are_made_the_same_way_again_and_find_their_own(data: Path, tmp_path: Path) -> None:
+    from rag.encoders.static import Static
+
+    recipe = (data / "recipe.toml").read_text().split("depth = ")[0].replace('"reader"', '"static"')
+    (data / "static.toml").write_text(
+        f'{recipe}dimension = 16\nsif = 1e-3\npassages = 20\ntimes = 3\nquestions = ["asked.txt"]\nquestion_times = 1\n'
+        'held_out = ["dev.jsonl"]\n[schedule]\nrate = 1e-2\nbatch = 8\nwarm_up = 2\ndecay = 0.5\n'
+    )
+    for out in ("once", "again"):
+        arguments = [data / "static.toml", "--index", data / "towns.index", "--data", data, "--out", tmp_path / out]
+        program = "import sys; from rag.cli import main; sys.argv[0] = 'rag'; main()"
+        argv = [sys.executable, "-W", "ignore", "-c", program, "train", *map(str, arguments)]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "once" / "table.npz").read_bytes() == (tmp_path / "again" / "table.npz").read_bytes()
+    static = Static(tmp_path / "once")
+    assert static.dimension == 16
+    vectors = static.passages([text(town, 1) for town in TOWNS])
+    assert vectors.shape == (10, 16)
+    assert (vectors**2).sum(axis=1) == pytest.approx(1)
+    asked = static.queries(["the mayor of Corvo opened the museum", "", "\x00\ud800"])
+    assert int((vectors @ asked[0]).argmax()) == TOWNS.index("Corvo")
+    assert not asked[1].any()
+    record = json.loads((tmp_path / "once" / "training.json").read_text())
+    assert record["taught"]["questions"] == 10
+
+
+@pytest.mark.parametrize(("table", "says"), [(b"PK", "cannot be read"), (b"", "cannot be read")])
+def test_static_tables_that_are_none(model: Path, tmp_path: Path, table: bytes, says: str) -> None:
+    from rag.encoders.static import Static
+
+    with pytest.raises(RagError, match=r"table\.npz is missing"):
+        Static(tmp_path)
+    (tmp_path / "table.npz").write_bytes(table)
+    (tmp_path / "tokenizer.json").write_bytes((model / "tokenizer.json").read_bytes())
+    with pytest.raises(RagError, match=says):
+        Static(tmp_path).queries(["x"])

@@ -1,4 +1,4 @@
-"""`rag train`: a TOML recipe and an index in, the reader's folder out; a stopped run goes on from what it left."""
+"""The reader: a recipe and an index in, its folder out; a stopped run goes on from what it left."""
 
 import json
 import random
@@ -42,6 +42,7 @@ class ReaderRecipe:
     """
 
     name: str
+    kind: str
     base: str
     base_sha256: str
     seed: int

@@ -1,0 +1,86 @@
+"""Static embeddings: a vector for each word piece, a text the mean of its own. Thousands of passages a second."""
+
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoais.errors import first_line
+from autoais.judges.encoding import readable
+from rag.errors import RagError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+SHIPPED = Path(__file__).parents[1] / "data" / "static"
+
+
+class Static:
+    """The table that ships, or that of a folder made by `scripts/make_static_embeddings.py`.
+
+    `table.npz` holds `rows` (word pieces, dimension) int8 and `scale` (word pieces, 1) float32; the weight of each
+    word piece is in its row. A text without a known word piece has the vector 0. `RagError` where a file is missing or
+    is none of ours.
+    """
+
+    def __init__(self, folder: str | Path | None = None) -> None:
+        self.folder = SHIPPED if folder is None else Path(folder)
+        for name in ("table.npz", "tokenizer.json"):
+            if not (self.folder / name).is_file():
+                raise RagError(f"{self.folder}: {name} is missing; the folder holds no static embeddings")
+
+    @cached_property
+    def name(self) -> str:
+        """`static@<8 hex of the SHA-256 of table and tokenizer>`."""
+        digest = hashlib.sha256()
+        for file in ("table.npz", "tokenizer.json"):
+            digest.update((self.folder / file).read_bytes())
+        return f"static@{digest.hexdigest()[:8]}"
+
+    @cached_property
+    def _tokenizer(self) -> "Tokenizer":
+        from tokenizers import Tokenizer
+
+        try:
+            tokenizer = Tokenizer.from_file(str(self.folder / "tokenizer.json"))
+        except Exception as error:
+            raise RagError(f"{self.folder}: not a tokenizer ({first_line(error)})") from error
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        return tokenizer
+
+    @cached_property
+    def _table(self) -> NDArray[np.float32]:
+        try:
+            with np.load(self.folder / "table.npz", allow_pickle=False) as held:
+                table: NDArray[np.float32] = held["rows"].astype(np.float32) * held["scale"].astype(np.float32)
+        except (OSError, EOFError, ValueError, KeyError, BadZipFile) as error:
+            raise RagError(f"{self.folder}: table.npz cannot be read ({first_line(error)})") from error
+        if table.ndim != 2 or len(table) < self._tokenizer.get_vocab_size() or not np.isfinite(table).all():
+            raise RagError(f"{self.folder}: table.npz is not a table of this tokenizer's word pieces")
+        return table
+
+    @property
+    def dimension(self) -> int:
+        """Of the vectors."""
+        return int(self._table.shape[1])
+
+    def queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """(texts, dimension) float32 of length 1, or 0 where nothing is known."""
+        encoded = self._tokenizer.encode_batch([readable(text) for text in texts], add_special_tokens=False)
+        found = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for row, each in enumerate(encoded):
+            if each.ids:
+                found[row] = self._table[each.ids].mean(axis=0)
+        lengths = np.linalg.norm(found, axis=1, keepdims=True)
+        unit: NDArray[np.float32] = found / np.where(lengths > 0, lengths, np.float32(1))
+        return unit
+
+    def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The same as for queries."""
+        return self.queries(texts)
