@@ -3,6 +3,7 @@
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -84,7 +85,7 @@ def search(
     from rag.index import open_index
     from rag.records import search_record, trec_lines
     from rag.retrievers import open_retriever
-    from rag.terminal import note, show_hits
+    from rag.terminal import note, progress_bar, show_hits
     from rag.types import Hit, Question
 
     if (query is None) == (topics is None):
@@ -104,8 +105,18 @@ def search(
 
     found = ((question, hits_of(question)) for question in questions)
     if run_file is not None:
-        write_whole(run_file, (line for each, hits in found for line in trec_lines(each, hits, chosen.name)))
-        note(f"{len(questions):,} queries, run in {run_file}")
+        started = time.perf_counter()
+        with progress_bar("searching", len(questions), "queries") as advance:
+
+            def run_lines() -> Iterator[str]:
+                for done, (each, hits) in enumerate(found, 1):
+                    yield from trec_lines(each, hits, chosen.name)
+                    advance(done, "")
+
+            write_whole(run_file, run_lines())
+        seconds = time.perf_counter() - started
+        rate = f"{seconds:.1f} s, {len(questions) / seconds:,.1f} queries a second"
+        note(f"{len(questions):,} queries in {rate}; run in {run_file}")
         return
     any_hits = False
     for each, hits in found:
@@ -116,6 +127,54 @@ def search(
             show_hits(each, hits)
     if not any_hits:
         raise typer.Exit(NOTHING_FOUND)
+
+
+@app.command("eval-run")
+def eval_run(
+    runs: Annotated[list[Path], typer.Argument(help="TREC runs, as `rag search --run` writes them.")],
+    qrels: Annotated[Path, typer.Option(help="Judgements: TREC qrels, BEIR's tsv, or questions (jsonl) with `gold`.")],
+    measure: Annotated[
+        list[str] | None,
+        typer.Option("--measure", "-m", help="By ir_measures' names, nDCG@10, AP, P(rel=2)@5; or answer_hit@k."),
+    ] = None,
+    baseline: Annotated[Path | None, typer.Option(help="A run that the others are compared with, by topic.")] = None,
+    topics: Annotated[
+        Path | None, typer.Option(help="For answer_hit: questions with reference answers; without it, the qrels'.")
+    ] = None,
+    index: Annotated[Path | None, typer.Option(help="For answer_hit: the index that has the texts.")] = None,
+    corpus: Annotated[list[Path] | None, typer.Option(help="Or the corpus files that have them.")] = None,
+    page_level: Annotated[
+        bool, typer.Option("--page-level", help="Count pages, not passages: what stands before # in an id.")
+    ] = False,
+    report: Annotated[
+        Path | None, typer.Option(help="Write the report (json): values by topic too, and how it came about.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """How good are runs? Each measure with n and 95 % interval; every topic counts, a skipped one as zero."""
+    from autoais.jsonl import dumps, keep_inputs, round_floats, write_whole
+    from autoais.provenance import provenance
+    from rag.evaluation import engines, evaluate_files
+    from rag.terminal import show_evaluation
+
+    texts = corpus or []
+    keep_inputs([*runs, qrels, baseline, topics, *texts], [report])
+    result = evaluate_files(
+        runs, qrels, measure or (), baseline=baseline, topics=topics, index=index, corpus=texts, page_level=page_level
+    )
+    named = {"qrels": qrels, "baseline": baseline, "topics": topics}
+    inputs = {role: path for role, path in named.items() if path is not None}
+    inputs |= {f"run{number}": path for number, path in enumerate(runs, 1)}
+    inputs |= {f"corpus{number}": path for number, path in enumerate(texts, 1)}
+    result = round_floats({**result, "engines": engines(), "provenance": provenance(inputs)})
+    if report is not None:
+        write_whole(report, [dumps(result, indent=2)])
+    for run_result in result["runs"]:
+        del run_result["per_topic"]  # for the report: too long to be read
+    if as_json:
+        typer.echo(dumps(result, indent=2))
+    else:
+        show_evaluation(result)
 
 
 @app.command()

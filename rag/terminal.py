@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
 from rich.padding import Padding
@@ -95,6 +96,40 @@ def _heading(label: str, passage: Passage) -> Text:
     heading.append(_clean(passage.headings), style="bold")
     heading.append(f"  ({_clean(passage.id)})", style="dim")
     return heading
+
+
+def show_evaluation(result: dict[str, Any]) -> None:
+    """The result of `rag.evaluation.evaluate_files`: a table a run, then what has to be known to read it."""
+    from rich.table import Table
+
+    from autoais.terminal import clean, new_console
+
+    console = new_console()
+    console.print(f"{counted(result['topics'], 'topic')}, {result['relevant']:,} relevant {result['level']}")
+    baseline = result["baseline"]
+    for run in result["runs"]:
+        against = baseline is not None and run["run"] != baseline
+        columns = ("difference", "95 % interval", "p", "better", "worse") if against else ()
+        table = Table("measure", "value", "95 % interval", "n", *columns, box=None, pad_edge=False)
+        for column in table.columns[1:]:
+            column.justify = "right"
+        for name, mean in run["measures"].items():
+            cells = [f"{mean['value']:.4f}", "[{:.4f}, {:.4f}]".format(*mean["interval95"]), str(mean["n"])]
+            if against:
+                one = mean["difference"]
+                interval = "[{:+.4f}, {:+.4f}]".format(*one["interval95"])
+                cells += [f"{one['value']:+.4f}", interval, f"{one['p']:.4f}", str(one["better"]), str(one["worse"])]
+            table.add_row(name, *cells)
+        role = ", the baseline" if run["run"] == baseline else ""
+        console.print()
+        console.print(clean(f"{run['run']} ({run['tag']}){role}"), style="bold")
+        console.print(table)
+        if against:
+            console.print(clean(f"difference from {baseline}; p: {one['method']}, {one['resamples']:,} resamples"))
+    if result["notes"]:
+        console.print()
+    for line in result["notes"]:
+        console.print(clean(line))
 
 
 @contextmanager

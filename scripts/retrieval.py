@@ -1,0 +1,208 @@
+"""Measures retrievers on three question sets over one index: what they find, how fast, and what they take.
+
+    python scripts/retrieval.py bm25 a+b --data ../shared/data --index POOL.index --results eval/results/retrieval
+
+A report for each recipe, `RECIPE.json`; stopped, it goes on with the sets that are not in the report yet. Each set runs
+in a process of its own, one query at a time, so that the peak memory is that of this recipe on this set.
+"""
+
+import json
+import math
+import os
+import resource
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from autoais.errors import UserError
+from autoais.jsonl import dumps, field, read_objects, round_floats, write_whole
+from autoais.provenance import command, sha256_file, versions
+from autoais.questions import Question, read_questions
+from rag.recipes import Recipe, read_recipe
+
+# What asks for an index or numpy is imported where it is used: a process starts with its parent's peak memory.
+
+SETS = {"nq_pool_dev": "nq/nq_pool_dev.jsonl", "miracl": "miracl/dev_pool.jsonl", "clapnq": "clapnq/dev.jsonl"}
+MEASURES = ("Success@1", "Success@5", "Success@20", "Success@100", "nDCG@10")
+ANSWER_HITS = ("answer_hit@1", "answer_hit@5", "answer_hit@20")
+K = 100
+WARM_UP = 10  # queries asked before the clock runs
+CLOSED_POOL = "a closed pool of {:,} English Wikipedia passages with the gold passages put in: not full Wikipedia"
+
+
+def questions_of(path: Path) -> list[Question]:
+    """The questions of a set; of a set that says which are answerable, those."""
+    rows = (row for _, row in read_objects(path))
+    answerable = [field(row, "answerable", bool, str(path)) if "answerable" in row else True for row in rows]
+    return [each for each, wanted in zip(read_questions(path), answerable, strict=True) if wanted]
+
+
+def measured(name: str, folder: Path, path: Path) -> dict[str, Any]:
+    """One recipe on one set: measures with n and interval, latency in ms, queries a second, memory in MiB.
+
+    The peak counts the pages of the index that are mapped into memory, which the system takes back when it needs them;
+    private memory is what the process holds beside them once all is asked.
+    """
+    from autoais.metrics import Mean, has_answer
+    from rag.errors import QuestionError
+    from rag.evaluation import Run, open_measures, per_topic
+    from rag.index import open_index
+    from rag.retrievers import open_retriever
+    from rag.terminal import progress_bar
+
+    asked = questions_of(path)
+    answers = any(question.answers for question in asked)
+    measures = open_measures([*MEASURES, *(ANSWER_HITS if answers else ())])
+    retriever = open_retriever(name, open_index(folder))
+
+    def search(question: Question) -> list[Any]:
+        try:
+            return retriever.search([question.text], K)[0]
+        except QuestionError:  # nothing to search for: nothing found, and counted so
+            return []
+
+    for question in asked[:WARM_UP]:
+        search(question)
+    ranked: dict[str, list[str]] = {}
+    answered: dict[str, int] = {}
+    seconds: list[float] = []
+    processor = 0.0
+    with progress_bar(f"{name}, {path.stem}", len(asked), "queries") as advance:
+        for done, question in enumerate(asked, 1):
+            started, at = time.perf_counter(), time.process_time()
+            hits = search(question)
+            seconds.append(time.perf_counter() - started)
+            processor += time.process_time() - at
+            ranked[question.id] = [hit.passage.id for hit in hits]
+            texts = enumerate((hit.passage.text for hit in hits[:20]), 1)
+            first = next((rank for rank, text in texts if has_answer(text, question.answers)), None)
+            if first is not None:
+                answered[question.id] = first
+            advance(done, "")
+    peak, private = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, _private_mib()
+    qrels = {question.id: dict.fromkeys(question.gold, 1) for question in asked}
+    values = per_topic(measures, qrels, Run(retriever.name, ranked), answered)
+    return {
+        "retriever": retriever.name,
+        "questions": len(asked),
+        "nothing_found": sum(not listed for listed in ranked.values()),
+        "metrics": {measure: Mean.of(one).record() for measure, one in values.items()},
+        "no_answer_hit": None if answers else "the questions have no short reference answers",
+        "latency_ms": {"p50": 1e3 * _quantile(seconds, 0.5), "p95": 1e3 * _quantile(seconds, 0.95)},
+        "queries_per_second": len(asked) / sum(seconds),
+        "queries_per_cpu_second": len(asked) / processor,
+        "peak_memory_mib": peak,
+        "private_memory_mib": private,
+    }
+
+
+def _private_mib() -> float | None:
+    status = Path("/proc/self/status")
+    if not status.exists():  # not Linux
+        return None
+    (line,) = (line for line in status.read_text().splitlines() if line.startswith("RssAnon:"))
+    return int(line.split()[1]) / 1024
+
+
+def _quantile(values: list[float], share: float) -> float:
+    """The smallest value that `share` of the values do not exceed."""
+    return sorted(values)[math.ceil(share * len(values)) - 1]
+
+
+def chain(name: str) -> Iterator[Recipe]:
+    """A recipe, and those that it is made of."""
+    recipe = read_recipe(name)
+    yield recipe
+    of = recipe.settings.get("of", [])
+    for other in [of] if isinstance(of, str) else of:
+        yield from chain(other)
+
+
+def sizes(folder: Path, recipes: list[Recipe]) -> dict[str, int]:
+    """Bytes on disk of what each recipe added to the index, and of the passages, which all share."""
+    manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
+    build = folder / manifest["build"]
+    found = {"passages": (build / "passages.sqlite").stat().st_size}
+    for recipe in recipes:
+        part = build / "bm25" if recipe.kind == "bm25" else build / "parts" / recipe.name
+        if part.is_dir():
+            found[recipe.name] = sum(path.stat().st_size for path in part.rglob("*") if path.is_file())
+    return found
+
+
+def report(name: str, data: Path, folder: Path, out: Path) -> None:
+    """Measure what the report lacks, writing it after each set; one of another recipe, index or depth is begun anew."""
+    recipes = list(chain(name))
+    manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
+    how = {
+        "recipe": name,
+        "recipes": [recipe.record() for recipe in recipes],
+        "index": {key: manifest[key] for key in ("checksum", "passages", "untitled", "analyzer")},
+        "closed_pool": CLOSED_POOL.format(manifest["passages"]),
+        "k": K,
+    }
+    before = json.loads(out.read_text("utf-8")) if out.exists() else {}
+    same = all(before.get(key) == value for key, value in json.loads(dumps(how)).items())
+    done = before.get("sets", {}) if same else {}
+    for each, file in SETS.items():
+        sha256 = sha256_file(data / file)
+        if done.get(each, {}).get("sha256") == sha256:
+            continue
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            found = pool.submit(measured, name, folder, data / file).result()
+        done[each] = {"file": file, "sha256": sha256, **found}
+        result = {
+            **how,
+            "part_bytes": sizes(folder, recipes),
+            "cores": os.cpu_count(),
+            "sets": {key: done[key] for key in SETS if key in done},
+            "licence": "CC BY-SA 3.0 (Natural Questions, Wikipedia's text); Apache-2.0 (MIRACL, CLAPnq)",
+            "provenance": {"command": command(), "versions": versions()},
+        }
+        write_whole(out, [dumps(round_floats(result, 4), indent=2)])
+
+
+def main(
+    recipes: Annotated[list[str], typer.Argument(help="Retrievers: names of indexes/, .toml files, or a+b.")],
+    data: Annotated[Path, typer.Option(help="The folder with nq/, miracl/ and clapnq/.")],
+    index: Annotated[Path, typer.Option(help="An index of the whole pool, with the recipes' parts.")],
+    results: Annotated[Path, typer.Option(help="Where the reports go.")] = Path("eval/results/retrieval"),
+) -> None:
+    """Measure each recipe on each set and print one table."""
+    shown = []
+    try:
+        for name in recipes:
+            out = results / f"{Path(name).name.removesuffix('.toml')}.json"
+            report(name, data, index, out)
+            shown.append(json.loads(out.read_text("utf-8")))
+    except UserError as error:
+        raise SystemExit(f"error: {error}") from None
+    show(shown)
+
+
+def show(reports: Sequence[dict[str, Any]]) -> None:
+    """A row a recipe and set, the means as percentages."""
+    from rich.table import Table
+
+    from autoais.terminal import new_console
+
+    names = (*MEASURES, *ANSWER_HITS)
+    table = Table("recipe", "set", "n", *names, "p50 ms", "p95 ms", "q/s", "peak MiB", box=None, pad_edge=False)
+    for column in table.columns[2:]:
+        column.justify = "right"
+    for one in reports:
+        for name, found in one["sets"].items():
+            means = (found["metrics"].get(measure) for measure in names)
+            cells = ["-" if mean is None else f"{100 * mean['value']:.1f}" for mean in means]
+            speed = (*found["latency_ms"].values(), found["queries_per_second"], found["peak_memory_mib"])
+            table.add_row(one["recipe"], name, str(found["questions"]), *cells, *(f"{value:.1f}" for value in speed))
+    new_console().print(table)
+
+
+if __name__ == "__main__":
+    typer.run(main)
