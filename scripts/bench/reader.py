@@ -1,0 +1,110 @@
+"""How fast the embedded reader is, and how far its int8 file is from the weights it was made of.
+
+    python -m scripts.bench.reader QUESTIONS INDEX --weights CHECKPOINT --base FOLDER [--out FILE]
+
+QUESTIONS are asked of the INDEX, and the first ten BM25 hits of each are read. CHECKPOINT is
+`work/train-*/checkpoint.pt` of `rag train`, BASE the folder of its recipe's base weights. Needs the extra `train`.
+"""
+
+import argparse
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+from autoais.jsonl import dumps, round_floats, write_whole
+from autoais.provenance import provenance
+from autoais.questions import read_questions
+from rag.index import open_index
+from rag.reader import Reader
+from rag.types import Passage
+
+QUESTIONS = 50
+ROUNDS = 5
+
+
+def main() -> None:
+    """Measure and print, and write where asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("questions", type=Path)
+    parser.add_argument("index", type=Path)
+    parser.add_argument("--weights", type=Path, required=True)
+    parser.add_argument("--base", type=Path, required=True)
+    parser.add_argument("--model", type=Path)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    reader, index = Reader(given.model, threads=1), open_index(given.index)
+    asked = list(read_questions(given.questions))
+    asked = asked[:: max(1, len(asked) // QUESTIONS)][:QUESTIONS]
+    pairs = [(q.text, hit.passage) for q in asked for hit in index.bm25.search([q.text], 10)[0]]
+    result = {
+        "reader": reader.name,
+        **measured(reader, pairs, given.weights, given.base),
+        "index": index.manifest["checksum"],
+        "provenance": provenance({"model": reader.folder / "model.onnx", "questions": given.questions}),
+    }
+    text = dumps(round_floats(result, 4), indent=2)
+    print(text)
+    if given.out:
+        write_whole(given.out, [text])
+
+
+def measured(reader: Reader, pairs: list[tuple[str, Passage]], weights: Path, base: Path) -> dict[str, Any]:
+    """Passages a second on one thread, as a ratio to PyTorch in float32 too; relevance and spans against it."""
+    import torch
+
+    from autoais.training.model import sentence_encoder
+    from rag.training.network import Network
+
+    torch.set_num_threads(1)
+    network = Network(sentence_encoder(base))
+    network.load_state_dict(torch.load(weights, weights_only=True)["network"])
+    network.eval()  # type: ignore[no-untyped-call]
+
+    def in_float32(question: str, passage: Passage) -> float:
+        best = []
+        for window in reader.encoder.windows(question, passage):
+            ids, types = torch.tensor([window.ids]), torch.tensor([window.types])
+            with torch.inference_mode():
+                best.append(float(network(ids, torch.ones_like(ids), types)[0][0]))
+        return max(best)
+
+    pieces = [len(window.ids) for question, passage in pairs for window in reader.encoder.windows(question, passage)]
+    times: dict[str, list[float]] = {"float32": [], "int8": []}
+    theirs: list[float] = []
+    ours: list[float] = []
+    some = pairs[:60]
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        for question, passage in some:
+            in_float32(question, passage)
+        between = time.perf_counter()
+        for question, passage in some:
+            reader.read(question, [passage])
+        times["float32"].append(between - began)
+        times["int8"].append(time.perf_counter() - between)
+    for question, passage in pairs:
+        theirs.append(in_float32(question, passage))
+        ours.append(reader.read(question, [passage])[0].relevance)
+    off = sorted(abs(a - b) for a, b in zip(ours, theirs, strict=True))
+    order = [
+        _first(ours[at : at + 10]) == _first(theirs[at : at + 10]) for at in range(0, len(pairs) - len(pairs) % 10, 10)
+    ]
+    ratios = [slow / fast for slow, fast in zip(times["float32"], times["int8"], strict=True)]
+    return {
+        "pairs": len(pairs),
+        "word_pieces": statistics.mean(pieces),
+        "passages_per_second_and_core": len(some) / min(times["int8"]),
+        "times_float32": statistics.median(ratios),
+        "parameters": sum(p.numel() for p in network.parameters()),
+        "logit_off": {"mean": statistics.mean(off), "p95": off[int(0.95 * len(off))], "highest": off[-1]},
+        "same_first_of_ten": statistics.mean(order),
+    }
+
+
+def _first(values: list[float]) -> int:
+    return max(range(len(values)), key=lambda i: values[i])
+
+
+if __name__ == "__main__":
+    main()
