@@ -30,6 +30,7 @@ class Retriever(Protocol):
 KINDS = {
     "bm25": "rag.retrievers.bm25",
     "fusion": "rag.retrievers.fusion",
+    "lucene": "rag.retrievers.lucene",
     "reference": "rag.retrievers.reference",
     "rerank": "rag.retrievers.rerank",
 }

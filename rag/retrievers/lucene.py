@@ -1,0 +1,251 @@
+"""BM25 by Lucene, through Anserini's jar (extra `lucene`): the engine that the field's baselines are made with."""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autoais import wikipedia
+from autoais.jsonl import parse_object
+from rag import jvm
+from rag.analysis import _QUERY_STOP_WORDS, check_depth, query_terms
+from rag.corpus import Corpus
+from rag.errors import FormatError, IndexingError, RagError
+from rag.parts import Needs, Tell, adding, open_part
+from rag.recipes import Recipe
+from rag.store import PassageStore
+from rag.types import Hit, Passage
+
+if TYPE_CHECKING:
+    from rag.index import Index
+
+# One part serves every recipe of this kind, because k1 and b change no byte of it.
+PART = Recipe(
+    "anserini.v1", "lucene", {"analyzer": "Anserini's DefaultEnglishAnalyzer: Porter stems, stop words dropped"}
+)
+_BUFFER_MB = 128  # of postings in memory before they are written
+_COMMIT = 100_000  # passages; what a stopped run goes on from
+_BATCH = 1000
+_DPR = re.compile(r'"([^\n]*)"\n(.+)', re.DOTALL)  # how Pyserini writes DPR's passages: the title in quotes, a line end
+_JAVAS_NAMES = re.compile(r"^JVM exception occurred: |[\w.]+\.\w+(?:Exception|Error): ")  # around what went wrong
+_MOST_TERMS = 10_000  # a query has at most so many characters
+
+
+def needs(index: "Index", recipe: Recipe, memory: int | None) -> Needs:
+    """As measured on 1.1M Wikipedia passages: postings are 0.17 of the passage store, twice that while they merge.
+
+    `memory` changes nothing: the writer's buffer and Java's heap are what they are. Files that are mapped do not count.
+    """
+    parameters(recipe)
+    home = index.build / "passages.sqlite" if index.build else None
+    size = home.stat().st_size if home and home.exists() else 0
+    return Needs(
+        memory=700_000_000, resident=300_000_000, disk=int(0.34 * size), why="half of the disk is for merging only"
+    )
+
+
+def parameters(recipe: Recipe) -> tuple[float, float]:
+    """Of BM25: k1 and b; `RagError` for values that Lucene does not take."""
+    recipe.only(["k1", "b"])
+    k1, b = recipe.setting("k1", float, 1.2), recipe.setting("b", float, 0.75)
+    if not (0 <= k1 < math.inf and 0 <= b <= 1):
+        raise RagError(f"recipe {recipe.name}: k1 should be at least 0 and b from 0 to 1, found {k1} and {b}")
+    return k1, b
+
+
+def add(index: "Index", recipe: Recipe, memory: int | None, tell: Tell) -> None:
+    """Index headings and text as Anserini's field `contents`, the passage id as its `id`.
+
+    The part's folder `index` is an ordinary Anserini index, which Pyserini opens too. Lucene's own writer is fed, not
+    Anserini's IndexCollection: that one wants the passages as files first, and only logs it when the disk is full.
+    """
+    parameters(recipe)
+    jvm.start()
+    with adding(index, PART, {"engine": jvm.find_jar().name}) as (work, record):
+        with _writer(work / "index") as writer:
+            from jnius import autoclass
+
+            document = autoclass("io.anserini.collection.JsonCollection$Document")
+            arguments = autoclass("io.anserini.index.IndexCollection$Args")()
+            generator = autoclass("io.anserini.index.generator.DefaultLuceneDocumentGenerator")(arguments)
+            done: int = writer.getDocStats().numDocs
+            tell(done, "")
+            for row, passage in islice(enumerate(index.store), done, None):
+                contents = f"{passage.headings} {passage.text}".strip() or "."  # an empty one would be refused
+                writer.addDocument(generator.createDocument(document.fromFields(passage.id, contents)))
+                if (row + 1) % _BATCH == 0:
+                    tell(row + 1, "")
+                if (row + 1) % _COMMIT == 0:
+                    writer.commit()
+            record["passages"] = writer.getDocStats().numDocs
+            tell(record["passages"], "merging")
+            writer.forceMerge(1)
+        if record["passages"] != index.manifest["passages"]:
+            raise IndexingError(f"Lucene took {record['passages']:,} of {index.manifest['passages']:,} passages")
+
+
+@contextmanager
+def _writer(folder: Path) -> Iterator[Any]:
+    """Goes on after the last commit; commits when the block ends, and not when it is left by an error."""
+    with _faults(f"{folder} cannot be written"):
+        from jnius import autoclass
+
+        analyzer = autoclass("io.anserini.analysis.DefaultEnglishAnalyzer").newDefaultInstance()
+        settings = autoclass("org.apache.lucene.index.IndexWriterConfig")(analyzer)
+        settings.setRAMBufferSizeMB(float(_BUFFER_MB))
+        settings.setUseCompoundFile(False)
+        # This policy only merges neighbours; with one thread that writes, Lucene's numbers are the rows of the store.
+        settings.setMergePolicy(autoclass("org.apache.lucene.index.LogDocMergePolicy")())
+        writer = autoclass("org.apache.lucene.index.IndexWriter")(_directory(folder), settings)
+        try:
+            yield writer
+            writer.close()
+        except BaseException:
+            with suppress(Exception):  # what ended the block is what matters
+                writer.rollback()
+            raise
+
+
+def _directory(folder: Path) -> Any:  # noqa: ANN401  (a Java object)
+    from jnius import autoclass
+
+    return autoclass("org.apache.lucene.store.FSDirectory").open(autoclass("java.io.File")(str(folder)).toPath())
+
+
+@contextmanager
+def _faults(what: str) -> Iterator[None]:
+    from jnius import JavaException
+
+    try:
+        yield
+    except JavaException as error:
+        reason = _JAVAS_NAMES.sub("", str(error).splitlines()[0])
+        raise IndexingError(f"the Lucene index {what}: {reason}") from error
+
+
+def retriever(index: "Index", recipe: Recipe) -> "Lucene":
+    """Lucene over the part that `add` made; `RagError` where the extra is not installed or Java is too old."""
+    k1, b = parameters(recipe)
+    home, _ = open_part(index, PART)
+    return Lucene(home / "index", index.store, recipe.name, k1, b)
+
+
+class Lucene:
+    """Searches an Anserini index whose documents are the rows of a passage store.
+
+    A query is analysed by Anserini's DefaultEnglishAnalyzer, like the passages, but with the stop words of the other
+    lexical retrievers (`rag.analysis`), so that all of them are asked the same. What those refuse is refused here too.
+    A term that stands twice in a query counts twice, as in Anserini.
+    """
+
+    def __init__(self, folder: Path, store: PassageStore, name: str, k1: float, b: float) -> None:
+        jvm.start()
+        from jnius import autoclass, cast
+
+        self.name = name
+        self._store = store
+        with _faults(f"{folder} cannot be opened, add the part again"):
+            reader = autoclass("org.apache.lucene.index.DirectoryReader").open(_directory(folder))
+            self._passages: int = reader.numDocs()
+            searcher = autoclass("org.apache.lucene.search.IndexSearcher")
+            searcher.setMaxClauseCount(_MOST_TERMS)
+            self._searcher = searcher(cast("org.apache.lucene.index.IndexReader", reader))
+            self._searcher.setSimilarity(autoclass("org.apache.lucene.search.similarities.BM25Similarity")(k1, b))
+        words = autoclass("java.util.ArrayList")()
+        for word in _QUERY_STOP_WORDS:
+            words.add(word)
+        stop_words = autoclass("org.apache.lucene.analysis.CharArraySet")(words, False)
+        analyzer = autoclass("io.anserini.analysis.DefaultEnglishAnalyzer")
+        self._analyzer = analyzer.newStemmingInstance("porter", stop_words)
+        self._queries = autoclass("io.anserini.search.query.BagOfWordsQueryGenerator")()
+        self._found = autoclass("io.anserini.search.ScoredDocs")
+        # Anserini's SimpleSearcher ranks the same way, but then lowers tied scores to tell them apart.
+        field = autoclass("org.apache.lucene.search.SortField")
+        by_id = field("id", autoclass("org.apache.lucene.search.SortField$Type").STRING_VAL)
+        self._order = autoclass("org.apache.lucene.search.Sort")(field.FIELD_SCORE, by_id)
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """For each query at most k hits; `QuestionError` as for `query_terms`, `IndexingError` for a damaged index."""
+        check_depth(k)
+        for query in queries:
+            query_terms(query)
+        with _faults("is damaged, add the part again"):
+            return [self._search(query, min(k, self._passages)) for query in queries]
+
+    def _search(self, query: str, k: int) -> list[Hit]:
+        terms = self._queries.buildQuery("contents", self._analyzer, query)
+        found = self._found.fromTopDocs(self._searcher.search(terms, k, self._order, True), self._searcher)
+        try:
+            passages = self._store.rows(found.lucene_docids)
+        except KeyError:  # a row that is not there
+            passages = []
+        if [passage.id for passage in passages] != found.docids:
+            raise IndexingError("the Lucene index is of other passages than the index holds: add the part again")
+        return [Hit(passage, float(score)) for passage, score in zip(passages, found.scores, strict=True)]
+
+
+class Stored(Corpus):
+    """The passages that an Anserini index stores, as a corpus to build an index of our own from.
+
+    Their text is Anserini's field `raw`: JSON of a corpus format (`rag.corpus`) or the text itself; else `contents`.
+    """
+
+    def __init__(self, folder: Path, *, skip_bad: bool = False) -> None:
+        if not any(folder.glob("segments_*")):
+            raise IndexingError(f"{folder} is no Lucene index (no segments_*)")
+        super().__init__([folder], skip_bad=skip_bad)
+        jvm.start()
+        from jnius import autoclass
+
+        with _faults(f"{folder} cannot be opened"):
+            self._reader = autoclass("org.apache.lucene.index.DirectoryReader").open(_directory(folder))
+            self._texts = self._reader.storedFields()
+
+    @property
+    def bytes_total(self) -> int:
+        """The number of documents: how far the reading is cannot be told in bytes."""
+        return int(self._reader.maxDoc())
+
+    @property
+    def bytes_unpacked(self) -> int:
+        """About three times the files that store documents, which are packed."""
+        return 3 * sum(path.stat().st_size for path in self.sources[0].glob("*.fdt"))
+
+    def read(self) -> Iterator[tuple[str, Passage]]:
+        """Yield (where it stands, passage) in Lucene's order. None counts as deleted: Anserini only adds."""
+        self.bytes_read = 0
+        for number in range(self.bytes_total):
+            self.bytes_read = number + 1
+            where = f"{self.sources[0]}, document {number}"
+            with _faults("is damaged"):
+                document = self._texts.document(number)
+                name, text = document.get("id"), document.get("raw") or document.get("contents")
+            try:
+                yield where, _passage(name, text, where)
+            except FormatError as error:
+                self.refuse(error)
+
+
+def _passage(name: str | None, text: str | None, where: str) -> Passage:
+    if not name or not text:
+        raise FormatError(f"{where}: it stores no id or no text; an index made with -storeRaw is needed")
+    try:
+        row = parse_object(text.encode("utf-8", "replace"), where)
+    except FormatError:
+        row = {}
+    if isinstance(row.get("text"), str):
+        title = row.get("title")
+        passage = Passage(name, title if isinstance(title, str) else "", row["text"])
+    else:
+        contents = row["contents"] if isinstance(row.get("contents"), str) else text
+        parts, quoted = wikipedia.parse(contents), _DPR.fullmatch(contents)
+        if parts:
+            passage = Passage(name, parts.title, parts.text, parts.section)
+        else:
+            passage = Passage(name, quoted[1], quoted[2]) if quoted else Passage(name, "", contents)
+    if not passage.text.strip():
+        raise FormatError(f"{where}: passage {name!r} has no text")
+    return passage
