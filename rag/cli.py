@@ -282,6 +282,64 @@ def info(
     typer.echo(dumps(open_index(folder).manifest, indent=2))
 
 
+@index_app.command()
+def fetch(
+    name: Annotated[str, typer.Argument(help="A Lucene index that others have built, such as miracl-v1.0-en.")],
+    table: Annotated[Path | None, typer.Option(help="A table of indexes of your own (toml).")] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Open no connection (also RAG_OFFLINE=1).")] = False,
+) -> None:
+    """Download a prebuilt Lucene index and print where it lies; a download that broke off goes on from there."""
+    from rag.download import fetch as fetch_index
+    from rag.download import named, read_table
+    from rag.terminal import megabytes, note, progress_bar
+
+    item = named(name, read_table(table))
+    note(f"{item.name}: {item.description}, {megabytes(item.size)} packed")
+    with progress_bar("downloading", item.size, None) as advance:
+        home = fetch_index(item, offline=offline, tell=lambda done: advance(done, ""))
+    typer.echo(home)
+
+
+@index_app.command("import")
+def import_(
+    folder: Annotated[Path, typer.Argument(help="A Lucene index made by Anserini or Pyserini, with its text stored.")],
+    to: Annotated[Path, typer.Option(help="The folder of the index.")],
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Count and report broken documents instead of stopping.")
+    ] = False,
+) -> None:
+    """Build an index of the passages that a Lucene index stores: with `fetch`, one that others have made."""
+    from rag.index import build as build_index
+    from rag.index import estimate
+    from rag.retrievers.lucene import Stored
+    from rag.terminal import counted, megabytes, note, progress_bar
+
+    stored = Stored(folder, skip_bad=skip_bad)
+    needed = estimate(stored)
+    note(f"needs about {megabytes(needed.disk)} of disk, {megabytes(needed.memory)} of memory")
+    with progress_bar("importing", stored.bytes_total, "passages") as advance:
+        manifest = build_index(stored, to, lambda reading, _: advance(reading.bytes_read, ""))
+    for reason in stored.reasons:
+        note(f"skipped {reason}")
+    note(f"{counted(manifest['passages'], 'passage')} in {to}, {manifest['skipped']:,} skipped")
+
+
+@app.command()
+def doctor(as_json: JsonOption = False) -> None:
+    """Say which engines work here, and what to do about those that do not."""
+    from rag.doctor import examine, show
+
+    found = examine()
+    if as_json:
+        from dataclasses import asdict
+
+        from autoais.jsonl import dumps
+
+        typer.echo(dumps([asdict(check) for check in found], indent=2))
+    else:
+        show(found)
+
+
 def main() -> None:
     """Entry point of `rag`."""
     if hasattr(signal, "SIGPIPE"):  # `rag search ... | head` ends quietly, as other commands do
