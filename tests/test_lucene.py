@@ -121,10 +121,34 @@ def test_the_three_engines_find_the_same(tmp_path: Path, java: None) -> None:
             assert mine[0].score * 2.2 == pytest.approx(theirs[0].score, rel=0.1)
 
 
-def test_k1_and_b_count_when_it_is_searched(shelf_index: Index, tmp_path: Path) -> None:
+def test_any_text_and_any_id_can_be_added(tmp_path: Path, java: None) -> None:
+    odd = ['"quoted" \\ back\nslash {river}', "\x01", "river\x00bank", "😀 river \u2028 𝒜", "riverbank " * 9000]
+    rows = [(f'{n}"\\\t é😀', "", text) for n, text in enumerate(odd)]
+    build(Corpus([write_corpus(tmp_path / "t.jsonl", rows)]), tmp_path / "t.index")
+    add_parts(tmp_path / "t.index", ["lucene"], None)
+    (hits,) = open_retriever("lucene", open_index(tmp_path / "t.index")).search(["river"], 9)
+    assert sorted(hit.passage.id[0] for hit in hits) == ["0", "2", "3"]
+
+
+def test_headings_count_and_a_passage_without_them_does_not_lose(tmp_path: Path, java: None) -> None:
+    text = "It was built in that year by the same people and stands to this day with its tower."
+    rows = [("titled", "Tower", text), ("untitled", "", text), ("other", "Bridge", text)]
+    rows += [(f"more{n}", "Bridge", "It was built by others.") for n in range(3)]
+    build(Corpus([write_corpus(tmp_path / "t.jsonl", rows)]), tmp_path / "t.index")
+    add_parts(tmp_path / "t.index", ["lucene"], None)
+    index = open_index(tmp_path / "t.index")
+    for engine in (open_retriever("lucene", index), index.bm25):
+        (hits,) = engine.search(["tower"], 9)
+        assert [hit.passage.id for hit in hits] == ["titled", "untitled", "other"]
+    # The factor k1 + 1 apart, Lucene gives the untitled passage what Tantivy gives it.
+    mine, theirs = (e.search(["tower"], 9)[0][1].score for e in (open_retriever("lucene", index), index.bm25))
+    assert mine * 2.2 == pytest.approx(theirs, rel=0.1)
+
+
+def test_k1_b_and_weights_count_when_it_is_searched(shelf_index: Index, tmp_path: Path) -> None:
     plain = open_retriever("lucene", shelf_index)
     anserini = tmp_path / "anserini.toml"
-    anserini.write_text('name = "mine"\nkind = "lucene"\nk1 = 0.9\nb = 0.4\n', "utf-8")
+    anserini.write_text('name = "mine"\nkind = "lucene"\nk1 = 0.9\nb = 0.4\nweights.contents = 1\n', "utf-8")
     other = open_retriever(str(anserini), shelf_index)
     assert other.name == "mine"
     assert other.search(["river"], 1)[0][0].score != plain.search(["river"], 1)[0][0].score
@@ -133,10 +157,11 @@ def test_k1_and_b_count_when_it_is_searched(shelf_index: Index, tmp_path: Path) 
         ({"b": 1.1}, "b from 0 to 1"),
         ({"k1": math.inf}, "k1 should"),
         ({"fields": []}, "'fields'"),
+        ({"weights": {"body": 1}}, "weights of contents, title should be above 0"),
     ]
     for settings, reason in bad:
         with pytest.raises(RagError, match=reason):
-            lucene.retriever(shelf_index, Recipe("bad", "lucene", settings))
+            lucene.retriever(shelf_index, Recipe("bad", "lucene", {"weights": {"contents": 1.0}} | settings))
 
 
 def test_a_part_that_is_missing_damaged_or_of_other_passages(shelf: Path, shelf_index: Index, tmp_path: Path) -> None:
@@ -145,7 +170,7 @@ def test_a_part_that_is_missing_damaged_or_of_other_passages(shelf: Path, shelf_
     with pytest.raises(IndexingError, match=r"has no part 'anserini.v1' yet"):
         open_retriever("lucene", other)
     home, _ = open_part(shelf_index, lucene.PART)
-    swapped = lucene.Lucene(home / "index", other.store, "x", 1.2, 0.75)
+    swapped = lucene.Lucene(home / "index", other.store, read_recipe("lucene"), mixed=True)
     with pytest.raises(IndexingError, match="of other passages than the index holds"):
         swapped.search(["Nobel"], 1)
     for path in (home / "index").glob("_*"):

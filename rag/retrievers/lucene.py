@@ -16,26 +16,30 @@ from rag.corpus import Corpus
 from rag.errors import FormatError, IndexingError, RagError
 from rag.parts import Needs, Tell, adding, open_part
 from rag.recipes import Recipe
+from rag.retrievers.bm25 import FIELDS, weights_of
 from rag.store import PassageStore
 from rag.types import Hit, Passage
 
 if TYPE_CHECKING:
     from rag.index import Index
 
-# One part serves every recipe of this kind, because k1 and b change no byte of it.
+# One part serves every recipe of this kind, because k1, b and weights change no byte of it.
 PART = Recipe(
-    "anserini.v1", "lucene", {"analyzer": "Anserini's DefaultEnglishAnalyzer: Porter stems, stop words dropped"}
+    "anserini.v1",
+    "lucene",
+    {"fields": sorted(FIELDS), "analyzer": "Anserini's DefaultEnglishAnalyzer: Porter stems, stop words dropped"},
 )
+_UNTITLED = "untitled"  # a field with one term, in passages without headings
 _BUFFER_MB = 128  # of postings in memory before they are written
 _COMMIT = 100_000  # passages; what a stopped run goes on from
 _BATCH = 1000
 _DPR = re.compile(r'"([^\n]*)"\n(.+)', re.DOTALL)  # how Pyserini writes DPR's passages: the title in quotes, a line end
 _JAVAS_NAMES = re.compile(r"^JVM exception occurred: |[\w.]+\.\w+(?:Exception|Error): ")  # around what went wrong
-_MOST_TERMS = 10_000  # a query has at most so many characters
+_MOST_TERMS = 30_000  # a query has at most 10,000 characters, and is asked up to three times
 
 
 def needs(index: "Index", recipe: Recipe, memory: int | None) -> Needs:
-    """As measured on 1.1M Wikipedia passages: postings are 0.17 of the passage store, twice that while they merge.
+    """As measured on 1.1M Wikipedia passages: postings are 0.19 of the passage store, twice that while they merge.
 
     `memory` changes nothing: the writer's buffer and Java's heap are what they are. Files that are mapped do not count.
     """
@@ -43,13 +47,13 @@ def needs(index: "Index", recipe: Recipe, memory: int | None) -> Needs:
     home = index.build / "passages.sqlite" if index.build else None
     size = home.stat().st_size if home and home.exists() else 0
     return Needs(
-        memory=700_000_000, resident=300_000_000, disk=int(0.34 * size), why="half of the disk is for merging only"
+        memory=700_000_000, resident=300_000_000, disk=int(0.38 * size), why="half of the disk is for merging only"
     )
 
 
 def parameters(recipe: Recipe) -> tuple[float, float]:
-    """Of BM25: k1 and b; `RagError` for values that Lucene does not take."""
-    recipe.only(["k1", "b"])
+    """Of BM25: k1 and b; `RagError` for values that Lucene does not take, or weights that cannot be used."""
+    weights_of(recipe)
     k1, b = recipe.setting("k1", float, 1.2), recipe.setting("b", float, 0.75)
     if not (0 <= k1 < math.inf and 0 <= b <= 1):
         raise RagError(f"recipe {recipe.name}: k1 should be at least 0 and b from 0 to 1, found {k1} and {b}")
@@ -57,7 +61,7 @@ def parameters(recipe: Recipe) -> tuple[float, float]:
 
 
 def add(index: "Index", recipe: Recipe, memory: int | None, tell: Tell) -> None:
-    """Index headings and text as Anserini's field `contents`, the passage id as its `id`.
+    """Index headings and text as Anserini's field `contents`, headings as `title` too, the passage id as its `id`.
 
     The part's folder `index` is an ordinary Anserini index, which Pyserini opens too. Lucene's own writer is fed, not
     Anserini's IndexCollection: that one wants the passages as files first, and only logs it when the disk is full.
@@ -69,13 +73,18 @@ def add(index: "Index", recipe: Recipe, memory: int | None, tell: Tell) -> None:
             from jnius import autoclass
 
             document = autoclass("io.anserini.collection.JsonCollection$Document")
-            arguments = autoclass("io.anserini.index.IndexCollection$Args")()
-            generator = autoclass("io.anserini.index.generator.DefaultLuceneDocumentGenerator")(arguments)
+            generator = autoclass("io.anserini.index.generator.DefaultLuceneDocumentGenerator")()
+            words, marker = (autoclass(f"org.apache.lucene.document.{kind}Field") for kind in ("Text", "String"))
+            unstored = autoclass("org.apache.lucene.document.Field$Store").NO
             done: int = writer.getDocStats().numDocs
             tell(done, "")
             for row, passage in islice(enumerate(index.store), done, None):
-                contents = f"{passage.headings} {passage.text}".strip() or "."  # an empty one would be refused
-                writer.addDocument(generator.createDocument(document.fromFields(passage.id, contents)))
+                headings, contents = passage.headings, f"{passage.headings} {passage.text}"
+                if not any(character > " " for character in contents):
+                    contents = "."  # Anserini refuses a document without what Java calls a character
+                made = generator.createDocument(document.fromFields(passage.id, contents))
+                made.add(words("title", headings, unstored) if headings else marker(_UNTITLED, "1", unstored))
+                writer.addDocument(made)
                 if (row + 1) % _BATCH == 0:
                     tell(row + 1, "")
                 if (row + 1) % _COMMIT == 0:
@@ -128,9 +137,12 @@ def _faults(what: str) -> Iterator[None]:
 
 def retriever(index: "Index", recipe: Recipe) -> "Lucene":
     """Lucene over the part that `add` made; `RagError` where the extra is not installed or Java is too old."""
-    k1, b = parameters(recipe)
+    parameters(recipe)
     home, _ = open_part(index, PART)
-    return Lucene(home / "index", index.store, recipe.name, k1, b)
+    # Where no passage, or every passage, lacks headings, there is nothing to make up for.
+    return Lucene(
+        home / "index", index.store, recipe, mixed=0 < index.manifest["untitled"] < index.manifest["passages"]
+    )
 
 
 class Lucene:
@@ -138,15 +150,19 @@ class Lucene:
 
     A query is analysed by Anserini's DefaultEnglishAnalyzer, like the passages, but with the stop words of the other
     lexical retrievers (`rag.analysis`), so that all of them are asked the same. What those refuse is refused here too.
-    A term that stands twice in a query counts twice, as in Anserini.
+    A term that stands twice in a query counts twice, as in Anserini. Fields are weighted as in `rag.retrievers.bm25`;
+    if `mixed`, the text of a passage without headings stands in for its title, as there. Scores lack BM25's constant
+    factor k1 + 1, which Lucene leaves out.
     """
 
-    def __init__(self, folder: Path, store: PassageStore, name: str, k1: float, b: float) -> None:
+    def __init__(self, folder: Path, store: PassageStore, recipe: Recipe, *, mixed: bool) -> None:
         jvm.start()
         from jnius import autoclass, cast
 
-        self.name = name
-        self._store = store
+        k1, b = parameters(recipe)
+        self.name = recipe.name
+        self._store, self._mixed = store, mixed
+        self._weights = weights_of(recipe)
         with _faults(f"{folder} cannot be opened, add the part again"):
             reader = autoclass("org.apache.lucene.index.DirectoryReader").open(_directory(folder))
             self._passages: int = reader.numDocs()
@@ -161,6 +177,12 @@ class Lucene:
         analyzer = autoclass("io.anserini.analysis.DefaultEnglishAnalyzer")
         self._analyzer = analyzer.newStemmingInstance("porter", stop_words)
         self._queries = autoclass("io.anserini.search.query.BagOfWordsQueryGenerator")()
+        self._boolean = autoclass("org.apache.lucene.search.BooleanQuery$Builder")
+        self._boost = autoclass("org.apache.lucene.search.BoostQuery")
+        occur = autoclass("org.apache.lucene.search.BooleanClause$Occur")
+        self._should, self._must, self._filter = occur.SHOULD, occur.MUST, occur.FILTER
+        marker = autoclass("org.apache.lucene.index.Term")(_UNTITLED, "1")
+        self._untitled = autoclass("org.apache.lucene.search.TermQuery")(marker)
         self._found = autoclass("io.anserini.search.ScoredDocs")
         # Anserini's SimpleSearcher ranks the same way, but then lowers tied scores to tell them apart.
         field = autoclass("org.apache.lucene.search.SortField")
@@ -176,8 +198,8 @@ class Lucene:
             return [self._search(query, min(k, self._passages)) for query in queries]
 
     def _search(self, query: str, k: int) -> list[Hit]:
-        terms = self._queries.buildQuery("contents", self._analyzer, query)
-        found = self._found.fromTopDocs(self._searcher.search(terms, k, self._order, True), self._searcher)
+        top = self._searcher.search(self._query(query), k, self._order, True)
+        found = self._found.fromTopDocs(top, self._searcher)  # their numbers, ids and scores as one array each
         try:
             passages = self._store.rows(found.lucene_docids)
         except KeyError:  # a row that is not there
@@ -185,6 +207,20 @@ class Lucene:
         if [passage.id for passage in passages] != found.docids:
             raise IndexingError("the Lucene index is of other passages than the index holds: add the part again")
         return [Hit(passage, float(score)) for passage, score in zip(passages, found.scores, strict=True)]
+
+    def _query(self, query: str) -> Any:  # noqa: ANN401
+        whole = self._boolean()
+        for field, weight in self._weights.items():
+            whole.add(self._boosted(field, query, weight), self._should)
+        if self._mixed and "title" in self._weights:
+            alone = self._boolean()
+            alone.add(self._boosted("contents", query, self._weights["title"]), self._must)
+            alone.add(self._untitled, self._filter)
+            whole.add(alone.build(), self._should)
+        return whole.build()
+
+    def _boosted(self, field: str, query: str, weight: float) -> Any:  # noqa: ANN401
+        return self._boost(self._queries.buildQuery(field, self._analyzer, query), weight)
 
 
 class Stored(Corpus):
