@@ -1,9 +1,11 @@
 """Encoders: texts to vectors. Each kind has a module, imported only when one is opened."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
 
 from rag.errors import RagError
+from rag.types import Passage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,13 +36,22 @@ class Encoder(Protocol):
         ...
 
 
-ENCODERS: dict[str, Callable[[str], Encoder]] = {}
+# Kind of encoder -> module. It has `encoder(model)`, which is given what stands behind the colon of the name.
+ENCODERS = {
+    "onnx": "rag.encoders.onnx",
+    "st": "rag.encoders.sentence",
+}
 
 
 def open_encoder(name: str) -> Encoder:
-    """`static`, `onnx:<folder>`, `st:<name or folder>`; `RagError` lists the kinds there are."""
+    """`onnx:<folder or package>`, `st:<name or folder>` and so on; `RagError` lists the kinds there are."""
     kind, _, model = name.partition(":")
-    try:
-        return ENCODERS[kind](model)
-    except KeyError:
-        raise RagError(f"no encoder called {kind!r}; there are: {', '.join(ENCODERS)}") from None
+    if kind not in ENCODERS:
+        raise RagError(f"no encoder called {kind!r}; there are: {', '.join(ENCODERS)}")
+    opening = cast("Callable[[str], Encoder]", getattr(import_module(ENCODERS[kind]), "encoder"))  # noqa: B009
+    return opening(model)
+
+
+def passage_text(passage: Passage) -> str:
+    """What every encoder is given of a passage."""
+    return f"{passage.headings} {passage.text}".strip()

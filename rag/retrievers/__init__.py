@@ -29,6 +29,7 @@ class Retriever(Protocol):
 # where the kind adds a part of its own to an index (`rag.parts`).
 KINDS = {
     "bm25": "rag.retrievers.bm25",
+    "dense": "rag.retrievers.dense",
     "fusion": "rag.retrievers.fusion",
     "lucene": "rag.retrievers.lucene",
     "reference": "rag.retrievers.reference",

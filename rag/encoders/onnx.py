@@ -1,0 +1,233 @@
+"""`onnx:<model>`: a sentence-transformers model as ONNX, by onnxruntime and tokenizers, without torch."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autoais.errors import first_line
+from autoais.judges.encoding import readable
+from rag.errors import RagError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from onnxruntime import InferenceSession
+    from tokenizers import Tokenizer
+
+    Vectors = NDArray[np.float32]
+
+_LONGEST = 1 << 20  # tokens; a tokenizer without a limit says 10**30
+RULES = 1  # counts the changes of how a vector is made
+POOLING: dict[str, Callable[["Vectors"], "Vectors"]] = {  # of the vectors of a text's tokens
+    "mean": lambda hidden: hidden.mean(axis=0),
+    "cls": lambda hidden: hidden[0],
+    "max": lambda hidden: hidden.max(axis=0),
+    "lasttoken": lambda hidden: hidden[-1],
+}
+_TYPES = {"tensor(int64)": "int64", "tensor(int32)": "int32"}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a model reads a text and makes one vector of it; the defaults are all-MiniLM's."""
+
+    pooling: str = "mean"
+    normalize: bool = True
+    max_length: int = 256  # tokens; what is beyond them is not read
+    lower: bool = False
+    query: str = ""  # prefixes
+    passage: str = ""
+
+
+def encoder(model: str) -> "OnnxEncoder":
+    """`<folder or package>`, or `<of the network>,<of the tokenizer>` where they lie apart."""
+    return OnnxEncoder(model)
+
+
+class OnnxEncoder:
+    """Encodes each text by itself, `threads` beside one another.
+
+    Int8 networks take the range of their activations from the whole batch, so that in one batch a text's vector would
+    depend on the others. A folder has `model.onnx` (or `onnx/model.onnx`) and `tokenizer.json`; pooling, length,
+    prefixes and normalisation are read from the files of sentence-transformers beside the tokenizer, where they are.
+    Raises `RagError` for a folder that is no such model.
+    """
+
+    def __init__(self, model: str, *, threads: int | None = None) -> None:
+        network, _, words = model.partition(",")
+        self.model = model
+        self.threads = threads or os.cpu_count() or 1
+        self.network = _file(model, network, ("model.onnx", "onnx/model.onnx", "model/model.onnx"))
+        self.tokens = _file(model, words or network, ("tokenizer.json", "model/tokenizer.json"))
+        self.layout = read_layout(self.tokens.parent)
+
+    @cached_property
+    def name(self) -> str:
+        """`onnx:<model>@<8 hex of the SHA-256 of rules, layout, network and tokenizer>/<pooling><tokens>`."""
+        digest = hashlib.sha256(json.dumps([RULES, asdict(self.layout)]).encode())
+        for path in [*sorted(self.network.parent.glob("model.onnx*")), self.tokens]:  # large weights lie beside it
+            digest.update(path.read_bytes())
+        short = Path(self.model.partition(",")[0]).name.replace(" ", "_")
+        return f"onnx:{short}@{digest.hexdigest()[:8]}/{self.layout.pooling}{self.layout.max_length}"
+
+    @cached_property
+    def dimension(self) -> int:
+        """Of the vectors: that of a word's."""
+        return len(self._one("a"))
+
+    @cached_property
+    def _tokenizer(self) -> "Tokenizer":
+        from tokenizers import Tokenizer
+
+        try:
+            tokenizer = Tokenizer.from_file(str(self.tokens))
+        except Exception as error:
+            raise RagError(f"{self.tokens}: not a tokenizer ({first_line(error)})") from error
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(self.layout.max_length)
+        tokenizer.encode_special_tokens = True  # "[SEP]" in a text is text
+        return tokenizer
+
+    @cached_property
+    def _session(self) -> "InferenceSession":
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1  # texts run beside one another: no number of cores changes a sum
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        try:
+            session = onnxruntime.InferenceSession(str(self.network), options, providers=["CPUExecutionProvider"])
+        except Exception as error:
+            raise RagError(f"{self.network}: not a model that runs ({first_line(error)})") from error
+        wanted = {given.name: given.type for given in session.get_inputs()}
+        known = {"input_ids", "attention_mask", "token_type_ids"}
+        if "input_ids" not in wanted or not wanted.keys() <= known or not set(wanted.values()) <= set(_TYPES):
+            raise RagError(f"{self.network}: takes {wanted}, which is no text encoder's input")
+        if not any(len(made.shape) == 3 for made in session.get_outputs()):
+            raise RagError(f"{self.network}: has no output of one vector a token (texts, tokens, dimension)")
+        return session
+
+    def queries(self, texts: Sequence[str]) -> "Vectors":
+        """(texts, dimension), float32."""
+        return self._encode([self.layout.query + text for text in texts])
+
+    def passages(self, texts: Sequence[str]) -> "Vectors":
+        """(texts, dimension), float32."""
+        return self._encode([self.layout.passage + text for text in texts])
+
+    def _encode(self, texts: Sequence[str]) -> "Vectors":
+        import numpy as np
+
+        _ = self._tokenizer, self._session  # loaded once, before threads do
+        with ThreadPoolExecutor(self.threads) as pool:
+            found = list(pool.map(self._one, texts))
+        return np.stack(found) if found else np.zeros((0, self.dimension), np.float32)
+
+    def _one(self, text: str) -> "Vectors":
+        import numpy as np
+
+        text = readable(text.lower() if self.layout.lower else text)
+        encoded = self._tokenizer.encode(text)
+        if not encoded.ids:  # nothing that the tokenizer knows, and no marks around it
+            return np.zeros(self.dimension, np.float32)
+        columns = {
+            "input_ids": encoded.ids,
+            "attention_mask": encoded.attention_mask,
+            "token_type_ids": encoded.type_ids,
+        }
+        given = {each.name: np.array([columns[each.name]], _TYPES[each.type]) for each in self._session.get_inputs()}
+        output = next(made.name for made in self._session.get_outputs() if len(made.shape) == 3)
+        try:
+            (hidden,) = self._session.run([output], given)
+        except Exception as error:
+            raise RagError(f"{self.network}: does not run ({first_line(error)})") from error
+        pooled = POOLING[self.layout.pooling](hidden[0].astype(np.float32))
+        return unit(pooled) if self.layout.normalize else pooled
+
+
+def unit(vector: "Vectors") -> "Vectors":
+    """The vector at length 1; one of length 0 as it is."""
+    import numpy as np
+
+    length = np.float32(np.sqrt(np.square(vector, dtype=np.float64).sum()))
+    return vector / length if length > 0 else vector
+
+
+def _file(model: str, where: str, places: Sequence[str]) -> Path:
+    """The first of the places that is there, in a folder or in that of an installed package."""
+    home = Path(where).expanduser()
+    if not where or not home.is_dir():
+        package = where.replace("-", "_")
+        found = find_spec(package) if package.isidentifier() else None
+        if found is None or not found.submodule_search_locations:
+            raise RagError(f"onnx:{model}: there is no folder and no installed package {where!r}")
+        home = Path(next(iter(found.submodule_search_locations)))
+    for place in places:
+        if (home / place).is_file():
+            return home / place
+    raise RagError(
+        f"onnx:{model}: {home} has no {places[0]}; a model without a tokenizer, or a tokenizer without a model, is "
+        "named together with the other: onnx:MODEL,TOKENIZER"
+    )
+
+
+def read_layout(folder: Path) -> Layout:
+    """What the files of sentence-transformers in a folder say; `RagError` where it cannot be done here."""
+    modules = _read(folder / "modules.json", list)
+    parts = {str(module.get("type", "")).rsplit(".", 1)[-1]: module for module in modules if isinstance(module, dict)}
+    if unknown := parts.keys() - {"Transformer", "Pooling", "Normalize"}:
+        raise RagError(f"{folder}: has a module {sorted(unknown)[0]!r}, which an ONNX file lacks; use st: instead")
+    where = str(parts.get("Pooling", {}).get("path") or "1_Pooling")
+    pooling = _read(folder / where / "config.json", dict)
+    reading = _read(folder / "sentence_bert_config.json", dict)
+    tokens = _read(folder / "tokenizer_config.json", dict) if reading else {}  # where version 6 keeps the length
+    model = _read(folder / "config_sentence_transformers.json", dict)
+    prompts = model.get("prompts") if isinstance(model.get("prompts"), dict) else {}
+    default = prompts.get(model.get("default_prompt_name") or "") or ""
+    query = prompts.get("query") or default
+    passage = prompts.get("document") or prompts.get("passage") or prompts.get("corpus") or default
+    limits = (reading.get("max_seq_length"), tokens.get("model_max_length"))
+    length = next((n for n in limits if type(n) is int and 2 < n < _LONGEST), Layout().max_length)
+    if not (isinstance(query, str) and isinstance(passage, str)):
+        raise RagError(f"{folder}: prompts should be text, found {prompts}")
+    if (query or passage) and pooling.get("include_prompt") is False:
+        raise RagError(f"{folder}: leaves the prompt out of the pooling, which an ONNX file cannot; use st: instead")
+    return Layout(
+        pooling=_pooling(folder, pooling),
+        normalize="Normalize" in parts or model.get("similarity_fn_name") not in ("dot", "dot_product"),
+        max_length=length,
+        lower=bool(reading.get("do_lower_case")),
+        query=query,
+        passage=passage,
+    )
+
+
+def _pooling(folder: Path, config: dict[str, Any]) -> str:
+    """Newer files name it (`pooling_mode`), older ones set `pooling_mode_mean_tokens` and its like to true."""
+    on = [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
+    named = config.get("pooling_mode") or [key[len("pooling_mode_") :].removesuffix("_tokens") for key in on]
+    modes = [str(mode).removesuffix("_token") for mode in ([named] if isinstance(named, str) else named)] or ["mean"]
+    if len(modes) != 1 or modes[0] not in POOLING:
+        raise RagError(f"{folder}: pools by {', '.join(modes)}; an ONNX encoder can {', '.join(POOLING)}")
+    return modes[0]
+
+
+def _read(path: Path, kind: type) -> Any:  # noqa: ANN401  (what the file says)
+    """The JSON in a file, nothing where there is none; `RagError` where it is of another type."""
+    if not path.is_file():
+        return kind()
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise RagError(f"{path}: cannot be read ({first_line(error)})") from error
+    if not isinstance(found, kind):
+        raise RagError(f"{path}: should hold a JSON {kind.__name__}, found {type(found).__name__}")
+    return found

@@ -1,0 +1,178 @@
+"""How the kinds of vector index compare with an exact search: recall@100, queries per CPU-second, size and estimate.
+
+    python -m scripts.bench.ann VECTORS --queries Q.npy [--tile 1000000] [--kinds ivf,rabitq] --out FILE
+
+VECTORS is the folder of a part (`<index>/.rag-build-*/parts/<recipe>`) or a `.npy` of (vectors, dimension), Q.npy real
+queries of the same encoder (or give `--encoder NAME --topics FILE`). `--tile` repeats the vectors to that number, each
+copy moved by seeded noise half as long as the vector. All on one thread, a query at a time, as the retriever
+searches; `flat_batch` is FAISS's exact search of all queries at once. Passages are not fetched.
+"""
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+# Read when numpy is loaded: CPU time should not hold the waiting of threads.
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+import numpy as np
+
+from autoais.jsonl import dumps, round_floats, write_whole
+from autoais.provenance import provenance, versions
+from autoais.questions import read_questions
+from rag.encoders import open_encoder
+from rag.vectors import KINDS, SHARD, Searcher, Shards, build, estimate, faiss, pick, settled, write_shard
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+K = 100
+NOISE = 0.5
+SEED = 7
+MIRACL = (33_000_000, 256)  # passages, and numbers of a static vector
+GIB = 2**30
+
+
+def main() -> None:
+    """Measure and print, and write where asked; exit code 1 if a bar is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("vectors", type=Path)
+    parser.add_argument("--queries", type=Path)
+    parser.add_argument("--encoder")
+    parser.add_argument("--topics", type=Path)
+    parser.add_argument("--most", type=int, default=200, help="queries")
+    parser.add_argument("--tile", type=int)
+    parser.add_argument("--kinds", default="hnsw,ivf,ivf-pq,opq-ivf-pq,rabitq,fastscan")
+    parser.add_argument("--set", action="append", default=[], metavar="SETTING=N", help="of every kind that has it")
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    if given.queries:
+        queries = np.load(given.queries)[: given.most].astype(np.float32)
+    elif given.encoder and given.topics:
+        asked = [question.text for question in islice(read_questions(given.topics), given.most)]
+        queries = open_encoder(given.encoder).queries(asked)
+    else:
+        parser.error("real queries are needed: --queries, or --encoder and --topics")
+    asked_for = {name: int(value) for name, _, value in (each.partition("=") for each in given.set)}
+    with tempfile.TemporaryDirectory(prefix="rag-bench-") as temporary:
+        shards = tiled(given.vectors, given.tile, Path(temporary))
+        table = measure(shards, queries, given.kinds.split(","), asked_for, Path(temporary))
+    kind, why = pick(*MIRACL, 6 * GIB)
+    resident = estimate(kind, *MIRACL, settled(kind, *MIRACL, {})).resident
+    bars = {
+        "a kind of recall@100 >= 0.95 at >= 4 x flat's queries per CPU-second": any(
+            row["recall@100"] >= 0.95 and row["times_flat"] >= 4 for row in table["kinds"]
+        ),
+        "33M vectors of 256 numbers under 6 GiB resident": resident < 6 * GIB,
+    }
+    inputs = {"vectors": given.vectors, "queries": given.queries, "topics": given.topics}
+    result = {
+        "bars": bars,
+        **table,
+        "miracl": {"vectors": MIRACL[0], "dimension": MIRACL[1], "why": why, "resident_gib": resident / GIB},
+        "versions": versions() | {"faiss": faiss().__version__},
+        "provenance": provenance({role: path for role, path in inputs.items() if path and path.is_file()}),
+    }
+    text = dumps(round_floats(result, 4), indent=2)
+    print(text)
+    if given.out:
+        write_whole(given.out, [text])
+    raise SystemExit(not all(bars.values()))
+
+
+def tiled(source: Path, to: int | None, folder: Path) -> Shards:
+    """The vectors as they are, then copies of them with noise, up to `to`."""
+    if source.is_dir():
+        part = json.loads((source / "part.json").read_bytes())
+        rows = sum(len(np.load(path, mmap_mode="r")) for path in source.glob("vectors-*.npy"))
+        real = np.concatenate(list(Shards(source, rows, part["dimension"], part["shard"])))
+    else:
+        real = np.load(source).astype(np.float16)
+    rng = np.random.default_rng(SEED)
+    rows = to or len(real)
+    for number, first in enumerate(range(0, rows, SHARD)):
+        taken = np.arange(first, min(first + SHARD, rows))
+        vectors = real[taken % len(real)].astype(np.float32)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        moved = vectors + rng.standard_normal(vectors.shape, np.float32) * NOISE * lengths / vectors.shape[1] ** 0.5
+        moved *= lengths / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-30)
+        copies = (taken >= len(real))[:, None]
+        write_shard(folder, number, np.where(copies, moved, vectors).astype(np.float16))
+    return Shards(folder, rows, real.shape[1], SHARD)
+
+
+def measure(
+    shards: Shards, queries: "Vectors", kinds: list[str], asked: dict[str, int], folder: Path
+) -> dict[str, Any]:
+    """Of every kind."""
+    engine = faiss()
+    flat = engine.IndexFlatIP(shards.dimension)
+    for vectors in shards:
+        flat.add(np.asarray(vectors, np.float32))
+    batch, _ = timed(lambda: flat.search(queries, K), len(queries))
+    one, _ = timed(lambda: [flat.search(query[None], K) for query in queries], len(queries))
+    longest = shards.longest()
+    exact = Searcher(shards, "flat", {}, None, longest=longest)
+    ours, best = timed(partial(one_by_one, exact, queries), len(queries))
+    gold = [set(rows[:K].tolist()) for rows, _ in best]
+    found = []
+    for kind in kinds:
+        wanted = {name: value for name, value in asked.items() if name in KINDS[kind].settings}
+        settings = settled(kind, shards.rows, shards.dimension, wanted)
+        path = folder / f"{kind}.faiss"
+        began = time.process_time()
+        build(kind, settings, shards, path, lambda done, what: None)
+        built = time.process_time() - began
+        searcher = Searcher(shards, kind, settings, path, longest=longest)
+        rate, lists = timed(partial(one_by_one, searcher, queries), len(queries))
+        recall = [len(truth & set(rows[:K].tolist())) / K for truth, (rows, _) in zip(gold, lists, strict=True)]
+        size, guess = path.stat().st_size, estimate(kind, shards.rows, shards.dimension, settings)
+        found.append(
+            {
+                "kind": kind,
+                "settings": settings,
+                "recall@100": sum(recall) / len(recall),
+                "queries_per_cpu_second": rate,
+                "times_flat": rate / one,
+                "times_flat_batch": rate / batch,
+                "built_cpu_seconds": built,
+                "bytes_a_vector": size / shards.rows,
+                "estimate_over_size": guess.resident / size,
+            }
+        )
+        path.unlink()
+    return {
+        "vectors": shards.rows,
+        "dimension": shards.dimension,
+        "queries": len(queries),
+        "flat_queries_per_cpu_second": one,
+        "flat_batch_queries_per_cpu_second": batch,
+        "our_flat_queries_per_cpu_second": ours,
+        "kinds": found,
+    }
+
+
+def one_by_one(searcher: Searcher, queries: "Vectors") -> list[Any]:
+    """Rows and scores of each query."""
+    return [searcher.search(query[None], K)[0] for query in queries]
+
+
+def timed(run: Callable[[], Any], queries: int) -> tuple[float, Any]:
+    """Queries per CPU-second of the second of two runs, and what it found."""
+    run()
+    began = time.process_time()
+    found = run()
+    return queries / (time.process_time() - began), found
+
+
+if __name__ == "__main__":
+    main()
