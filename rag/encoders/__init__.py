@@ -40,11 +40,12 @@ class Encoder(Protocol):
 ENCODERS = {
     "onnx": "rag.encoders.onnx",
     "st": "rag.encoders.sentence",
+    "static": "rag.encoders.static",
 }
 
 
 def open_encoder(name: str) -> Encoder:
-    """`onnx:<folder or package>`, `st:<name or folder>` and so on; `RagError` lists the kinds there are."""
+    """`static[:<folder>]`, `onnx:<folder or package>`, `st:<name or folder>`; `RagError` lists the kinds there are."""
     kind, _, model = name.partition(":")
     if kind not in ENCODERS:
         raise RagError(f"no encoder called {kind!r}; there are: {', '.join(ENCODERS)}")

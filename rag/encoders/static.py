@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 SHIPPED = Path(__file__).parents[1] / "data" / "static"
 
 
+def encoder(model: str) -> "Static":
+    """The table of a folder; without one that which ships."""
+    return Static(model or None)
+
+
 class Static:
     """The table that ships, or that of a folder made by `scripts/make_static_embeddings.py`.
 
@@ -78,8 +83,8 @@ class Static:
             if each.ids:
                 found[row] = self._table[each.ids].mean(axis=0)
         lengths = np.linalg.norm(found, axis=1, keepdims=True)
-        unit: NDArray[np.float32] = found / np.where(lengths > 0, lengths, np.float32(1))
-        return unit
+        found /= np.where(lengths > 0, lengths, 1.0)
+        return found
 
     def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The same as for queries."""

@@ -25,8 +25,8 @@ class Retriever(Protocol):
         ...
 
 
-# Kind of recipe -> module. It has `retriever(index, recipe)`, and `add(index, recipe, tell)` and `needs(index, recipe)`
-# where the kind adds a part of its own to an index (`rag.parts`).
+# Kind of recipe -> module. It has `retriever(index, recipe)`; where the kind adds a part of its own to an index
+# (`rag.parts`) also `needs(index, recipe, memory)` and `add(index, recipe, memory, tell)`.
 KINDS = {
     "bm25": "rag.retrievers.bm25",
     "dense": "rag.retrievers.dense",

@@ -59,7 +59,7 @@ def measured(reader: Reader, pairs: list[tuple[str, Passage]], weights: Path, ba
     torch.set_num_threads(1)
     network = Network(sentence_encoder(base))
     network.load_state_dict(torch.load(weights, weights_only=True)["network"])
-    network.eval()  # type: ignore[no-untyped-call]
+    network.eval()
 
     def in_float32(question: str, passage: Passage) -> float:
         best = []
