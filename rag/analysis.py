@@ -10,7 +10,7 @@ ANALYZER = "english.v1: simple tokens of at most 40 bytes, lower case, Snowball 
 MAX_QUERY_CHARACTERS = 10_000
 
 # Lucene's English stop words, and the words that only make a sentence a question.
-_QUERY_STOP_WORDS = """
+QUERY_STOP_WORDS = """
     a an and are as at be but by for if in into is it no not of on or such that the their then there these they
     this to was will with did do does how which what when where who whom whose why
     """.split()
@@ -24,7 +24,7 @@ def passage_analyzer() -> TextAnalyzer:
 
 @cache
 def _query_analyzer() -> TextAnalyzer:
-    return _english(Filter.custom_stopword(_QUERY_STOP_WORDS))
+    return _english(Filter.custom_stopword(QUERY_STOP_WORDS))
 
 
 def _english(*filters: Filter) -> TextAnalyzer:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from autoais import wikipedia
 from autoais.jsonl import parse_object
 from rag import jvm
-from rag.analysis import _QUERY_STOP_WORDS, check_depth, query_terms
+from rag.analysis import QUERY_STOP_WORDS, check_depth, query_terms
 from rag.corpus import Corpus
 from rag.errors import FormatError, IndexingError, RagError
 from rag.parts import Needs, Tell, adding, open_part
@@ -171,7 +171,7 @@ class Lucene:
             self._searcher = searcher(cast("org.apache.lucene.index.IndexReader", reader))
             self._searcher.setSimilarity(autoclass("org.apache.lucene.search.similarities.BM25Similarity")(k1, b))
         words = autoclass("java.util.ArrayList")()
-        for word in _QUERY_STOP_WORDS:
+        for word in QUERY_STOP_WORDS:
             words.add(word)
         stop_words = autoclass("org.apache.lucene.analysis.CharArraySet")(words, False)
         analyzer = autoclass("io.anserini.analysis.DefaultEnglishAnalyzer")
