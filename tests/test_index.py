@@ -19,7 +19,7 @@ from tests.contracts import check_retriever
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("name", ["bm25", "reference", "bm25+reference"])
+@pytest.mark.parametrize("name", ["best", "bm25", "reference", "best+reference"])
 def test_every_retriever_keeps_the_contract(name: str, shelf: Path) -> None:
     if "reference" in name:
         pytest.importorskip("rank_bm25", reason="needs the extra 'reference'")

@@ -85,3 +85,14 @@ def test_the_int8_file_says_what_its_weights_say_in_pytorch() -> None:
         assert abs(likely[0] - likely[1]) < 0.05
         assert abs(float(cosine[0]) - float(theirs[2][0])) < 0.02
         assert np.abs(nearest.numpy() - theirs[3]).max() < 0.1
+
+
+def test_its_trunk_says_how_alike_texts_are_whatever_else_is_asked() -> None:
+    asked = "who invented the language esperanto"
+    others = [ZAMENHOF, "The Vistula flows through Warsaw.", "", "東京" * 300, "\x00\ud800"]
+    found = MiniLMJudge(threads=2).similarities(asked, others)
+    assert found == [MiniLMJudge(threads=1).similarities(asked, [other])[0] for other in others]
+    assert found[0] > 0.4 > found[1]
+    assert all(-1 <= one <= 1 for one in found)
+    assert MiniLMJudge().similarities(asked, [asked])[0] > 0.99
+    assert MiniLMJudge().similarities(asked, []) == []

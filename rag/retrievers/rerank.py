@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from rag.analysis import check_depth
+from rag.encoders import passage_text
 from rag.errors import RagError, missing_extra
 from rag.recipes import Recipe
 from rag.retrievers import Retriever, open_retriever
@@ -50,6 +51,19 @@ class _Embedded:
         return [reading.relevance for reading in self._reader.read(question, passages)]
 
 
+class _Similarity:
+    """The cosine of question and passage by all-MiniLM-L6-v2, which is the trunk of the judge that ships."""
+
+    def __init__(self, folder: str | None = None) -> None:
+        from autoais.judges.minilm import MiniLMJudge
+
+        self._judge = MiniLMJudge(folder)
+        self.name = f"cosine:{self._judge.name.partition('/')[0]}"
+
+    def score(self, question: str, passages: Sequence[Passage]) -> list[float]:
+        return self._judge.similarities(question, [passage_text(passage) for passage in passages])
+
+
 class _CrossEncoder:
     """Any CrossEncoder of sentence-transformers, by name or folder, as it is configured."""
 
@@ -75,13 +89,14 @@ class _CrossEncoder:
 
 
 SCORERS: dict[str, Callable[[str | None], Scorer]] = {
+    "cosine": _Similarity,
     "reader": _Embedded,
     "cross-encoder": lambda model: _CrossEncoder(model or "cross-encoder/ms-marco-MiniLM-L6-v2"),
 }
 
 
 def scorer(name: str) -> Scorer:
-    """`reader[:<folder>]` or `cross-encoder:<name or folder>`; `RagError` lists the names there are."""
+    """`cosine`, `reader:<folder>` or `cross-encoder:<name or folder>`; `RagError` lists the names there are."""
     kind, _, model = name.partition(":")
     try:
         return SCORERS[kind](model or None)
