@@ -471,6 +471,11 @@ def test_a_gpu_finds_the_same(shards: Shards, kind: str, tmp_path: Path, monkeyp
 def test_an_encoder_is_given_headings_and_text(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
     plain = Hashing.passages
-    monkeypatch.setattr(Hashing, "passages", lambda self, texts: seen.extend(texts) or plain(self, texts))
+
+    def watched(self: Hashing, texts: Sequence[str]) -> object:
+        seen.extend(texts)
+        return plain(self, texts)
+
+    monkeypatch.setattr(Hashing, "passages", watched)
     index = added(shelf, recipe())
     assert seen == [f"{p.headings} {p.text}".strip() for p in cast("list[Passage]", list(index.store))]

@@ -1,6 +1,7 @@
 """Tiny real models, written and read as any other; the real MiniLM where its packages are installed."""
 
 import json
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ def save_network(
     onnx = pytest.importorskip("onnx", reason="needs the extra 'train'")
     from onnx import TensorProto, helper, numpy_helper
 
-    shape = ["texts", DIMENSION] if pooled else ["texts", "tokens", DIMENSION]
+    shape: list[str | int | None] = ["texts", DIMENSION] if pooled else ["texts", "tokens", DIMENSION]
     nodes = [helper.make_node("Gather", ["table", "input_ids"], ["words"])]
     if pooled:
         nodes.append(helper.make_node("ReduceMax", ["words"], ["vectors"], axes=[1], keepdims=0))
@@ -205,10 +206,9 @@ def sentence_model(tmp_path: Path) -> Path:
     """A BERT of one layer with random weights, saved as sentence-transformers saves it."""
     torch = pytest.importorskip("torch", reason="needs the extra 'models'")
     pytest.importorskip("sentence_transformers", reason="needs the extra 'dense'")
-    import transformers
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers import models as layers
-
+    transformers: Any = import_module("transformers")
+    sentences: Any = import_module("sentence_transformers")
+    layers: Any = import_module("sentence_transformers.models")
     inner = tmp_path / "bert"
     inner.mkdir()
     save_tokenizer(inner)
@@ -220,7 +220,9 @@ def sentence_model(tmp_path: Path) -> Path:
     transformers.BertModel(config).save_pretrained(inner)
     body = layers.Transformer(str(inner), max_seq_length=32)
     parts = [body, layers.Pooling(16, "mean"), layers.Normalize()]
-    built = SentenceTransformer(modules=parts, prompts={"query": "query: ", "document": "passage: "}, device="cpu")
+    built = sentences.SentenceTransformer(
+        modules=parts, prompts={"query": "query: ", "document": "passage: "}, device="cpu"
+    )
     built.save(str(tmp_path / "sentence"))
     return tmp_path / "sentence"
 

@@ -11,6 +11,7 @@ searches; `flat_batch` is FAISS's exact search of all queries at once. Passages 
 import argparse
 import json
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -149,6 +150,7 @@ def measure(
                 "estimate_over_size": guess.resident / size,
             }
         )
+        print(dumps(round_floats(found[-1], 4)), file=sys.stderr)
         path.unlink()
     return {
         "vectors": shards.rows,
