@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     Scores = NDArray[np.float64]
 
 SHARD = 50_000  # vectors in a file
-SMALL = 10_000  # below, an exact search is as fast as any other, and there is too little to train on
+SMALL = 100_000  # below, an exact search takes some 20 ms at most, and an index misses more of so few
 _BLOCK = 2048  # vectors that are scored at once: a block stays in the processor's cache
 _QUERIES = 64  # scored at once
 _SEED = 1234
+_MOST_ON_GPU = 2048  # hits that FAISS can give there
+_FAISS_BYTES = 12_000_000  # of its code
 
 
 # --- shards ----------------------------------------------------------------------------------------------------
@@ -64,6 +66,7 @@ class Shards:
         import numpy as np
 
         self.rows, self.dimension, self.size = rows, dimension, size
+        self.paths: list[Path] = []
         self._files: list[Stored] = []
         for number, first in enumerate(range(0, rows, size)):
             path = shard_path(folder, number)
@@ -74,11 +77,14 @@ class Shards:
                 raise IndexingError(f"{path}: cannot be read ({first_line(error)}): add the part again") from error
             if vectors.shape != wanted or vectors.dtype != np.float16:
                 raise IndexingError(f"{path}: holds {vectors.dtype} of {vectors.shape}, not float16 of {wanted}")
+            self.paths.append(path)
             self._files.append(vectors)
 
     def __iter__(self) -> Iterator["Stored"]:
-        """The vectors in row order, shard by shard."""
-        return iter(self._files)
+        """The vectors in row order, shard by shard, read anew: what is mapped would count as memory."""
+        import numpy as np
+
+        return (np.load(path) for path in self.paths)
 
     def take(self, rows: "Rows") -> "Stored":
         """The vectors of these rows, in the order asked for."""
@@ -201,7 +207,9 @@ class Kind:
     """A kind of index: what FAISS calls it, what can be set, and how large it is in memory.
 
     A setting of 0 is chosen by the number of vectors and the dimension (`settled`). `each` is what one vector takes,
-    `once` what is there once. `search` are FAISS's names of the settings that a search has.
+    `once` what is there once. `search` are FAISS's names of the settings that a search has. `copied`: FAISS learns
+    codes from so many copies of the sample, of so many vectors at most; `growing`: while vectors are added, the index
+    is so many times as large (both measured).
     """
 
     factory: str
@@ -209,6 +217,8 @@ class Kind:
     each: Size
     once: Size = _lists
     search: Mapping[str, str] = field(default_factory=lambda: {"probe": "nprobe"})
+    copied: tuple[int, int] = (1, 1 << 60)
+    growing: float = 1.35
     on_gpu: bool = False
 
 
@@ -222,23 +232,26 @@ KINDS = {
     "flat": Kind("Flat", {}, lambda d, s: 2.0 * d, lambda d, s: 0, {}, on_gpu=True),
     "hnsw": Kind(
         "HNSW{links}_SQ8",
-        {"links": 32, "effort_built": 80, "effort": 200, "depth": 100, "refine": 2},
+        {"links": 32, "effort_built": 80, "effort": 300, "depth": 100, "refine": 2},
         lambda d, s: d + 8 * s["links"] + 16,  # ints of two levels' links; where they start; how many levels
         lambda d, s: 8 * d,
         {"effort": "efSearch"},
+        growing=1.85,
     ),
-    "ivf": Kind("IVF{lists},SQ8", {**_IVF, "refine": 2}, lambda d, s: d + 8, on_gpu=True),
+    "ivf": Kind("IVF{lists},SQ8", {**_IVF, "refine": 2}, lambda d, s: d + 8, copied=(2, 100_000), on_gpu=True),
     "ivf-pq": Kind(
         "IVF{lists},PQ{code}np",
         {**_CODED, "refine": 10},
         lambda d, s: s["code"] + 8,
         lambda d, s: _lists(d, s) + 1024 * d,
+        copied=(2, 65_536),
     ),
     "opq-ivf-pq": Kind(
         "OPQ{code},IVF{lists},PQ{code}np",
         {**_CODED, "refine": 10},
         lambda d, s: s["code"] + 8,
         lambda d, s: _lists(d, s) + 1024 * d + 4 * d * d,
+        copied=(2, 65_536),
     ),
     "rabitq": Kind("IVF{lists},RaBitQ", {**_IVF, "refine": 10}, lambda d, s: d / 8 + 8 + 8),
     "fastscan": Kind(
@@ -246,6 +259,7 @@ KINDS = {
         {**_CODED, "refine": 4},
         lambda d, s: s["code"] + 8,
         lambda d, s: _lists(d, s) + 64 * d + 16 * s["code"] * s["lists"],  # lists are filled up to 32 vectors
+        copied=(2, 4_096),
     ),
 }
 
@@ -276,11 +290,14 @@ def estimate(kind: str, rows: int, dimension: int, settings: Mapping[str, int]) 
     """
     held = round(rows * KINDS[kind].each(dimension, settings) + KINDS[kind].once(dimension, settings))
     shards = rows * dimension * 2 + 128 * math.ceil(rows / SHARD)
+    wide, shard = 4 * dimension, min(rows, SHARD)
+    adding = shard * (wide + 2 * dimension)
     if kind == "flat":
-        return Needs(memory=SHARD * dimension * 6, resident=held, disk=shards)
-    wide = 4 * dimension
-    learning = 2 * wide * _sample(rows, settings)  # the sample, and a copy that FAISS makes
-    return Needs(memory=max(learning, held + SHARD * (wide + 2 * dimension)), resident=held, disk=shards + held)
+        return Needs(memory=adding, resident=held, disk=shards)
+    sample, (copies, most) = _sample(rows, settings), KINDS[kind].copied
+    learning = wide * (sample + copies * min(sample, most))
+    peak = _FAISS_BYTES + max(learning, round(held * KINDS[kind].growing) + adding)
+    return Needs(memory=peak, resident=held, disk=shards + held)
 
 
 def pick(rows: int, dimension: int, memory: int) -> tuple[str, str]:
@@ -341,11 +358,10 @@ def build(kind: str, settings: Mapping[str, int], shards: Shards, path: Path, te
             rotation = engine.downcast_VectorTransform(index.chain.at(0))
             rotation.niter, rotation.niter_pq_0, rotation.max_train_points = 10, 10, 1 << 14
         tell(0, "learning the index")
-        drawn = np.random.default_rng(_SEED).choice(shards.rows, _sample(shards.rows, settings), replace=False)
-        index.train(shards.take(np.sort(drawn)).astype(np.float32))
+        index.train(_drawn(shards, _sample(shards.rows, settings)))
         done = 0
         for vectors in shards:
-            index.add(np.asarray(vectors, np.float32))
+            index.add(vectors.astype(np.float32))
             done += len(vectors)
             tell(done, "added to the index")
         temporary = path.with_suffix(".new")
@@ -357,6 +373,19 @@ def build(kind: str, settings: Mapping[str, int], shards: Shards, path: Path, te
         raise IndexingError(f"{path}: FAISS {engine.__version__} cannot make {name} ({_said(error)})") from error
     finally:
         engine.omp_set_num_threads(threads)
+
+
+def _drawn(shards: Shards, count: int) -> "Vectors":
+    """A seeded sample of so many vectors, in row order."""
+    import numpy as np
+
+    rows = np.sort(np.random.default_rng(_SEED).choice(shards.rows, count, replace=False))
+    sample = np.empty((count, shards.dimension), np.float32)
+    cuts = np.searchsorted(rows, range(0, shards.rows, shards.size))
+    for number, (vectors, start) in enumerate(zip(shards, cuts, strict=True)):
+        end = cuts[number + 1] if number + 1 < len(cuts) else count
+        sample[start:end] = vectors[rows[start:end] - number * shards.size]
+    return sample
 
 
 def _opened(path: Path) -> Any:  # noqa: ANN401
@@ -402,7 +431,7 @@ class Searcher:
         """For each query the rows of the k best with their scores, best first, and all that tie with the k-th."""
         import numpy as np
 
-        if self._index is None:
+        if self._index is None or (self.kind == "flat" and self._wanted(k) > _MOST_ON_GPU):
             candidates = self.shards.nearest(queries, k, self._longest)
         else:
             named = [self._named(query, k) for query in queries]
@@ -416,9 +445,15 @@ class Searcher:
             found.append((rows[kept], scores[kept]))
         return found
 
+    def _wanted(self, k: int) -> int:
+        """Candidates; on a GPU `flat` has twice what is asked for, as other sums may order equals otherwise."""
+        return self.settings.get("refine", 2) * max(k, self.settings.get("depth", 100))
+
     def _named(self, query: "Vectors", k: int) -> "Rows":
-        wanted = self.settings.get("refine", 2) * max(k, self.settings.get("depth", 100))
-        _, rows = self._index.search(query[None], min(wanted, self.shards.rows))
+        wanted = min(self._wanted(k), self.shards.rows)
+        if KINDS[self.kind].on_gpu and _gpus():
+            wanted = min(wanted, _MOST_ON_GPU)
+        _, rows = self._index.search(query[None], wanted)
         named: Rows = rows[0][rows[0] >= 0]
         named.sort()
         return named
@@ -450,5 +485,5 @@ def _flat_on_gpu(shards: Shards) -> Any:  # noqa: ANN401
         return None
     index = _on_gpu(faiss().IndexFlatIP(shards.dimension))
     for vectors in shards:
-        index.add(np.asarray(vectors, np.float32))
+        index.add(vectors.astype(np.float32))
     return index

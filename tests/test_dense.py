@@ -364,7 +364,7 @@ def test_an_index_finds_what_an_exact_search_does_and_is_as_large_as_was_said(
     engine.build(kind, settings, shards, path, silent)
     needs = estimate(kind, shards.rows, 64, settings)
     held = len(faiss.serialize_index(faiss.read_index(str(path))))
-    disk = path.stat().st_size + sum(file.stat().st_size for file in shard_files(shards))
+    disk = path.stat().st_size + sum(file.stat().st_size for file in shards.paths)
     assert needs.resident == pytest.approx(held, rel=0.15)
     assert needs.disk == pytest.approx(disk, rel=0.15)
     assert needs.memory >= needs.resident
@@ -379,10 +379,6 @@ def test_an_index_finds_what_an_exact_search_does_and_is_as_large_as_was_said(
     for k in (1, 10, 99):  # the beginning of a longer list, whatever else is asked
         ((short, _),) = found.search(queries[3:4], k)
         assert (short == found.search(queries, 100)[3][0][: len(short)]).all()
-
-
-def shard_files(shards: Shards) -> list[Path]:
-    return [Path(str(part.filename)) for part in cast("list[np.memmap[Any, Any]]", list(shards))]
 
 
 @pytest.mark.parametrize("kind", ["hnsw", "rabitq"])
@@ -432,9 +428,9 @@ def test_a_budget_picks_the_kind_and_says_why() -> None:
 def test_what_a_recipe_names_is_kept_within_the_budget(shelf: Path) -> None:
     index = open_index(shelf)
     found = dense.needs(index, recipe(index="ivf"), 2**30)
-    assert found.why == "flat, as ivf is for 10,000 passages or more"
+    assert found.why == "flat, as ivf is for 100,000 passages or more"
     assert found.disk == 128 + 6 * 64 * 2
-    with pytest.raises(RagError, match=r"above the 0\.00 GiB given; a recipe without 'index' lets --memory pick one"):
+    with pytest.raises(RagError, match=r"above the 0\.0 MiB given; a recipe without 'index' lets --memory pick one"):
         dense.needs(index, recipe(index="flat"), 500)
 
 

@@ -104,9 +104,10 @@ def _choice(recipe: Recipe, rows: int, dimension: int, memory: int | None) -> tu
     settings = settled(kind, rows, dimension, given)
     held = estimate(kind, rows, dimension, settings).resident
     if memory is not None and held > memory:
+        way_out = "; a recipe without 'index' lets --memory pick one" if "index" in recipe.settings else ""
         raise RagError(
-            f"recipe {recipe.name}: its {kind} index keeps {held / 2**30:.2f} GiB in memory, above the "
-            f"{memory / 2**30:.2f} GiB given; a recipe without 'index' lets --memory pick one"
+            f"recipe {recipe.name}: its {kind} index keeps {held / 2**20:,.1f} MiB in memory, above the "
+            f"{memory / 2**20:,.1f} MiB given{way_out}"
         )
     return kind, settings, why
 
