@@ -7,7 +7,7 @@ from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 from rag.errors import QuestionError, RagError
 
 ANALYZER = "english.v1: simple tokens of at most 40 bytes, lower case, Snowball English stems; queries drop stop words"
-MAX_QUERY_CHARACTERS = 10_000
+_LONGEST_QUERY = 10_000
 
 # Lucene's English stop words, and the words that only make a sentence a question.
 QUERY_STOP_WORDS = """
@@ -34,18 +34,23 @@ def _english(*filters: Filter) -> TextAnalyzer:
     return builder.filter(Filter.stemmer("english")).build()
 
 
-def query_terms(query: str) -> list[str]:
-    """The different stems of a query that are searched for, in order; `QuestionError` if there are none."""
+def check_query(query: str) -> None:
+    """`QuestionError` for a query that is empty, too long, or holds what is no character."""
     if not query.strip():
         raise QuestionError("the question is empty")
-    if len(query) > MAX_QUERY_CHARACTERS:
+    if len(query) > _LONGEST_QUERY:
         raise QuestionError(
-            f"the question has {len(query):,} characters; at most {MAX_QUERY_CHARACTERS:,} are searched"
+            f"the question has {len(query):,} characters; at most {_LONGEST_QUERY:,} are searched"
         )
     try:
         query.encode("utf-8")
     except UnicodeEncodeError:
         raise QuestionError("the question holds bytes or half a surrogate pair that are no characters") from None
+
+
+def query_terms(query: str) -> list[str]:
+    """The different stems of a query that are searched for, in order; `QuestionError` if there are none."""
+    check_query(query)
     terms = list(dict.fromkeys(_query_analyzer().analyze(query)))
     if not terms:
         shown = query.strip()[:60]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from autoais.jsonl import field
-from rag.analysis import MAX_QUERY_CHARACTERS, check_depth
+from rag.analysis import check_depth, check_query
 from rag.encoders import Encoder, open_encoder, passage_text
-from rag.errors import FormatError, IndexingError, QuestionError, RagError
+from rag.errors import FormatError, IndexingError, RagError
 from rag.parts import Needs, Tell, adding, open_part
 from rag.recipes import Recipe
 from rag.store import PassageStore
@@ -146,17 +146,12 @@ class Dense:
         self._encoder, self._searcher, self._store = encoder, searcher, store
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """For each query k hits; `QuestionError` for one that is empty or too long."""
+        """For each query k hits; `QuestionError` for one that `check_query` refuses."""
         import numpy as np
 
         check_depth(k)
         for query in queries:
-            if not query.strip():
-                raise QuestionError("the question is empty")
-            if len(query) > MAX_QUERY_CHARACTERS:
-                raise QuestionError(
-                    f"the question has {len(query):,} characters; at most {MAX_QUERY_CHARACTERS:,} are searched"
-                )
+            check_query(query)
         if not queries:
             return []
         vectors = self._encoder.queries(queries)
