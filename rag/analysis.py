@@ -39,9 +39,7 @@ def check_query(query: str) -> None:
     if not query.strip():
         raise QuestionError("the question is empty")
     if len(query) > _LONGEST_QUERY:
-        raise QuestionError(
-            f"the question has {len(query):,} characters; at most {_LONGEST_QUERY:,} are searched"
-        )
+        raise QuestionError(f"the question has {len(query):,} characters; at most {_LONGEST_QUERY:,} are searched")
     try:
         query.encode("utf-8")
     except UnicodeEncodeError:

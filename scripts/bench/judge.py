@@ -18,6 +18,7 @@ from typing import Any
 from autoais.formats.files import records
 from autoais.jsonl import dumps, round_floats, write_whole
 from autoais.judges.alignment import align
+from autoais.judges.encoding import MAX_CLAIM
 from autoais.judges.minilm import MiniLMJudge, Reading, features
 from autoais.judges.reading import texts_of
 from autoais.labels import Labelled
@@ -107,7 +108,8 @@ class Reference:
 
 
 def agreement(judge: MiniLMJudge, reference: Reference, pairs: list[Attribution]) -> dict[str, Any]:
-    """How far the probabilities of the int8 file are from those in float32."""
+    """How far the probabilities of the int8 file are from those in float32, for claims that are read whole."""
+    pairs = [pair for pair in pairs if judge.encoder.length(pair.claim) <= MAX_CLAIM]
     ours = [judgement.probability for judgement in judge.judge(pairs)]
     off = sorted(abs(a - b) for a, b in zip(ours, reference.probabilities(pairs), strict=True) if a is not None)
     return {
