@@ -2,15 +2,14 @@
 
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
 from rag.corpus import Corpus
 from rag.errors import RagError
-from rag.index import Index, build, estimate, open_index
-from rag.parts import Needs, Tell
-from rag.recipes import Recipe, read_recipe
+from rag.index import build, estimate, open_index
+from rag.parts import Needs
+from rag.recipes import read_recipe
 from rag.retrievers import kind_of
 from rag.terminal import counted, megabytes, note, progress_bar
 
@@ -49,9 +48,7 @@ def add_parts(to: Path, names: Sequence[str], memory: str | None) -> None:
             note(f"{name}: adds nothing to the index")
             continue
         index = open_index(to)
-        needs = cast("Callable[[Index, Recipe, int | None], Needs]", getattr(module, "needs"))  # noqa: B009
-        add = cast("Callable[[Index, Recipe, int | None, Tell], None]", getattr(module, "add"))  # noqa: B009
-        found = needs(index, recipe, budget)
+        found: Needs = module.needs(index, recipe, budget)
         disk, building, searching = (megabytes(size) for size in (found.disk, found.memory, found.resident))
         note(
             f"{name}: {found.why + '; ' if found.why else ''}needs about {disk} of disk ({_free(to)} free), "
@@ -59,7 +56,7 @@ def add_parts(to: Path, names: Sequence[str], memory: str | None) -> None:
         )
         try:
             with progress_bar(name, index.manifest["passages"], "passages") as advance:
-                add(index, recipe, budget, advance)
+                module.add(index, recipe, budget, advance)
         except KeyboardInterrupt:
             note("stopped; the same command goes on from here")
             raise

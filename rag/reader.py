@@ -1,4 +1,4 @@
-"""The embedded reader: a small cross-encoder says how well a passage answers a question, and which words answer it."""
+"""A reader: a small cross-encoder says how well a passage answers a question, and which words answer it."""
 
 import hashlib
 import math
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autoais.errors import first_line
+from autoais.inference import open_session
 from autoais.judges.encoding import CLAIM, CLAIM_ONLY, EVIDENCE, SHARED, readable, typed
 from autoais.judges.reading import matched, pieces, unmatched
 from autoais.words import content_stems
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
     from tokenizers import Tokenizer
 
-SHIPPED = Path(__file__).parent / "data" / "reader"
 RULES = 1  # counts the changes of what is read, in here and in the modules it reads with
 MAX_LENGTH = 224  # word pieces of question, headings and text together
 MAX_QUESTION, MAX_HEADINGS = 64, 32
@@ -134,12 +134,11 @@ class Reading:
 class Reader:
     """Reads each passage by itself in windows of up to 224 word pieces, its best window speaking for it.
 
-    Nothing is padded, so no batch and no order changes a result. `model` is a folder made by `rag train`; without it
-    the one that ships is read.
+    Nothing is padded, so no batch and no order changes a result. `model` is a folder made by `rag train`.
     """
 
-    def __init__(self, model: str | Path | None = None, *, threads: int | None = None) -> None:
-        self.folder = SHIPPED if model is None else Path(model)
+    def __init__(self, model: str | Path, *, threads: int | None = None) -> None:
+        self.folder = Path(model)
         self.threads = threads or os.cpu_count() or 1
         for name in ("model.onnx", "tokenizer.json"):
             if not (self.folder / name).is_file():
@@ -161,16 +160,7 @@ class Reader:
     @cached_property
     def session(self) -> "InferenceSession":
         """The network; `RagError` where the file is none that runs."""
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1  # passages run beside one another: no number of cores changes a sum
-        options.inter_op_num_threads = 1
-        path = str(self.folder / "model.onnx")
-        try:
-            return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        except Exception as error:
-            raise RagError(f"{path}: not a model that runs ({first_line(error)}); run `rag train` again") from error
+        return open_session(self.folder / "model.onnx", RagError, "; run `rag train` again")
 
     def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
         """Read each passage, `threads` beside one another."""

@@ -1,8 +1,8 @@
 """Encoders: texts to vectors. Each kind has a module, imported only when one is opened."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
 from rag.errors import RagError
 from rag.types import Passage
@@ -45,12 +45,12 @@ ENCODERS = {
 
 
 def open_encoder(name: str) -> Encoder:
-    """`static[:<folder>]`, `onnx:<folder or package>`, `st:<name or folder>`; `RagError` lists the kinds there are."""
+    """`static:<folder>`, `onnx:<folder or package>`, `st:<name or folder>`; `RagError` lists the kinds there are."""
     kind, _, model = name.partition(":")
     if kind not in ENCODERS:
         raise RagError(f"no encoder called {kind!r}; there are: {', '.join(ENCODERS)}")
-    opening = cast("Callable[[str], Encoder]", getattr(import_module(ENCODERS[kind]), "encoder"))  # noqa: B009
-    return opening(model)
+    opened: Encoder = import_module(ENCODERS[kind]).encoder(model)
+    return opened
 
 
 def passage_text(passage: Passage) -> str:

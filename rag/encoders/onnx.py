@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autoais.errors import first_line
+from autoais.inference import open_session
 from autoais.judges.encoding import readable
 from rag.errors import RagError
 
@@ -97,16 +98,7 @@ class OnnxEncoder:
 
     @cached_property
     def _session(self) -> "InferenceSession":
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1  # texts run beside one another: no number of cores changes a sum
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        try:
-            session = onnxruntime.InferenceSession(str(self.network), options, providers=["CPUExecutionProvider"])
-        except Exception as error:
-            raise RagError(f"{self.network}: not a model that runs ({first_line(error)})") from error
+        session = open_session(self.network, RagError)
         wanted = {given.name: given.type for given in session.get_inputs()}
         known = {"input_ids", "attention_mask", "token_type_ids"}
         if "input_ids" not in wanted or not wanted.keys() <= known or not set(wanted.values()) <= set(_TYPES):

@@ -17,24 +17,22 @@ from rag.errors import RagError
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-SHIPPED = Path(__file__).parents[1] / "data" / "static"
-
 
 def encoder(model: str) -> "Static":
-    """The table of a folder; without one that which ships."""
-    return Static(model or None)
+    """The table of a folder made by `rag train`."""
+    return Static(model)
 
 
 class Static:
-    """The table that ships, or that of a folder made by `scripts/make_static_embeddings.py`.
+    """The table of a folder made by `rag train eval/recipes/static.toml`.
 
     `table.npz` holds `rows` (word pieces, dimension) int8 and `scale` (word pieces, 1) float32; the weight of each
     word piece is in its row. A text without a known word piece has the vector 0. `RagError` where a file is missing or
     is none of ours.
     """
 
-    def __init__(self, folder: str | Path | None = None) -> None:
-        self.folder = SHIPPED if folder is None else Path(folder)
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
         for name in ("table.npz", "tokenizer.json"):
             if not (self.folder / name).is_file():
                 raise RagError(f"{self.folder}: {name} is missing; the folder holds no static embeddings")

@@ -1,8 +1,9 @@
 """Retrievers: one method, batch first. Each kind of recipe has a module, imported only when it is opened."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, cast
+from types import ModuleType
+from typing import TYPE_CHECKING, Protocol
 
 from rag.errors import RagError
 from rag.recipes import Recipe, read_recipe
@@ -37,7 +38,7 @@ KINDS = {
 }
 
 
-def kind_of(recipe: Recipe) -> object:
+def kind_of(recipe: Recipe) -> ModuleType:
     """The module of a recipe's kind; `RagError` lists the kinds there are."""
     try:
         return import_module(KINDS[recipe.kind])
@@ -49,5 +50,5 @@ def kind_of(recipe: Recipe) -> object:
 def open_retriever(name: str, index: "Index") -> Retriever:
     """The retriever of a recipe (`read_recipe`) over an index."""
     recipe = read_recipe(name)
-    opening = cast("Callable[[Index, Recipe], Retriever]", getattr(kind_of(recipe), "retriever"))  # noqa: B009  (a module)
-    return opening(index, recipe)
+    opened: Retriever = kind_of(recipe).retriever(index, recipe)
+    return opened

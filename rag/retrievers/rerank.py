@@ -38,12 +38,14 @@ def retriever(index: "Index", recipe: Recipe) -> "Rerank":
     )
 
 
-class _Embedded:
-    """The relevance of the reader that ships, or of another folder of `rag train`."""
+class _Reader:
+    """The relevance by a reader of `rag train`."""
 
-    def __init__(self, folder: str | None = None) -> None:
+    def __init__(self, folder: str | None) -> None:
         from rag.reader import Reader
 
+        if folder is None:
+            raise RagError("the reranker reader needs a folder of `rag train`: reader:<folder>")
         self._reader = Reader(folder)
         self.name = self._reader.name
 
@@ -90,7 +92,7 @@ class _CrossEncoder:
 
 SCORERS: dict[str, Callable[[str | None], Scorer]] = {
     "cosine": _Similarity,
-    "reader": _Embedded,
+    "reader": _Reader,
     "cross-encoder": lambda model: _CrossEncoder(model or "cross-encoder/ms-marco-MiniLM-L6-v2"),
 }
 

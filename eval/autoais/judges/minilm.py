@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autoais.errors import UserError, first_line
+from autoais.inference import open_session
 from autoais.judges.alignment import Alignment, align
 from autoais.judges.encoding import MAX_CLAIM, Encoded, Encoder
 from autoais.judges.reading import pieces, texts_of
@@ -180,18 +181,7 @@ class MiniLMJudge:
     @cached_property
     def session(self) -> "InferenceSession":
         """The network; `UserError` where the file is none that runs."""
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1  # pairs run beside one another: no number of cores changes a sum
-        options.inter_op_num_threads = 1
-        path = str(self.folder / "model.onnx")
-        try:
-            return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        except Exception as error:
-            raise UserError(
-                f"{path}: not a model that runs ({first_line(error)}); run `autoais train` again"
-            ) from error
+        return open_session(self.folder / "model.onnx", way_out="; run `autoais train` again")
 
     def _one(self, attribution: Attribution) -> Judgement:
         claim = self._hypothesis(attribution)
