@@ -26,8 +26,14 @@ IndexOption = Annotated[
     Path | None, typer.Option("--index", help="Index folder; without it, the handbook that ships with the product.")
 ]
 KOption = Annotated[int, typer.Option("--k", help="How many passages to retrieve.")]
+SystemOption = Annotated[str, typer.Option("--system", help="Which system answers; `rag systems` lists them.")]
+SystemKOption = Annotated[int | None, typer.Option("--k", help="How many passages to retrieve; else the system's own.")]
+RecipeOption = Annotated[
+    str | None, typer.Option("--recipe", help="The retriever, as for `rag search`; else the system's own.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
+DEFAULT_SYSTEM = "reader"
 NOTHING_FOUND = 1  # exit code, as grep has it
 
 
@@ -40,8 +46,9 @@ def _root(version: VersionOption = False) -> None:
 def ask(
     question: Annotated[str, typer.Argument(help="The question, in quotes.")],
     index: IndexOption = None,
-    k: KOption = 10,
-    system: Annotated[str, typer.Option(help="Which system answers.")] = "extractive",
+    system: SystemOption = DEFAULT_SYSTEM,
+    recipe: RecipeOption = None,
+    k: SystemKOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Answer one question; every sentence cites a passage. Exit code 1 if the passages do not answer."""
@@ -51,7 +58,7 @@ def ask(
 
     started = time.perf_counter()
     opened = open_index(index)
-    answer = next(iter(open_system(system, opened, k).answer([Question("q1", question)])))
+    answer = next(iter(open_system(system, opened, k=k, recipe=recipe).answer([Question("q1", question)])))
     if as_json:
         from autoais.jsonl import dumps
         from rag.records import answer_record
@@ -182,8 +189,9 @@ def answer(
     questions: Annotated[Path, typer.Argument(help="Questions: jsonl (id, question), Open-NQ jsonl or TREC topics.")],
     out: Annotated[Path, typer.Option(help="Where the answers go, one JSON row a question.")],
     index: IndexOption = None,
-    system: Annotated[str, typer.Option(help="Which system answers.")] = "extractive",
-    k: KOption = 10,
+    system: SystemOption = DEFAULT_SYSTEM,
+    recipe: RecipeOption = None,
+    k: SystemKOption = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped run ended.")] = False,
 ) -> None:
     """Answer every question of a file; a stopped run goes on with --resume and ends with the same rows."""
@@ -196,7 +204,7 @@ def answer(
 
     listed = list(read_questions(questions))
     opened = open_index(index)
-    chosen = open_system(system, opened, k)
+    chosen = open_system(system, opened, k=k, recipe=recipe)
     settings: dict[str, Any] = {
         "system": chosen.name,
         "index": {"name": opened.name} | {key: opened.manifest[key] for key in ("checksum", "recipe", "analyzer")},
@@ -220,6 +228,15 @@ def answer(
         raise
     journal.close()
     note(f"{counted(len(listed), 'answer')} in {out}")
+
+
+@app.command()
+def systems() -> None:
+    """List the systems that answer, and what each needs."""
+    from rag.systems import SYSTEMS
+    from rag.terminal import show_systems
+
+    show_systems(SYSTEMS)
 
 
 @app.command()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
     from tokenizers import Tokenizer
 
+SHIPPED = Path(__file__).parent / "data" / "reader"
 RULES = 1  # counts the changes of what is read, in here and in the modules it reads with
 MAX_LENGTH = 224  # word pieces of question, headings and text together
 MAX_QUESTION, MAX_HEADINGS = 64, 32
@@ -134,11 +135,12 @@ class Reading:
 class Reader:
     """Reads each passage by itself in windows of up to 224 word pieces, its best window speaking for it.
 
-    Nothing is padded, so no batch and no order changes a result. `model` is a folder made by `rag train`.
+    Nothing is padded, so no batch and no order changes a result. `model` is a folder made by `rag train`;
+    without it the one that ships is read.
     """
 
-    def __init__(self, model: str | Path, *, threads: int | None = None) -> None:
-        self.folder = Path(model)
+    def __init__(self, model: str | Path | None = None, *, threads: int | None = None) -> None:
+        self.folder = SHIPPED if model is None else Path(model)
         self.threads = threads or os.cpu_count() or 1
         for name in ("model.onnx", "tokenizer.json"):
             if not (self.folder / name).is_file():

@@ -33,7 +33,8 @@ def answer_record(answer: Answer, index: str, seconds: float) -> dict[str, Any]:
                 "start": sentence.start,
                 "end": sentence.end,
                 "citations": [
-                    {"passage": c.passage, "start": c.start, "end": c.end, "quote": c.quote} for c in sentence.citations
+                    {"passage": c.passage, "start": c.start, "end": c.end, "quote": c.quote, "origin": c.origin}
+                    for c in sentence.citations
                 ],
             }
             for sentence in answer.sentences
@@ -44,7 +45,10 @@ def answer_record(answer: Answer, index: str, seconds: float) -> dict[str, Any]:
         ],
         "unresolved": [{"marker": u.marker, "reason": u.reason} for u in answer.unresolved],
         "abstained": answer.abstained,
+        "failed": answer.failed,
         "reason": answer.reason,
+        "confidence": answer.confidence,
+        "trace": dict(answer.trace),
         "seconds": round(seconds, 4),
     }
     # References and gold travel along, so that the file can be scored by itself.

@@ -1,14 +1,14 @@
 """Systems: named recipes of retriever and generator that turn questions into cited answers."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Protocol
 
 from rag.errors import QuestionError, RagError
 from rag.generators import Generator
-from rag.generators.extractive import Extractive
 from rag.index import Index
-from rag.retrievers import Retriever
+from rag.retrievers import Retriever, open_retriever
 from rag.types import Answer, Question
 
 
@@ -53,14 +53,55 @@ def answer_or_abstain(system: System, question: Question) -> Answer:
         return Answer(question, "", (), (), system.name, abstained=True, reason=str(error))
 
 
-SYSTEMS: dict[str, Callable[[Index, int], System]] = {
-    "extractive": lambda index, k: RetrieveThenRead(index.bm25, Extractive(), k),
-}
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a system is opened with: the index, what stands behind the colon of its name, and what the caller chose."""
+
+    index: Index
+    model: str
+    retriever: Retriever
+    k: int
 
 
-def open_system(name: str, index: Index, k: int) -> System:
-    """The system of that name over an index; `RagError` lists the names there are."""
-    try:
-        return SYSTEMS[name](index, k)
-    except KeyError:
-        raise RagError(f"no system called {name!r}; there are: {', '.join(sorted(SYSTEMS))}") from None
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A row of the table of systems; `recipe` and `k` hold unless the caller chooses, `needs` what must be there."""
+
+    says: str
+    needs: str
+    recipe: str
+    k: int
+    make: Callable[[Settings], System]
+
+
+def _extractive(settings: Settings) -> System:
+    from rag.generators.extractive import Extractive
+
+    return RetrieveThenRead(settings.retriever, Extractive(), settings.k)
+
+
+def _reader(settings: Settings) -> System:
+    from rag.generators.reader import Spans
+
+    return RetrieveThenRead(settings.retriever, Spans(), settings.k)
+
+
+SYSTEMS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "reader": Kind("a short answer, and the sentence that holds it", "nothing", "best", 10, _reader),
+        "extractive": Kind("one to three sentences that say what was asked", "nothing", "bm25", 10, _extractive),
+    }
+)
+
+
+def open_system(name: str, index: Index, *, k: int | None = None, recipe: str | None = None) -> System:
+    """The system of that name (`kind` or `kind:model`) over an index; `RagError` lists the names there are.
+
+    It searches by its own recipe and reads its own number of hits unless told otherwise.
+    """
+    kind, _, model = name.partition(":")
+    if kind not in SYSTEMS:
+        raise RagError(f"no system called {kind!r}; there are: {', '.join(SYSTEMS)}")
+    row = SYSTEMS[kind]
+    retriever = open_retriever(recipe or row.recipe, index)
+    return row.make(Settings(index, model, retriever, k or row.k))

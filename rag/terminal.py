@@ -2,9 +2,9 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.padding import Padding
@@ -12,6 +12,9 @@ from rich.text import Text
 
 from rag.citations import numbered, render
 from rag.types import Answer, Hit, Passage, Question
+
+if TYPE_CHECKING:
+    from rag.systems import Kind
 
 _SPAN = "bold green"
 
@@ -130,6 +133,16 @@ def show_evaluation(result: dict[str, Any]) -> None:
         console.print()
     for line in result["notes"]:
         console.print(clean(line))
+
+
+def show_systems(systems: Mapping[str, "Kind"]) -> None:
+    """What there is to answer with."""
+    from rich.table import Table
+
+    table = Table("system", "answers with", "searches", "needs", box=None, pad_edge=False)
+    for name, kind in systems.items():
+        table.add_row(name, kind.says, f"{kind.recipe}, {kind.k}", kind.needs)
+    _console().print(table)
 
 
 @contextmanager

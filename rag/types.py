@@ -1,11 +1,17 @@
 """The system's nouns. An `Answer` that cites what it was not shown, or misquotes it, cannot be built."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from autoais.questions import Question
 from rag.errors import CitationError
 
-__all__ = ["Answer", "Citation", "Hit", "Passage", "Question", "Sentence", "Unresolved"]
+__all__ = ["Answer", "Citation", "Hit", "Origin", "Passage", "Question", "Sentence", "Unresolved"]
+
+# Who says that a passage supports a sentence: the sentence was copied from there; the model cited it; the model cited
+# another and a judge found this one; the model cited none and a judge found it (spec H3, the repair chain).
+Origin = Literal["copied", "cited", "moved", "attached"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,7 @@ class Citation:
     start: int
     end: int
     quote: str
+    origin: Origin = "copied"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +70,11 @@ class Answer:
     """An answer to a question: clean text, its sentences with citations, and the passages it was given.
 
     `hits` are in rank order. `short_answer` is the string exact match is taken on; None where the system gives
-    none. `abstained` means that the system says its passages do not answer, `reason` why. Raises `CitationError`
-    if a span is out of place, a sentence cites a passage that is not among the hits, or a quote differs from it.
+    none. `abstained` means that the system says its passages do not answer, `reason` why; `failed` that it could not
+    try, as its model gave nothing that can be used. `confidence` (0 to 1) is how likely the passages hold the answer,
+    None where the system cannot tell. `trace` is what else is worth keeping (JSON): what the model wrote, tokens, what
+    was cut. Raises `CitationError` if a span is out of place, a sentence cites a passage that is not among the hits,
+    or a quote differs from it.
     """
 
     question: Question
@@ -76,6 +86,9 @@ class Answer:
     unresolved: tuple[Unresolved, ...] = ()
     abstained: bool = False
     reason: str | None = None
+    failed: bool = False
+    confidence: float | None = None
+    trace: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         shown = {hit.passage.id: hit.passage.text for hit in self.hits}

@@ -39,13 +39,11 @@ def retriever(index: "Index", recipe: Recipe) -> "Rerank":
 
 
 class _Reader:
-    """The relevance by a reader of `rag train`."""
+    """The relevance by the reader that ships, or by one of `rag train`."""
 
     def __init__(self, folder: str | None) -> None:
         from rag.reader import Reader
 
-        if folder is None:
-            raise RagError("the reranker reader needs a folder of `rag train`: reader:<folder>")
         self._reader = Reader(folder)
         self.name = self._reader.name
 
@@ -98,7 +96,7 @@ SCORERS: dict[str, Callable[[str | None], Scorer]] = {
 
 
 def scorer(name: str) -> Scorer:
-    """`cosine`, `reader:<folder>` or `cross-encoder:<name or folder>`; `RagError` lists the names there are."""
+    """`cosine`, `reader`, `reader:<folder>` or `cross-encoder:<name or folder>`; `RagError` lists the names there are."""
     kind, _, model = name.partition(":")
     try:
         return SCORERS[kind](model or None)
