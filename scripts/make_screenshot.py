@@ -20,7 +20,7 @@ def main() -> None:
     """Answer from the handbook and save the terminal as SVG."""
     console = Console(record=True, force_terminal=True, width=100, file=StringIO(), highlight=False, markup=False)
     console.print(f'$ rag ask "{QUESTION}"')
-    answer = next(iter(open_system("extractive", open_index(None), 6).answer([Question("q1", QUESTION)])))
+    answer = next(iter(open_system("reader", open_index(None), k=6).answer([Question("q1", QUESTION)])))
     show_answer(answer, console)
     target = Path(__file__).parents[1] / "docs/ask.svg"
     target.write_text(console.export_svg(title="rag ask", unique_id="ask"), "utf-8")

@@ -240,9 +240,11 @@ def test_a_device_that_is_full_is_one_line(rag: Command, shelf: Path, tmp_path: 
 
 
 def test_unknown_names_list_what_there_is(rag: Command, shelf: Path, tmp_path: Path) -> None:
-    one_line_error(rag("ask", "river?", "--system", "nope", "--index", shelf), "there are: extractive")
+    one_line_error(rag("ask", "river?", "--system", "nope", "--index", shelf), "there are: reader, extractive")
     questions = _questions(tmp_path / "q.jsonl", 1)
-    one_line_error(rag("answer", questions, "--system", "nope", "--out", tmp_path / "x"), "there are: extractive")
+    one_line_error(
+        rag("answer", questions, "--system", "nope", "--out", tmp_path / "x"), "there are: reader, extractive"
+    )
     assert not (tmp_path / "x").exists()
 
 

@@ -50,7 +50,7 @@ def test_white_space_is_squeezed_in_the_text_and_kept_in_the_quote() -> None:
 
 
 def test_a_question_about_something_else_is_not_answered_from_the_handbook() -> None:
-    system = open_system("extractive", open_index(None), 10)
+    system = open_system("extractive", open_index(None))
     asked = [
         "who won the world cup in 1998",
         "who is the president of the united states",

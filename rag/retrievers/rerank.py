@@ -96,7 +96,7 @@ SCORERS: dict[str, Callable[[str | None], Scorer]] = {
 
 
 def scorer(name: str) -> Scorer:
-    """`cosine`, `reader`, `reader:<folder>` or `cross-encoder:<name or folder>`; `RagError` lists the names there are."""
+    """`cosine`, `reader[:<folder>]` or `cross-encoder:<name or folder>`; `RagError` lists the names there are."""
     kind, _, model = name.partition(":")
     try:
         return SCORERS[kind](model or None)
