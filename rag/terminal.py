@@ -48,12 +48,16 @@ def _clean(text: str) -> str:
 
 
 def show_answer(answer: Answer, console: Console | None = None) -> None:
-    """The answer with `[n]` markers, then the passages: cited ones whole, quotes marked, others by their headings."""
+    """The short answer, the answer with `[n]` markers, then the passages: the cited ones whole, their quotes marked."""
     console = console or _console()
     if answer.abstained:
         console.print(f"Not answered: {answer.reason}.", style="yellow", soft_wrap=True)
     else:
-        console.print(Text(_clean(render(answer)), style="bold"), soft_wrap=not console.is_terminal)
+        wrap = not console.is_terminal
+        if answer.short_answer:
+            console.print(Text(_clean(answer.short_answer), style="bold"), soft_wrap=wrap)
+        style = "" if answer.short_answer else "bold"
+        console.print(Text(_clean(render(answer)), style=style), soft_wrap=wrap)
     spans: dict[str, list[tuple[int, int]]] = {}
     for sentence in answer.sentences:
         for citation in sentence.citations:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from autoais.metrics import normalize_answer
+from autoais.words import words
 from rag.reader import Reader, Reading
 from rag.sentences import sentence_spans
 from rag.types import Answer, Citation, Hit, Question, Sentence
@@ -33,8 +34,9 @@ class Spans:
         top = max((hit.score for hit in first), default=0.0)
         given: list[tuple[float, Hit, Reading, str]] = []
         for hit, reading in read:
-            key = normalize_answer(hit.passage.text[reading.start : reading.end])
-            if reading.start is not None and key:
+            span = hit.passage.text[reading.start : reading.end]
+            if reading.start is not None and words(span):
+                key = normalize_answer(span)
                 share = hit.score / top if top > 0 else 0.0
                 given.append((reading.relevance + _RANK * share + reading.answer, hit, reading, key))
         if not given:
