@@ -16,13 +16,12 @@ from rag.terminal import counted, megabytes, note, progress_bar
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
 
 
-def build_base(sources: list[Path], to: Path, format_: str | None, skip_bad: bool) -> None:
+def build_base(corpus: Corpus, to: Path) -> None:
     """Passages and postings."""
-    corpus = Corpus(sources, format_, skip_bad)
     needed = estimate(corpus)
     note(f"needs about {megabytes(needed.disk)} of disk ({_free(to)} free), {megabytes(needed.memory)} of memory")
     try:
-        with progress_bar("indexing", corpus.bytes_total, None) as advance:
+        with progress_bar("indexing", corpus.bytes_total, corpus.unit) as advance:
 
             def tell(reading: Corpus, passages: int) -> None:
                 advance(reading.bytes_read, f"{passages:,} passages")

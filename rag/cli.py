@@ -278,12 +278,13 @@ def build(
 ) -> None:
     """Build an index, or add to one. An index already there is replaced only when the new one is whole."""
     from rag.building import add_parts, build_base
+    from rag.corpus import Corpus
     from rag.errors import UserError
 
     if not sources and not recipe:
         raise UserError("nothing to build: give SOURCES, or --recipe NAME to add to the index that is there")
     if sources:
-        build_base(sources, to, format_, skip_bad)
+        build_base(Corpus(sources, format_, skip_bad), to)
     if recipe:
         add_parts(to, recipe, memory)
 
@@ -326,19 +327,10 @@ def import_(
     ] = False,
 ) -> None:
     """Build an index of the passages that a Lucene index stores: with `fetch`, one that others have made."""
-    from rag.index import build as build_index
-    from rag.index import estimate
+    from rag.building import build_base
     from rag.retrievers.lucene import Stored
-    from rag.terminal import counted, megabytes, note, progress_bar
 
-    stored = Stored(folder, skip_bad=skip_bad)
-    needed = estimate(stored)
-    note(f"needs about {megabytes(needed.disk)} of disk, {megabytes(needed.memory)} of memory")
-    with progress_bar("importing", stored.bytes_total, "passages") as advance:
-        manifest = build_index(stored, to, lambda reading, _: advance(reading.bytes_read, ""))
-    for reason in stored.reasons:
-        note(f"skipped {reason}")
-    note(f"{counted(manifest['passages'], 'passage')} in {to}, {manifest['skipped']:,} skipped")
+    build_base(Stored(folder, skip_bad=skip_bad), to)
 
 
 @app.command()

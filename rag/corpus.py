@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, ClassVar, cast
 
 import zstandard
 
@@ -93,6 +93,7 @@ class Corpus:
     formats: set[str] = field(default_factory=set)
     bad: int = 0
     reasons: list[str] = field(default_factory=list)
+    unit: ClassVar[str | None] = None  # of `bytes_total`, where that is not bytes
 
     def __post_init__(self) -> None:
         if not self.sources:

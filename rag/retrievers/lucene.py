@@ -229,6 +229,8 @@ class Stored(Corpus):
     Their text is Anserini's field `raw`: JSON of a corpus format (`rag.corpus`) or the text itself; else `contents`.
     """
 
+    unit = "passages"
+
     def __init__(self, folder: Path, *, skip_bad: bool = False) -> None:
         if not any(folder.glob("segments_*")):
             raise IndexingError(f"{folder} is no Lucene index (no segments_*)")

@@ -2,7 +2,6 @@
 
 import json
 import random
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,12 +19,11 @@ from autoais.training.export import export
 from autoais.training.loop import train
 from autoais.training.model import sentence_encoder
 from autoais.training.prepare import held_out, questions_key
-from autoais.training.recipe import base_folder, find, made
+from autoais.training.recipe import base_folder, find
 from autoais.training.schedule import Schedule
-from rag.errors import RagError
 from rag.index import Index
 from rag.reader import MAX_LENGTH, Encoder, Reader
-from rag.training import mining
+from rag.training import mining, read_recipe
 from rag.training.network import Network, loss_of
 
 _SHORT_QUESTIONS, _SHORT_STEPS = 40, 8
@@ -54,17 +52,6 @@ class ReaderRecipe:
     schedule: Schedule
     max_length: int = MAX_LENGTH
 
-    @classmethod
-    def read(cls, path: Path) -> "ReaderRecipe":
-        """From a file; `UserError` names what is missing or unknown."""
-        try:
-            row = tomllib.loads(path.read_text(encoding="utf-8"))
-            row["schedule"] = made(Schedule, row["schedule"], f"{path}: [schedule]")
-        except (tomllib.TOMLDecodeError, KeyError, UnicodeDecodeError, TypeError) as error:
-            raise RagError(f"{path}: not a recipe for a reader: {error}") from error
-        recipe: ReaderRecipe = made(cls, row, str(path))
-        return recipe
-
 
 def run(
     path: Path, index: Index, data: Sequence[Path], out: Path, *, short: bool = False, say: Callable[[str], None]
@@ -74,7 +61,7 @@ def run(
     Mined groups and training steps of an earlier run with the same recipe, questions and index are not made again;
     the export is. `short` takes 40 questions of each file and 8 steps: it shows that the recipe runs, nothing more.
     """
-    recipe = ReaderRecipe.read(path)
+    recipe: ReaderRecipe = read_recipe(path, ReaderRecipe)
     base = base_folder(recipe.base, recipe.base_sha256)
     never = held_out(find(name, data) for name in recipe.held_out)
     work = out / "work"

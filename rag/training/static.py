@@ -1,7 +1,6 @@
 """Static embeddings distilled from a sentence encoder, then taught which passage a sentence or question belongs to."""
 
 import random
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,12 +21,11 @@ from autoais.questions import read_questions
 from autoais.training.loop import Tensors, train
 from autoais.training.model import sentence_encoder
 from autoais.training.prepare import held_out, questions_key
-from autoais.training.recipe import base_folder, find, made
+from autoais.training.recipe import base_folder, find
 from autoais.training.schedule import Schedule
 from rag.encoders.static import Static
-from rag.errors import RagError
 from rag.index import Index
-from rag.training import mining
+from rag.training import mining, read_recipe
 from rag.types import Passage
 
 if TYPE_CHECKING:
@@ -62,17 +60,6 @@ class StaticRecipe:
     question_times: int
     held_out: tuple[str, ...]
     schedule: Schedule
-
-    @classmethod
-    def read(cls, path: Path) -> "StaticRecipe":
-        """From a file; `UserError` names what is missing or unknown."""
-        try:
-            row = tomllib.loads(path.read_text(encoding="utf-8"))
-            row["schedule"] = made(Schedule, row["schedule"], f"{path}: [schedule]")
-        except (tomllib.TOMLDecodeError, KeyError, UnicodeDecodeError, TypeError) as error:
-            raise RagError(f"{path}: not a recipe for static embeddings: {error}") from error
-        recipe: StaticRecipe = made(cls, row, str(path))
-        return recipe
 
 
 Ids = NDArray[np.int64]
@@ -148,7 +135,7 @@ def run(
 
     `short` takes 40 passages, 40 questions and one batch: it shows that the recipe runs, nothing more.
     """
-    recipe = StaticRecipe.read(path)
+    recipe: StaticRecipe = read_recipe(path, StaticRecipe)
     if short:
         recipe = replace(recipe, passages=_SHORT, times=1, question_times=1, schedule=replace(recipe.schedule, batch=8))
     base = base_folder(recipe.base, recipe.base_sha256)
@@ -201,8 +188,8 @@ def distilled(
     vectors -= vectors.mean(axis=0)
     _, _, axes = np.linalg.svd(vectors, full_matrices=False)
     counts = np.ones(size)
-    for read in _ids(tokenizer, (f"{p.headings} {p.text}" for p in passages)):
-        np.add.at(counts, read, 1)
+    for pieces_of in _ids(tokenizer, (f"{p.headings} {p.text}" for p in passages)):
+        np.add.at(counts, pieces_of, 1)
     weights = sif / (sif + counts / counts.sum())
     table = (vectors @ axes[:dimension].T) * weights[:, None]
     scaled: NDArray[np.float32] = (0.05 * table / table.std()).astype(np.float32)
