@@ -11,7 +11,7 @@ import torch
 
 from autoais.metrics import answer_spans, has_answer
 from autoais.questions import Question
-from autoais.training.loop import Tensors
+from autoais.training.loop import Tensors, batches_of_like_length, pair_of
 from rag.errors import QuestionError, RagError
 from rag.reader import Encoder, Window
 from rag.retrievers import Retriever
@@ -169,15 +169,8 @@ class Groups:
 
     def order(self, batch: int, seed: int) -> list[np.ndarray]:
         """Groups of like length together, in a seeded random order; `batch` counts pairs."""
-        rng = np.random.default_rng(seed)
-        shuffled = rng.permutation(len(self._groups))
         each = max(1, batch // (self._groups[0][2] - self._groups[0][1]))
-        batches = []
-        for at in range(0, len(shuffled), each * 64):
-            part = shuffled[at : at + each * 64]
-            part = part[np.argsort(self._longest[part], kind="stable")]
-            batches += [part[i : i + each] for i in range(0, len(part), each)]
-        return [batches[i] for i in rng.permutation(len(batches))]
+        return batches_of_like_length(self._longest, each, seed)
 
     def batch(self, numbers: np.ndarray) -> Tensors:
         """ids, mask, types (pairs, length), places of each group's pairs (-1: none), first piece of text, spans."""
@@ -203,7 +196,4 @@ class Groups:
         """(ids, types) of so many pairs, evenly spread, one at a time."""
         for number in range(0, len(self._groups), max(1, len(self._groups) // count)):
             file, start, _ = self._groups[number]
-            arrays = self._files[file]
-            inside = slice(arrays["starts"][start], arrays["ends"][start])
-            ids, types = (torch.from_numpy(arrays[name][inside].astype(np.int64)[None]) for name in ("ids", "types"))
-            yield ids, types
+            yield pair_of(self._files[file], start)

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -92,24 +92,30 @@ class Pairs:
         """(ids, types) of so many pairs, evenly spread, one at a time."""
         for number in range(0, len(self._blocks), max(1, len(self._blocks) // count)):
             file, (place, *_) = self._blocks[number]
-            arrays = self._files[file]
-            inside = slice(arrays["starts"][place], arrays["ends"][place])
-            yield (
-                torch.from_numpy(arrays["ids"][inside].astype(np.int64)[None]),
-                torch.from_numpy(arrays["types"][inside].astype(np.int64)[None]),
-            )
+            yield pair_of(self._files[file], place)
 
     def order(self, batch: int, seed: int) -> list[np.ndarray]:
         """The numbers of the blocks of each batch: blocks of like length, in a seeded random order."""
-        rng = np.random.default_rng(seed)
-        shuffled = rng.permutation(len(self._blocks))
-        each = max(1, batch // BLOCK)
-        batches = []
-        for at in range(0, len(shuffled), each * 64):
-            part = shuffled[at : at + each * 64]
-            part = part[np.argsort(self._longest[part], kind="stable")]
-            batches += [part[i : i + each] for i in range(0, len(part), each)]
-        return [batches[i] for i in rng.permutation(len(batches))]
+        return batches_of_like_length(self._longest, max(1, batch // BLOCK), seed)
+
+
+def batches_of_like_length(lengths: np.ndarray, each: int, seed: int) -> list[np.ndarray]:
+    """The numbers of so many lengths, `each` to a batch, like ones together, in a seeded random order."""
+    rng = np.random.default_rng(seed)
+    shuffled = rng.permutation(len(lengths))
+    batches = []
+    for at in range(0, len(shuffled), each * 64):
+        part = shuffled[at : at + each * 64]
+        part = part[np.argsort(lengths[part], kind="stable")]
+        batches += [part[i : i + each] for i in range(0, len(part), each)]
+    return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def pair_of(arrays: Mapping[str, np.ndarray], place: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """(ids, types), each (1, length), of a pair in arrays whose pairs lie end to end."""
+    inside = slice(arrays["starts"][place], arrays["ends"][place])
+    ids, types = (torch.from_numpy(arrays[name][inside].astype(np.int64)[None]) for name in ("ids", "types"))
+    return ids, types
 
 
 def loss_of(network: Network, tensors: Tensors, token_weight: float) -> tuple[torch.Tensor, float]:
