@@ -32,6 +32,9 @@ RecipeOption = Annotated[
     str | None, typer.Option("--recipe", help="The retriever, as for `rag search`; else the system's own.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+LeastOption = Annotated[
+    float | None, typer.Option("--least", help="Least confidence (0 to 1) of an answer; else the system's own.")
+]
 
 DEFAULT_SYSTEM = "reader"
 NOTHING_FOUND = 1  # exit code, as grep has it
@@ -49,6 +52,7 @@ def ask(
     system: SystemOption = DEFAULT_SYSTEM,
     recipe: RecipeOption = None,
     k: SystemKOption = None,
+    least: LeastOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Answer one question; every sentence cites a passage. Exit code 1 if the passages do not answer."""
@@ -58,7 +62,7 @@ def ask(
 
     started = time.perf_counter()
     opened = open_index(index)
-    answer = next(iter(open_system(system, opened, k=k, recipe=recipe).answer([Question("q1", question)])))
+    answer = next(iter(open_system(system, opened, k=k, recipe=recipe, least=least).answer([Question("q1", question)])))
     if as_json:
         from autoais.jsonl import dumps
         from rag.records import answer_record
@@ -192,6 +196,7 @@ def answer(
     system: SystemOption = DEFAULT_SYSTEM,
     recipe: RecipeOption = None,
     k: SystemKOption = None,
+    least: LeastOption = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped run ended.")] = False,
 ) -> None:
     """Answer every question of a file; a stopped run goes on with --resume and ends with the same rows."""
@@ -204,7 +209,7 @@ def answer(
 
     listed = list(read_questions(questions))
     opened = open_index(index)
-    chosen = open_system(system, opened, k=k, recipe=recipe)
+    chosen = open_system(system, opened, k=k, recipe=recipe, least=least)
     settings: dict[str, Any] = {
         "system": chosen.name,
         "index": {"name": opened.name} | {key: opened.manifest[key] for key in ("checksum", "recipe", "analyzer")},

@@ -61,6 +61,7 @@ class Settings:
     model: str
     retriever: Retriever
     k: int
+    least: float | None = None  # confidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +78,15 @@ class Kind:
 def _extractive(settings: Settings) -> System:
     from rag.generators.extractive import Extractive
 
+    if settings.least is not None:
+        raise RagError("the extractive system has no confidence; --least goes with the reader")
     return RetrieveThenRead(settings.retriever, Extractive(), settings.k)
 
 
 def _reader(settings: Settings) -> System:
     from rag.generators.reader import Spans
 
-    return RetrieveThenRead(settings.retriever, Spans(), settings.k)
+    return RetrieveThenRead(settings.retriever, Spans(least=settings.least), settings.k)
 
 
 SYSTEMS: Mapping[str, Kind] = MappingProxyType(
@@ -94,14 +97,17 @@ SYSTEMS: Mapping[str, Kind] = MappingProxyType(
 )
 
 
-def open_system(name: str, index: Index, *, k: int | None = None, recipe: str | None = None) -> System:
+def open_system(
+    name: str, index: Index, *, k: int | None = None, recipe: str | None = None, least: float | None = None
+) -> System:
     """The system of that name (`kind` or `kind:model`) over an index; `RagError` lists the names there are.
 
-    It searches by its own recipe and reads its own number of hits unless told otherwise.
+    It searches by its own recipe, reads its own number of hits and abstains below its own confidence unless told
+    otherwise.
     """
     kind, _, model = name.partition(":")
     if kind not in SYSTEMS:
         raise RagError(f"no system called {kind!r}; there are: {', '.join(SYSTEMS)}")
     row = SYSTEMS[kind]
     retriever = open_retriever(recipe or row.recipe, index)
-    return row.make(Settings(index, model, retriever, k or row.k))
+    return row.make(Settings(index, model, retriever, k or row.k, least))

@@ -1,0 +1,184 @@
+"""How well the reader knows when its passages do not answer; and the weights that it knows it by.
+
+    python -m scripts.bench.abstention fit ../shared/data POOL.index --to rag/data/reader/confidence.json
+    python -m scripts.bench.abstention measure ../shared/data POOL.index --out eval/results/nomiracl
+
+`fit` simulates: DPR's development questions (SQuAD's were never shown to the reader) with ten BM25 hits, of which one
+or two hold the answer, and with ten that lack it. `measure` asks NoMIRACL's questions of their own ten passages, which
+people judged; nothing is fitted to them.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from autoais.jsonl import dumps, read_objects, round_floats, write_whole
+from autoais.logistic import likeliest
+from autoais.meta import roc_auc
+from autoais.metrics import has_answer, wilson
+from autoais.provenance import provenance
+from autoais.questions import read_questions
+from autoais.training.prepare import held_out, questions_key
+from rag.abstention import SIGNALS, Confidence
+from rag.errors import QuestionError
+from rag.generators.reader import Spans
+from rag.index import Index, open_index
+from rag.reader import SHIPPED
+from rag.retrievers.rerank import Scorer, scorer
+from rag.types import Hit, Passage, Question
+
+SETS = {"squad.test": 300, "nq.dev": 200, "trivia.dev": 200}
+NEVER = ("nq/nq_pool_dev.jsonl", "nq/NQ-open.dev.jsonl", "miracl/nomiracl.jsonl", "clapnq/dev.jsonl")
+LIKE = 0.45  # least cosine of a passage that is taken to answer
+REFUSED = 0.05  # of the simulated questions with an answer: where `least` is set
+CAPS = (0.05, 0.15, 0.25)
+
+Floats = NDArray[np.float64]
+app = typer.Typer(add_completion=False)
+
+
+def in_order(cosine: Scorer, question: str, passages: Sequence[Passage]) -> list[Hit]:
+    """The passages as hits, by the scorer of the recipe `best`."""
+    scores = cosine.score(question, passages)
+    return sorted(map(Hit, passages, scores), key=lambda hit: (-hit.score, hit.passage.id))
+
+
+def simulated(name: str, most: int, data: Path, index: Index, cosine: Scorer) -> Iterator[tuple[str, list[Hit], bool]]:
+    """Each question with passages of which some hold its answer, and with as many that do not."""
+    never = held_out(data / file for file in NEVER)
+    asked = list(read_questions(data / f"topics/topics.dpr.{name}.txt"))
+    random.Random(1).shuffle(asked)
+    for question in asked:
+        if not most:
+            return
+        if questions_key(question.text) in never:
+            continue
+        try:
+            (hits,) = index.bm25.search([question.text], 50)
+        except QuestionError:
+            continue
+        passages = [hit.passage for hit in hits]
+        holding = [p for p in passages[:24] if has_answer(p.text, question.answers)]
+        lacking = [p for p in passages if not has_answer(f"{p.headings} {p.text}", question.answers)]
+        if not holding or len(lacking) < 10 or max(cosine.score(question.text, holding)) < LIKE:
+            continue
+        most -= 1
+        yield question.text, in_order(cosine, question.text, [*holding[:2], *lacking[:8]]), True
+        yield question.text, in_order(cosine, question.text, lacking[:10]), False
+
+
+@app.command()
+def fit(
+    data: Annotated[Path, typer.Argument(help="The folder with topics/.")],
+    index: Annotated[Path, typer.Argument(help="An index of the whole pool.")],
+    to: Annotated[Path, typer.Option(help="The file of the weights.")],
+) -> None:
+    """Fit the weights of the confidence to simulated questions, and write them."""
+    opened, cosine, spans = open_index(index), scorer("cosine"), Spans()
+    rows: list[list[float]] = []
+    labels: list[bool] = []
+    counts = {}
+    for name, most in SETS.items():
+        before = len(rows)
+        for question, hits, holds in simulated(name, most, data, opened, cosine):
+            found = spans.signals(Question("q", question), hits)
+            if found:
+                rows.append([found[signal] for signal in SIGNALS])
+                labels.append(holds)
+        counts[f"topics/topics.dpr.{name}.txt"] = len(rows) - before
+        print(name, len(rows) - before, "cases", flush=True)
+    values, truth = np.array(rows), np.array(labels)
+    mean, spread = values.mean(axis=0), values.std(axis=0)
+    x = np.column_stack([(values - mean) / spread, np.ones(len(values))])
+    ridge = np.array([1e-3] * len(SIGNALS) + [0.0])
+    fitted = likeliest(x, truth.astype(float), np.full(len(x), 1 / len(x)), ridge, np.zeros(x.shape[1]))
+    weights = fitted[:-1] / spread
+    found_weights = Confidence(dict(zip(SIGNALS, weights, strict=True)), float(fitted[-1] - weights @ mean), 0.0)
+    said = np.array([found_weights.of(dict(zip(SIGNALS, row, strict=True))) for row in rows])
+    result = {
+        "weights": dict(found_weights.weights),
+        "bias": found_weights.bias,
+        "least": round(float(np.quantile(said[truth], REFUSED)), 2),
+        "fitted_to": {"simulated": counts, "roc_auc": roc_auc(said, truth)},
+        "provenance": provenance({}),
+    }
+    write_whole(to, [dumps(round_floats(result, 4), indent=2)])
+    print(dumps(round_floats(result, 4)))
+
+
+@app.command()
+def measure(
+    data: Annotated[Path, typer.Argument(help="The folder with miracl/nomiracl.jsonl.")],
+    index: Annotated[Path, typer.Argument(help="An index of the whole pool.")],
+    out: Annotated[Path, typer.Option(help="The folder of report and figure.")],
+) -> None:
+    """NoMIRACL: how many unanswerable questions are refused, at how many of the answerable."""
+    file = data / "miracl/nomiracl.jsonl"
+    store, cosine, spans = open_index(index).store, scorer("cosine"), Spans()
+    shipped = Confidence.read(SHIPPED / "confidence.json")
+    said, truth = [], []
+    for _, row in read_objects(file):
+        passages = [passage for docid in row["docids"] if (passage := store.get(docid)) is not None]
+        found = spans.signals(Question("q", row["question"]), in_order(cosine, row["question"], passages))
+        said.append(shipped.of(found) if found else 0.0)
+        truth.append(bool(row["answerable"]))
+    confidence, answerable = np.array(said), np.array(truth)
+    result: dict[str, Any] = {
+        "generator": spans.name,
+        "questions": {"answerable": int(answerable.sum()), "unanswerable": int((~answerable).sum())},
+        "roc_auc": roc_auc(confidence, answerable),
+        "as_shipped": point(confidence, answerable, shipped.least),
+        "points": [best(confidence, answerable, cap) for cap in CAPS],
+        "curve": [point(confidence, answerable, float(t)) for t in np.linspace(0, 1, 51)],
+        "published": "NoMIRACL, GPT-4 on the full 500: 57.6 % of the unanswerable refused, 5.2 % of the answerable",
+        "provenance": provenance({"questions": file}),
+    }
+    write_whole(out / "reader.json", [dumps(round_floats(result, 4), indent=2)])
+    write_whole(out / "reader.svg", figure(result))
+    print(dumps(round_floats({key: result[key] for key in ("roc_auc", "as_shipped", "points")}, 4), indent=2))
+
+
+def point(confidence: Floats, answerable: NDArray[np.bool_], least: float) -> dict[str, Any]:
+    """What is refused of both kinds where the least confidence is this, each with its 95 % Wilson interval."""
+    row: dict[str, Any] = {"least": least}
+    for kind, those in (("unanswerable", ~answerable), ("answerable", answerable)):
+        refused, n = int((confidence[those] < least).sum()), int(those.sum())
+        row[f"{kind}_refused"] = refused / n
+        row[f"{kind}_interval95"] = list(wilson(refused, n))
+    return row
+
+
+def best(confidence: Floats, answerable: NDArray[np.bool_], cap: float) -> dict[str, Any]:
+    """The point that refuses most while it refuses at most this share of the answerable."""
+    allowed = int(cap * int(answerable.sum()))
+    return {"cap": cap, **point(confidence, answerable, float(np.sort(confidence[answerable])[allowed]))}
+
+
+def figure(result: dict[str, Any]) -> Iterator[str]:
+    """The curve as SVG: across the answerable refused, up the unanswerable."""
+
+    def at(row: dict[str, Any]) -> str:
+        return f"{50 + 300 * row['answerable_refused']:.1f},{330 - 300 * row['unanswerable_refused']:.1f}"
+
+    shipped = at(result["as_shipped"]).split(",")
+    yield '<svg xmlns="http://www.w3.org/2000/svg" width="420" height="390" font-family="sans-serif" font-size="11">'
+    yield '<rect width="420" height="390" fill="white"/><title>Abstention on NoMIRACL</title>'
+    yield '<rect x="50" y="30" width="300" height="300" fill="none" stroke="#555"/>'
+    for tenth in range(0, 11, 2):
+        yield f'<text x="{50 + 30 * tenth}" y="346" text-anchor="middle">{10 * tenth}</text>'
+        yield f'<text x="44" y="{334 - 30 * tenth}" text-anchor="end">{10 * tenth}</text>'
+    yield f'<polyline points="{" ".join(map(at, result["curve"]))}" fill="none" stroke="#1f5f99" stroke-width="2"/>'
+    yield f'<circle cx="{shipped[0]}" cy="{shipped[1]}" r="5" fill="#1f5f99"/>'
+    yield f'<text x="{float(shipped[0]) + 9:.1f}" y="{float(shipped[1]) + 4:.1f}">as shipped</text>'
+    yield '<circle cx="65.6" cy="157.2" r="5" fill="#c2571a"/><text x="75" y="152">GPT-4, all 500 (published)</text>'
+    yield '<text x="200" y="368" text-anchor="middle">% of the answerable questions refused</text>'
+    yield '<text x="50" y="20">% of the unanswerable questions refused</text></svg>'
+
+
+if __name__ == "__main__":
+    app()
