@@ -1,26 +1,20 @@
 """Corpus readers: streams of passages from the field's formats and from one's own documents."""
 
 import csv
-import gzip
-import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, cast
-
-import zstandard
+from typing import Any, ClassVar
 
 from autoais import wikipedia
+from autoais.formats.files import lines
 from autoais.jsonl import field as json_field
 from autoais.jsonl import identifier, parse_object
 from rag.documents import SUFFIXES, read_document
 from rag.errors import FormatError, IndexingError
 from rag.types import Passage
 
-_CHUNK = 1 << 18
-_ZST_CHUNK = 1 << 12  # what one piece can unpack to is bounded by its size, up to 128 KiB for every 4 bytes
-_LONGEST_LINE = 64 << 20
 _UNPACKED = {".zst": 5.0, ".gz": 3.0}  # typical growth of JSON text, for the estimate that is printed before a build
 
 
@@ -217,58 +211,11 @@ def _is_dpr_header(line: bytes) -> bool:
 
 def _lines(path: Path) -> Iterator[tuple[bytes, int]]:
     """Yield (line, bytes of the file consumed); a .gz or .zst that breaks off is a `FormatError`."""
-    number = 0
-    try:
-        with path.open("rb") as raw:
-            lines = _unpacked(raw)
-            while line := lines.readline(_LONGEST_LINE + 1):
-                number += 1
-                if len(line) > _LONGEST_LINE:
-                    raise FormatError(f"{path}:{number}: a line of more than {_LONGEST_LINE >> 20} MiB is no passage")
-                yield line, raw.tell()
-    except (EOFError, gzip.BadGzipFile, zstandard.ZstdError) as error:
-        raise FormatError(f"{path}:{number + 1}: the compressed file is broken or cut off: {error}") from error
-    except OSError as error:
-        raise IndexingError(f"{path}: cannot be read: {error.strerror or error}") from error
+    position = 0
 
+    def tell(consumed: int) -> None:
+        nonlocal position
+        position = consumed
 
-def _unpacked(raw: BinaryIO) -> BinaryIO:
-    magic = raw.read(4)
-    raw.seek(0)
-    if magic == b"\x28\xb5\x2f\xfd":
-        return cast("BinaryIO", io.BufferedReader(_Zstd(raw), _CHUNK))
-    if magic[:2] == b"\x1f\x8b":
-        return cast("BinaryIO", io.BufferedReader(gzip.GzipFile(fileobj=raw), _CHUNK))
-    return raw
-
-
-class _Zstd(io.RawIOBase):
-    """Decompresses frame after frame and, unlike zstandard's stream_reader, notices that a frame breaks off."""
-
-    def __init__(self, raw: BinaryIO) -> None:
-        self._raw = raw
-        self._frame: zstandard.ZstdDecompressionObj | None = None
-        self._packed = b""
-        self._ready = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:  # noqa: ANN401  (the protocol of io.RawIOBase)
-        while not self._ready:
-            packed = self._packed or self._raw.read(_ZST_CHUNK)
-            self._packed = b""
-            if not packed:
-                if self._frame is not None:
-                    raise EOFError("end of file inside a zstd frame")
-                return 0
-            if self._frame is None:
-                self._frame = zstandard.ZstdDecompressor().decompressobj()
-            self._ready = memoryview(self._frame.decompress(packed))
-            if self._frame.eof:
-                self._packed = self._frame.unused_data
-                self._frame = None
-        n = min(len(buffer), len(self._ready))
-        buffer[:n] = self._ready[:n]
-        self._ready = self._ready[n:]
-        return n
+    for line in lines(path, tell):
+        yield line, position

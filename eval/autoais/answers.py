@@ -37,7 +37,8 @@ class Support(StrEnum):
 class Citation:
     """What is known of one citation: the level people gave it, the words it rests on and where they stand.
 
-    `start` and `end` (exclusive) are characters of the passage's text; `quote` may be known without them.
+    `start` and `end` (exclusive) are characters of the passage's text; `quote` may be known without them. `origin` is
+    how the system came by the citation, in its own words (`cited`, `moved`...).
     """
 
     passage: str
@@ -45,6 +46,7 @@ class Citation:
     quote: str | None = None
     start: int | None = None
     end: int | None = None
+    origin: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +182,7 @@ SCHEMA = record(
                                 "quote": TEXT_OR_NULL,
                                 "start": _OFFSET,
                                 "end": _OFFSET,
+                                "origin": TEXT_OR_NULL,
                             },
                         )
                     ),
@@ -303,6 +306,7 @@ def _sentence(item: Mapping[str, Any]) -> SentenceCited:
             one.get("quote"),
             one.get("start"),
             one.get("end"),
+            one.get("origin"),
         )
         for one in item.get("citations", [])
     )
@@ -365,6 +369,7 @@ def to_row(answer: CitedAnswer) -> dict[str, Any]:
                     {
                         "passage": one.passage,
                         **_known(support=one.support, quote=one.quote, start=one.start, end=one.end),
+                        **_known(origin=one.origin),
                     }
                     for one in sentence.citations or map(Citation, sentence.cites)
                 ],

@@ -104,8 +104,8 @@ def fit(
         "weights": dict(found_weights.weights),
         "bias": found_weights.bias,
         "least": round(float(np.quantile(said[truth], REFUSED)), 2),
-        "fitted_to": {"simulated": counts, "roc_auc": roc_auc(said, truth)},
-        "provenance": provenance({}),
+        "fitted_to": {"simulated": counts, "roc_auc": roc_auc(truth, said)},
+        "provenance": provenance({name: data / f"topics/topics.dpr.{name}.txt" for name in SETS}),
     }
     write_whole(to, [dumps(round_floats(result, 4), indent=2)])
     print(dumps(round_floats(result, 4)))
@@ -131,7 +131,7 @@ def measure(
     result: dict[str, Any] = {
         "generator": spans.name,
         "questions": {"answerable": int(answerable.sum()), "unanswerable": int((~answerable).sum())},
-        "roc_auc": roc_auc(confidence, answerable),
+        "roc_auc": roc_auc(answerable, confidence),
         "as_shipped": point(confidence, answerable, shipped.least),
         "points": [best(confidence, answerable, cap) for cap in CAPS],
         "curve": [point(confidence, answerable, float(t)) for t in np.linspace(0, 1, 51)],

@@ -10,7 +10,7 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +26,16 @@ _SPACE = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
 
 
-def lines(path: Path) -> Generator[bytes]:
+def lines(path: Path, tell: Callable[[int], None] = lambda _: None) -> Generator[bytes]:
     """The lines of a file with their ends; gzip and zstd are told by their first bytes.
 
-    `FormatError` where the packed data is broken or breaks off, or a line has no end.
+    `tell` hears how many bytes of the file have been read. `FormatError` where the packed data is broken or breaks
+    off, or a line has no end.
     """
     number, size = 0, 0
     rest: list[bytes] = []  # the pieces of a line that has not ended yet
     try:
-        for chunk in _chunks(path):
+        for chunk in _chunks(path, tell):
             *whole, tail = chunk.split(b"\n")
             for line in whole:
                 number += 1
@@ -52,19 +53,22 @@ def lines(path: Path) -> Generator[bytes]:
         yield b"".join(rest)
 
 
-def _chunks(path: Path) -> Iterator[bytes]:
+def _chunks(path: Path, tell: Callable[[int], None]) -> Iterator[bytes]:
     with path.open("rb") as file:
-        start = file.read(4)
-        file.seek(0)
-        if start == b"\x28\xb5\x2f\xfd":
-            yield from _zstd(file)
-        elif start[:2] == b"\x1f\x8b":
-            unpacked = gzip.GzipFile(fileobj=file)
-            while chunk := unpacked.read(_CHUNK):
-                yield chunk
-        else:
-            while chunk := file.read(_CHUNK):
-                yield chunk
+        for chunk in _unpacked(file):
+            tell(file.tell())
+            yield chunk
+
+
+def _unpacked(file: io.BufferedReader) -> Iterator[bytes]:
+    start = file.read(4)
+    file.seek(0)
+    if start == b"\x28\xb5\x2f\xfd":
+        yield from _zstd(file)
+        return
+    unpacked = gzip.GzipFile(fileobj=file) if start[:2] == b"\x1f\x8b" else file
+    while chunk := unpacked.read(_CHUNK):
+        yield chunk
 
 
 def _zstd(file: io.BufferedReader) -> Iterator[bytes]:
