@@ -1,6 +1,6 @@
-"""How fast a reader of `rag train` is, and how far its int8 file is from the weights it was made of.
+"""How fast the reader is, and how far its int8 file is from the weights it was made of.
 
-    python -m scripts.bench.reader QUESTIONS INDEX --model FOLDER --weights CHECKPOINT --base FOLDER [--out FILE]
+    python -m scripts.bench.reader QUESTIONS INDEX --weights CHECKPOINT --base FOLDER [--model FOLDER] [--out FILE]
 
 QUESTIONS are asked of the INDEX, and the first ten BM25 hits of each are read. CHECKPOINT is
 `work/train-*/checkpoint.pt` of `rag train`, BASE the folder of its recipe's base weights. Needs the extra `train`.
@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("index", type=Path)
     parser.add_argument("--weights", type=Path, required=True)
     parser.add_argument("--base", type=Path, required=True)
-    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--model", type=Path, help="a folder of `rag train`; else the reader that ships")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     reader, index = Reader(given.model, threads=1), open_index(given.index)
