@@ -2,11 +2,13 @@
 
 Steps are taken in turn, the last again and again: `{"say": text}`, `{"status": n, "body": text, "headers": {}}`,
 `{"say_if": [[part of the prompt, text], ...]}`; more keys of a step: `hang` and `dribble` (seconds), `cut` (bytes sent
-before the connection is closed), `without` (parameters that get a 400), `finish`, `usage`.
+before the connection is closed), `without` (parameters that get a 400), `finish`, `whole` (no stream where one is asked
+for). A stream sends the words of `say` one by one; `pieces` (a number) ends it after so many, `then` is sent behind.
 """
 
 import contextlib
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -17,6 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from typing import Any
 
+EVENTS = "text/event-stream; charset=utf-8"
 _scripts: dict[str, list[dict[str, Any]]] = {}
 _logs: dict[str, list[dict[str, Any]]] = {}
 _lock = threading.Lock()
@@ -60,8 +63,23 @@ class _Handler(BaseHTTPRequestHandler):
         said = next((text for part, text in step.get("say_if", ()) if part in prompt), step.get("say"))
         choice = {"message": {"role": "assistant", "content": said}, "finish_reason": step.get("finish", "stop")}
         usage = {"prompt_tokens": 7, "completion_tokens": 2}
+        if asked.get("stream") and "body" not in step and step.get("status", 200) == 200 and "whole" not in step:
+            self._send(200, self._events(said or "", usage, step), {"headers": {"Content-Type": EVENTS}} | step)
+            return
         body = {"model": "tiny-1", "system_fingerprint": "fp_9", "choices": [choice], "usage": usage}
         self._send(step.get("status", 200), step.get("body", json.dumps(body)), step)
+
+    def _events(self, said: str, usage: dict[str, int], step: dict[str, Any]) -> str:
+        pieces = [{"choices": [{"delta": {"content": word}}]} for word in re.findall(r"\S*\s*", said) if word]
+        more: list[dict[str, Any]] = [
+            {"choices": [{"delta": {}, "finish_reason": step.get("finish", "stop")}], "model": "tiny-1"},
+            {"choices": [], "usage": usage, "system_fingerprint": "fp_9"},
+        ]
+        first: list[dict[str, Any]] = [{"choices": [{"delta": {"role": "assistant", "content": None}}]}]
+        events = [f"data: {json.dumps(event)}\n\n" for event in [*first, *pieces, *more]] + ["data: [DONE]\n\n"]
+        most: int = step.get("pieces", len(events))
+        then: str = step.get("then", "")
+        return ": ping\n\n" + "".join(events[:most]) + then
 
     def _send(self, status: int, text: str, step: dict[str, Any] | None = None) -> None:
         step = step or {}

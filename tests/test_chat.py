@@ -297,3 +297,72 @@ def test_without_httpx_the_package_to_install_is_named() -> None:
     path = {"PYTHONPATH": str(Path(__file__).parents[1] / "eval")}
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=path)
     assert result.stdout == 'asking a model server needs httpx: pip install "attributed-rag[llm]"\n'
+
+
+def streamed(base_url: str, *, retries: int = 2, timeout: float = 5) -> tuple[list[str], Reply | NoReply, ChatClient]:
+    chat, told = client(base_url, retries=retries, timeout=timeout), list[str]()
+    return told, chat.stream(asks("Hello?")[0], told.append), chat
+
+
+def test_a_stream_tells_the_pieces_and_gives_the_same_reply_as_a_whole_one(server: ChatServer) -> None:
+    base_url = server.script({"say": "Warsaw is “it” [1].\n"})
+    told, reply, chat = streamed(base_url)
+    assert told == ["Warsaw ", "is ", "“it” ", "[1].\n"]
+    assert [reply] == chat.answer(asks("Hello?"))
+    assert isinstance(reply, Reply)
+    assert (reply.cut, reply.prompt_tokens, reply.completion_tokens) == (False, 7, 2)
+    assert chat.usage == Usage(requests=2, prompt_tokens=14, completion_tokens=4)
+    assert chat.served == ["tiny-1 fp_9"]
+    body = server.log(base_url)[0]["body"]
+    assert (body["stream"], body["stream_options"]) == (True, {"include_usage": True})
+
+
+def test_a_stream_from_a_server_that_cannot_or_does_not_know_all_parameters(server: ChatServer) -> None:
+    told, reply, chat = streamed(server.script({"say": "yes it is", "whole": True}))
+    assert (told, reply, chat.usage.completion_tokens) == (["yes it is"], Reply("yes it is"), 2)
+    told, reply, chat = streamed(server.script({"say": "yes it is", "without": ["stream_options", "seed"]}))
+    assert ("".join(told), reply) == ("yes it is", Reply("yes it is"))
+    assert chat.refused == {"stream_options", "seed"}
+
+
+def test_a_stream_that_fails_is_tried_again_until_something_was_told(server: ChatServer) -> None:
+    steps: list[dict[str, Any]] = [{"status": 503}, {"say": "a", "pieces": 1}, {"say": "a", "cut": 20}, {"say": "yes"}]
+    told, reply, chat = streamed(server.script(*steps), retries=3)
+    assert (told, reply, chat.usage.retries) == (["yes"], Reply("yes"), 3)
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        ({"pieces": 3}, "the stream ended before the reply did (in the middle of the reply)"),
+        ({"cut": 250}, "the connection failed"),
+        ({"pieces": 3, "then": 'data: {"error": {"message": "out of memory"}}\n\n'}, "broke off: out of memory"),
+        ({"pieces": 3, "then": "data: <html>\n"}, "a piece of the reply: not JSON"),
+        ({"pieces": 3, "then": 'data: {"choices": [7]}\ndata: ["x"]\n'}, "a JSON object was expected"),
+        ({"dribble": 0.004}, "no whole reply within 1.5 s (in the middle"),
+    ],
+)
+def test_a_server_that_dies_in_the_middle_of_a_stream_is_a_reason(
+    server: ChatServer, bad: dict[str, Any], reason: str
+) -> None:
+    told, reply, chat = streamed(server.script({"say": "one two three four"} | bad), timeout=1.5)
+    assert told[0] == "one "
+    assert isinstance(reply, NoReply)
+    assert reason in reply.reason
+    assert chat.usage.requests == 1
+
+
+def test_what_a_stream_is_told_to_may_end_it(server: ChatServer) -> None:
+    def tell(piece: str) -> None:
+        raise ValueError(piece)
+
+    with pytest.raises(ValueError, match="one"):
+        client(server.script({"say": "one two"})).stream(asks("Hello?")[0], tell)
+
+
+def test_stop_texts_are_sent_and_left_out_where_refused(server: ChatServer) -> None:
+    base_url = server.script({"say": "yes", "without": ["stop"]})
+    chat = client(base_url)
+    assert chat.answer([Request("tiny", (("user", "a"),), stop=("\nQ",))]) == [Reply("yes")]
+    assert [row["body"].get("stop") for row in server.log(base_url)] == [["\nQ"], None]
+    assert chat.refused == {"stop"}

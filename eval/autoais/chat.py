@@ -6,11 +6,12 @@ import json
 import os
 import random
 import re
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from autoais.errors import FormatError, UserError
@@ -18,6 +19,9 @@ from autoais.jsonl import parse_object
 
 if TYPE_CHECKING:
     import httpx
+
+T = TypeVar("T")
+Tell = Callable[[str], None]
 
 _OPENAI = "https://api.openai.com/v1"
 _LATER = {408, 409, 425, 429}  # these and 5xx may pass by themselves
@@ -28,6 +32,7 @@ _MEND = {  # nobody but a person can mend these
     404: "does the server have that model, and should OPENAI_BASE_URL end in /v1?",
     405: "should OPENAI_BASE_URL end in /v1?",
 } | dict.fromkeys((301, 302, 307, 308), "set OPENAI_BASE_URL to where it has moved")
+_OPTIONAL = ("max_tokens", "temperature", "seed", "stop", "stream_options")  # a server may not know
 _LONGEST_REPLY = 4_000_000  # bytes
 _LONGEST_WAIT = 60.0  # seconds, whatever Retry-After says
 _FEWEST = 3  # requests that must have failed in one way before a silent server is given up
@@ -35,7 +40,10 @@ _FEWEST = 3  # requests that must have failed in one way before a silent server 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One chat: `messages` are (role, content); `schema` is a JSON Schema that the reply should keep, where it can."""
+    """One chat: `messages` are (role, content); `schema` is a JSON Schema that the reply should keep, where it can.
+
+    The reply ends before the first of the texts in `stop`, of which OpenAI takes at most four.
+    """
 
     model: str
     messages: tuple[tuple[str, str], ...]
@@ -43,14 +51,20 @@ class Request:
     temperature: float = 0.0
     seed: int = 0
     schema: Mapping[str, Any] | None = None
+    stop: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model said; `cut` where it was stopped at the most tokens it may write."""
+    """What the model said; `cut` where it was stopped at the most tokens it may write.
+
+    Tokens are as the server counts them, None where it does not say; they make no two replies different.
+    """
 
     text: str
     cut: bool = False
+    prompt_tokens: int | None = field(default=None, compare=False)
+    completion_tokens: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +95,7 @@ class _Response:
     status: int
     retry_after: str
     content: bytes
+    told: bool = False
 
 
 class _MayPassError(Exception):
@@ -98,7 +113,7 @@ class ChatClient:
     up to `retries` times, after `backoff` seconds, twice as long each time (with jitter from `seed`), or after what
     Retry-After asks. `place` is host and path of the address, less a path of just `/v1`. `usage` counts; `served`
     names the models that replied and `refused` the parameters that the server would not take, so that a report can
-    say so. Errors never contain the key.
+    say so. Errors never contain the key. Several threads may ask at once, each up to `concurrency` requests.
     """
 
     def __init__(
@@ -131,6 +146,7 @@ class ChatClient:
         self.usage = Usage()
         self.served: list[str] = []
         self.refused: frozenset[str] = frozenset()
+        self._counting = threading.Lock()
         self._jitter = random.Random(seed)
         self._reached = self._answered = self._structured = False
         self._fate, self._fated = "", 0  # how the last request failed, and how many did so in a row
@@ -140,15 +156,16 @@ class ChatClient:
 
         Called where an event loop runs already (a notebook), it blocks that loop until all replies are there.
         """
-        if not requests:
-            return []
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(self.answer_async(requests))
-        # A loop cannot run inside another one, but beside it in a thread.
-        with ThreadPoolExecutor(1) as pool:
-            return pool.submit(asyncio.run, self.answer_async(requests)).result()
+        return _run(self.answer_async(requests)) if requests else []
+
+    def stream(self, request: Request, tell: Tell) -> Reply | NoReply:
+        """As `answer` for one request; `tell` is given the text in pieces as they come (server-sent events).
+
+        A request that fails is tried again only as long as nothing has been told. What `tell` raises ends the request
+        and is raised here. A server that cannot stream tells everything at once.
+        """
+        (reply,) = _run(self._answer([request], tell))
+        return reply
 
     async def answer_async(self, requests: Sequence[Request]) -> list[Reply | NoReply]:
         """A reply, or why there is none, for each request in order.
@@ -157,6 +174,9 @@ class ChatClient:
         server answers 401, 403, 404 or the like, or as many requests as run at once (at least 3) have all failed in
         the same way, each with all its tries.
         """
+        return await self._answer(requests, None)
+
+    async def _answer(self, requests: Sequence[Request], tell: Tell | None) -> list[Reply | NoReply]:
         import httpx
 
         replies: dict[int, Reply | NoReply] = {}
@@ -172,7 +192,7 @@ class ChatClient:
             if not first:
                 await learned.wait()
             for place, request in waiting:
-                replies[place] = await self._ask(http, request, learned)
+                replies[place] = await self._ask(http, request, learned, tell)
 
         async with httpx.AsyncClient(headers=headers, limits=limits, timeout=None) as http:
             # The first try goes alone: it learns what the server takes.
@@ -192,22 +212,32 @@ class ChatClient:
         line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
         return line if len(line) <= length else line[: length - 1] + "…"
 
-    async def _ask(self, http: "httpx.AsyncClient", request: Request, learned: asyncio.Event) -> Reply | NoReply:
-        tries = 0
+    async def _ask(
+        self, http: "httpx.AsyncClient", request: Request, learned: asyncio.Event, tell: Tell | None
+    ) -> Reply | NoReply:
+        tries, told = 0, False
+
+        def tell_on(piece: str) -> None:
+            nonlocal told
+            told = True
+            if tell is not None:
+                tell(piece)
+
         while True:
             tries += 1
             try:
-                reply = await self._once(http, request)
+                reply = await self._once(http, request, None if tell is None else tell_on)
                 learned.set()
                 return reply
             except _MayPassError as error:
                 learned.set()
-                if tries > self.retries:
-                    reason = f"{error} (tried {tries} times)"
+                if tries > self.retries or told:
+                    reason = f"{error} (in the middle of the reply)" if told else f"{error} (tried {tries} times)"
                     self._count_failure(request.model, reason, str(error).partition(":")[0])
                     return NoReply(reason)
                 wait = self.backoff * 2 ** (tries - 1) * (0.5 + self._jitter.random())
-                self.usage.retries += 1
+                with self._counting:
+                    self.usage.retries += 1
                 await asyncio.sleep(min(max(wait, error.wait), _LONGEST_WAIT))
 
     def _count_failure(self, model: str, reason: str, fate: str) -> None:
@@ -220,11 +250,11 @@ class ChatClient:
                 "see what the server is doing, or give it a longer timeout or more retries"
             )
 
-    async def _once(self, http: "httpx.AsyncClient", request: Request) -> Reply | NoReply:
+    async def _once(self, http: "httpx.AsyncClient", request: Request, tell: Tell | None) -> Reply | NoReply:
         without = self.refused
         while True:
-            body = _body(request, without)
-            response = await self._post(http, body)
+            body = _body(request, without, stream=tell is not None)
+            response = await self._post(http, body, tell)
             blamed = self._blamed(response, body)
             if not blamed:
                 break
@@ -232,6 +262,8 @@ class ChatClient:
         said = self._said(response.content)
         if response.status == 200:
             reply = self._reply(response.content)
+            if tell is not None and not response.told and isinstance(reply, Reply) and reply.text:
+                tell(reply.text)
             self.refused |= without
             self._structured |= "response_format" in body
             self._answered = True
@@ -243,20 +275,29 @@ class ChatClient:
             raise UserError(f"{self.base_url}, model {request.model!r}: {reason}; {_MEND[response.status]}")
         return NoReply(reason)
 
-    async def _post(self, http: "httpx.AsyncClient", body: Mapping[str, Any]) -> _Response:
+    async def _post(self, http: "httpx.AsyncClient", body: Mapping[str, Any], tell: Tell | None) -> _Response:
         import httpx
 
-        self.usage.requests += 1
-        content = bytearray()
+        with self._counting:
+            self.usage.requests += 1
+        content, size = bytearray(), 0
+        events: _Events | None = None
         try:
             # The time is for the whole exchange: a server that sends one byte a second does not hold it up.
             async with (
                 asyncio.timeout(self.timeout),
                 http.stream("POST", f"{self.base_url}/chat/completions", content=json.dumps(body)) as response,
             ):
+                kind = response.headers.get("Content-Type", "")
+                if tell is not None and response.status_code == 200 and kind.startswith("text/event-stream"):
+                    events = _Events(tell)
                 async for piece in response.aiter_bytes():
-                    content += piece
-                    if len(content) > _LONGEST_REPLY:
+                    size += len(piece)
+                    if events is not None:
+                        events.feed(piece)
+                    else:
+                        content += piece
+                    if size > _LONGEST_REPLY:
                         raise _MayPassError(f"the reply is longer than {_LONGEST_REPLY} bytes")
         except TimeoutError:
             raise _MayPassError(f"no whole reply within {self.timeout:g} s") from None
@@ -267,15 +308,20 @@ class ChatClient:
                     "start the server or set OPENAI_BASE_URL"
                 ) from None
             raise _MayPassError(f"the connection failed: {self.excerpt(str(error)) or type(error).__name__}") from None
+        except _BrokenError as error:
+            raise _MayPassError(f"the server broke off: {self._said(error.event)}") from None
         self._reached = True
-        return _Response(response.status_code, response.headers.get("Retry-After", ""), bytes(content))
+        if events is not None:
+            content = bytearray(events.body())
+        waits = response.headers.get("Retry-After", "")
+        return _Response(response.status_code, waits, bytes(content), told=events is not None)
 
     def _blamed(self, response: _Response, body: Mapping[str, Any]) -> frozenset[str]:
         """The parameters to leave out after a 400: those it names, else the structure, if it was never taken."""
         if response.status not in (400, 422):
             return frozenset()
         text = response.content.decode("utf-8", "replace")
-        named = frozenset(name for name in ("max_tokens", "temperature", "seed") if name in body and name in text)
+        named = frozenset(name for name in _OPTIONAL if name in body and name in text)
         if "response_format" in body and not self._structured and ("response_format" in text or not named):
             return named | {"response_format"}
         return named
@@ -295,10 +341,13 @@ class ChatClient:
             body = parse_object(content, "the reply")
         except FormatError as error:
             raise _MayPassError(f"{self.excerpt(str(error))}: {self._said(content)!r}") from None
+        read = written = None
         match body.get("usage"):
             case {"prompt_tokens": int(prompt), "completion_tokens": int(completion)}:
-                self.usage.prompt_tokens += max(prompt, 0)
-                self.usage.completion_tokens += max(completion, 0)
+                read, written = max(prompt, 0), max(completion, 0)
+                with self._counting:
+                    self.usage.prompt_tokens += read
+                    self.usage.completion_tokens += written
         names = [self.excerpt(str(body[key]), 80) for key in ("model", "system_fingerprint") if body.get(key)]
         served = " ".join(names)
         if served and served not in self.served and len(self.served) < 100:
@@ -309,8 +358,75 @@ class ChatClient:
             case [{"finish_reason": "content_filter"}, *_]:
                 return NoReply("the server filtered the reply")
             case [{"message": {"content": str() | None as text}} as choice, *_]:
-                return Reply(text or "", choice.get("finish_reason") == "length")
+                return Reply(text or "", choice.get("finish_reason") == "length", read, written)
         raise _MayPassError(f"not a chat completion: {self._said(content)!r}")
+
+
+class _BrokenError(Exception):
+    """The server sent an error in the middle of a reply."""
+
+    def __init__(self, event: bytes) -> None:
+        super().__init__()
+        self.event = event
+
+
+class _Events:
+    """Tells the text of server-sent events piece by piece, and puts together the body it would have had at once."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._rest = b""
+        self._pieces: list[str] = []
+        self._refusal: list[str] = []
+        self._finish: str | None = None
+        self._more: dict[str, Any] = {}
+        self._ended = False
+
+    def feed(self, content: bytes) -> None:
+        """Take the next bytes; `_BrokenError` where they are an error, `_MayPassError` where they are no event."""
+        *lines, self._rest = (self._rest + content).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._take(line[5:].strip())
+
+    def _take(self, data: bytes) -> None:
+        if data == b"[DONE]":
+            self._ended = True
+            return
+        try:
+            event = parse_object(data, "a piece of the reply")
+        except FormatError as error:
+            raise _MayPassError(" ".join(str(error).split())[:160]) from None
+        if event.get("error"):
+            raise _BrokenError(data)
+        self._more |= {key: event[key] for key in ("model", "system_fingerprint", "usage") if event.get(key)}
+        match event.get("choices"):
+            case [{"delta": dict(delta)} as choice, *_]:
+                if isinstance(finish := choice.get("finish_reason"), str):
+                    self._finish, self._ended = finish, True
+                if isinstance(refusal := delta.get("refusal"), str):
+                    self._refusal.append(refusal)
+                if isinstance(piece := delta.get("content"), str) and piece:
+                    self._pieces.append(piece)
+                    self._tell(piece)
+
+    def body(self) -> bytes:
+        """The same reply as one chat completion; `_MayPassError` where the stream ended before the reply did."""
+        if not self._ended:
+            raise _MayPassError("the stream ended before the reply did")
+        message = {"content": "".join(self._pieces), "refusal": "".join(self._refusal)}
+        return json.dumps({**self._more, "choices": [{"message": message, "finish_reason": self._finish}]}).encode()
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine returns, also where an event loop runs already."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    # A loop cannot run inside another one, but beside it in a thread.
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
 
 
 def _need_httpx() -> None:
@@ -333,17 +449,23 @@ def _checked(url: str) -> str:
     return url
 
 
-def _body(request: Request, without: frozenset[str]) -> dict[str, Any]:
+def _body(request: Request, without: frozenset[str], *, stream: bool = False) -> dict[str, Any]:
     messages = [{"role": role, "content": content} for role, content in request.messages]
     wanted: dict[str, Any] = {
         "temperature": request.temperature,
         "seed": request.seed,
         "max_tokens": request.max_tokens,
     }
+    if request.stop:
+        wanted["stop"] = list(request.stop)
+    if stream:
+        wanted["stream_options"] = {"include_usage": True}
     if request.schema is not None:
         schema = {"name": "reply", "strict": True, "schema": request.schema}
         wanted["response_format"] = {"type": "json_schema", "json_schema": schema}
     body: dict[str, Any] = {"model": request.model, "messages": messages}
+    if stream:
+        body["stream"] = True
     body |= {name: value for name, value in wanted.items() if name not in without}
     if "max_tokens" in without:  # OpenAI's own newer models know it by another name
         body["max_completion_tokens"] = request.max_tokens
