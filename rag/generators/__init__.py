@@ -1,7 +1,7 @@
 """Generators: from a question and its hits to the sentences of an answer."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from typing import Protocol, runtime_checkable
 
 from rag.types import Answer, Hit, Question
 
@@ -16,4 +16,13 @@ class Generator(Protocol):
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
         """An answer that cites only these hits."""
+        ...
+
+
+@runtime_checkable
+class Streaming(Protocol):
+    """A generator that can also show its text while it is written."""
+
+    def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[str | Answer]:
+        """The text, as written, in pieces that tear no citation; then the answer, the same that `generate` gives."""
         ...
