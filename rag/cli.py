@@ -31,6 +31,12 @@ SystemKOption = Annotated[int | None, typer.Option("--k", help="How many passage
 RecipeOption = Annotated[
     str | None, typer.Option("--recipe", help="The retriever, as for `rag search`; else the system's own.")
 ]
+PromptOption = Annotated[
+    str | None, typer.Option("--prompt", help="For a language model: a prompt's name, or a .txt file of your own.")
+]
+ContextOption = Annotated[
+    int | None, typer.Option("--context", min=256, help="For a language model: tokens of prompt and reply (4096).")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 LeastOption = Annotated[
     float | None, typer.Option("--least", help="Least confidence (0 to 1) of an answer; else the system's own.")
@@ -53,16 +59,29 @@ def ask(
     recipe: RecipeOption = None,
     k: SystemKOption = None,
     least: LeastOption = None,
+    prompt: PromptOption = None,
+    context: ContextOption = None,
+    stream: Annotated[bool, typer.Option("--stream", help="Print a language model's text as it comes.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Answer one question; every sentence cites a passage. Exit code 1 if the passages do not answer."""
+    """Answer one question, with citations. Exit code 1 if the passages do not answer or the model fails."""
+    from rag.errors import UserError
     from rag.index import open_index
-    from rag.systems import open_system
+    from rag.systems import open_system, stream_answer
+    from rag.terminal import show_streamed
     from rag.types import Question
 
+    if stream and as_json:
+        raise UserError("--stream prints text as it comes, --json the whole answer; choose one")
     started = time.perf_counter()
     opened = open_index(index)
-    answer = next(iter(open_system(system, opened, k=k, recipe=recipe, least=least).answer([Question("q1", question)])))
+    chosen = open_system(system, opened, k=k, recipe=recipe, least=least, prompt=prompt, context=context)
+    asked = Question("q1", question)
+    if stream:
+        if show_streamed(stream_answer(chosen, asked)).abstained:
+            raise typer.Exit(NOTHING_FOUND)
+        return
+    answer = next(iter(chosen.answer([asked])))
     if as_json:
         from autoais.jsonl import dumps
         from rag.records import answer_record
@@ -197,19 +216,29 @@ def answer(
     recipe: RecipeOption = None,
     k: SystemKOption = None,
     least: LeastOption = None,
+    prompt: PromptOption = None,
+    context: ContextOption = None,
+    concurrency: Annotated[int, typer.Option(min=1, max=64, help="How many questions to answer at once.")] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped run ended.")] = False,
+    retry_failed: Annotated[
+        bool,
+        typer.Option("--retry-failed", help="Ask only those again whose model gave nothing; rows keep their place."),
+    ] = False,
 ) -> None:
     """Answer every question of a file; a stopped run goes on with --resume and ends with the same rows."""
     from autoais.provenance import command, sha256_file, versions
     from autoais.questions import read_questions
+    from rag.errors import UserError
     from rag.index import open_index
     from rag.records import Journal, answer_record, pending
-    from rag.systems import answer_or_abstain, open_system
+    from rag.systems import answer_each, open_system
     from rag.terminal import counted, note, progress_bar
 
+    if retry_failed and not out.exists():
+        raise UserError(f"{out}: no such file; --retry-failed needs the answers of an earlier run")
     listed = list(read_questions(questions))
     opened = open_index(index)
-    chosen = open_system(system, opened, k=k, recipe=recipe, least=least)
+    chosen = open_system(system, opened, k=k, recipe=recipe, least=least, prompt=prompt, context=context)
     settings: dict[str, Any] = {
         "system": chosen.name,
         "index": {"name": opened.name} | {key: opened.manifest[key] for key in ("checksum", "recipe", "analyzer")},
@@ -217,22 +246,33 @@ def answer(
         "versions": versions(),
         "command": command(),
     }
-    journal = Journal(out, settings, resume=resume)
+    journal = Journal(out, settings, resume=resume or retry_failed)
     left = pending(listed, journal.done)
-    done = len(journal.done)
+    done, failed = len(journal.done), len(journal.failed)
+    if retry_failed:
+        again = set(journal.failed)
+        left, done, failed = [question for question in listed if question.id in again], done - failed, 0
+    renewed: dict[str, Any] = {}
     try:
         with progress_bar("answering", len(listed), "questions") as advance:
-            for question in left:
-                started = time.perf_counter()
-                answered = answer_or_abstain(chosen, question)
-                journal.write(answer_record(answered, opened.name, time.perf_counter() - started))
-                done += 1
+            for answered, seconds in answer_each(chosen, left, concurrency):
+                record = answer_record(answered, opened.name, seconds)
+                if retry_failed:
+                    renewed[answered.question.id] = record
+                else:
+                    journal.write(record)
+                done, failed = done + 1, failed + answered.failed
                 advance(done, "")
     except KeyboardInterrupt:
-        note(f"stopped after {done} of {len(listed)} questions; --resume goes on from there")
+        way = "--retry-failed" if retry_failed else "--resume"
+        note(f"stopped after {done} of {len(listed)} questions; {way} goes on from there")
         raise
+    finally:
+        if renewed:
+            journal.replace(renewed)
     journal.close()
-    note(f"{counted(len(listed), 'answer')} in {out}")
+    hint = f", {failed} of them failed (--retry-failed asks again)" if failed else ""
+    note(f"{counted(done, 'answer')} in {out}{hint}")
 
 
 @app.command()

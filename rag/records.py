@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from autoais.errors import FormatError
-from autoais.jsonl import dumps, field, parse_object, round_floats, write_whole
+from autoais.jsonl import dumps, field, parse_object, read_objects, round_floats, write_whole
 from rag.citations import numbered
 from rag.errors import RagError
 from rag.types import Answer, Hit, Passage, Question
@@ -80,13 +80,15 @@ class Journal:
     """An `answers.jsonl` that grows a whole row at a time and can be taken up again after a kill.
 
     `settings` (all that changes a row, and the command) are kept beside it in `<name>.run.json`; a run that is resumed
-    with others is refused, because its rows would not belong together.
+    with others is refused, because its rows would not belong together. `done` are the ids of the rows that were there,
+    `failed` of those among them whose model gave nothing (`Answer.failed`).
     """
 
     def __init__(self, path: Path, settings: Mapping[str, Any], *, resume: bool) -> None:
         self.path = path
         self._settings_path = path.with_name(path.name + ".run.json")
         self.done: list[str] = []
+        self.failed: list[str] = []
         if path.exists() and not resume:
             raise RagError(f"{path} exists: finish it with --resume, or name another file")
         if path.exists():
@@ -119,7 +121,10 @@ class Journal:
                 if not line.endswith(b"\n"):
                     break
                 where = f"{self.path}:{number}"
-                done.append(field(parse_object(line, where), "id", str, where))
+                row = parse_object(line, where)
+                done.append(field(row, "id", str, where))
+                if row.get("failed") is True:
+                    self.failed.append(done[-1])
                 whole += len(line)
             file.truncate(whole)
         return done
@@ -131,6 +136,17 @@ class Journal:
             self._file.flush()
         except OSError as error:
             raise RagError(f"{self.path}: cannot be written: {error.strerror}; --resume goes on from here") from error
+
+    def replace(self, records: Mapping[str, Mapping[str, Any]]) -> None:
+        """Put other rows in the place of those with these ids, in one step: a kill leaves the old rows or the new."""
+        self.close()
+        write_whole(self.path, self._rows(records))
+        self._file = self.path.open("a", encoding="utf-8", newline="\n")
+
+    def _rows(self, records: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+        for where, row in read_objects(self.path):
+            new = records.get(field(row, "id", str, where))
+            yield dumps(row if new is None else new)
 
     def close(self) -> None:
         """Make sure the rows are on disk."""

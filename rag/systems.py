@@ -1,15 +1,20 @@
 """Systems: named recipes of retriever and generator that turn questions into cited answers."""
 
+import threading
+import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Protocol
 
+from rag.citations import render
 from rag.errors import QuestionError, RagError
-from rag.generators import Generator
+from rag.generators import Generator, Streaming
 from rag.index import Index
 from rag.retrievers import Retriever, open_retriever
-from rag.types import Answer, Question
+from rag.types import Answer, Hit, Question
 
 
 class System(Protocol):
@@ -32,6 +37,7 @@ class RetrieveThenRead:
     retriever: Retriever
     generator: Generator
     k: int
+    _searching: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -41,8 +47,22 @@ class RetrieveThenRead:
     def answer(self, questions: Iterable[Question]) -> Iterator[Answer]:
         """Search and read one question at a time."""
         for question in questions:
+            yield replace(self.generator.generate(question, self._hits(question)), system=self.name)
+
+    def stream(self, question: Question) -> Iterator[str | Answer]:
+        """The text in pieces as it is written, or at once where the generator cannot stream; then the answer."""
+        hits = self._hits(question)
+        if not isinstance(self.generator, Streaming):
+            answer = replace(self.generator.generate(question, hits), system=self.name)
+            yield from (render(answer), answer)
+            return
+        for piece in self.generator.stream(question, hits):
+            yield replace(piece, system=self.name) if isinstance(piece, Answer) else piece
+
+    def _hits(self, question: Question) -> list[Hit]:
+        with self._searching:  # not every engine may be asked from several threads at once
             (hits,) = self.retriever.search([question.text], self.k)
-            yield replace(self.generator.generate(question, hits), system=self.name)
+        return hits
 
 
 def answer_or_abstain(system: System, question: Question) -> Answer:
@@ -51,6 +71,52 @@ def answer_or_abstain(system: System, question: Question) -> Answer:
         return next(iter(system.answer([question])))
     except QuestionError as error:
         return Answer(question, "", (), (), system.name, abstained=True, reason=str(error))
+
+
+def stream_answer(system: System, question: Question) -> Iterator[str | Answer]:
+    """The system's text in pieces as it is written, then its answer; all at once where the system cannot stream."""
+    if isinstance(system, RetrieveThenRead):
+        yield from system.stream(question)
+    else:
+        answer = next(iter(system.answer([question])))
+        yield from (render(answer), answer)
+
+
+def answer_each(system: System, questions: Iterable[Question], concurrency: int = 1) -> Iterator[tuple[Answer, float]]:
+    """`answer_or_abstain` and the seconds it took for each question, in order, up to `concurrency` at once.
+
+    With more than one, a question is begun before the answers of those before it are there: what is lost when the
+    run is stopped is at most `concurrency` answers.
+    """
+
+    def timed(question: Question) -> tuple[Answer, float]:
+        started = time.perf_counter()
+        return answer_or_abstain(system, question), time.perf_counter() - started
+
+    if concurrency == 1:
+        yield from map(timed, questions)
+        return
+    waiting: deque[Future[tuple[Answer, float]]] = deque()
+    for question in questions:
+        if len(waiting) == concurrency:
+            yield waiting.popleft().result()
+        waiting.append(_begun(timed, question))
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def _begun(work: Callable[[Question], tuple[Answer, float]], question: Question) -> "Future[tuple[Answer, float]]":
+    """The work in a thread of its own, for which a program that is stopped does not wait, as it would for a pool's."""
+    future: Future[tuple[Answer, float]] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work(question))
+        except BaseException as error:  # noqa: BLE001  (raised where the result is asked for)
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +128,23 @@ class Settings:
     retriever: Retriever
     k: int
     least: float | None = None  # confidence
+    prompt: str | None = None
+    context: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A row of the table of systems; `recipe` and `k` hold unless the caller chooses, `needs` what must be there."""
+    """A row of the table of systems; `recipe` and `k` hold unless the caller chooses, `needs` what must be there.
+
+    `prompts` where a language model answers, which takes a prompt and a context.
+    """
 
     says: str
     needs: str
     recipe: str
     k: int
     make: Callable[[Settings], System]
+    prompts: bool = False
 
 
 def _extractive(settings: Settings) -> System:
@@ -89,25 +161,53 @@ def _reader(settings: Settings) -> System:
     return RetrieveThenRead(settings.retriever, Spans(least=settings.least), settings.k)
 
 
+def _cited(kind: str) -> Callable[[Settings], System]:
+    def make(settings: Settings) -> System:
+        from rag.generators.cited import Cited
+        from rag.llms import CONTEXT, open_model
+        from rag.prompts import Prompt
+
+        prompt = Prompt.read(settings.prompt or DEFAULT_PROMPT)
+        model = open_model(f"{kind}:{settings.model}", context=settings.context or CONTEXT)
+        return RetrieveThenRead(settings.retriever, Cited(model, prompt), settings.k)
+
+    return make
+
+
+DEFAULT_PROMPT = "hagrid-few-shot.v1"
+_MODEL = "what a language model writes, every citation checked"
+
 SYSTEMS: Mapping[str, Kind] = MappingProxyType(
     {
         "reader": Kind("a short answer, and the sentence that holds it", "nothing", "best", 10, _reader),
         "extractive": Kind("one to three sentences that say what was asked", "nothing", "bm25", 10, _extractive),
+        "openai": Kind(_MODEL, "openai:<model>, a server (OPENAI_BASE_URL)", "best", 5, _cited("openai"), prompts=True),
+        "gguf": Kind(_MODEL, "gguf:<file>, the extra gguf", "best", 5, _cited("gguf"), prompts=True),
+        "hf": Kind(_MODEL, "hf:<name or folder>, the extra models", "best", 5, _cited("hf"), prompts=True),
     }
 )
 
 
 def open_system(
-    name: str, index: Index, *, k: int | None = None, recipe: str | None = None, least: float | None = None
+    name: str,
+    index: Index,
+    *,
+    k: int | None = None,
+    recipe: str | None = None,
+    least: float | None = None,
+    prompt: str | None = None,
+    context: int | None = None,
 ) -> System:
     """The system of that name (`kind` or `kind:model`) over an index; `RagError` lists the names there are.
 
-    It searches by its own recipe, reads its own number of hits and abstains below its own confidence unless told
-    otherwise.
+    It searches by its own recipe, reads its own number of hits and abstains below its own confidence (`least`) unless
+    told otherwise. `prompt` (`Prompt.read`) and `context` (tokens) are for systems with a language model.
     """
     kind, _, model = name.partition(":")
     if kind not in SYSTEMS:
         raise RagError(f"no system called {kind!r}; there are: {', '.join(SYSTEMS)}")
     row = SYSTEMS[kind]
+    if not row.prompts and (prompt is not None or context is not None):
+        raise RagError(f"system {kind!r} has no language model, which alone takes a prompt or a context")
     retriever = open_retriever(recipe or row.recipe, index)
-    return row.make(Settings(index, model, retriever, k or row.k, least))
+    return row.make(Settings(index, model, retriever, k or row.k, least, prompt, context))

@@ -51,23 +51,60 @@ def show_answer(answer: Answer, console: Console | None = None) -> None:
     """The short answer, the answer with `[n]` markers, then the passages: the cited ones whole, their quotes marked."""
     console = console or _console()
     if answer.abstained:
-        console.print(f"Not answered: {answer.reason}.", style="yellow", soft_wrap=True)
+        _show_reason(answer, console)
     else:
         wrap = not console.is_terminal
         if answer.short_answer:
             console.print(Text(_clean(answer.short_answer), style="bold"), soft_wrap=wrap)
         style = "" if answer.short_answer else "bold"
         console.print(Text(_clean(render(answer)), style=style), soft_wrap=wrap)
+    _show_passages(console, answer, [(n, hit) for n, _, hit in numbered(answer)])
+
+
+def show_streamed(pieces: Iterator[str | Answer], console: Console | None = None) -> Answer:
+    """A text as it comes, then the passages by the numbers that its writer saw, and the markers that point nowhere."""
+    console = console or _console()
+    answer = None
+    for piece in pieces:
+        if isinstance(piece, Answer):
+            answer = piece
+        else:
+            console.print(Text(_clean(piece), style="bold"), end="", soft_wrap=True)
+            console.file.flush()
+    if answer is None:
+        raise RuntimeError("a stream without an answer")
+    if answer.sentences or answer.trace.get("raw"):
+        console.print()
+    if answer.abstained:
+        _show_reason(answer, console)
+    for one in answer.unresolved:
+        console.print(_clean(f"{one.marker} points to no passage ({one.reason})"), style="yellow", soft_wrap=True)
+    by_id = {hit.passage.id: hit for _, _, hit in numbered(answer)}
+    shown = dict.fromkeys([*answer.trace.get("shown", ()), *by_id])
+    cited = {citation.passage for sentence in answer.sentences for citation in sentence.citations}
+    listed = [(n, by_id[identifier]) for n, identifier in enumerate(shown, 1)]
+    _show_passages(console, answer, sorted(listed, key=lambda one: one[1].passage.id not in cited))
+    return answer
+
+
+def _show_reason(answer: Answer, console: Console) -> None:
+    what = "Failed" if answer.failed else "Not answered"
+    console.print(_clean(f"{what}: {answer.reason}."), style="yellow", soft_wrap=True)
+
+
+def _show_passages(console: Console, answer: Answer, listed: Sequence[tuple[int, Hit]]) -> None:
     spans: dict[str, list[tuple[int, int]]] = {}
     for sentence in answer.sentences:
         for citation in sentence.citations:
             spans.setdefault(citation.passage, []).append((citation.start, citation.end))
-    for n, _, hit in numbered(answer):
+    others = False
+    for n, hit in listed:
         cited = spans.get(hit.passage.id)
-        if cited or n == 1:
+        if cited or (n == 1 and not spans):
             _show_passage(console, f"[{n}]", hit.passage, cited or [])
         else:
-            if n == len(spans) + 1:
+            if not others:
+                others = True
                 console.print("\nAlso found:", style="dim")
             console.print(_heading(f"[{n}]", hit.passage), soft_wrap=True)
 
