@@ -62,6 +62,13 @@ def ask(
     prompt: PromptOption = None,
     context: ContextOption = None,
     stream: Annotated[bool, typer.Option("--stream", help="Print a language model's text as it comes.")] = False,
+    history: Annotated[
+        Path | None, typer.Option(help="The turns before (jsonl: question, answer), for a follow-up question.")
+    ] = None,
+    history_model: Annotated[
+        str | None,
+        typer.Option(help="A language model that makes it stand by itself, such as gguf:<file>; else rules."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Answer one question, with citations. Exit code 1 if the passages do not answer or the model fails."""
@@ -74,6 +81,8 @@ def ask(
     if stream and as_json:
         raise UserError("--stream prints text as it comes, --json the whole answer; choose one")
     started = time.perf_counter()
+    if history is not None:
+        question = _standalone(question, history, history_model)
     opened = open_index(index)
     chosen = open_system(system, opened, k=k, recipe=recipe, least=least, prompt=prompt, context=context)
     asked = Question("q1", question)
@@ -89,11 +98,28 @@ def ask(
         record = answer_record(answer, opened.name, time.perf_counter() - started)
         typer.echo(dumps(record, indent=2))
     else:
-        from rag.terminal import show_answer
+        from rag.terminal import show_answer, show_uncited
 
         show_answer(answer)
+        show_uncited(answer)
     if answer.abstained:
         raise typer.Exit(NOTHING_FOUND)
+
+
+def _standalone(question: str, history: Path, model: str | None) -> str:
+    """The question with what the history adds to it, which is told."""
+    from rag.followup import read_history, standalone
+    from rag.terminal import note
+
+    turns = read_history(history)
+    opened = None
+    if model is not None:
+        from rag.generators.labelled import opened_model
+
+        opened = opened_model(model)
+    asked = standalone(question, turns, opened)
+    note(f"searched for: {asked}")
+    return asked
 
 
 @app.command()
@@ -273,6 +299,68 @@ def answer(
     journal.close()
     hint = f", {failed} of them failed (--retry-failed asks again)" if failed else ""
     note(f"{counted(done, 'answer')} in {out}{hint}")
+
+
+@app.command()
+def attribute(
+    answers: Annotated[
+        Path, typer.Argument(help="Answers of any system, in any format of `autoais schema`, told from the file.")
+    ],
+    out: Annotated[Path, typer.Option(help="Where the answers go with their sources, one JSON row an answer.")],
+    index: IndexOption = None,
+    recipe: Annotated[str, typer.Option("--recipe", help="The retriever, as for `rag search`.")] = "bm25",
+    k: Annotated[int, typer.Option("--k", help="How many passages each search brings.")] = 10,
+    judge: Annotated[str, typer.Option(help="Which judge decides what supports, as for `autoais score`.")] = "minilm",
+    revise: Annotated[
+        str | None, typer.Option(help="Sentences without support: drop, or a language model that rewrites them.")
+    ] = None,
+    name: Annotated[str | None, typer.Option("--format", help="The format of ANSWERS, where it is not told.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped run ended.")] = False,
+) -> None:
+    """Find sources for answers that are there: each sentence gets a passage that supports it, or stands uncited."""
+    from autoais.jsonl import keep_inputs
+    from autoais.judges import open_judge
+    from autoais.provenance import command, sha256_file, versions
+    from rag.index import open_index
+    from rag.posthoc import PostHoc, read_given
+    from rag.records import Journal, answer_record, pending
+    from rag.retrievers import open_retriever
+    from rag.revise import open_reviser
+    from rag.terminal import counted, note, progress_bar
+
+    keep_inputs([answers], [out])
+    given = list(read_given(answers, name))
+    opened = open_index(index)
+    post_hoc = PostHoc(open_retriever(recipe, opened), open_judge(judge), k)
+    reviser = None if revise is None else open_reviser(revise, post_hoc.attributor)
+    settings: dict[str, Any] = {
+        "system": post_hoc.name if reviser is None else f"{post_hoc.name}>{reviser.name}",
+        "index": {"name": opened.name} | {key: opened.manifest[key] for key in ("checksum", "recipe", "analyzer")},
+        "answers": {"file": answers.name, "sha256": sha256_file(answers)},
+        "versions": versions(),
+        "command": command(),
+    }
+    journal = Journal(out, settings, resume=resume)
+    pending([answer.question for answer in given], journal.done)
+    done, attached, uncited = len(journal.done), 0, 0
+    try:
+        with progress_bar("attributing", len(given), "answers") as advance:
+            for answer in given[done:]:
+                started = time.perf_counter()
+                sourced = post_hoc.attribute(answer)
+                attached += sourced.trace["attribution"]["attached"]
+                uncited += sourced.trace["attribution"]["uncited"]
+                if reviser is not None:
+                    sourced = reviser.revise(sourced)
+                journal.write(answer_record(sourced, opened.name, time.perf_counter() - started))
+                done += 1
+                advance(done, "")
+    except KeyboardInterrupt:
+        note(f"stopped after {done} of {len(given)} answers; --resume goes on from there")
+        raise
+    journal.close()
+    support = f"{counted(attached, 'sentence')} sourced, {uncited:,} without support"
+    note(f"{counted(len(given), 'answer')} in {out}: {support}")
 
 
 @app.command()

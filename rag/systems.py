@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rag.citations import render
 from rag.errors import QuestionError, RagError
@@ -15,6 +15,9 @@ from rag.generators import Generator, Streaming
 from rag.index import Index
 from rag.retrievers import Retriever, open_retriever
 from rag.types import Answer, Hit, Question
+
+if TYPE_CHECKING:
+    from rag.llms import LanguageModel
 
 
 class System(Protocol):
@@ -177,6 +180,39 @@ def _cited(kind: str) -> Callable[[Settings], System]:
 DEFAULT_PROMPT = "hagrid-few-shot.v1"
 _MODEL = "what a language model writes, every citation checked"
 
+
+def _closed_book(settings: Settings) -> System:
+    from rag.generators.closed_book import ClosedBook
+
+    return ClosedBook(_model(settings, "closed-book"))
+
+
+def _post_hoc(settings: Settings) -> System:
+    from autoais.judges import DEFAULT, open_judge
+    from rag.generators.closed_book import ClosedBook
+    from rag.posthoc import AnswerThenAttribute, PostHoc
+
+    model = _model(settings, "post-hoc")
+    return AnswerThenAttribute(ClosedBook(model), PostHoc(settings.retriever, open_judge(DEFAULT), settings.k))
+
+
+def _llm_retriever(settings: Settings) -> System:
+    from autoais.judges import DEFAULT, open_judge
+    from rag.generators.llm_retriever import ModelAsRetriever
+    from rag.titles import Titles
+
+    model, titles = _model(settings, "llm-retriever"), Titles(settings.index)
+    return ModelAsRetriever(model, titles, settings.retriever, open_judge(DEFAULT), settings.k)
+
+
+def _model(settings: Settings, system: str) -> "LanguageModel":
+    from rag.generators.labelled import opened_model
+
+    if not settings.model:
+        raise RagError(f"system {system!r} needs a language model: {system}:gguf:<file>, {system}:openai:<model>")
+    return opened_model(settings.model)
+
+
 SYSTEMS: Mapping[str, Kind] = MappingProxyType(
     {
         "reader": Kind("a short answer, and the sentence that holds it", "nothing", "best", 10, _reader),
@@ -184,6 +220,11 @@ SYSTEMS: Mapping[str, Kind] = MappingProxyType(
         "openai": Kind(_MODEL, "openai:<model>, a server (OPENAI_BASE_URL)", "best", 5, _cited("openai"), prompts=True),
         "gguf": Kind(_MODEL, "gguf:<file>, the extra gguf", "best", 5, _cited("gguf"), prompts=True),
         "hf": Kind(_MODEL, "hf:<name or folder>, the extra models", "best", 5, _cited("hf"), prompts=True),
+        "closed-book": Kind("a model's memory, without sources", "closed-book:<model>", "bm25", 0, _closed_book),
+        "post-hoc": Kind("the same, its sources searched for afterwards", "post-hoc:<model>", "bm25", 10, _post_hoc),
+        "llm-retriever": Kind(
+            "the same, with the page that the model names", "llm-retriever:<model>", "bm25", 10, _llm_retriever
+        ),
     }
 )
 

@@ -109,6 +109,15 @@ def _show_passages(console: Console, answer: Answer, listed: Sequence[tuple[int,
             console.print(_heading(f"[{n}]", hit.passage), soft_wrap=True)
 
 
+def show_uncited(answer: Answer) -> None:
+    """How many sentences stand without a source, on standard error, where there are any."""
+    uncited = sum(not sentence.citations for sentence in answer.sentences)
+    if uncited:
+        note(
+            f"{uncited} of {counted(len(answer.sentences), 'sentence')} without a source: no passage found supports it"
+        )
+
+
 def show_hits(question: Question, hits: Sequence[Hit]) -> None:
     """A query's hits, best first, with scores."""
     console = _console()
@@ -182,7 +191,7 @@ def show_systems(systems: Mapping[str, "Kind"]) -> None:
 
     table = Table("system", "answers with", "searches", "needs", box=None, pad_edge=False)
     for name, kind in systems.items():
-        table.add_row(name, kind.says, f"{kind.recipe}, {kind.k}", kind.needs)
+        table.add_row(name, kind.says, f"{kind.recipe}, {kind.k}" if kind.k else "nothing", kind.needs)
     _console().print(table)
 
 

@@ -1,0 +1,92 @@
+"""Questions to a model whose reply is a few labelled lines, and what small models make of such lines."""
+
+import re
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from autoais.citations import parse
+from rag.llms import Completion, LanguageModel, Message
+from rag.resources import folder
+from rag.types import Answer, Question, Sentence, Unresolved
+
+_PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
+_THOUGHT = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
+_UNKNOWN = re.compile(r"\W*unknown\b\W*", re.IGNORECASE)
+
+
+def opened_model(name: str) -> LanguageModel:
+    """The model of that name (`rag.llms.open_model`)."""
+    opened: LanguageModel = import_module("rag.llms").open_model(name)
+    return opened
+
+
+def ask(model: LanguageModel, prompt: str, max_tokens: int, **values: str) -> Completion:
+    """The reply to a shipped prompt (`prompts/<prompt>.txt`) with its placeholders filled; `ModelError` if none."""
+    text = folder("prompts").joinpath(f"{prompt}.txt").read_text("utf-8")
+    # In one pass: braces in a question or a passage stay what they are.
+    filled = _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), text)
+    return model.complete([Message("user", filled)], max_tokens)
+
+
+def fields(reply: str, labels: Sequence[str]) -> dict[str, str]:
+    """`Label: text` lines by label, in small letters; the first of each counts, white space is squeezed.
+
+    Marks of lists and of bold type around a label are passed over, and so are a model's thoughts. A line without a
+    label goes on with the one before; what stands before any label has the label "".
+    """
+    label = re.compile(rf"[\W_]*({'|'.join(labels)})[*_\s]*[:：][*_\s]*(.*)", re.IGNORECASE)
+    found: dict[str, str] = {}
+    open_field: str | None = ""
+    for line in _THOUGHT.sub("", reply, count=1).splitlines():
+        match = label.fullmatch(line)
+        if match:
+            open_field = None if match[1].lower() in found else match[1].lower()
+            line = match[2]
+        if open_field is not None:
+            found[open_field] = f"{found.get(open_field, '')} {line}"
+    return {name: text for name, words in found.items() if (text := " ".join(words.split()))}
+
+
+def spoken(question: Question, completion: Completion, reply: Mapping[str, str], system: str) -> Answer:
+    """What a model said without sources, from the fields `answer` and `short` or, without those, from all it wrote.
+
+    Markers that it wrote point nowhere, as it was shown nothing: they are taken out and kept as unresolved. "UNKNOWN"
+    is an abstention; a reply without a word has failed.
+    """
+    trace: dict[str, Any] = {
+        "output": completion.text,
+        "cut": completion.cut,
+        "prompt_tokens": completion.prompt_tokens,
+        "completion_tokens": completion.completion_tokens,
+    }
+    short = reply.get("short", "")
+    said = reply.get("answer") or short or reply.get("", "")
+    if _UNKNOWN.fullmatch(said):
+        reason = "the model says that it does not know"
+        return Answer(question, "", (), (), system, abstained=True, reason=reason, trace=trace)
+    parsed = parse(said, 0)
+    sentences = tuple(Sentence(one.start, one.end) for one in parsed.sentences)
+    if not sentences:
+        return failed(question, system, "the model wrote no answer that can be read", trace)
+    unresolved = tuple(Unresolved(one.marker, one.reason) for one in parsed.unresolved)
+    return Answer(
+        question,
+        parsed.text,
+        sentences,
+        (),
+        system,
+        short_answer=None if _UNKNOWN.fullmatch(short) else parse(short, 0).text or None,
+        unresolved=unresolved,
+        trace=trace,
+    )
+
+
+def failed(question: Question, system: str, reason: str, trace: Mapping[str, Any] | None = None) -> Answer:
+    """No answer, as the model gave nothing that can be used."""
+    return Answer(question, "", (), (), system, abstained=True, reason=reason, failed=True, trace=trace or {})
+
+
+def one_line(text: str) -> str:
+    """A text in which no line of its own begins, so that it cannot pass for a line of the prompt."""
+    return " ".join(text.split())

@@ -1,0 +1,190 @@
+"""Post-hoc attribution of reference answers over the pool: how often the passage that is attached holds the answer.
+
+    python -m scripts.bench.posthoc ../shared/data POOL.index --constants \\
+        --out eval/results/open-nq-pool/post-hoc-constants.json
+    python -m scripts.bench.posthoc ../shared/data POOL.index --rows work/post-hoc.jsonl \\
+        --out eval/results/open-nq-pool/post-hoc.json
+
+The first reference of each question is the given answer, its passages withheld. A citation is right where the passage
+is gold or holds one of the references. Beside it stands the first BM25 hit of the question alone, cited as it comes.
+With `--constants` on every eighth question, for each depth, number of judged passages and retriever; without, on all,
+a row a question in ROWS, from where a stopped run goes on.
+"""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from autoais.jsonl import dumps, read_objects, round_floats, write_whole
+from autoais.judges import open_judge, weigh
+from autoais.judges.lexical import LexicalJudge
+from autoais.metrics import Rate, has_answer
+from autoais.provenance import provenance
+from autoais.questions import Question, read_questions
+from autoais.types import Attribution, Judge, Judgement
+from rag.attribution import Attributor, premise
+from rag.index import Index, open_index
+from rag.posthoc import DEFAULT_K, PostHoc
+from rag.records import Journal, pending
+from rag.retrievers import open_retriever
+from rag.types import Answer, Passage, Sentence
+
+SETTINGS = [  # recipe, hits, passages judged
+    *(("bm25", 10, candidates) for candidates in (1, 2, 3, 5, 8)),
+    *(("bm25", k, 5) for k in (3, 5, 20, 50)),
+    ("best", 10, 5),
+]
+QUESTIONS = "nq/nq_pool_dev.jsonl"
+WORDS = LexicalJudge(template="auto.v1")  # a second opinion, which had no part in the choice
+
+
+class Remembered:
+    """A judge that is asked about each pair once."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge, self._known = judge, dict[Attribution, Judgement]()
+        self.name = judge.name
+
+    def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+        """What it said before, or says now."""
+        new = list(dict.fromkeys(one for one in attributions if one not in self._known))
+        self._known |= zip(new, self._judge.judge(new), strict=True)
+        return [self._known[one] for one in attributions]
+
+
+def given(question: Question) -> Answer:
+    """The first reference as an answer without sources."""
+    text = question.answers[0]
+    return Answer(question, text, (Sentence(0, len(text)),), (), "reference", short_answer=text)
+
+
+def right(question: Question, passage: Passage) -> dict[str, bool]:
+    """Whether a passage is gold, and whether it is or holds a reference."""
+    gold = passage.id in question.gold
+    return {"gold": gold, "right": gold or has_answer(passage.text, question.answers)}
+
+
+def attributed(post_hoc: PostHoc, question: Question) -> dict[str, Any]:
+    """What was attached to the answer of a question; `cited` is null where nothing was."""
+    answer = post_hoc.attribute(given(question))
+    (sentence,) = answer.sentences
+    if not sentence.citations:
+        return {"cited": None}
+    (citation,) = sentence.citations
+    passage = next(hit.passage for hit in answer.hits if hit.passage.id == citation.passage)
+    pair = Attribution(answer.text, (premise(passage),), question.text)
+    return {
+        "cited": passage.id,
+        **right(question, passage),
+        "judged": [weigh(judge, [pair])[0].verdict.ais for judge in (post_hoc.attributor.judge, WORDS)],
+        "quote": len(citation.quote) / len(passage.text),
+        "quote_holds": has_answer(citation.quote, question.answers),
+    }
+
+
+def first_hit(index: Index, judge: Judge, question: Question) -> dict[str, Any]:
+    """The first BM25 hit of the question alone, and what the judges say of the answer against it."""
+    hits = index.bm25.search([question.text], 1)[0]
+    if not hits:
+        return {"cited": None}
+    passage = hits[0].passage
+    pair = Attribution(question.answers[0], (premise(passage),), question.text)
+    judged = [weigh(one, [pair])[0].verdict.ais for one in (judge, WORDS)]
+    return {"cited": passage.id, **right(question, passage), "judged": judged}
+
+
+def rates(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Of all questions: attached, gold, right. Of citations: right, supported by the judge, and by counting words."""
+    cited = [row for row in rows if row["cited"] is not None]
+    found = {
+        "attached": Rate.of(row["cited"] is not None for row in rows),
+        "gold": Rate.of(row.get("gold", False) for row in rows),
+        "right": Rate.of(row.get("right", False) for row in rows),
+        "right_of_citations": Rate.of(row["right"] for row in cited),
+        "precision_by_the_judge": Rate.of(row["judged"][0] for row in cited),
+        "precision_by_lexical": Rate.of(row["judged"][1] for row in cited),
+    }
+    quoted = [row for row in cited if "quote" in row]
+    if quoted:
+        found["quote_holds_the_answer"] = Rate.of(row["quote_holds"] for row in quoted if row["right"])
+    record: dict[str, Any] = {name: rate.record() for name, rate in found.items()}
+    if quoted:
+        record["quote_of_passage"] = sum(row["quote"] for row in quoted) / len(quoted)
+    return record
+
+
+def constants(index: Index, questions: Sequence[Question], judge: Judge) -> list[dict[str, Any]]:
+    """The rates of each setting."""
+    rows = []
+    for recipe, k, candidates in SETTINGS:
+        post_hoc = PostHoc(open_retriever(recipe, index), judge, k)
+        post_hoc.attributor = Attributor(judge, candidates)
+        measured = rates([attributed(post_hoc, question) for question in questions])
+        row = {"recipe": recipe, "k": k, "candidates": candidates}
+        row |= {name: one["value"] if isinstance(one, dict) else one for name, one in measured.items()}
+        print(dumps(round_floats(row, 4)), flush=True)
+        rows.append(row)
+    return rows
+
+
+def whole(index: Index, questions: Sequence[Question], judge: Judge, rows: Path) -> dict[str, Any]:
+    """The rates on all questions, with what a question takes."""
+    post_hoc = PostHoc(open_retriever("bm25", index), judge, DEFAULT_K)
+    settings = {"system": post_hoc.name, "index": index.manifest["checksum"]}
+    journal = Journal(rows, settings, resume=rows.exists())
+    done = len(journal.done)
+    for question in pending(questions, journal.done):
+        began = time.perf_counter()
+        found = attributed(post_hoc, question)
+        seconds = time.perf_counter() - began
+        first = first_hit(index, judge, question)
+        journal.write({"id": question.id, "post_hoc": found, "first_hit": first, "seconds": seconds})
+        done += 1
+        if done % 100 == 0:
+            print(f"{done} of {len(questions)}", flush=True)
+    journal.close()
+    written = [row for _, row in read_objects(rows)]
+    took = sorted(row["seconds"] for row in written)
+    both = {name: rates([row[name] for row in written]) for name in ("post_hoc", "first_hit")}
+    ours, theirs = (both[name]["precision_by_the_judge"]["value"] for name in both)
+    return {
+        "system": post_hoc.name,
+        **both,
+        "points_above_first_hit": 100 * (ours - theirs),
+        "note": "post_hoc's precision by the judge is 1 by construction: it attaches what this judge supports",
+        "seconds": {"mean": sum(took) / len(took), "p50": took[len(took) // 2], "p95": took[int(0.95 * len(took))]},
+    }
+
+
+def main(
+    data: Annotated[Path, typer.Argument(help="The folder with nq/.")],
+    index: Annotated[Path, typer.Argument(help="An index of the whole pool.")],
+    out: Annotated[Path, typer.Option(help="Where the result goes (json).")],
+    rows: Annotated[Path, typer.Option(help="A row a question, from where a stopped run goes on.")] = Path(
+        "work/post-hoc.jsonl"
+    ),
+    settings: Annotated[bool, typer.Option("--constants", help="Compare settings on every eighth question.")] = False,
+) -> None:
+    """Measure and write."""
+    opened = open_index(index)
+    questions = list(read_questions(data / QUESTIONS))
+    judge = Remembered(open_judge("minilm"))
+    result: dict[str, Any] = {
+        "closed_pool": f"a closed pool of {opened.manifest['passages']:,} passages with gold put in: no full Wikipedia",
+        "given": "the first reference of each question",
+        "judge": judge.name,
+    }
+    if settings:
+        part = questions[::8]
+        result |= {"questions": f"every eighth of {len(questions)}", "rows": constants(opened, part, judge)}
+    else:
+        result |= {"questions": len(questions), **whole(opened, questions, judge, rows)}
+    result |= {"index": opened.manifest["checksum"], "provenance": provenance({"questions": data / QUESTIONS})}
+    write_whole(out, [dumps(round_floats(result, 4), indent=2)])
+
+
+if __name__ == "__main__":
+    typer.run(main)
