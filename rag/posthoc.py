@@ -20,7 +20,7 @@ from rag.retrievers import Retriever
 from rag.systems import System
 from rag.types import Answer, Hit, Passage, Question, Sentence
 
-DEFAULT_K = 10  # hits of each search: the passage that supports was among them for 99 % (scripts/bench/posthoc.py)
+DEFAULT_K = 10  # hits of each search; more bring little (scripts/bench/posthoc.py)
 _RRF = 60
 
 

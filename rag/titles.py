@@ -14,11 +14,15 @@ _DEPTH = 200  # passages whose titles are compared, and among which those of a p
 _ALIKE = 0.85  # the least likeness of a title to the name
 _ASIDE = 0.9  # likeness of titles that differ by what stands in brackets, "Deadpool (film)" and "Deadpool"
 _BRACKETS = re.compile(r"\s*\([^()]*\)\s*\Z")
+_NUMBER = re.compile(r"\d+")
 _URL = re.compile(r"\A<?https?://[^/\s]+/(?:wiki/)?", re.IGNORECASE)
 
 
 class Titles:
-    """The pages of an index by name."""
+    """The pages of an index by name.
+
+    Titles that share a word with the name (as the index's English analysis has words: with their accents) are compared.
+    """
 
     def __init__(self, index: Index) -> None:
         self._store = index.store
@@ -62,13 +66,16 @@ class Titles:
 def alike(name: str, title: str) -> float:
     """How like a name is to a title, 0 to 1: share of characters in common, in order (Ratcliff & Obershelp 1988).
 
-    Case, accents, punctuation and white space do not count; what one of them has in brackets at the end counts little.
+    Case, accents, punctuation and white space do not count; what one of them has in brackets at the end counts little;
+    other numbers make another page (the cup of 2014 is not the cup of 2018).
     """
     a, b = _plain(name), _plain(title)
-    ratio = SequenceMatcher(None, a, b, autojunk=False).ratio() if a and b else 0.0
     bare_a, bare_b = (_plain(_BRACKETS.sub("", text)) for text in (name, title))
-    one_has_brackets = (bare_a == a) != (bare_b == b)
-    return max(ratio, _ASIDE) if one_has_brackets and bare_a and bare_a == bare_b else ratio
+    if bare_a and bare_a == bare_b and (bare_a == a) != (bare_b == b):
+        return _ASIDE
+    if not a or not b or sorted(_NUMBER.findall(a)) != sorted(_NUMBER.findall(b)):
+        return 0.0
+    return SequenceMatcher(None, a, b, autojunk=False).ratio()
 
 
 def _plain(text: str) -> str:

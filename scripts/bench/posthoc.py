@@ -137,17 +137,16 @@ def whole(index: Index, questions: Sequence[Question], judge: Judge, rows: Path)
     journal = Journal(rows, settings, resume=rows.exists())
     done = len(journal.done)
     for question in pending(questions, journal.done):
-        began = time.perf_counter()
+        began, busy = time.perf_counter(), time.process_time()
         found = attributed(post_hoc, question)
-        seconds = time.perf_counter() - began
+        seconds, cpu = time.perf_counter() - began, time.process_time() - busy
         first = first_hit(index, judge, question)
-        journal.write({"id": question.id, "post_hoc": found, "first_hit": first, "seconds": seconds})
+        journal.write({"id": question.id, "post_hoc": found, "first_hit": first, "seconds": seconds, "cpu": cpu})
         done += 1
         if done % 100 == 0:
             print(f"{done} of {len(questions)}", flush=True)
     journal.close()
     written = [row for _, row in read_objects(rows)]
-    took = sorted(row["seconds"] for row in written)
     both = {name: rates([row[name] for row in written]) for name in ("post_hoc", "first_hit")}
     ours, theirs = (both[name]["precision_by_the_judge"]["value"] for name in both)
     return {
@@ -155,7 +154,17 @@ def whole(index: Index, questions: Sequence[Question], judge: Judge, rows: Path)
         **both,
         "points_above_first_hit": 100 * (ours - theirs),
         "note": "post_hoc's precision by the judge is 1 by construction: it attaches what this judge supports",
-        "seconds": {"mean": sum(took) / len(took), "p50": took[len(took) // 2], "p95": took[int(0.95 * len(took))]},
+        **{f"{name}_a_question": spread([row[name] for row in written]) for name in ("seconds", "cpu")},
+    }
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Mean and percentiles, in the unit of the values."""
+    ordered = sorted(values)
+    return {
+        "mean": sum(ordered) / len(ordered),
+        "p50": ordered[len(ordered) // 2],
+        "p95": ordered[int(0.95 * len(ordered))],
     }
 
 
