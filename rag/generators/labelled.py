@@ -12,6 +12,7 @@ from rag.types import Answer, Question, Sentence, Unresolved
 
 _PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
 _THOUGHT = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
+_QUESTION = re.compile(r"[\W_]*question[*_\s]*[:：]", re.IGNORECASE)
 _UNKNOWN = re.compile(r"\W*unknown\b\W*", re.IGNORECASE)
 
 
@@ -33,16 +34,23 @@ def fields(reply: str, labels: Sequence[str]) -> dict[str, str]:
     """`Label: text` lines by label, in small letters; the first of each counts, white space is squeezed.
 
     Marks of lists and of bold type around a label are passed over, and so are a model's thoughts. A line without a
-    label goes on with the one before; what stands before any label has the label "".
+    label goes on with the one before, up to an empty line; what stands before any label has the label "". A model that
+    goes on to write the next question is not listened to.
     """
     label = re.compile(rf"[\W_]*({'|'.join(labels)})[*_\s]*[:：][*_\s]*(.*)", re.IGNORECASE)
     found: dict[str, str] = {}
     open_field: str | None = ""
     for line in _THOUGHT.sub("", reply, count=1).splitlines():
         match = label.fullmatch(line)
+        if not match and _QUESTION.match(line):
+            if any(words.strip() for words in found.values()):
+                break
+            continue
         if match:
             open_field = None if match[1].lower() in found else match[1].lower()
             line = match[2]
+        elif open_field and not line.strip():
+            open_field = None
         if open_field is not None:
             found[open_field] = f"{found.get(open_field, '')} {line}"
     return {name: text for name, words in found.items() if (text := " ".join(words.split()))}
