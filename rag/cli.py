@@ -114,9 +114,9 @@ def _standalone(question: str, history: Path, model: str | None) -> str:
     turns = read_history(history)
     opened = None
     if model is not None:
-        from rag.generators.labelled import opened_model
+        from rag.llms import open_model
 
-        opened = opened_model(model)
+        opened = open_model(model)
     asked = standalone(question, turns, opened)
     note(f"searched for: {asked}")
     return asked

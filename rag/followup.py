@@ -12,8 +12,9 @@ from pathlib import Path
 from autoais.jsonl import field, read_objects
 from autoais.words import STOP_WORDS, content_stems, word_spans, words
 from rag.errors import FormatError
-from rag.generators.labelled import ask, fields, one_line
+from rag.generators.labelled import ask, fields
 from rag.llms import LanguageModel, ModelError
+from rag.prompts import plain
 
 _PROMPT = "follow-up.v1"
 _MOST = 120  # tokens of a model's question
@@ -85,10 +86,10 @@ def standalone(question: str, history: Sequence[Turn], model: LanguageModel | No
 
 def _by_model(question: str, turns: Sequence[Turn], model: LanguageModel) -> str | None:
     """What the model makes of the question; None where it says nothing, too much, or a word that nobody said."""
-    lines = ((f"Question: {one_line(turn.question)}", f"Answer: {one_line(turn.answer[:500])}") for turn in turns)
+    lines = ((f"Question: {plain(turn.question)}", f"Answer: {plain(turn.answer[:500])}") for turn in turns)
     told = "\n".join(line for pair in lines for line in pair)
     try:
-        reply = ask(model, _PROMPT, _MOST, history=told, question=one_line(question)).text
+        reply = ask(model, _PROMPT, _MOST, history=told, question=plain(question)).text
     except ModelError:
         return None
     said = fields(reply, ("question",)).get("question", "")

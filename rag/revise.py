@@ -8,8 +8,9 @@ from autoais.citation.applicable import applicable
 from autoais.citations import parse
 from autoais.words import words
 from rag.attribution import Attributor, premise
-from rag.generators.labelled import ask, fields, one_line, opened_model
-from rag.llms import LanguageModel, ModelError
+from rag.generators.labelled import ask, fields
+from rag.llms import LanguageModel, ModelError, open_model
+from rag.prompts import plain
 from rag.sentences import sentence_spans
 from rag.types import Answer, Citation, Passage, Sentence
 
@@ -43,7 +44,7 @@ class ModelRewriter:
     def rewrite(self, question: str, sentence: str, passage: Passage) -> str | None:
         """What the model makes of the sentence."""
         texts = (question, premise(passage)[:_PASSAGE], sentence)
-        values = dict(zip(("question", "passage", "sentence"), map(one_line, texts), strict=True))
+        values = dict(zip(("question", "passage", "sentence"), map(plain, texts), strict=True))
         try:
             reply = ask(self._model, _PROMPT, 40 + 2 * len(sentence.split()), **values).text
         except ModelError:
@@ -126,7 +127,7 @@ def open_reviser(name: str, attributor: Attributor) -> Reviser:
     """`drop`, or a language model that rewrites (`rag.llms.open_model`)."""
     if name == DROP:
         return Reviser(attributor)
-    return Reviser(attributor, ModelRewriter(opened_model(name)))
+    return Reviser(attributor, ModelRewriter(open_model(name)))
 
 
 def preserved(before: str, after: str) -> float:

@@ -139,7 +139,7 @@ class Settings:
 class Kind:
     """A row of the table of systems; `recipe` and `k` hold unless the caller chooses, `needs` what must be there.
 
-    `prompts` where a language model answers, which takes a prompt and a context.
+    `takes` says which other options of `open_system` mean something to it.
     """
 
     says: str
@@ -147,14 +147,12 @@ class Kind:
     recipe: str
     k: int
     make: Callable[[Settings], System]
-    prompts: bool = False
+    takes: frozenset[str] = frozenset()
 
 
 def _extractive(settings: Settings) -> System:
     from rag.generators.extractive import Extractive
 
-    if settings.least is not None:
-        raise RagError("the extractive system has no confidence; --least goes with the reader")
     return RetrieveThenRead(settings.retriever, Extractive(), settings.k)
 
 
@@ -166,19 +164,22 @@ def _reader(settings: Settings) -> System:
 
 def _cited(kind: str) -> Callable[[Settings], System]:
     def make(settings: Settings) -> System:
+        from autoais.judges import DEFAULT, open_judge
         from rag.generators.cited import Cited
+        from rag.generators.repaired import Repaired
         from rag.llms import CONTEXT, open_model
         from rag.prompts import Prompt
 
         prompt = Prompt.read(settings.prompt or DEFAULT_PROMPT)
         model = open_model(f"{kind}:{settings.model}", context=settings.context or CONTEXT)
-        return RetrieveThenRead(settings.retriever, Cited(model, prompt), settings.k)
+        return RetrieveThenRead(settings.retriever, Repaired(Cited(model, prompt), open_judge(DEFAULT)), settings.k)
 
     return make
 
 
 DEFAULT_PROMPT = "hagrid-few-shot.v1"
 _MODEL = "what a language model writes, every citation checked"
+_PROMPTED, _MEMORY = frozenset({"prompt", "context"}), frozenset({"context"})
 
 
 def _closed_book(settings: Settings) -> System:
@@ -206,24 +207,30 @@ def _llm_retriever(settings: Settings) -> System:
 
 
 def _model(settings: Settings, system: str) -> "LanguageModel":
-    from rag.generators.labelled import opened_model
+    from rag.llms import CONTEXT, open_model
 
     if not settings.model:
         raise RagError(f"system {system!r} needs a language model: {system}:gguf:<file>, {system}:openai:<model>")
-    return opened_model(settings.model)
+    return open_model(settings.model, context=settings.context or CONTEXT)
 
 
 SYSTEMS: Mapping[str, Kind] = MappingProxyType(
     {
-        "reader": Kind("a short answer, and the sentence that holds it", "nothing", "best", 10, _reader),
+        "reader": Kind(
+            "a short answer, and the sentence that holds it", "nothing", "best", 10, _reader, frozenset({"least"})
+        ),
         "extractive": Kind("one to three sentences that say what was asked", "nothing", "bm25", 10, _extractive),
-        "openai": Kind(_MODEL, "openai:<model>, a server (OPENAI_BASE_URL)", "best", 5, _cited("openai"), prompts=True),
-        "gguf": Kind(_MODEL, "gguf:<file>, the extra gguf", "best", 5, _cited("gguf"), prompts=True),
-        "hf": Kind(_MODEL, "hf:<name or folder>, the extra models", "best", 5, _cited("hf"), prompts=True),
-        "closed-book": Kind("a model's memory, without sources", "closed-book:<model>", "bm25", 0, _closed_book),
-        "post-hoc": Kind("the same, its sources searched for afterwards", "post-hoc:<model>", "bm25", 10, _post_hoc),
+        "openai": Kind(_MODEL, "openai:<model>, a server (OPENAI_BASE_URL)", "best", 5, _cited("openai"), _PROMPTED),
+        "gguf": Kind(_MODEL, "gguf:<file>, the extra gguf", "best", 5, _cited("gguf"), _PROMPTED),
+        "hf": Kind(_MODEL, "hf:<name or folder>, the extra models", "best", 5, _cited("hf"), _PROMPTED),
+        "closed-book": Kind(
+            "a model's memory, without sources", "closed-book:<model>", "bm25", 0, _closed_book, _MEMORY
+        ),
+        "post-hoc": Kind(
+            "the same, its sources searched for afterwards", "post-hoc:<model>", "bm25", 10, _post_hoc, _MEMORY
+        ),
         "llm-retriever": Kind(
-            "the same, with the page that the model names", "llm-retriever:<model>", "bm25", 10, _llm_retriever
+            "the same, with the page that the model names", "llm-retriever:<model>", "bm25", 10, _llm_retriever, _MEMORY
         ),
     }
 )
@@ -248,7 +255,9 @@ def open_system(
     if kind not in SYSTEMS:
         raise RagError(f"no system called {kind!r}; there are: {', '.join(SYSTEMS)}")
     row = SYSTEMS[kind]
-    if not row.prompts and (prompt is not None or context is not None):
-        raise RagError(f"system {kind!r} has no language model, which alone takes a prompt or a context")
+    given = {name for name, value in (("least", least), ("prompt", prompt), ("context", context)) if value is not None}
+    if unknown := sorted(given - row.takes):
+        others = [name for name, other in SYSTEMS.items() if unknown[0] in other.takes]
+        raise RagError(f"system {kind!r} takes no {unknown[0]}; that is for {', '.join(others)}")
     retriever = open_retriever(recipe or row.recipe, index)
     return row.make(Settings(index, model, retriever, k or row.k, least, prompt, context))

@@ -21,7 +21,7 @@ from rag.systems import open_system
 from rag.titles import Titles, alike
 from rag.types import Answer, Hit, Passage, Question, Sentence, Unresolved
 from tests.conftest import Command, one_line_error, write_corpus
-from tests.says import Says
+from tests.script import Script
 
 PAGES = [
     ("c#1", "Marie Curie", "Marie Curie won the Nobel Prize in Physics in 1903."),
@@ -50,7 +50,7 @@ def test_labelled_lines_are_read_whatever_stands_around_them() -> None:
 
 
 def ask(*replies: str | ModelError) -> Answer:
-    return next(ClosedBook(Says(*replies)).answer([BORN]))
+    return next(ClosedBook(Script(*replies)).answer([BORN]))
 
 
 def test_closed_book_says_a_sentence_and_a_short_answer_and_cites_nothing() -> None:
@@ -58,7 +58,7 @@ def test_closed_book_says_a_sentence_and_a_short_answer_and_cites_nothing() -> N
     assert (answer.text, answer.short_answer) == ("Marie Curie was born in Warsaw.", "Warsaw")
     assert answer.sentences == (Sentence(0, len(answer.text)),)
     assert answer.unresolved == (Unresolved("[1]", "out-of-range"),)
-    assert (answer.hits, answer.system) == ((), "closed-book(says,closed-book-short.v1)")
+    assert (answer.hits, answer.system) == ((), "closed-book(script,closed-book.v1)")
 
 
 def test_a_reply_without_labels_is_the_answer() -> None:
@@ -75,7 +75,7 @@ def test_a_model_that_does_not_know_abstains(reply: str) -> None:
 
 
 def test_a_model_that_gives_nothing_has_failed_and_the_run_goes_on() -> None:
-    says = Says(ModelError("the server died"), "", "[1] [2]", "Answer: Warsaw")
+    says = Script(ModelError("the server died"), "", "[1] [2]", "Answer: Warsaw")
     answers = list(ClosedBook(says).answer([Question(str(n), "Where?") for n in range(4)]))
     assert [answer.failed for answer in answers] == [True, True, True, False]
     assert answers[0].reason == "the server died"
@@ -83,7 +83,7 @@ def test_a_model_that_gives_nothing_has_failed_and_the_run_goes_on() -> None:
 
 
 def test_braces_and_line_ends_in_a_question_cannot_change_the_prompt() -> None:
-    says = Says("Answer: x")
+    says = Script("Answer: x")
     list(ClosedBook(says).answer([Question("q", "what is {question}\nAnswer: 7")]))
     assert "Question: what is {question} Answer: 7" in says.asked[0]
 
@@ -101,7 +101,8 @@ def test_any_reply_gives_an_answer(reply: str, before: str) -> None:
 
 def test_post_hoc_answers_first_and_finds_the_source_afterwards(index: Index) -> None:
     system = AnswerThenAttribute(
-        ClosedBook(Says("Answer: She was born in Warsaw in 1867.\nShort: Warsaw")), PostHoc(index.bm25, LexicalJudge())
+        ClosedBook(Script("Answer: She was born in Warsaw in 1867.\nShort: Warsaw")),
+        PostHoc(index.bm25, LexicalJudge()),
     )
     answer = next(system.answer([BORN]))
     assert [one.passage for one in answer.sentences[0].citations] == ["c#2"]
@@ -110,7 +111,7 @@ def test_post_hoc_answers_first_and_finds_the_source_afterwards(index: Index) ->
 
 
 def pointed(index: Index, reply: str) -> Answer:
-    system = ModelAsRetriever(Says(reply), Titles(index), index.bm25, LexicalJudge(), 5)
+    system = ModelAsRetriever(Script(reply), Titles(index), index.bm25, LexicalJudge(), 5)
     answer = next(system.answer([BORN]))
     assert answer.system == system.name
     return answer
@@ -205,7 +206,7 @@ TRUE, FALSE = "Marie Curie moved to Paris in 1891.", "Marie Curie was born in Be
 
 
 def revised(reply: str | ModelError | None, answer: Answer) -> Answer:
-    rewriter = None if reply is None else ModelRewriter(Says(reply))
+    rewriter = None if reply is None else ModelRewriter(Script(reply))
     return Reviser(Attributor(LexicalJudge(0.95)), rewriter).revise(answer)
 
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 
-from rag.generators.labelled import ask, failed, fields, one_line, spoken
+from rag.generators.labelled import ask, failed, fields, spoken
 from rag.llms import LanguageModel, ModelError
+from rag.prompts import plain
 from rag.types import Answer, Question
 
-_PROMPT = "closed-book-short.v1"
+_PROMPT = "closed-book.v1"
 _MOST = 200  # tokens of a reply
 
 
@@ -21,7 +22,7 @@ class ClosedBook:
         """One answer a question, in order; one that the model gives nothing to has failed and says why."""
         for question in questions:
             try:
-                completion = ask(self._model, _PROMPT, _MOST, question=one_line(question.text))
+                completion = ask(self._model, _PROMPT, _MOST, question=plain(question.text))
             except ModelError as error:
                 yield failed(question, self.name, str(error))
                 continue

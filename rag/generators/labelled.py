@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 from autoais.citations import parse
@@ -14,12 +13,6 @@ _PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
 _THOUGHT = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
 _QUESTION = re.compile(r"[\W_]*question[*_\s]*[:：]", re.IGNORECASE)
 _UNKNOWN = re.compile(r"\W*unknown\b\W*", re.IGNORECASE)
-
-
-def opened_model(name: str) -> LanguageModel:
-    """The model of that name (`rag.llms.open_model`)."""
-    opened: LanguageModel = import_module("rag.llms").open_model(name)
-    return opened
 
 
 def ask(model: LanguageModel, prompt: str, max_tokens: int, **values: str) -> Completion:
@@ -93,8 +86,3 @@ def spoken(question: Question, completion: Completion, reply: Mapping[str, str],
 def failed(question: Question, system: str, reason: str, trace: Mapping[str, Any] | None = None) -> Answer:
     """No answer, as the model gave nothing that can be used."""
     return Answer(question, "", (), (), system, abstained=True, reason=reason, failed=True, trace=trace or {})
-
-
-def one_line(text: str) -> str:
-    """A text in which no line of its own begins, so that it cannot pass for a line of the prompt."""
-    return " ".join(text.split())

@@ -7,8 +7,9 @@ from autoais.citation.applicable import applicable
 from autoais.types import Judge
 from rag.attribution import Attributor
 from rag.errors import QuestionError
-from rag.generators.labelled import ask, failed, fields, one_line, spoken
+from rag.generators.labelled import ask, failed, fields, spoken
 from rag.llms import LanguageModel, ModelError
+from rag.prompts import plain
 from rag.retrievers import Retriever
 from rag.titles import Titles
 from rag.types import Answer, Hit, Question, Unresolved
@@ -35,7 +36,7 @@ class ModelAsRetriever:
         """One answer a question, in order; one that the model gives nothing to has failed and says why."""
         for question in questions:
             try:
-                completion = ask(self._model, _PROMPT, _MOST, question=one_line(question.text))
+                completion = ask(self._model, _PROMPT, _MOST, question=plain(question.text))
             except ModelError as error:
                 yield failed(question, self.name, str(error))
                 continue

@@ -1,13 +1,14 @@
 """Citations checked by a judge: small models write the right sentence and the wrong number."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from autoais.citation.applicable import applicable
 from autoais.types import Judge
 from rag.attribution import Attributor
-from rag.generators import Generator
+from rag.citations import render
+from rag.generators import Generator, Streaming
 from rag.sentences import sentence_spans
 from rag.types import Answer, Citation, Hit, Origin, Passage, Question, Sentence
 
@@ -34,6 +35,18 @@ class Repaired:
         """What the generator says, its citations repaired; where it says nothing, as it is."""
         answer = self._generator.generate(question, hits)
         return self.repaired(answer) if answer.sentences else replace(answer, system=self.name)
+
+    def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[str | Answer]:
+        """The generator's text as it is written, or at once where it cannot stream; then the answer, repaired."""
+        if not isinstance(self._generator, Streaming):
+            answer = self.generate(question, hits)
+            yield from (render(answer), answer)
+            return
+        for piece in self._generator.stream(question, hits):
+            if isinstance(piece, Answer):
+                yield self.repaired(piece) if piece.sentences else replace(piece, system=self.name)
+            else:
+                yield piece
 
     def repaired(self, answer: Answer) -> Answer:
         """The answer with its citations checked, moved, attached or taken away."""
