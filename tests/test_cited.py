@@ -163,6 +163,7 @@ def test_a_model_that_repeats_itself_for_ever_is_cut() -> None:
     assert made.text == "It is Warsaw. It lies on the river there."
     assert made.trace["stopped"]
     assert made.trace["repeated"]
+    assert answer("Warsaw is the capital [1].\n\n" * 400).text == "Warsaw is the capital."
     endless = answer("x" * 10_000_000)
     assert len(endless.text) <= 512 * 16
     assert endless.trace["stopped"]

@@ -161,8 +161,8 @@ class Cited:
             # A model that repeats itself does so to the end, so only a reply that was stopped can be a loop.
             if loop := _LOOP.search(text):
                 trace["repeated"] = True
-                ends = (end for _, end in sentence_spans(text[: loop.end()]) if end >= loop.end(1))
-                text = text[: next(ends, loop.end(1))]
+                once = len(text[: loop.end(1)].rstrip())
+                text = text[: next((end for _, end in sentence_spans(text[: loop.end()]) if end >= once), once)]
         parsed = parse(text, len(asked.shown), passages=asked.texts)
         unresolved = tuple(Unresolved(one.marker, one.reason) for one in parsed.unresolved)
         cited = any(statement.cites for statement in parsed.sentences)
