@@ -58,6 +58,8 @@ def show_answer(answer: Answer, console: Console | None = None) -> None:
             console.print(Text(_clean(answer.short_answer), style="bold"), soft_wrap=wrap)
         style = "" if answer.short_answer else "bold"
         console.print(Text(_clean(render(answer)), style=style), soft_wrap=wrap)
+    for line in _mended(answer):
+        console.print(_clean(line), style="yellow", soft_wrap=True)
     _show_passages(console, answer, [(n, hit) for n, _, hit in numbered(answer)])
 
 
@@ -77,14 +79,29 @@ def show_streamed(pieces: Iterator[str | Answer], console: Console | None = None
         console.print()
     if answer.abstained:
         _show_reason(answer, console)
-    for one in answer.unresolved:
-        console.print(_clean(f"{one.marker} points to no passage ({one.reason})"), style="yellow", soft_wrap=True)
+    for line in _mended(answer):
+        console.print(_clean(line), style="yellow", soft_wrap=True)
     by_id = {hit.passage.id: hit for _, _, hit in numbered(answer)}
     shown = dict.fromkeys([*answer.trace.get("shown", ()), *by_id])
     cited = {citation.passage for sentence in answer.sentences for citation in sentence.citations}
     listed = [(n, by_id[identifier]) for n, identifier in enumerate(shown, 1)]
     _show_passages(console, answer, sorted(listed, key=lambda one: one[1].passage.id not in cited))
     return answer
+
+
+def _mended(answer: Answer) -> Iterator[str]:
+    """What of the model's citations did not hold, a line each."""
+    for one in answer.unresolved:
+        yield f"{one.marker} points to no passage ({one.reason})"
+    repair = answer.trace.get("repair", {})
+    said = {
+        "moved": "moved to a passage that supports it",
+        "attached": "attached to a sentence without one",
+        "removed": "taken away",
+    }
+    done = [f"{counted(repair[kind], 'citation')} {what}" for kind, what in said.items() if repair.get(kind)]
+    if done:
+        yield f"checked: {', '.join(done)}"
 
 
 def _show_reason(answer: Answer, console: Console) -> None:
@@ -113,9 +130,8 @@ def show_uncited(answer: Answer) -> None:
     """How many sentences stand without a source, on standard error, where there are any."""
     uncited = sum(not sentence.citations for sentence in answer.sentences)
     if uncited:
-        note(
-            f"{uncited} of {counted(len(answer.sentences), 'sentence')} without a source: no passage found supports it"
-        )
+        of = f"{uncited} of {counted(len(answer.sentences), 'sentence')}"
+        note(f"{of} without a source{': no passage found says it' if answer.hits else ''}")
 
 
 def show_hits(question: Question, hits: Sequence[Hit]) -> None:

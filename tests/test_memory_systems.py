@@ -47,6 +47,8 @@ def test_labelled_lines_are_read_whatever_stands_around_them() -> None:
     reply = "<think>Answer: no</think>Sure!\n- **Answer:** Curie was\n  born in Warsaw.\nSHORT： Warsaw\nAnswer: again"
     assert fields(reply, ("answer", "short")) == {"": "Sure!", "answer": "Curie was born in Warsaw.", "short": "Warsaw"}
     assert fields("", ("answer",)) == {}
+    gone_on = "Question: who?\nAnswer: Curie.\n\nI hope so.\nQuestion: where?\nAnswer: here\nShort: here"
+    assert fields(gone_on, ("answer", "short")) == {"answer": "Curie."}
 
 
 def ask(*replies: str | ModelError) -> Answer:

@@ -91,7 +91,7 @@ def test_a_system_that_cannot_stream_gives_all_at_once(shelf: Path) -> None:
 
 
 def test_prompt_and_context_are_for_language_models(shelf: Path, tmp_path: Path) -> None:
-    with pytest.raises(RagError, match="'extractive' has no language model"):
+    with pytest.raises(RagError, match="'extractive' takes no prompt; that is for openai, gguf, hf"):
         open_system("extractive", open_index(shelf), prompt="hagrid.v1")
     with pytest.raises(RagError, match="no language model called 'openai:'"):
         open_system("openai", open_index(shelf), recipe="bm25")
@@ -119,12 +119,14 @@ def asked(server: ChatServer, shelf: Path, *steps: dict[str, Any]) -> tuple[dict
 def test_ask_streams_text_and_then_the_passages_by_the_numbers_the_model_saw(
     server: ChatServer, shelf: Path, rag: Command
 ) -> None:
-    environment, options = asked(server, shelf, {"say": "It is long [2][7]. \x1b[31m Warsaw [1]."})
+    says = "Warsaw is the capital of Poland [2][7]. \x1b[31m Penguins swim well [1]."
+    environment, options = asked(server, shelf, {"say": says})
     result = rag("ask", ASKED[0], *options, "--stream", "--prompt", "hagrid.v1", **environment)
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
-    assert lines[0] == "It is long [2][7]. �[31m Warsaw [1]."
+    assert lines[0] == "Warsaw is the capital of Poland [2][7]. �[31m Penguins swim well [1]."
     assert lines[1] == "[7] points to no passage (out-of-range)"
+    assert lines[2] == "checked: 1 citation moved to a passage that supports it, 1 citation taken away"
     assert "[1] Warsaw  (b#1)" in lines
     assert ">>Warsaw is the capital of Poland.<< It lies on the Vistula river." in lines
     assert server.log(environment["OPENAI_BASE_URL"])[0]["body"]["messages"][0]["content"].startswith("I will give a")

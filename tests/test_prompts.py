@@ -40,7 +40,7 @@ def test_the_few_shot_prompt_adds_examples_and_headings() -> None:
 def test_the_closed_book_prompt_shows_no_passages() -> None:
     prompt = Prompt.read("closed-book.v1")
     assert not prompt.shows_passages
-    assert prompt.fill("why?").endswith("QUESTION:\nwhy?\nANSWER:\n")
+    assert prompt.fill("why?").endswith("\nQuestion: why?\n")
 
 
 def test_every_shipped_prompt_reads_and_its_checksum_is_that_of_the_file() -> None:
@@ -51,7 +51,7 @@ def test_every_shipped_prompt_reads_and_its_checksum_is_that_of_the_file() -> No
         data = resources.folder("prompts").joinpath(f"{name}.txt").read_bytes()
         assert prompt.sha256 == hashlib.sha256(data).hexdigest()
         assert prompt.id == f"{name}@{prompt.sha256[:8]}"
-        assert "{" not in prompt.fill("why", [ONE])
+        assert "{question}" not in prompt.fill("why", [ONE])
 
 
 def test_a_prompt_of_ones_own(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_prompt_that_cannot_be_filled_is_one_line(tmp_path: Path, data: bytes,
 
 
 def test_a_prompt_that_is_not_there_lists_those_that_are(tmp_path: Path) -> None:
-    with pytest.raises(RagError, match=r"no prompt called 'nope'; there are: closed-book\.v1, hagrid-few-shot\.v1"):
+    with pytest.raises(RagError, match=r"no prompt called 'nope'; there are: closed-book\.v1, follow-up\.v1, hagrid"):
         Prompt.read("nope")
     with pytest.raises(RagError, match="cannot be read: No such file"):
         Prompt.read(str(tmp_path / "nope.txt"))
