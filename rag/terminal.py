@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from rag.analysis import answer_type
 from rag.citations import numbered, render
 from rag.types import Answer, Hit, Passage, Question
 
@@ -54,10 +55,11 @@ def show_answer(answer: Answer, console: Console | None = None) -> None:
         _show_reason(answer, console)
     else:
         wrap = not console.is_terminal
-        if answer.short_answer:
-            console.print(Text(_clean(answer.short_answer), style="bold"), soft_wrap=wrap)
-        style = "" if answer.short_answer else "bold"
-        console.print(Text(_clean(render(answer)), style=style), soft_wrap=wrap)
+        # Of a question that asks for no name, date or number a few words are seldom the answer.
+        short = answer.short_answer if answer_type(answer.question.text) else None
+        if short:
+            console.print(Text(_clean(short), style="bold"), soft_wrap=wrap)
+        console.print(Text(_clean(render(answer)), style="" if short else "bold"), soft_wrap=wrap)
     for line in _mended(answer):
         console.print(_clean(line), style="yellow", soft_wrap=True)
     _show_passages(console, answer, [(n, hit) for n, _, hit in numbered(answer)])

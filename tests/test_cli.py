@@ -22,14 +22,17 @@ def test_ask_answers_from_the_handbook_and_every_marker_resolves(rag: Command) -
     result = rag("ask", "What is citation precision?")
     assert result.returncode == 0, result.stderr
     answer, _, passages = result.stdout.partition("\n\n")
-    short, _, sentences = answer.partition("\n")
-    assert sentences.startswith("Citation precision is the share of citations")
-    assert short in sentences
-    assert re.fullmatch(r"[^\[]+ \[1\]\.", sentences)
+    assert answer.startswith("Citation precision is the share of citations")
+    assert re.fullmatch(r"[^\[]+ \[1\]\.", answer)
     for marker in re.findall(r"\[\d+\]", answer):
         assert f"\n{marker} " in f"\n{passages}"
     assert ">>Citation precision is the share" in passages
     assert "\x1b" not in result.stdout
+
+
+def test_ask_gives_a_name_a_date_or_a_number_by_itself_too(rag: Command, shelf: Path) -> None:
+    lines = rag("ask", "When was Curie born?", "--index", shelf).stdout.splitlines()
+    assert lines[:2] == ["1867", "Curie was born in Warsaw in 1867 [1]."]
 
 
 def test_ask_json_has_the_fields_and_its_spans_hold(rag: Command, shelf: Path) -> None:

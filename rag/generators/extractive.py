@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from autoais.words import content_stems, idf
+from rag.analysis import answer_type
 from rag.sentences import sentence_spans
 from rag.types import Answer, Citation, Hit, Passage, Question, Sentence
 
@@ -64,7 +64,7 @@ class Extractive:
 
     def _candidates(self, question: str, hits: Sequence[Hit]) -> Iterator[_Candidate]:
         asked = {stem: idf(stem) for stem in content_stems(question)}
-        wanted = _answer_type(question)
+        wanted = answer_type(question)
         defining = _DEFINING.match(question) is not None
         whole = sum(asked.values())
         top = max((hit.score for hit in hits), default=0.0)
@@ -117,23 +117,3 @@ def _defines(sentence: str, asked: dict[str, float]) -> float:
         return 1.0  # "Attributable to Identified Sources (AIS) is ..." defines AIS
     stems = set(content_stems(subject))
     return len(stems & asked.keys()) / len(stems | asked.keys()) if copula and stems else 0.0
-
-
-@cache
-def _patterns() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
-    name = re.compile(r"(?<!^)(?<![.!?] )\b[A-Z][a-z]+")
-    number = re.compile(r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|hundred|thousand|million)\b")
-    date = re.compile(
-        r"\b[12]\d{3}\b|\b(?:January|February|March|April|May|June|July|August|September|October|November|December)\b"
-    )
-    return (
-        (re.compile(r"\bwho\b|\bwhose\b|\bwhom\b|\bwhere\b|\bname\b"), name),
-        (re.compile(r"\bwhen\b|\bwhat year\b|\bwhat date\b|\bwhat day\b|\bwhat month\b"), date),
-        (re.compile(r"\bhow (?:many|much|long|old|far|tall|big|high|deep|fast|often)\b|\bpopulation\b"), number),
-    )
-
-
-def _answer_type(question: str) -> re.Pattern[str] | None:
-    """What an answer to the question should contain: a name, a date, a number; None where the words do not tell."""
-    folded = question.casefold()
-    return next((looked_for for asks, looked_for in _patterns() if asks.search(folded)), None)
