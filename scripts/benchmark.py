@@ -31,7 +31,7 @@ def main(
     data: Annotated[Path, typer.Argument(help="The folder of the data.")],
     work: Annotated[Path, typer.Option(help="Where index and answers go (not committed).")] = Path("work"),
     results: Annotated[Path, typer.Option(help="Where the report goes.")] = Path("eval/results"),
-    system: Annotated[str, typer.Option(help="Which system answers.")] = "extractive",
+    system: Annotated[str, typer.Option(help="Which system answers.")] = "reader",
 ) -> None:
     """Check the data, build the index unless it is there, answer, score, write the report."""
     try:
