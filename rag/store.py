@@ -89,7 +89,10 @@ class PassageStore:
         marks = ",".join("?" * len(rows))
         with _faults("is damaged, build the index again"):
             found = self._connection.execute(f"SELECT row, {_COLUMNS} FROM passage WHERE row IN ({marks})", rows)
-            passages = {row: Passage(*values) for row, *values in found}
+            # Names, not *values: this is a third of the wrapper's own time around a search.
+            passages = {
+                row: Passage(identifier, title, text, section) for row, identifier, title, text, section in found
+            }
         return [passages[row] for row in rows]
 
     def get(self, identifier: str) -> Passage | None:

@@ -1,13 +1,13 @@
 """The system's nouns. An `Answer` that cites what it was not shown, or misquotes it, cannot be built."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from autoais.questions import Question
 from rag.errors import CitationError
 
-__all__ = ["Answer", "Citation", "Hit", "Origin", "Passage", "Question", "Sentence", "Unresolved"]
+__all__ = ["Answer", "Citation", "Hit", "Origin", "Passage", "Question", "Sentence", "Unresolved", "ranked"]
 
 # Who says that a passage supports a sentence: the sentence was copied from there; the model cited it; the model cited
 # another and a judge found this one; the model cited none and a judge found it (spec H3, the repair chain).
@@ -35,6 +35,14 @@ class Hit:
 
     passage: Passage
     score: float
+
+
+def ranked(passages: Sequence[Passage], scores: Sequence[float]) -> list[Hit]:
+    """Hits of passages whose scores fall; those of equal score in the order of their ids."""
+    hits = [Hit(passage, score) for passage, score in zip(passages, scores, strict=True)]
+    if len(set(scores)) < len(scores):  # most lists have no ties, and a sort by score and id takes as long as the hits
+        hits.sort(key=lambda hit: (-hit.score, hit.passage.id))
+    return hits
 
 
 @dataclass(frozen=True, slots=True)

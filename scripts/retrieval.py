@@ -11,7 +11,7 @@ import math
 import os
 import resource
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -23,7 +23,7 @@ from autoais.errors import UserError
 from autoais.jsonl import dumps, field, read_objects, round_floats, write_whole
 from autoais.provenance import command, sha256_file, versions
 from autoais.questions import Question, read_questions
-from rag.recipes import Recipe, read_recipe
+from rag.recipes import read_recipe
 
 # What asks for an index or numpy is imported where it is used: a process starts with its parent's peak memory.
 
@@ -114,34 +114,47 @@ def _quantile(values: list[float], share: float) -> float:
     return sorted(values)[math.ceil(share * len(values)) - 1]
 
 
-def chain(name: str) -> Iterator[Recipe]:
-    """A recipe, and those that it is made of."""
-    recipe = read_recipe(name)
-    yield recipe
-    of = recipe.settings.get("of", [])
+def chain(name: str) -> Iterator[str]:
+    """A recipe's name, and those of the recipes that it is made of."""
+    yield name
+    of = read_recipe(name).settings.get("of", [])
     for other in [of] if isinstance(of, str) else of:
         yield from chain(other)
 
 
-def sizes(folder: Path, recipes: list[Recipe]) -> dict[str, int]:
+def part_of(build: Path, name: str) -> Path:
+    """The folder of a recipe's part in a build folder, whether it is there or not."""
+    recipe = read_recipe(name)
+    if recipe.kind == "bm25":
+        return build / "bm25"
+    if recipe.kind == "lucene":
+        from rag.retrievers.lucene import PART
+
+        recipe = PART
+    return build / "parts" / recipe.name
+
+
+def size_of(folder: Path) -> int:
+    """Bytes on disk of its files."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def sizes(folder: Path, names: Iterable[str]) -> dict[str, int]:
     """Bytes on disk of what each recipe added to the index, and of the passages, which all share."""
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     build = folder / manifest["build"]
-    found = {"passages": (build / "passages.sqlite").stat().st_size}
-    for recipe in recipes:
-        part = build / "bm25" if recipe.kind == "bm25" else build / "parts" / recipe.name
-        if part.is_dir():
-            found[recipe.name] = sum(path.stat().st_size for path in part.rglob("*") if path.is_file())
-    return found
+    parts = {name: part_of(build, name) for name in names}
+    added = {name: size_of(part) for name, part in parts.items() if part.is_dir()}
+    return {"passages": (build / "passages.sqlite").stat().st_size, **added}
 
 
 def report(name: str, data: Path, folder: Path, out: Path) -> None:
     """Measure what the report lacks, writing it after each set; one of another recipe, index or depth is begun anew."""
-    recipes = list(chain(name))
+    names = list(chain(name))
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     how = {
         "recipe": name,
-        "recipes": [recipe.record() for recipe in recipes],
+        "recipes": [read_recipe(one).record() for one in names],
         "index": {key: manifest[key] for key in ("checksum", "passages", "untitled", "analyzer")},
         "closed_pool": CLOSED_POOL.format(manifest["passages"]),
         "k": K,
@@ -158,7 +171,7 @@ def report(name: str, data: Path, folder: Path, out: Path) -> None:
         done[each] = {"file": file, "sha256": sha256, **found}
         result = {
             **how,
-            "part_bytes": sizes(folder, recipes),
+            "part_bytes": sizes(folder, names),
             "cores": os.cpu_count(),
             "sets": {key: done[key] for key in SETS if key in done},
             "licence": "CC BY-SA 3.0 (Natural Questions, Wikipedia's text); Apache-2.0 (MIRACL, CLAPnq)",

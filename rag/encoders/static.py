@@ -18,21 +18,24 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
+SHIPPED = Path(__file__).parents[1] / "data" / "static"
+
+
 def encoder(model: str) -> "Static":
-    """The table of a folder made by `rag train`."""
-    return Static(model)
+    """The table of a folder made by `rag train`; without one the table that ships."""
+    return Static(model or None)
 
 
 class Static:
-    """The table of a folder made by `rag train eval/recipes/static.toml`.
+    """The table of a folder made by `rag train`; without a folder the one that ships.
 
     `table.npz` holds `rows` (word pieces, dimension) int8 and `scale` (word pieces, 1) float32; the weight of each
     word piece is in its row. A text without a known word piece has the vector 0. `RagError` where a file is missing or
     is none of ours.
     """
 
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+    def __init__(self, folder: str | Path | None = None) -> None:
+        self.folder = SHIPPED if folder is None else Path(folder)
         for name in ("table.npz", "tokenizer.json"):
             if not (self.folder / name).is_file():
                 raise RagError(f"{self.folder}: {name} is missing; the folder holds no static embeddings")

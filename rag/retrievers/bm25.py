@@ -18,7 +18,7 @@ from rag.analysis import check_depth, passage_analyzer, query_terms
 from rag.errors import IndexingError, RagError
 from rag.recipes import Recipe
 from rag.store import PassageStore
-from rag.types import Hit, Passage
+from rag.types import Hit, Passage, ranked
 
 if TYPE_CHECKING:
     from rag.index import Index
@@ -170,10 +170,9 @@ class BM25:
         scores = {int(row or 0): float(score) for row, (score, _) in zip(rows, found, strict=True)}
         best = sorted(scores.items(), key=lambda item: -item[1])
         # Of those that score as the k-th does, the ids decide; the rest need not be fetched.
-        best = [item for item in best if len(best) <= k or item[1] >= best[k - 1][1]]
-        passages = self._store.rows([row for row, _ in best])
-        hits = [Hit(passage, score) for passage, (_, score) in zip(passages, best, strict=True)]
-        return sorted(hits, key=lambda hit: (-hit.score, hit.passage.id))[:k]
+        if len(best) > k:
+            best = [item for item in best if item[1] >= best[k - 1][1]]
+        return ranked(self._store.rows([row for row, _ in best]), [score for _, score in best])[:k]
 
     def _query(self, terms: list[str], weights: Mapping[str, float]) -> Query:
         return Query.boolean_query(

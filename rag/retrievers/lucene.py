@@ -18,7 +18,7 @@ from rag.parts import Needs, Tell, adding, open_part
 from rag.recipes import Recipe
 from rag.retrievers.bm25 import FIELDS, weights_of
 from rag.store import PassageStore
-from rag.types import Hit, Passage
+from rag.types import Hit, Passage, ranked
 
 if TYPE_CHECKING:
     from rag.index import Index
@@ -184,10 +184,6 @@ class Lucene:
         marker = autoclass("org.apache.lucene.index.Term")(_UNTITLED, "1")
         self._untitled = autoclass("org.apache.lucene.search.TermQuery")(marker)
         self._found = autoclass("io.anserini.search.ScoredDocs")
-        # Anserini's SimpleSearcher ranks the same way, but then lowers tied scores to tell them apart.
-        field = autoclass("org.apache.lucene.search.SortField")
-        by_id = field("id", autoclass("org.apache.lucene.search.SortField$Type").STRING_VAL)
-        self._order = autoclass("org.apache.lucene.search.Sort")(field.FIELD_SCORE, by_id)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """For each query at most k hits; `QuestionError` as for `query_terms`, `IndexingError` for a damaged index."""
@@ -198,15 +194,27 @@ class Lucene:
             return [self._search(query, min(k, self._passages)) for query in queries]
 
     def _search(self, query: str, k: int) -> list[Hit]:
-        top = self._searcher.search(self._query(query), k, self._order, True)
-        found = self._found.fromTopDocs(top, self._searcher)  # their numbers, ids and scores as one array each
+        found = self._top(self._query(query), k)
         try:
             passages = self._store.rows(found.lucene_docids)
         except KeyError:  # a row that is not there
             passages = []
         if [passage.id for passage in passages] != found.docids:
             raise IndexingError("the Lucene index is of other passages than the index holds: add the part again")
-        return [Hit(passage, float(score)) for passage, score in zip(passages, found.scores, strict=True)]
+        return ranked(passages, found.scores)[:k]
+
+    def _top(self, query: Any, k: int) -> Any:  # noqa: ANN401
+        """Numbers, ids and scores (an array each) of the k best, and of all others that score the same as the k-th.
+
+        Lucene could sort ties by id itself, but then reads more postings.
+        """
+        limit = k + 1
+        while True:
+            found = self._found.fromTopDocs(self._searcher.search(query, limit), self._searcher)
+            scores = found.scores
+            if len(scores) < limit or scores[-1] < scores[k - 1]:
+                return found
+            limit *= 2  # the tie at rank k runs on beyond what was fetched
 
     def _query(self, query: str) -> Any:  # noqa: ANN401
         whole = self._boolean()

