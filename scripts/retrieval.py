@@ -3,7 +3,8 @@
     python scripts/retrieval.py bm25 a+b --data ../shared/data --index POOL.index --results eval/results/retrieval
 
 A report for each recipe, `RECIPE.json`; stopped, it goes on with the sets that are not in the report yet. Each set runs
-in a process of its own, one query at a time, so that the peak memory is that of this recipe on this set.
+in a process of its own, one query at a time, so that the peak memory is that of this recipe on this set. `--markdown`
+prints the reports that are there, with what scripts/bench/parts.py measured of the index beside them (`parts.json`).
 """
 
 import json
@@ -182,20 +183,58 @@ def report(name: str, data: Path, folder: Path, out: Path) -> None:
 
 def main(
     recipes: Annotated[list[str], typer.Argument(help="Retrievers: names of indexes/, .toml files, or a+b.")],
-    data: Annotated[Path, typer.Option(help="The folder with nq/, miracl/ and clapnq/.")],
-    index: Annotated[Path, typer.Option(help="An index of the whole pool, with the recipes' parts.")],
+    data: Annotated[Path | None, typer.Option(help="The folder with nq/, miracl/ and clapnq/.")] = None,
+    index: Annotated[Path | None, typer.Option(help="An index of the whole pool, with the recipes' parts.")] = None,
     results: Annotated[Path, typer.Option(help="Where the reports go.")] = Path("eval/results/retrieval"),
+    markdown: Annotated[bool, typer.Option("--markdown", help="Measure nothing; print what is there.")] = False,
 ) -> None:
     """Measure each recipe on each set and print one table."""
     shown = []
     try:
         for name in recipes:
             out = results / f"{Path(name).name.removesuffix('.toml')}.json"
-            report(name, data, index, out)
+            if not markdown:
+                if data is None or index is None:
+                    raise UserError("--data and --index say what to measure on")
+                report(name, data, index, out)
             shown.append(json.loads(out.read_text("utf-8")))
     except UserError as error:
         raise SystemExit(f"error: {error}") from None
-    show(shown)
+    if markdown:
+        print("\n".join(as_markdown(shown, results / "parts.json")))
+    else:
+        show(shown)
+
+
+def as_markdown(reports: Sequence[dict[str, Any]], built: Path) -> Iterator[str]:
+    """A table of what is found and how fast, and one of what the indexes take."""
+    parts = json.loads(built.read_text("utf-8"))["parts"] if built.exists() else {}
+    names = (*MEASURES, *ANSWER_HITS)
+    yield f"Over {reports[0]['closed_pool']}. Means in percent; times on {reports[0]['cores']} cores."
+    yield ""
+    yield f"| recipe | set | n | {' | '.join(names)} | p50 ms | p95 ms | q/s | q/CPU-s | peak MiB | private MiB |"
+    yield f"|---|---|{'---|' * (len(names) + 7)}"
+    for one in reports:
+        for name, found in one["sets"].items():
+            means = (found["metrics"].get(measure) for measure in names)
+            cells = ["-" if mean is None else f"{100 * mean['value']:.1f}" for mean in means]
+            speeds = (found["queries_per_second"], found["queries_per_cpu_second"])
+            memory = (found["peak_memory_mib"], found["private_memory_mib"])
+            cells += [f"{value:.1f}" for value in (*found["latency_ms"].values(), *speeds)]
+            cells += ["-" if size is None else f"{size:.0f}" for size in memory]
+            yield f"| {Path(one['recipe']).stem} | {name} | {found['questions']} | {' | '.join(cells)} |"
+    yield ""
+    yield "| recipe | parts | MB beside the passages | wall s | CPU s | peak MiB |"
+    yield "|---|---|---|---|---|---|"
+    for one in reports:
+        sizes = {part: size for part, size in one["part_bytes"].items() if part != "passages"}
+        took = [parts[part] for part in sizes if part in parts]
+        cells = ["-"] * 3
+        if sizes and len(took) == len(sizes):
+            sums = (sum(part[key] for part in took) for key in ("seconds", "cpu_seconds"))
+            cells = [f"{value:.0f}" for value in (*sums, max(part["peak_memory_mib"] for part in took))]
+        size = sum(sizes.values()) / 1e6
+        yield f"| {Path(one['recipe']).stem} | {', '.join(sizes)} | {size:.0f} | {' | '.join(cells)} |"
 
 
 def show(reports: Sequence[dict[str, Any]]) -> None:

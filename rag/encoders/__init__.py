@@ -45,7 +45,7 @@ ENCODERS = {
 
 
 def open_encoder(name: str) -> Encoder:
-    """`static` (what ships), `static:<folder>`, `onnx:<folder or package>`, `st:<name or folder>`; `RagError` lists the kinds there are."""
+    """`static[:<folder>]`, `onnx:<folder or package>`, `st:<name or folder>`; `RagError` lists the kinds there are."""
     kind, _, model = name.partition(":")
     if kind not in ENCODERS:
         raise RagError(f"no encoder called {kind!r}; there are: {', '.join(ENCODERS)}")

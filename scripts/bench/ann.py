@@ -73,6 +73,9 @@ def main() -> None:
         "a kind of recall@100 >= 0.95 at >= 4 x flat's queries per CPU-second": any(
             row["recall@100"] >= 0.95 and row["times_flat"] >= 4 for row in table["kinds"]
         ),
+        "every estimate within 15 % of the size": all(
+            abs(row["estimate_over_size"] - 1) <= 0.15 for row in table["kinds"]
+        ),
         "33M vectors of 256 numbers under 6 GiB resident": resident < 6 * GIB,
     }
     inputs = {"vectors": given.vectors, "queries": given.queries, "topics": given.topics}
