@@ -1,6 +1,7 @@
 """Writes the cards of the reader and of the static embeddings that ship, from their records and what was measured.
 
-    python scripts/retrieval.py bm25 static bm25+static --data DATA --index POOL.index
+    python scripts/retrieval.py bm25 static bm25+static --data DATA --index work/subpool.index \\
+        --results eval/results/retrieval/subpool
     python -m scripts.bench.reader DATA/nq/nq_pool_dev.jsonl POOL.index --model rag/data/reader --weights ... \\
         --base ... --out eval/results/retrieval/reader-bench.json
     python -m scripts.make_retrieval_cards
@@ -96,8 +97,8 @@ def static_card() -> Iterator[str]:
     yield from measured(["static", "bm25+static"], static.name)
     yield ""
     yield from paragraph(
-        """The sentences it learnt from are of the same pool: of other texts it may find less. BM25 finds more by
-        itself; the two fused find more than either among the first 100."""
+        """The sentences it learnt from are of the same pool (no question that is asked here): over other texts it may
+        find less. By itself it finds less than BM25; it is for fusion, and for texts in other words than questions."""
     )
     yield from files(record)
 
@@ -129,10 +130,10 @@ def answers(name: str) -> Iterator[str]:
 
 def measured(recipes: Sequence[str], name: str) -> Iterator[str]:
     """What the recipes find beside BM25."""
-    reports = {one: _read(RESULTS / f"{one}.json") for one in ("bm25", *recipes)}
+    reports = {one: _read(RESULTS / "subpool" / f"{one}.json") for one in ("bm25", *recipes)}
     for recipe in recipes:
         if not all(name in found["retriever"] for found in reports[recipe]["sets"].values()):
-            raise SystemExit(f"error: {RESULTS / recipe}.json was not measured with {name}; measure again")
+            raise SystemExit(f"error: the report of {recipe} was not measured with {name}; measure again")
     yield from ("", "## What it finds", "", "Over " + reports["bm25"]["closed_pool"] + ":", "")
     yield "| set | n | recipe | Success@1 | Success@5 | Success@20 | Success@100 | nDCG@10 |"
     yield "|---|---|---|---|---|---|---|---|"

@@ -97,6 +97,7 @@ def measured(name: str, folder: Path, path: Path) -> dict[str, Any]:
         "latency_ms": {"p50": 1e3 * _quantile(seconds, 0.5), "p95": 1e3 * _quantile(seconds, 0.95)},
         "queries_per_second": len(asked) / sum(seconds),
         "queries_per_cpu_second": len(asked) / processor,
+        "load_average": os.getloadavg()[0],  # above the number of cores, latencies say less than CPU-seconds
         "peak_memory_mib": peak,
         "private_memory_mib": private,
     }
