@@ -98,7 +98,8 @@ def static_card() -> Iterator[str]:
     yield ""
     yield from paragraph(
         """The sentences it learnt from are of the same pool (no question that is asked here): over other texts it may
-        find less. By itself it finds less than BM25; it is for fusion, and for texts in other words than questions."""
+        find less. By itself it finds less than BM25; fused with it, more among the first 100 and less among the first
+        five, which is for a reranker to put right."""
     )
     yield from files(record)
 
