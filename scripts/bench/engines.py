@@ -6,7 +6,8 @@ The INDEX needs the part of the recipe `lucene`. `bare` is the engine alone: the
 rows (Tantivy) or ids (Lucene) and scores of the hits. `with passages` adds one plain SQLite query for what these rows
 hold. `ours` are the recipes `bm25` and `lucene`, which also search again for passages without headings, order ties by
 id and check what they get. Queries per second of CPU, all of the process's threads, a query at a time; the ways take
-turns, so that a ratio is of rounds beside one another: the median of the rounds, the lowest and the highest.
+turns every twenty queries, so that other work on the machine meets all of them: the median of the rounds, the lowest
+and the highest.
 """
 
 import argparse
@@ -31,6 +32,7 @@ from rag.retrievers.bm25 import BM25
 from rag.retrievers.lucene import Lucene
 
 KS = (10, 100)
+_BLOCK = 20  # queries of one way, then the next: all at once, a busy minute would fall on one way only
 LEAST = {"tantivy over lucene at k=100": 1.4, "cold": 20}
 MOST_ADDED = 1.2
 QUESTION = "who got the first nobel prize in physics"
@@ -134,16 +136,21 @@ def ways(index: Index, k: int) -> dict[str, Search]:
 def in_turns(searches: Mapping[str, Search], asked: list[str], rounds: int) -> dict[str, Any]:
     """Queries per CPU-second of each way, and ratios; a round that is not counted warms caches and Java up."""
     rates: dict[str, list[float]] = {name: [] for name in searches}
-    names = list(searches)
     for number in range(rounds + 1):
-        turn = number % len(names)
-        for name in names[turn:] + names[:turn]:
-            began = time.process_time()
-            for query in asked:
-                searches[name](query)
-            rate = len(asked) / (time.process_time() - began)
-            if number:
-                rates[name].append(rate)
+        took = dict.fromkeys(searches, 0.0)
+        for first in range(0, len(asked), _BLOCK):
+            for name, search in searches.items():
+                began = time.process_time()
+                for query in asked[first : first + _BLOCK]:
+                    search(query)
+                took[name] += time.process_time() - began
+        if number:
+            for name, seconds in took.items():
+                rates[name].append(len(asked) / seconds)
+
+        if number:
+            for name, seconds in took.items():
+                rates[name].append(len(asked) / seconds)
 
     def ratio(one: str, other: str) -> dict[str, float]:
         return spread([a / b for a, b in zip(rates[one], rates[other], strict=True)])
@@ -172,7 +179,7 @@ def cold(index: Path, starts: int) -> dict[str, Any]:
 
     The seconds of the wall, and those of the processor, which other work on the machine changes less.
     """
-    pairs = [(seconds(OURS, index), seconds(PYSERINI)) for _ in range(starts + 1)][1:]  # the first reads the disk
+    pairs = [(timed(OURS, index), timed(PYSERINI)) for _ in range(starts + 1)][1:]  # the first reads the disk
     ours, theirs = ([pair[side] for pair in pairs] for side in (0, 1))
     return {
         "runs": starts,
@@ -183,7 +190,7 @@ def cold(index: Path, starts: int) -> dict[str, Any]:
     }
 
 
-def seconds(program: str, *arguments: Path) -> tuple[float, float]:
+def timed(program: str, *arguments: Path) -> tuple[float, float]:
     """Of a Python process: on the wall, and of CPU."""
     environment = {**os.environ, "OPENAI_API_KEY": "none"}  # pyserini 1.6.0 makes a client when it is imported
     before, began = os.times(), time.perf_counter()
