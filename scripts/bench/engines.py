@@ -106,7 +106,7 @@ def ways(index: Index, k: int) -> dict[str, Search]:
 
     def tantivy_rows(query: str) -> list[int]:
         hits = bm25._searcher.search(bm25._query(query_terms(query), bm25._weights), k, count=False).hits
-        return [row or 0 for row in bm25._searcher.fast_field_values("row", [address for _, address in hits])]
+        return [int(row or 0) for row in bm25._searcher.fast_field_values("row", [address for _, address in hits])]
 
     def lucene_rows(query: str) -> list[int]:
         fields = lucene._boolean()
