@@ -89,7 +89,6 @@ class PassageStore:
         marks = ",".join("?" * len(rows))
         with _faults("is damaged, build the index again"):
             found = self._connection.execute(f"SELECT row, {_COLUMNS} FROM passage WHERE row IN ({marks})", rows)
-            # Names, not *values: this is a third of the wrapper's own time around a search.
             passages = {
                 row: Passage(identifier, title, text, section) for row, identifier, title, text, section in found
             }

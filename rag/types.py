@@ -40,7 +40,7 @@ class Hit:
 def ranked(passages: Sequence[Passage], scores: Sequence[float]) -> list[Hit]:
     """Hits of passages whose scores fall; those of equal score in the order of their ids."""
     hits = [Hit(passage, score) for passage, score in zip(passages, scores, strict=True)]
-    if len(set(scores)) < len(scores):  # most lists have no ties, and a sort by score and id takes as long as the hits
+    if len(set(scores)) < len(scores):  # most lists have no ties
         hits.sort(key=lambda hit: (-hit.score, hit.passage.id))
     return hits
 

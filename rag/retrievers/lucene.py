@@ -206,7 +206,7 @@ class Lucene:
     def _top(self, query: Any, k: int) -> Any:  # noqa: ANN401
         """Numbers, ids and scores (an array each) of the k best, and of all others that score the same as the k-th.
 
-        Lucene could sort ties by id itself, but then reads more postings.
+        Lucene could sort ties by id itself, which takes it a tenth to a quarter longer.
         """
         limit = k + 1
         while True:
