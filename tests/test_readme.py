@@ -46,9 +46,10 @@ def test_the_handbook_pages_have_titles_and_enough_passages() -> None:
     assert all(passage.title and passage.section for passage in passages)
 
 
-def test_the_numbers_in_the_readme_are_those_of_the_result_file() -> None:
-    result = json.loads((ROOT / "eval/results/open-nq-pool/extractive.json").read_text("utf-8"))
-    names = ("Success@1", "Success@5", "Success@20", "answer_hit@20", "answer_recall")
+@pytest.mark.parametrize("system", ["reader", "extractive"])
+def test_the_numbers_in_the_readme_are_those_of_the_result_file(system: str) -> None:
+    result = json.loads((ROOT / f"eval/results/open-nq-pool/{system}.json").read_text("utf-8"))
+    names = ("Success@1", "Success@5", "Success@20", "answer_recall")
     row = " | ".join(f"{100 * result['metrics'][name]['value']:.1f} %" for name in names)
-    assert f"| {row} |" in README
+    assert f"| [`{system}`](eval/results/open-nq-pool/{system}.json) | {row} |" in README
     assert result["closed_pool"]
