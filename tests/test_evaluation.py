@@ -513,4 +513,4 @@ def test_the_table_of_retrievers_is_resumed_set_by_set(shelf: Path, questions: P
     again = json.loads(out.read_text())["sets"]
     assert again["clapnq"]["questions"] == "kept"
     assert again["miracl"]["sha256"] == miracl_sha256
-    assert [recipe.name for recipe in chain("bm25+reference")] == ["bm25+reference", "bm25.v1", "rank-bm25.v1"]
+    assert list(chain("bm25+reference")) == ["bm25+reference", "bm25", "reference"]
