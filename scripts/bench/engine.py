@@ -121,7 +121,7 @@ def main(
         searched = search_latency(index, home / "bare0", list(read_questions(asked)), 100)
         cold = alternating(
             11,
-            lambda n: measured(rag, "ask", QUESTION, "--index", index),
+            lambda n: measured(rag, "ask", QUESTION, "--system", "extractive", "--index", index),
             lambda n: measured(sys.executable, HERE / "bare.py", "query", f"{bare}0", QUESTION),
         )
     helped = alternating(
