@@ -17,11 +17,11 @@ from autoais.types import Judge
 from rag.attribution import Attributor
 from rag.errors import QuestionError
 from rag.retrievers import Retriever
+from rag.retrievers.fusion import reciprocal_ranks, summed
 from rag.systems import System
-from rag.types import Answer, Hit, Passage, Question, Sentence
+from rag.types import Answer, Hit, Question, Sentence
 
 DEFAULT_K = 10  # hits of each search; more bring little (scripts/bench/posthoc.py)
-_RRF = 60
 
 
 class PostHoc:
@@ -77,13 +77,7 @@ class PostHoc:
                 continue
         if len(lists) < 2:
             return lists[0] if lists else []
-        scores: dict[str, float] = {}
-        passages: dict[str, Passage] = {}
-        for hits in lists:
-            for rank, hit in enumerate(hits, 1):
-                passages[hit.passage.id] = hit.passage
-                scores[hit.passage.id] = scores.get(hit.passage.id, 0.0) + 1 / (_RRF + rank)
-        return [Hit(passages[key], scores[key]) for key in sorted(scores, key=lambda key: (-scores[key], key))]
+        return summed([(hits, reciprocal_ranks(len(hits))) for hits in lists])
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,19 +74,28 @@ class Fusion:
                 faults.append(error)
         if not lists:
             raise faults[0]
-        scores: dict[str, float] = {}
-        passages: dict[str, Passage] = {}
-        for weight, hits in lists:
-            for hit, score in zip(hits, self._scores(hits), strict=True):
-                passages[hit.passage.id] = hit.passage
-                scores[hit.passage.id] = scores.get(hit.passage.id, 0.0) + weight * score
-        best = sorted(scores, key=lambda identifier: (-scores[identifier], identifier))[:k]
-        return [Hit(passages[identifier], scores[identifier]) for identifier in best]
+        return summed([(hits, [weight * score for score in self._scores(hits)]) for weight, hits in lists])[:k]
 
     def _scores(self, hits: Sequence[Hit]) -> list[float]:
         if self._method == "rrf":
-            return [1 / (self._k + rank) for rank in range(1, len(hits) + 1)]
+            return reciprocal_ranks(len(hits), self._k)
         if not hits or hits[0].score == hits[-1].score:
             return list(repeat(1.0, len(hits)))
         low, high = hits[-1].score, hits[0].score
         return [(hit.score - low) / (high - low) for hit in hits]
+
+
+def reciprocal_ranks(n: int, k: int = 60) -> list[float]:
+    """1 / (k + rank) for the ranks 1 to n (Cormack et al. 2009)."""
+    return [1 / (k + rank) for rank in range(1, n + 1)]
+
+
+def summed(lists: Sequence[tuple[Sequence[Hit], Sequence[float]]]) -> list[Hit]:
+    """Lists of hits, each with what its hits count, made one: the sums, highest first, ties by id."""
+    scores: dict[str, float] = {}
+    passages: dict[str, Passage] = {}
+    for hits, counts in lists:
+        for hit, count in zip(hits, counts, strict=True):
+            passages[hit.passage.id] = hit.passage
+            scores[hit.passage.id] = scores.get(hit.passage.id, 0.0) + count
+    return [Hit(passages[key], scores[key]) for key in sorted(scores, key=lambda key: (-scores[key], key))]
