@@ -109,6 +109,8 @@ def _mended(answer: Answer) -> Iterator[str]:
 def _show_reason(answer: Answer, console: Console) -> None:
     what = "Failed" if answer.failed else "Not answered"
     console.print(_clean(f"{what}: {answer.reason}."), style="yellow", soft_wrap=True)
+    if answer.confidence is not None:
+        console.print("With --least 0 it answers in any case.", style="dim", soft_wrap=True)
 
 
 def _show_passages(console: Console, answer: Answer, listed: Sequence[tuple[int, Hit]]) -> None:

@@ -10,6 +10,7 @@ from rag.generators.reader import Spans
 from rag.index import open_index
 from rag.systems import SYSTEMS, answer_or_abstain, open_system
 from rag.types import Hit, Passage, Question
+from tests.conftest import Command, one_line_error
 from tests.contracts import check_system
 
 CURIE = "Marie Curie won the Nobel Prize in Physics in 1903. She shared it with her husband."
@@ -66,3 +67,17 @@ def test_any_scores_any_scripts_and_long_passages_are_read() -> None:
     answer = Spans().generate(Question("q", "What is the capital?"), hits)
     assert normalize_answer(answer.short_answer or "")
     assert answer.hits == tuple(hits)
+
+
+def test_an_abstention_says_how_sure_it_is_and_how_to_hear_the_answer_all_the_same(shelf: Path, rag: Command) -> None:
+    asked = ("ask", "Who won the world cup in 1998?", "--index", shelf)
+    result = rag(*asked)
+    assert result.returncode == 1
+    first, second, *_ = result.stdout.splitlines()
+    assert first.startswith("Not answered: the passages found do not seem to answer it (confidence 0.")
+    assert second == "With --least 0 it answers in any case."
+    answered = rag(*asked, "--least", "0")
+    assert answered.returncode == 0
+    assert "[1]." in answered.stdout
+    one_line_error(rag(*asked, "--least", "2"), "between 0 and 1", "found 2")
+    one_line_error(rag(*asked, "--least", "0.5", "--system", "extractive"), "takes no least", "reader")
