@@ -14,7 +14,7 @@ from autoais.words import STOP_WORDS, content_stems, word_spans, words
 from rag.errors import FormatError
 from rag.generators.labelled import ask, fields
 from rag.llms import LanguageModel, ModelError
-from rag.prompts import plain
+from rag.prompts import Prompt, plain
 
 _PROMPT = "follow-up.v1"
 _MOST = 120  # tokens of a model's question
@@ -89,7 +89,7 @@ def _by_model(question: str, turns: Sequence[Turn], model: LanguageModel) -> str
     lines = ((f"Question: {plain(turn.question)}", f"Answer: {plain(turn.answer[:500])}") for turn in turns)
     told = "\n".join(line for pair in lines for line in pair)
     try:
-        reply = ask(model, _PROMPT, _MOST, history=told, question=plain(question)).text
+        reply = ask(model, Prompt.read(_PROMPT), _MOST, history=told, question=plain(question)).text
     except ModelError:
         return None
     said = fields(reply, ("question",)).get("question", "")

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from rag.types import Passage
 
 # A model that goes on after its answer writes the next question; that is no part of the answer.
 STOP = ("\nQUESTION:", "\nCONTEXTS:")
-_PLACEHOLDER = re.compile(r"\{(question|contexts|titled_contexts)\}")
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 # What a chat template may take for a mark of its own: <|im_end|>, </s>, <start_of_turn>, [INST].
 _MARK = re.compile(r"<(?=[^\s<>]{1,40}>)|\[(?=/?[A-Z_]{3,30}\])")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
@@ -72,7 +72,11 @@ class Prompt:
                 f"[{n}] {title}{text}" for n, (title, text) in enumerate(zip(titles, texts, strict=True), 1)
             ),
         }
-        return _PLACEHOLDER.sub(lambda found: values[found[1]], self.text)
+        return self.put(values)
+
+    def put(self, values: Mapping[str, str]) -> str:
+        """The text with these values as they are in the places of their names; braces in a value stay braces."""
+        return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), self.text)
 
 
 def plain(text: str) -> str:

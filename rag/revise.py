@@ -10,7 +10,7 @@ from autoais.words import words
 from rag.attribution import Attributor, premise
 from rag.generators.labelled import ask, fields
 from rag.llms import LanguageModel, ModelError, open_model
-from rag.prompts import plain
+from rag.prompts import Prompt, plain
 from rag.sentences import sentence_spans
 from rag.types import Answer, Citation, Passage, Sentence
 
@@ -38,7 +38,7 @@ class ModelRewriter:
     """Asks a language model for the smallest correction."""
 
     def __init__(self, model: LanguageModel) -> None:
-        self._model = model
+        self._model, self._prompt = model, Prompt.read(_PROMPT)
         self.name = f"{model.name},{_PROMPT}"
 
     def rewrite(self, question: str, sentence: str, passage: Passage) -> str | None:
@@ -46,7 +46,7 @@ class ModelRewriter:
         texts = (question, premise(passage)[:_PASSAGE], sentence)
         values = dict(zip(("question", "passage", "sentence"), map(plain, texts), strict=True))
         try:
-            reply = ask(self._model, _PROMPT, 40 + 2 * len(sentence.split()), **values).text
+            reply = ask(self._model, self._prompt, 40 + 2 * len(sentence.split()), **values).text
         except ModelError:
             return None
         said = fields(reply, ("sentence",)).get("sentence", "")

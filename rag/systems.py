@@ -164,7 +164,7 @@ def _reader(settings: Settings) -> System:
 
 def _cited(kind: str) -> Callable[[Settings], System]:
     def make(settings: Settings) -> System:
-        from autoais.judges import DEFAULT, open_judge
+        from autoais.judges.minilm import shipped
         from rag.generators.cited import Cited
         from rag.generators.repaired import Repaired
         from rag.llms import CONTEXT, open_model
@@ -172,7 +172,7 @@ def _cited(kind: str) -> Callable[[Settings], System]:
 
         prompt = Prompt.read(settings.prompt or DEFAULT_PROMPT)
         model = open_model(f"{kind}:{settings.model}", context=settings.context or CONTEXT)
-        return RetrieveThenRead(settings.retriever, Repaired(Cited(model, prompt), open_judge(DEFAULT)), settings.k)
+        return RetrieveThenRead(settings.retriever, Repaired(Cited(model, prompt), shipped()), settings.k)
 
     return make
 
@@ -189,21 +189,21 @@ def _closed_book(settings: Settings) -> System:
 
 
 def _post_hoc(settings: Settings) -> System:
-    from autoais.judges import DEFAULT, open_judge
+    from autoais.judges.minilm import shipped
     from rag.generators.closed_book import ClosedBook
     from rag.posthoc import AnswerThenAttribute, PostHoc
 
     model = _model(settings, "post-hoc")
-    return AnswerThenAttribute(ClosedBook(model), PostHoc(settings.retriever, open_judge(DEFAULT), settings.k))
+    return AnswerThenAttribute(ClosedBook(model), PostHoc(settings.retriever, shipped(), settings.k))
 
 
 def _llm_retriever(settings: Settings) -> System:
-    from autoais.judges import DEFAULT, open_judge
+    from autoais.judges.minilm import shipped
     from rag.generators.llm_retriever import ModelAsRetriever
     from rag.titles import Titles
 
     model, titles = _model(settings, "llm-retriever"), Titles(settings.index)
-    return ModelAsRetriever(model, titles, settings.retriever, open_judge(DEFAULT), settings.k)
+    return ModelAsRetriever(model, titles, settings.retriever, shipped(), settings.k)
 
 
 def _model(settings: Settings, system: str) -> "LanguageModel":

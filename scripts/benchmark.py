@@ -6,6 +6,7 @@ Each step is one of the commands that people use; the report says which ones.
 """
 
 import json
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Annotated
 import typer
 
 from autoais.errors import UserError
+from autoais.jsonl import read_objects
 from rag.benchmarks import read_benchmark
 from rag.index import open_index
 
@@ -50,6 +52,7 @@ def main(
     command("autoais", "score", answers, "--questions", questions, "--out", judgements, "--report", report)
     result = json.loads(report.read_text("utf-8"))
     manifest = open_index(index).manifest
+    seconds = sorted(row["seconds"] for _, row in read_objects(answers))
     run = json.loads(answers.with_name(answers.name + ".run.json").read_text("utf-8"))
     result = {
         "benchmark": f"{benchmark.name}.v{benchmark.version}",
@@ -61,6 +64,11 @@ def main(
         "corpus": {"file": benchmark.corpus.file, "sha256": benchmark.corpus.sha256},
         "index": {key: manifest[key] for key in ("checksum", "passages", "untitled", "recipe", "analyzer", "command")},
         "answer_command": run["command"],
+        "seconds_a_question": {
+            "p50": statistics.median(seconds),
+            "p95": seconds[int(0.95 * len(seconds))],
+            "mean": round(statistics.fmean(seconds), 4),
+        },
     }
     report.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", "utf-8")
     print(f"report in {report}")

@@ -53,3 +53,5 @@ def test_the_numbers_in_the_readme_are_those_of_the_result_file(system: str) -> 
     row = " | ".join(f"{100 * result['metrics'][name]['value']:.1f} %" for name in names)
     assert f"| [`{system}`](eval/results/open-nq-pool/{system}.json) | {row} |" in README
     assert result["closed_pool"]
+    if "seconds_a_question" in result:
+        assert f" {result['seconds_a_question']['p50']:.2f} s |" in README

@@ -8,7 +8,7 @@ from typing import Any
 
 from autoais.citations import StreamParser, parse
 from rag.errors import RagError
-from rag.llms import Completion, LanguageModel, Message, ModelError
+from rag.llms import Completion, LanguageModel, Message, ModelError, without_thoughts
 from rag.prompts import STOP, Prompt
 from rag.sentences import nearest_sentence, sentence_spans
 from rag.types import Answer, Citation, Hit, Question, Sentence, Unresolved
@@ -16,7 +16,6 @@ from rag.types import Answer, Citation, Hit, Question, Sentence, Unresolved
 MAX_TOKENS = 512  # of a reply; a small context gives it a quarter
 _LONGEST_TOKEN = 16  # characters; a longer reply comes from a server that does not keep to its tokens
 _LOOP = re.compile(r"(.{10,400}?)\1{3}", re.DOTALL)
-_THOUGHT = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SOURCES = r"(?:contexts?|passages?|sources?|documents?|quotes?|texts?|information)"
@@ -94,7 +93,7 @@ class Cited:
         try:
             for piece in self._model.stream(asked.messages, self._max_tokens, STOP):
                 if isinstance(piece, Completion):
-                    yield parser.feed("" if begin is not None else _THOUGHT.sub("", raw, count=1))
+                    yield parser.feed("" if begin is not None else without_thoughts(raw))
                     yield parser.close()[0]
                     yield self._read(question, hits, asked, piece)
                     return
@@ -155,7 +154,7 @@ class Cited:
             "raw": raw,
             "tokens": {"read": completion.prompt_tokens, "written": completion.completion_tokens},
         }
-        text = _SURROGATE.sub("\ufffd", _CONTROL.sub(" ", _THOUGHT.sub("", raw, count=1)))
+        text = _SURROGATE.sub("\ufffd", _CONTROL.sub(" ", without_thoughts(raw)))
         if completion.cut or len(raw) < len(completion.text):
             trace["stopped"] = True
             # A model that repeats itself does so to the end, so only a reply that was stopped can be a loop.

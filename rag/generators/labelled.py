@@ -1,26 +1,43 @@
 """Questions to a model whose reply is a few labelled lines, and what small models make of such lines."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from autoais.citations import parse
-from rag.llms import Completion, LanguageModel, Message
-from rag.resources import folder
+from rag.llms import Completion, LanguageModel, Message, ModelError, without_thoughts
+from rag.prompts import Prompt, plain
 from rag.types import Answer, Question, Sentence, Unresolved
 
-_PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
-_THOUGHT = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
 _QUESTION = re.compile(r"[\W_]*question[*_\s]*[:：]", re.IGNORECASE)
 _UNKNOWN = re.compile(r"\W*unknown\b\W*", re.IGNORECASE)
 
 
-def ask(model: LanguageModel, prompt: str, max_tokens: int, **values: str) -> Completion:
-    """The reply to a shipped prompt (`prompts/<prompt>.txt`) with its placeholders filled; `ModelError` if none."""
-    text = folder("prompts").joinpath(f"{prompt}.txt").read_text("utf-8")
-    # In one pass: braces in a question or a passage stay what they are.
-    filled = _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), text)
-    return model.complete([Message("user", filled)], max_tokens)
+def ask(model: LanguageModel, prompt: Prompt, max_tokens: int, **values: str) -> Completion:
+    """The reply to a prompt with its placeholders filled; `ModelError` if there is none."""
+    return model.complete([Message("user", prompt.put(values))], max_tokens)
+
+
+def ask_each(
+    model: LanguageModel,
+    prompt: Prompt,
+    max_tokens: int,
+    labels: Sequence[str],
+    questions: Iterable[Question],
+    system: str,
+) -> Iterator[tuple[Answer, dict[str, str]]]:
+    """For each question, in order, what the model says to it (`spoken`) and the fields of its reply.
+
+    One that the model gives nothing to has failed and says why.
+    """
+    for question in questions:
+        try:
+            completion = ask(model, prompt, max_tokens, question=plain(question.text))
+        except ModelError as error:
+            yield failed(question, system, str(error)), {}
+            continue
+        reply = fields(completion.text, labels)
+        yield spoken(question, completion, reply, system), reply
 
 
 def fields(reply: str, labels: Sequence[str]) -> dict[str, str]:
@@ -33,7 +50,7 @@ def fields(reply: str, labels: Sequence[str]) -> dict[str, str]:
     label = re.compile(rf"[\W_]*({'|'.join(labels)})[*_\s]*[:：][*_\s]*(.*)", re.IGNORECASE)
     found: dict[str, str] = {}
     open_field: str | None = ""
-    for line in _THOUGHT.sub("", reply, count=1).splitlines():
+    for line in without_thoughts(reply).splitlines():
         match = label.fullmatch(line)
         if not match and _QUESTION.match(line):
             if any(words.strip() for words in found.values()):

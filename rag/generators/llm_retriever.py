@@ -7,14 +7,15 @@ from autoais.citation.applicable import applicable
 from autoais.types import Judge
 from rag.attribution import Attributor
 from rag.errors import QuestionError
-from rag.generators.labelled import ask, failed, fields, spoken
-from rag.llms import LanguageModel, ModelError
-from rag.prompts import plain
+from rag.generators.labelled import ask_each
+from rag.llms import LanguageModel
+from rag.prompts import Prompt
 from rag.retrievers import Retriever
 from rag.titles import Titles
 from rag.types import Answer, Hit, Question, Unresolved
 
 _PROMPT = "llm-retriever.v1"
+_LABELS = ("answer", "short", "page", "search")
 _MOST = 250  # tokens of a reply
 _LONGEST = 300  # characters of a page's name or of a query
 
@@ -29,19 +30,12 @@ class ModelAsRetriever:
 
     def __init__(self, model: LanguageModel, titles: Titles, retriever: Retriever, judge: Judge, k: int) -> None:
         self._model, self._titles, self._retriever, self._k = model, titles, retriever, k
-        self._attributor = Attributor(judge)
+        self._prompt, self._attributor = Prompt.read(_PROMPT), Attributor(judge)
         self.name = f"llm-retriever({model.name},{_PROMPT},{retriever.name}@{k},{self._attributor.name})"
 
     def answer(self, questions: Iterable[Question]) -> Iterator[Answer]:
         """One answer a question, in order; one that the model gives nothing to has failed and says why."""
-        for question in questions:
-            try:
-                completion = ask(self._model, _PROMPT, _MOST, question=plain(question.text))
-            except ModelError as error:
-                yield failed(question, self.name, str(error))
-                continue
-            reply = fields(completion.text, ("answer", "short", "page", "search"))
-            said = spoken(question, completion, reply, self.name)
+        for said, reply in ask_each(self._model, self._prompt, _MOST, _LABELS, questions, self.name):
             if said.sentences:
                 said = self._pointed(said, reply.get("page", "")[:_LONGEST], reply.get("search", "")[:_LONGEST])
             yield said

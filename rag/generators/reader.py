@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autoais.judges.minilm import MiniLMJudge
+from autoais.judges.minilm import shipped
 from autoais.metrics import normalize_answer
 from autoais.types import Attribution, Judge
 from autoais.words import words
@@ -52,7 +52,7 @@ class Spans:
         least: float | None = None,
     ) -> None:
         self._reader = reader or Reader()
-        self._judge = judge or MiniLMJudge()
+        self._judge = judge or shipped()
         self._passages = passages
         weights = self._reader.folder / "confidence.json"
         self._confidence = Confidence.read(weights) if weights.exists() else None

@@ -1,5 +1,6 @@
 """Language models: messages in, text out. Each kind has a module, imported only when one is opened."""
 
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -67,6 +68,7 @@ class LanguageModel(Protocol):
 MODELS: Mapping[str, str] = MappingProxyType(
     {"gguf": "rag.llms.gguf", "hf": "rag.llms.hf", "openai": "rag.llms.openai"},
 )
+_THOUGHTS = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
 _WRITTEN = {"gguf": "gguf:<file>", "hf": "hf:<name or folder>", "openai": "openai:<model>"}
 
 
@@ -82,6 +84,11 @@ def open_model(name: str, *, context: int = CONTEXT) -> LanguageModel:
         raise RagError(f"a context of {context} tokens: must be 1 or more")
     opened: LanguageModel = import_module(MODELS[kind]).model(model, context)
     return opened
+
+
+def without_thoughts(text: str) -> str:
+    """A reply without the thoughts that a model writes before it, between `<think>` and `</think>`."""
+    return _THOUGHTS.sub("", text, count=1)
 
 
 def cut_at(completion: Completion, stop: Sequence[str]) -> Completion:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from autoais.errors import first_line
-from autoais.judges.hf import load_tokenizer, local_revision, model_files, quiet
+from autoais.judges.hf import load_network, load_tokenizer, local_revision, model_files, quiet
 from rag.errors import RagError, missing_extra
 from rag.llms import CONTEXT, Completion, Message, ModelError, cut_at, in_pieces
 
@@ -153,7 +153,7 @@ def model(name: str, context: int) -> Hf:
 def _load(model: str) -> tuple[Any, Any, str]:
     """Network, tokenizer, and `name@revision` with the precision where it is not float32."""
     try:
-        import torch
+        import torch  # noqa: F401  (transformers runs without, but loads nothing)
         import transformers
         from safetensors import SafetensorError
     except ImportError:
@@ -164,21 +164,12 @@ def _load(model: str) -> tuple[Any, Any, str]:
             config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
             kinds = (transformers.AutoModelForCausalLM, transformers.AutoModelForSeq2SeqLM)
             tokenizer = load_tokenizer(f"hf:{model}", folder)
-            half = torch.cuda.is_available()
-            loader: Any = kinds[bool(config.is_encoder_decoder)]
-            network, info = loader.from_pretrained(
-                hub_name if commit else folder,
-                revision=commit,
-                dtype=torch.bfloat16 if half else torch.float32,
-                device_map="auto" if half else None,
-                trust_remote_code=False,
-                output_loading_info=True,
-            )
+            loader = kinds[bool(config.is_encoder_decoder)]
+            network, missing, half = load_network(loader, hub_name, folder, commit)
         except (ImportError, LookupError, OSError, RuntimeError, SafetensorError, TypeError, ValueError) as error:
             raise RagError(f"hf:{model}: cannot be loaded as a language model: {first_line(error)}") from error
-    if info["missing_keys"]:
-        raise RagError(f"hf:{model}: its weights lack {', '.join(sorted(info['missing_keys'])[:3])}")
-    network.eval()
+    if missing:
+        raise RagError(f"hf:{model}: its weights lack {', '.join(missing[:3])}")
     short = hub_name.split("/")[-1] if commit else folder.resolve().name
     identity = f"{short}@{commit[:12] if commit else local_revision(folder)}"
     return network, tokenizer, identity + ("/bf16" if half else "")

@@ -55,9 +55,9 @@ class _Similarity:
     """The cosine of question and passage by all-MiniLM-L6-v2, which is the trunk of the judge that ships."""
 
     def __init__(self, folder: str | None = None) -> None:
-        from autoais.judges.minilm import MiniLMJudge
+        from autoais.judges.minilm import MiniLMJudge, shipped
 
-        self._judge = MiniLMJudge(folder)
+        self._judge = shipped() if folder is None else MiniLMJudge(folder)
         self.name = f"cosine:{self._judge.name.partition('/')[0]}"
 
     def score(self, question: str, passages: Sequence[Passage]) -> list[float]:

@@ -305,7 +305,7 @@ def _checked_length(model: str, asked: int | None, default: int, positions: int 
 
 def _load(model: str, family: str | None) -> _Loaded:
     try:
-        import torch
+        import torch  # noqa: F401  (transformers runs without, but loads nothing)
         import transformers
         from safetensors import SafetensorError
     except ImportError as error:
@@ -320,25 +320,39 @@ def _load(model: str, family: str | None) -> _Loaded:
                 raise UserError(f"{model}: is a {config.architectures[0]}, which the family {family!r} cannot ask")
             tokenizer = _padding(model, load_tokenizer(model, folder))
             labels = _labels(model, FAMILIES[family], family, config.id2label, tokenizer)
-            half = torch.cuda.is_available()
             classifier, t5 = transformers.AutoModelForSequenceClassification, transformers.AutoModelForSeq2SeqLM
-            network, info = (t5 if kind == "t5" else classifier).from_pretrained(
-                hub_name if commit else folder,
-                revision=commit,
-                dtype=torch.bfloat16 if half else torch.float32,
-                device_map="auto" if half else None,
-                trust_remote_code=False,
-                output_loading_info=True,
-            )
+            network, missing, half = load_network(t5 if kind == "t5" else classifier, hub_name, folder, commit)
         except (ImportError, LookupError, OSError, RuntimeError, SafetensorError, TypeError, ValueError) as error:
             raise UserError(f"{model}: cannot be loaded as a model: {first_line(error)}") from error
-    if info["missing_keys"]:
-        missing = ", ".join(sorted(info["missing_keys"])[:3])
-        raise UserError(f"{model}: its weights lack {missing}; was it trained for this task?")
-    network.eval()
+    if missing:
+        raise UserError(f"{model}: its weights lack {', '.join(missing[:3])}; was it trained for this task?")
     short = _SHORT.get(hub_name, hub_name.split("/")[-1]) if commit else folder.resolve().name
     identity = commit[:12] if commit else local_revision(folder)
     return _Loaded(network, tokenizer, family, labels, _positions(network), short, identity, half)
+
+
+def load_network(
+    loader: Any,  # noqa: ANN401  (a class of transformers)
+    name: str,
+    folder: Path,
+    commit: str | None,
+) -> tuple[Any, list[str], bool]:
+    """The network for use, the names of weights that it lacks, and whether it is in bfloat16, as it is on a GPU.
+
+    `name`, `folder` and `commit` are what `model_files` gives. Raises what transformers raises.
+    """
+    import torch
+
+    half = torch.cuda.is_available()
+    network, info = loader.from_pretrained(
+        name if commit else folder,
+        revision=commit,
+        dtype=torch.bfloat16 if half else torch.float32,
+        device_map="auto" if half else None,
+        trust_remote_code=False,
+        output_loading_info=True,
+    )
+    return network.eval(), sorted(info["missing_keys"]), half
 
 
 def model_files(model: str) -> tuple[str, Path, str | None]:

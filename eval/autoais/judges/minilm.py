@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -251,3 +251,9 @@ class MiniLMJudge:
                 else:
                     found.append(match.span())
         return found
+
+
+@cache
+def shipped() -> MiniLMJudge:
+    """The judge that ships, one for all parts of a process that need it: its network is loaded once."""
+    return MiniLMJudge()
