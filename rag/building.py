@@ -7,9 +7,9 @@ from pathlib import Path
 
 from rag.corpus import Corpus
 from rag.errors import RagError
-from rag.index import build, estimate, open_index
+from rag.index import Index, build, estimate, open_index
 from rag.parts import Needs
-from rag.recipes import read_recipe
+from rag.recipes import Recipe, made_of
 from rag.retrievers import kind_of
 from rag.terminal import counted, megabytes, note, progress_bar
 
@@ -41,25 +41,40 @@ def add_parts(to: Path, names: Sequence[str], memory: str | None) -> None:
     """The parts of recipes, added to an index that is there; a stopped run goes on from what it left."""
     budget = None if memory is None else in_bytes(memory)
     for name in names:
-        recipe = read_recipe(name)
-        module = kind_of(recipe)
-        if not hasattr(module, "add"):
+        parts = [(part, recipe) for part, recipe in made_of(name) if hasattr(kind_of(recipe), "add")]
+        if not parts:
             note(f"{name}: adds nothing to the index")
-            continue
-        index = open_index(to)
-        found: Needs = module.needs(index, recipe, budget)
-        disk, building, searching = (megabytes(size) for size in (found.disk, found.memory, found.resident))
-        note(
-            f"{name}: {found.why + '; ' if found.why else ''}needs about {disk} of disk ({_free(to)} free), "
-            f"{building} of memory to build and {searching} to search"
-        )
-        try:
-            with progress_bar(name, index.manifest["passages"], "passages") as advance:
-                module.add(index, recipe, budget, advance)
-        except KeyboardInterrupt:
-            note("stopped; the same command goes on from here")
-            raise
-        note(f"{name} is in {to}")
+        for part, recipe in parts:
+            _add(open_index(to), part, recipe, budget)
+
+
+def with_parts(index: Index, name: str) -> Index:
+    """The index, after parts that a recipe lacks were added to it where they are on demand, which is said.
+
+    To an index in memory the retriever adds them itself: it is small.
+    """
+    for part, recipe in made_of(name):
+        if index.build and recipe.on_demand and not kind_of(recipe).is_there(index, recipe):
+            note(f"recipe {name} adds {part} to the index {index.name}, once")
+            _add(index, part, recipe, None)
+    return index
+
+
+def _add(index: Index, name: str, recipe: Recipe, memory: int | None) -> None:
+    module = kind_of(recipe)
+    found: Needs = module.needs(index, recipe, memory)
+    disk, building, searching = (megabytes(size) for size in (found.disk, found.memory, found.resident))
+    note(
+        f"{name}: {found.why + '; ' if found.why else ''}needs about {disk} of disk ({_free(index.parts)} free), "
+        f"{building} of memory to build and {searching} to search"
+    )
+    try:
+        with progress_bar(name, index.manifest["passages"], "passages") as advance:
+            module.add(index, recipe, memory, advance)
+    except KeyboardInterrupt:
+        note("stopped; the same command goes on from here")
+        raise
+    note(f"{name} is in {index.name}")
 
 
 def in_bytes(size: str) -> int:

@@ -1,7 +1,6 @@
 """Indexes that others have built, by name: download with resume and checksum, into a cache folder, or not at all."""
 
 import difflib
-import fcntl
 import hashlib
 import http.client
 import os
@@ -12,8 +11,7 @@ import tomllib
 import urllib.error
 import urllib.request
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from gzip import BadGzipFile
 from importlib.resources import files
@@ -22,6 +20,7 @@ from ssl import SSLError
 from typing import BinaryIO
 
 from rag.errors import RagError
+from rag.locks import alone
 
 _BLOCK = 1 << 20
 _TIMEOUT = 60  # seconds without a byte
@@ -97,7 +96,8 @@ def fetch(item: Prebuilt, *, offline: bool = False, tell: Progress | None = None
         raise RagError(f"{item.name} is not in {home.parent}, and this is offline: rag index fetch {item.name} gets it")
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(home):
+        lock = home.with_name(f"{home.name}.lock")
+        with alone(lock, RagError(f"{home.name} is being downloaded by another process")):
             if not home.is_dir():
                 archive = home.with_name(f"{item.name}.archive")
                 download(item, archive, tell)
@@ -106,16 +106,6 @@ def fetch(item: Prebuilt, *, offline: bool = False, tell: Progress | None = None
     except OSError as error:
         raise RagError(f"{error.filename or home}: cannot be written: {error.strerror or error}") from error
     return home
-
-
-@contextmanager
-def _alone(home: Path) -> Iterator[None]:
-    with home.with_name(f"{home.name}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise RagError(f"{home.name} is being downloaded by another process") from error
-        yield
 
 
 def download(item: Prebuilt, to: Path, tell: Progress | None = None) -> None:

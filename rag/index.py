@@ -1,12 +1,13 @@
 """An index is a folder: `manifest.json`, written last, names the build folder that holds passages and postings."""
 
-import fcntl
 import hashlib
 import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from rag.analysis import ANALYZER
 from rag.corpus import DOCUMENTS, Corpus
 from rag.documents import read_document
 from rag.errors import FormatError, IndexingError, RagError
+from rag.locks import alone
 from rag.recipes import Recipe, read_recipe
 from rag.resources import folder as shipped_folder
 from rag.retrievers.bm25 import BM25, BM25Writer, weights_of
@@ -37,11 +39,11 @@ _SMALL_HEAP_BYTES = 15_000_000  # the least Tantivy takes
 Progress = Callable[[Corpus, int], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Index:
     """An opened index: its manifest, its passages and the BM25 retriever over them.
 
-    `build` is the folder that holds them, and the parts that recipes add (`rag.parts`); None for one in memory.
+    `build` is the folder that holds them; None for one in memory.
     """
 
     name: str
@@ -49,6 +51,15 @@ class Index:
     manifest: dict[str, Any]
     store: PassageStore
     bm25: BM25
+
+    @cached_property
+    def parts(self) -> Path:
+        """The folder of the parts that recipes add (`rag.parts`); of an index in memory one that goes with it."""
+        if self.build is not None:
+            return self.build / "parts"
+        home = tempfile.mkdtemp(prefix="rag-parts-")
+        weakref.finalize(self, shutil.rmtree, home, ignore_errors=True)
+        return Path(home)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +132,14 @@ def _claimed(to: Path) -> Iterator[None]:
     """Make the folder, or check that it is ours to build in, and keep other builds out of it."""
     if to.exists() and not to.is_dir():
         raise IndexingError(f"{to} is a file; name a folder for the index")
-    try:
-        to.mkdir(parents=True, exist_ok=True)
-        if not all(_ours(path.name) for path in to.iterdir()):
-            raise IndexingError(f"{to} holds other files and is not an index; name a new or an empty folder")
-        lock = (to / _LOCK).open("w")
-    except OSError as error:
-        raise IndexingError(f"{to}: cannot be written: {error.strerror}") from error
-    with lock:
+    with ExitStack() as stack:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            to.mkdir(parents=True, exist_ok=True)
+            if not all(_ours(path.name) for path in to.iterdir()):
+                raise IndexingError(f"{to} holds other files and is not an index; name a new or an empty folder")
+            stack.enter_context(alone(to / _LOCK, IndexingError(f"{to}: another build is running in it")))
         except OSError as error:
-            raise IndexingError(f"{to}: another build is running in it") from error
+            raise IndexingError(f"{to}: cannot be written: {error.strerror}") from error
         yield
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from autoais.jsonl import dumps, parse_object, write_whole
 from autoais.provenance import command, versions
 from rag.errors import FormatError, IndexingError, RagError
+from rag.locks import alone
 from rag.recipes import Recipe
 
 if TYPE_CHECKING:
@@ -34,11 +35,11 @@ class Needs:
 
 
 def _home(index: "Index", recipe: Recipe) -> Path:
-    if index.build is None:
+    if index.build is None and not recipe.on_demand:
         raise IndexingError(f"the handbook's index is in memory and takes no part {recipe.name!r}; build an index")
     if not recipe.name or Path(recipe.name).name != recipe.name or recipe.name.startswith("."):
         raise RagError(f"a recipe that adds to an index needs a plain name, not {recipe.name!r}")
-    return index.build / "parts" / recipe.name
+    return index.parts / recipe.name
 
 
 def open_part(index: "Index", recipe: Recipe) -> tuple[Path, dict[str, Any]]:
@@ -68,22 +69,25 @@ def adding(index: "Index", recipe: Recipe, plan: Mapping[str, Any]) -> Iterator[
     """A folder to make the part in, and the record that will be its manifest; it is the part once the block ends.
 
     What a stopped run left there stays if `plan` (all that decides the bytes) is the same, so that the block can go on
-    from it; else it is empty. `IndexingError` on a full or failing disk.
+    from it; else it is empty. `IndexingError` on a full or failing disk, and where another process is adding it.
     """
     home = _home(index, recipe)
     work = home.with_name(f"{recipe.name}.new")
     wanted = {"recipe": recipe.record(), "checksum": index.manifest["checksum"], **plan}
     try:
-        if work.exists() and _read(work / _PLAN) != json.loads(dumps(wanted)):
-            shutil.rmtree(work)
-        work.mkdir(parents=True, exist_ok=True)
-        write_whole(work / _PLAN, [dumps(wanted)])
-        record: dict[str, Any] = dict(wanted)
-        yield work, record
-        write_whole(work / _MANIFEST, [dumps(record | {"versions": versions(), "command": command()}, indent=2)])
-        (work / _PLAN).unlink()
-        shutil.rmtree(home, ignore_errors=True)
-        work.replace(home)
+        home.parent.mkdir(parents=True, exist_ok=True)
+        lock = home.with_name(f".{recipe.name}.lock")
+        with alone(lock, IndexingError(f"another process is adding {recipe.name!r} to {index.name}; wait for it")):
+            if work.exists() and _read(work / _PLAN) != json.loads(dumps(wanted)):
+                shutil.rmtree(work)
+            work.mkdir(exist_ok=True)
+            write_whole(work / _PLAN, [dumps(wanted)])
+            record: dict[str, Any] = dict(wanted)
+            yield work, record
+            write_whole(work / _MANIFEST, [dumps(record | {"versions": versions(), "command": command()}, indent=2)])
+            (work / _PLAN).unlink()
+            shutil.rmtree(home, ignore_errors=True)
+            work.replace(home)
     except OSError as error:
         raise IndexingError(f"{work}: cannot be written: {error.strerror or error}") from error
 

@@ -1,7 +1,7 @@
 """A recipe (`indexes/<name>.toml`) is a retriever: its kind, its settings, and a name that changes with its meaning."""
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,11 @@ class Recipe:
     def record(self) -> dict[str, Any]:
         """As a manifest keeps it."""
         return {"name": self.name, "kind": self.kind, **self.settings}
+
+    @property
+    def on_demand(self) -> bool:
+        """Whether its part is added to an index when it is first asked for; for parts that are made in minutes."""
+        return bool(self.setting("on_demand", bool, False))
 
     def only(self, allowed: Iterable[str]) -> None:
         """`RagError` for a setting that the kind does not know: a slip of the pen must not be passed over."""
@@ -65,3 +70,22 @@ def read_recipe(name: str) -> Recipe:
         return Recipe.of(tomllib.loads(text))
     except (tomllib.TOMLDecodeError, KeyError) as error:
         raise RagError(f"{name}: not a recipe: {error}") from error
+
+
+def made_of(name: str) -> Iterator[tuple[str, Recipe]]:
+    """A recipe and those under it (`of`), each once, with the names they are read by; `RagError` for a circle."""
+    seen: set[str] = set()
+
+    def walk(name: str, above: tuple[str, ...]) -> Iterator[tuple[str, Recipe]]:
+        if name in above:
+            raise RagError(f"recipe {name} is made of itself: {' of '.join((*above, name))}")
+        recipe = read_recipe(name)
+        if name not in seen:
+            seen.add(name)
+            yield name, recipe
+        under = recipe.settings.get("of", [])
+        for other in [under] if isinstance(under, str) else under if isinstance(under, list) else []:
+            if isinstance(other, str):
+                yield from walk(other, (*above, name))
+
+    return walk(name, ())

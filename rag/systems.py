@@ -217,12 +217,14 @@ def _model(settings: Settings, system: str) -> "LanguageModel":
 SYSTEMS: Mapping[str, Kind] = MappingProxyType(
     {
         "reader": Kind(
-            "a short answer, and the sentence that holds it", "nothing", "best", 10, _reader, frozenset({"least"})
+            "a short answer, and the sentence that holds it", "nothing", "reranked", 10, _reader, frozenset({"least"})
         ),
         "extractive": Kind("one to three sentences that say what was asked", "nothing", "bm25", 10, _extractive),
-        "openai": Kind(_MODEL, "openai:<model>, a server (OPENAI_BASE_URL)", "best", 5, _cited("openai"), _PROMPTED),
-        "gguf": Kind(_MODEL, "gguf:<file>, the extra gguf", "best", 5, _cited("gguf"), _PROMPTED),
-        "hf": Kind(_MODEL, "hf:<name or folder>, the extra models", "best", 5, _cited("hf"), _PROMPTED),
+        "openai": Kind(
+            _MODEL, "openai:<model>, a server (OPENAI_BASE_URL)", "reranked", 5, _cited("openai"), _PROMPTED
+        ),
+        "gguf": Kind(_MODEL, "gguf:<file>, the extra gguf", "reranked", 5, _cited("gguf"), _PROMPTED),
+        "hf": Kind(_MODEL, "hf:<name or folder>, the extra models", "reranked", 5, _cited("hf"), _PROMPTED),
         "closed-book": Kind(
             "a model's memory, without sources", "closed-book:<model>", "bm25", 0, _closed_book, _MEMORY
         ),

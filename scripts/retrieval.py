@@ -24,7 +24,7 @@ from autoais.errors import UserError
 from autoais.jsonl import dumps, field, read_objects, round_floats, write_whole
 from autoais.provenance import command, sha256_file, versions
 from autoais.questions import Question, read_questions
-from rag.recipes import read_recipe
+from rag.recipes import made_of, read_recipe
 
 # What asks for an index or numpy is imported where it is used: a process starts with its parent's peak memory.
 
@@ -116,14 +116,6 @@ def _quantile(values: list[float], share: float) -> float:
     return sorted(values)[math.ceil(share * len(values)) - 1]
 
 
-def chain(name: str) -> Iterator[str]:
-    """A recipe's name, and those of the recipes that it is made of."""
-    yield name
-    of = read_recipe(name).settings.get("of", [])
-    for other in [of] if isinstance(of, str) else of:
-        yield from chain(other)
-
-
 def part_of(build: Path, name: str) -> Path:
     """The folder of a recipe's part in a build folder, whether it is there or not."""
     recipe = read_recipe(name)
@@ -152,11 +144,11 @@ def sizes(folder: Path, names: Iterable[str]) -> dict[str, int]:
 
 def report(name: str, data: Path, folder: Path, out: Path) -> None:
     """Measure what the report lacks, writing it after each set; one of another recipe, index or depth is begun anew."""
-    names = list(chain(name))
+    recipes = dict(made_of(name))
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     how = {
         "recipe": name,
-        "recipes": [read_recipe(one).record() for one in names],
+        "recipes": [one.record() for one in recipes.values()],
         "index": {key: manifest[key] for key in ("checksum", "passages", "untitled", "analyzer")},
         "closed_pool": CLOSED_POOL.format(manifest["passages"]),
         "k": K,
@@ -173,7 +165,7 @@ def report(name: str, data: Path, folder: Path, out: Path) -> None:
         done[each] = {"file": file, "sha256": sha256, **found}
         result = {
             **how,
-            "part_bytes": sizes(folder, names),
+            "part_bytes": sizes(folder, recipes),
             "cores": os.cpu_count(),
             "sets": {key: done[key] for key in SETS if key in done},
             "licence": "CC BY-SA 3.0 (Natural Questions, Wikipedia's text); Apache-2.0 (MIRACL, CLAPnq)",

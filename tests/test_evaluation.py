@@ -480,7 +480,7 @@ def test_a_missing_extra_is_one_line_and_answer_hits_go_without(
 
 def test_the_table_of_retrievers_is_resumed_set_by_set(shelf: Path, questions: Path, tmp_path: Path) -> None:
     pytest.importorskip("ir_measures", reason=NEEDS)
-    from scripts.retrieval import SETS, chain, report
+    from scripts.retrieval import SETS, report
 
     rows = [json.loads(line) for line in questions.read_text().splitlines()]
     for name, file in SETS.items():
@@ -513,4 +513,3 @@ def test_the_table_of_retrievers_is_resumed_set_by_set(shelf: Path, questions: P
     again = json.loads(out.read_text())["sets"]
     assert again["clapnq"]["questions"] == "kept"
     assert again["miracl"]["sha256"] == miracl_sha256
-    assert list(chain("bm25+reference")) == ["bm25+reference", "bm25", "reference"]

@@ -12,6 +12,7 @@ import pytest
 from rag.corpus import Corpus
 from rag.errors import FormatError, IndexingError, QuestionError, RagError
 from rag.index import build, open_index
+from rag.recipes import made_of
 from rag.retrievers import open_retriever
 from tests.conftest import SHELF, Command, one_line_error, write_corpus
 from tests.contracts import check_retriever
@@ -19,18 +20,20 @@ from tests.contracts import check_retriever
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("name", ["best", "bm25", "reference", "best+reference"])
+@pytest.mark.parametrize("name", ["best", "bm25", "fused", "reference", "reranked", "static", "reranked+reference"])
 def test_every_retriever_keeps_the_contract(name: str, shelf: Path) -> None:
     if "reference" in name:
         pytest.importorskip("rank_bm25", reason="needs the extra 'reference'")
-    check_retriever(open_retriever(name, open_index(shelf)), ["river of Poland", "Nobel Prize", "東京", "capital"])
+    queries = ["river of Poland", "Nobel Prize", "東京", "capital"]
+    lexical = all(part != "static" for part, _ in made_of(name))
+    check_retriever(open_retriever(name, open_index(shelf)), queries, lexical=lexical)
 
 
 def test_an_extra_that_is_missing_is_one_line_that_says_what_to_install(rag: Command, tmp_path: Path) -> None:
     (tmp_path / "rank_bm25.py").write_text("raise ImportError")  # hides the real one, where it is installed
     result = rag("search", "river", "--recipe", "reference", PYTHONPATH=f"{tmp_path}:{ROOT}:{ROOT / 'eval'}")
     one_line_error(result, 'pip install "attributed-rag[reference]"')
-    one_line_error(rag("search", "river", "--recipe", "nope"), "bm25, lucene")
+    one_line_error(rag("search", "river", "--recipe", "nope"), "bm25, fused, lucene")
 
 
 def test_the_reference_refuses_a_large_index(shelf: Path) -> None:

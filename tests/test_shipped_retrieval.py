@@ -53,7 +53,7 @@ def test_static_embeddings_without_a_folder_are_those_that_ship() -> None:
 
 def test_an_index_takes_the_part_of_the_recipe_static(rag: Command, shelf: Path) -> None:
     done = rag("index", "build", "--to", shelf, "--recipe", "static")
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, f"static is in {shelf}")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "static is in shelf.index")
     assert read_recipe("static").name == "static.v1"
     for name, lexical in (("static", False), ("bm25+static", False)):
         queries = ["river of Poland", "Nobel Prize"]

@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Protocol
 
 from rag.errors import RagError
-from rag.recipes import Recipe, read_recipe
+from rag.recipes import Recipe, made_of
 from rag.types import Hit
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def kind_of(recipe: Recipe) -> ModuleType:
 
 
 def open_retriever(name: str, index: "Index") -> Retriever:
-    """The retriever of a recipe (`read_recipe`) over an index."""
-    recipe = read_recipe(name)
+    """The retriever of a recipe (`read_recipe`) over an index; what is on demand is added to the index first."""
+    (_, recipe), *_ = made_of(name)
     opened: Retriever = kind_of(recipe).retriever(index, recipe)
     return opened

@@ -43,7 +43,7 @@ app = typer.Typer(add_completion=False)
 
 
 def in_order(cosine: Scorer, question: str, passages: Sequence[Passage]) -> list[Hit]:
-    """The passages as hits, by the scorer of the recipe `best`."""
+    """The passages as hits, by the scorer of the recipe `reranked`."""
     scores = cosine.score(question, passages)
     return sorted(map(Hit, passages, scores), key=lambda hit: (-hit.score, hit.passage.id))
 

@@ -35,7 +35,7 @@ from rag.types import Answer, Passage, Sentence
 SETTINGS = [  # recipe, hits, passages judged
     *(("bm25", 10, candidates) for candidates in (1, 2, 3, 5, 8)),
     *(("bm25", k, 5) for k in (3, 5, 20, 50)),
-    ("best", 10, 5),
+    ("reranked", 10, 5),
 ]
 QUESTIONS = "nq/nq_pool_dev.jsonl"
 WORDS = LexicalJudge(template="auto.v1")  # a second opinion, which had no part in the choice
