@@ -40,6 +40,10 @@ PromptOption = Annotated[
 ContextOption = Annotated[
     int | None, typer.Option("--context", min=256, help="For a language model: tokens of prompt and reply (4096).")
 ]
+TemperatureOption = Annotated[
+    float | None, typer.Option("--temperature", min=0, max=2, help="For a language model: how freely it writes (0).")
+]
+SeedOption = Annotated[int | None, typer.Option("--seed", help="For a language model above temperature 0 (0).")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 LeastOption = Annotated[
     float | None, typer.Option("--least", help="Least confidence (0 to 1) of an answer; else the system's own.")
@@ -64,6 +68,8 @@ def ask(
     least: LeastOption = None,
     prompt: PromptOption = None,
     context: ContextOption = None,
+    temperature: TemperatureOption = None,
+    seed: SeedOption = None,
     stream: Annotated[bool, typer.Option("--stream", help="Print a language model's text as it comes.")] = False,
     history: Annotated[
         Path | None, typer.Option(help="The turns before (jsonl: question, answer), for a follow-up question.")
@@ -76,7 +82,7 @@ def ask(
 ) -> None:
     """Answer one question, with citations. Exit code 1 if the passages do not answer or the model fails."""
     from rag.errors import UserError
-    from rag.systems import open_system, stream_answer
+    from rag.systems import Options, open_system, stream_answer
     from rag.terminal import show_streamed
     from rag.types import Question
 
@@ -86,7 +92,8 @@ def ask(
     if history is not None:
         question = _standalone(question, history, history_model)
     opened = _opened(index, recipe)
-    chosen = open_system(system, opened, k=k, recipe=recipe, least=least, prompt=prompt, context=context)
+    options = Options(least, prompt, context, temperature, seed)
+    chosen = open_system(system, opened, options, k=k, recipe=recipe)
     asked = Question("q1", question)
     if stream:
         if show_streamed(stream_answer(chosen, asked)).abstained:
@@ -257,26 +264,33 @@ def answer(
     least: LeastOption = None,
     prompt: PromptOption = None,
     context: ContextOption = None,
+    temperature: TemperatureOption = None,
+    seed: SeedOption = None,
     concurrency: Annotated[int, typer.Option(min=1, max=64, help="How many questions to answer at once.")] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped run ended.")] = False,
     retry_failed: Annotated[
         bool,
         typer.Option("--retry-failed", help="Ask only those again whose model gave nothing; rows keep their place."),
     ] = False,
+    price: Annotated[
+        tuple[float, float] | None,
+        typer.Option(min=0, metavar="READ WRITTEN", help="What a million tokens cost; the run's cost is told."),
+    ] = None,
 ) -> None:
     """Answer every question of a file; a stopped run goes on with --resume and ends with the same rows."""
     from autoais.provenance import command, sha256_file, versions
     from autoais.questions import read_questions
     from rag.errors import UserError
-    from rag.records import Journal, answer_record, pending
-    from rag.systems import answer_each, open_system
+    from rag.records import Journal, answer_record, pending, tokens_of
+    from rag.systems import Options, answer_each, open_system
     from rag.terminal import counted, note, progress_bar
 
     if retry_failed and not out.exists():
         raise UserError(f"{out}: no such file; --retry-failed needs the answers of an earlier run")
     listed = list(read_questions(questions))
     opened = _opened(index, recipe)
-    chosen = open_system(system, opened, k=k, recipe=recipe, least=least, prompt=prompt, context=context)
+    options = Options(least, prompt, context, temperature, seed)
+    chosen = open_system(system, opened, options, k=k, recipe=recipe)
     settings: dict[str, Any] = {
         "system": chosen.name,
         "index": {"name": opened.name} | {key: opened.manifest[key] for key in ("checksum", "recipe", "analyzer")},
@@ -310,6 +324,10 @@ def answer(
             journal.replace(renewed)
     journal.close()
     hint = f", {failed} of them failed (--retry-failed asks again)" if failed else ""
+    read, written = tokens_of(out)
+    if read or written:
+        cost = f": {(read * price[0] + written * price[1]) / 1e6:.4f} by the price given" if price else ""
+        note(f"{read:,} tokens read and {written:,} written{cost}")
     note(f"{counted(done, 'answer')} in {out}{hint}")
 
 

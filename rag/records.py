@@ -67,6 +67,18 @@ def search_record(question: Question, hits: Sequence[Hit]) -> dict[str, Any]:
     return record
 
 
+def tokens_of(answers: Path) -> tuple[int, int]:
+    """How many tokens the language models of a file's answers read and wrote."""
+    read = written = 0
+    for where, row in read_objects(answers):
+        trace = field(row, "trace", dict, where)
+        if "tokens" in trace:
+            tokens = field(trace, "tokens", dict, where)
+            read += field(tokens, "read", int, where)
+            written += field(tokens, "written", int, where)
+    return read, written
+
+
 def trec_lines(question: Question, hits: Sequence[Hit], tag: str) -> Iterator[str]:
     """`qid Q0 docid rank score tag`, rank from 1; white space, which the format cannot hold, is refused."""
     for rank, hit in enumerate(hits, 1):

@@ -39,7 +39,7 @@ class ModelRewriter:
 
     def __init__(self, model: LanguageModel) -> None:
         self._model, self._prompt = model, Prompt.read(_PROMPT)
-        self.name = f"{model.name},{_PROMPT}"
+        self.name = f"{model.name},{self._prompt.id}"
 
     def rewrite(self, question: str, sentence: str, passage: Passage) -> str | None:
         """What the model makes of the sentence."""

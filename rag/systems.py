@@ -5,9 +5,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rag.citations import render
 from rag.errors import QuestionError, RagError
@@ -123,6 +123,25 @@ def _begun(work: Callable[[Question], tuple[Answer, float]], question: Question)
 
 
 @dataclass(frozen=True, slots=True)
+class Options:
+    """What a caller may choose of a system beside retriever and k; None leaves it to the system.
+
+    `least`: the confidence below which it abstains. `prompt`: a name or file (`Prompt.read`). `context` (tokens),
+    `temperature` and `seed`: of its language model.
+    """
+
+    least: float | None = None
+    prompt: str | None = None
+    context: int | None = None
+    temperature: float | None = None
+    seed: int | None = None
+
+    def chosen(self) -> dict[str, Any]:
+        """Those that are not None."""
+        return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) is not None}
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What a system is opened with: the index, what stands behind the colon of its name, and what the caller chose."""
 
@@ -130,16 +149,14 @@ class Settings:
     model: str
     retriever: Retriever
     k: int
-    least: float | None = None  # confidence
-    prompt: str | None = None
-    context: int | None = None
+    options: Options
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A row of the table of systems; `recipe` and `k` hold unless the caller chooses, `needs` what must be there.
 
-    `takes` says which other options of `open_system` mean something to it.
+    `takes` says which `Options` mean something to it.
     """
 
     says: str
@@ -159,7 +176,7 @@ def _extractive(settings: Settings) -> System:
 def _reader(settings: Settings) -> System:
     from rag.generators.reader import Spans
 
-    return RetrieveThenRead(settings.retriever, Spans(least=settings.least), settings.k)
+    return RetrieveThenRead(settings.retriever, Spans(least=settings.options.least), settings.k)
 
 
 def _cited(kind: str) -> Callable[[Settings], System]:
@@ -167,11 +184,10 @@ def _cited(kind: str) -> Callable[[Settings], System]:
         from autoais.judges.minilm import shipped
         from rag.generators.cited import Cited
         from rag.generators.repaired import Repaired
-        from rag.llms import CONTEXT, open_model
         from rag.prompts import Prompt
 
-        prompt = Prompt.read(settings.prompt or DEFAULT_PROMPT)
-        model = open_model(f"{kind}:{settings.model}", context=settings.context or CONTEXT)
+        prompt = Prompt.read(settings.options.prompt or DEFAULT_PROMPT)
+        model = _opened(f"{kind}:{settings.model}", settings.options)
         return RetrieveThenRead(settings.retriever, Repaired(Cited(model, prompt), shipped()), settings.k)
 
     return make
@@ -179,7 +195,8 @@ def _cited(kind: str) -> Callable[[Settings], System]:
 
 DEFAULT_PROMPT = "hagrid-few-shot.v1"
 _MODEL = "what a language model writes, every citation checked"
-_PROMPTED, _MEMORY = frozenset({"prompt", "context"}), frozenset({"context"})
+_MEMORY = frozenset({"context", "temperature", "seed"})
+_PROMPTED = _MEMORY | {"prompt"}
 
 
 def _closed_book(settings: Settings) -> System:
@@ -207,11 +224,16 @@ def _llm_retriever(settings: Settings) -> System:
 
 
 def _model(settings: Settings, system: str) -> "LanguageModel":
-    from rag.llms import CONTEXT, open_model
-
     if not settings.model:
         raise RagError(f"system {system!r} needs a language model: {system}:gguf:<file>, {system}:openai:<model>")
-    return open_model(settings.model, context=settings.context or CONTEXT)
+    return _opened(settings.model, settings.options)
+
+
+def _opened(name: str, options: Options) -> "LanguageModel":
+    from rag.llms import open_model
+
+    given = {key: value for key, value in options.chosen().items() if key in _MEMORY}
+    return open_model(name, **given)
 
 
 SYSTEMS: Mapping[str, Kind] = MappingProxyType(
@@ -239,27 +261,18 @@ SYSTEMS: Mapping[str, Kind] = MappingProxyType(
 
 
 def open_system(
-    name: str,
-    index: Index,
-    *,
-    k: int | None = None,
-    recipe: str | None = None,
-    least: float | None = None,
-    prompt: str | None = None,
-    context: int | None = None,
+    name: str, index: Index, options: Options | None = None, *, k: int | None = None, recipe: str | None = None
 ) -> System:
     """The system of that name (`kind` or `kind:model`) over an index; `RagError` lists the names there are.
 
-    It searches by its own recipe, reads its own number of hits and abstains below its own confidence (`least`) unless
-    told otherwise. `prompt` (`Prompt.read`) and `context` (tokens) are for systems with a language model.
+    It searches by its own recipe and reads its own number of hits unless told otherwise.
     """
     kind, _, model = name.partition(":")
     if kind not in SYSTEMS:
         raise RagError(f"no system called {kind!r}; there are: {', '.join(SYSTEMS)}")
-    row = SYSTEMS[kind]
-    given = {name for name, value in (("least", least), ("prompt", prompt), ("context", context)) if value is not None}
-    if unknown := sorted(given - row.takes):
+    row, options = SYSTEMS[kind], options or Options()
+    if unknown := sorted(options.chosen().keys() - row.takes):
         others = [name for name, other in SYSTEMS.items() if unknown[0] in other.takes]
         raise RagError(f"system {kind!r} takes no {unknown[0]}; that is for {', '.join(others)}")
     retriever = open_retriever(recipe or row.recipe, index)
-    return row.make(Settings(index, model, retriever, k or row.k, least, prompt, context))
+    return row.make(Settings(index, model, retriever, k or row.k, options))

@@ -3,7 +3,10 @@
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -293,6 +296,33 @@ def test_a_seq2seq_model(causal: Path, tmp_path: Path) -> None:
     assert model.context == 100
     with pytest.raises(ModelError, match="the prompt takes 101 of the model's 100 tokens"):
         model.complete([Message("user", "river " * 101)], 8)
+
+
+@pytest.mark.parametrize("kind", ["causal", "seq2seq"])
+@pytest.mark.parametrize("fault", ["", "too large together"])
+def test_what_is_asked_at_once_is_written_together_and_is_the_same(
+    causal: Path, tmp_path: Path, kind: str, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model: Any = open_model(f"hf:{causal if kind == 'causal' else save_t5(tmp_path / 't5')}")
+    asked = [([Message("user", f"the river {'of Warsaw ' * n}")], 3 + n, WORDS[n : n + 1] * (n % 2)) for n in range(6)]
+    alone = [model.complete(*one) for one in asked]
+    generate, sizes = model._network.generate, []
+
+    def counted(input_ids: Sequence[object], **options: object) -> object:
+        sizes.append(len(input_ids))
+        if fault and sizes[-1] > 1:
+            raise RuntimeError("out of memory")
+        return generate(input_ids=input_ids, **options)
+
+    monkeypatch.setattr(model._network, "generate", counted)
+    with ThreadPoolExecutor(len(asked)) as pool:
+        with model._turn:  # as while it writes another reply
+            begun = [pool.submit(partial(model.complete, *one)) for one in asked]
+            while len(model._waiting) < len(asked):
+                time.sleep(0.01)
+        assert [one.result(60) for one in begun] == alone
+    assert sizes == [6, *([1] * 6 if fault else [])]
+    assert len({reply.completion_tokens for reply in alone}) > 1
 
 
 def test_folders_that_hold_no_language_model_are_one_line(causal: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from rag.generators.labelled import fields
 from rag.generators.llm_retriever import ModelAsRetriever
 from rag.index import Index, build, open_index
 from rag.llms import ModelError
+from rag.prompts import Prompt
 from rag.posthoc import AnswerThenAttribute, PostHoc
 from rag.revise import ModelRewriter, Reviser, preserved
 from rag.systems import open_system
@@ -60,7 +61,7 @@ def test_closed_book_says_a_sentence_and_a_short_answer_and_cites_nothing() -> N
     assert (answer.text, answer.short_answer) == ("Marie Curie was born in Warsaw.", "Warsaw")
     assert answer.sentences == (Sentence(0, len(answer.text)),)
     assert answer.unresolved == (Unresolved("[1]", "out-of-range"),)
-    assert (answer.hits, answer.system) == ((), "closed-book(script,closed-book.v1)")
+    assert (answer.hits, answer.system) == ((), f"closed-book(script,{Prompt.read('closed-book.v1').id})")
 
 
 def test_a_reply_without_labels_is_the_answer() -> None:

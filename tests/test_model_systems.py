@@ -15,7 +15,7 @@ from rag.index import open_index
 from rag.llms import ModelError
 from rag.prompts import Prompt
 from rag.retrievers import open_retriever
-from rag.systems import RetrieveThenRead, answer_each, open_system, stream_answer
+from rag.systems import Options, RetrieveThenRead, answer_each, open_system, stream_answer
 from rag.types import Answer, Question
 from tests.chat_server import ChatServer, running
 from tests.conftest import Command, one_line_error
@@ -92,7 +92,7 @@ def test_a_system_that_cannot_stream_gives_all_at_once(shelf: Path) -> None:
 
 def test_prompt_and_context_are_for_language_models(shelf: Path, tmp_path: Path) -> None:
     with pytest.raises(RagError, match="'extractive' takes no prompt; that is for openai, gguf, hf"):
-        open_system("extractive", open_index(shelf), prompt="hagrid.v1")
+        open_system("extractive", open_index(shelf), Options(prompt="hagrid.v1"))
     with pytest.raises(RagError, match="no language model called 'openai:'"):
         open_system("openai", open_index(shelf), recipe="bm25")
 
@@ -132,6 +132,26 @@ def test_ask_streams_text_and_then_the_passages_by_the_numbers_the_model_saw(
     assert server.log(environment["OPENAI_BASE_URL"])[0]["body"]["messages"][0]["content"].startswith("I will give a")
     one_line_error(rag("ask", ASKED[0], *options, "--stream", "--json", **environment), "--stream", "--json")
     one_line_error(rag("ask", ASKED[0], *options, "--prompt", "x", **environment), "no prompt called 'x'")
+
+
+def test_temperature_and_seed_reach_the_model_and_tokens_are_counted_and_priced(
+    server: ChatServer, shelf: Path, tmp_path: Path, rag: Command
+) -> None:
+    questions, out = write_questions(tmp_path / "questions.jsonl"), tmp_path / "answers.jsonl"
+    environment, options = asked(server, shelf, {"say": "Warsaw [1]."})
+    chosen = ["--temperature", "0.5", "--seed", "7"]
+    result = rag("answer", questions, "--out", out, *options, *chosen, "--price", "50", "2000", **environment)
+    assert result.returncode == 0, result.stderr
+    body = server.log(environment["OPENAI_BASE_URL"])[0]["body"]
+    assert (body["temperature"], body["seed"]) == (0.5, 7)
+    found = rows(out)
+    assert all("/t0.5/seed7" in row["system"] for row in found)
+    asked_of = [row for row in found if row["passages"]]
+    read, written = 7 * len(asked_of), 2 * len(asked_of)  # as the server says
+    assert [row["trace"]["tokens"] for row in asked_of] == [{"read": 7, "written": 2}] * len(asked_of)
+    cost = (read * 50 + written * 2000) / 1e6
+    assert f"{read:,} tokens read and {written:,} written: {cost:.4f} by the price given" in result.stderr
+    one_line_error(rag("ask", ASKED[0], "--system", "extractive", "--seed", 7), "'extractive' takes no seed")
 
 
 def test_ask_says_why_a_model_failed(server: ChatServer, shelf: Path, rag: Command) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from autoais.citations import StreamParser, parse
 from rag.errors import RagError
-from rag.llms import Completion, LanguageModel, Message, ModelError, without_thoughts
+from rag.llms import Completion, LanguageModel, Message, ModelError, traced, without_thoughts
 from rag.prompts import STOP, Prompt
 from rag.sentences import nearest_sentence, sentence_spans
 from rag.types import Answer, Citation, Hit, Question, Sentence, Unresolved
@@ -150,10 +150,7 @@ class Cited:
 
     def _read(self, question: Question, hits: Sequence[Hit], asked: _Asked, completion: Completion) -> Answer:
         raw = completion.text[: self._max_tokens * _LONGEST_TOKEN]
-        trace = asked.trace | {
-            "raw": raw,
-            "tokens": {"read": completion.prompt_tokens, "written": completion.completion_tokens},
-        }
+        trace = asked.trace | traced(completion) | {"raw": raw}
         text = _SURROGATE.sub("\ufffd", _CONTROL.sub(" ", without_thoughts(raw)))
         if completion.cut or len(raw) < len(completion.text):
             trace["stopped"] = True

@@ -16,7 +16,7 @@ class ClosedBook:
 
     def __init__(self, model: LanguageModel) -> None:
         self._model, self._prompt = model, Prompt.read(_PROMPT)
-        self.name = f"closed-book({model.name},{_PROMPT})"
+        self.name = f"closed-book({model.name},{self._prompt.id})"
 
     def answer(self, questions: Iterable[Question]) -> Iterator[Answer]:
         """One answer a question, in order; one that the model gives nothing to has failed and says why."""

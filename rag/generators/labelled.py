@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from autoais.citations import parse
-from rag.llms import Completion, LanguageModel, Message, ModelError, without_thoughts
+from rag.llms import Completion, LanguageModel, Message, ModelError, traced, without_thoughts
 from rag.prompts import Prompt, plain
 from rag.types import Answer, Question, Sentence, Unresolved
 
@@ -37,7 +37,7 @@ def ask_each(
             yield failed(question, system, str(error)), {}
             continue
         reply = fields(completion.text, labels)
-        yield spoken(question, completion, reply, system), reply
+        yield spoken(question, prompt, completion, reply, system), reply
 
 
 def fields(reply: str, labels: Sequence[str]) -> dict[str, str]:
@@ -66,18 +66,13 @@ def fields(reply: str, labels: Sequence[str]) -> dict[str, str]:
     return {name: text for name, words in found.items() if (text := " ".join(words.split()))}
 
 
-def spoken(question: Question, completion: Completion, reply: Mapping[str, str], system: str) -> Answer:
+def spoken(question: Question, prompt: Prompt, completion: Completion, reply: Mapping[str, str], system: str) -> Answer:
     """What a model said without sources, from the fields `answer` and `short` or, without those, from all it wrote.
 
     Markers that it wrote point nowhere, as it was shown nothing: they are taken out and kept as unresolved. "UNKNOWN"
     is an abstention; a reply without a word has failed.
     """
-    trace: dict[str, Any] = {
-        "output": completion.text,
-        "cut": completion.cut,
-        "prompt_tokens": completion.prompt_tokens,
-        "completion_tokens": completion.completion_tokens,
-    }
+    trace = {"prompt": prompt.id, **traced(completion)}
     short = reply.get("short", "")
     said = reply.get("answer") or short or reply.get("", "")
     if _UNKNOWN.fullmatch(said):

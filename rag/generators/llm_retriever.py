@@ -31,7 +31,7 @@ class ModelAsRetriever:
     def __init__(self, model: LanguageModel, titles: Titles, retriever: Retriever, judge: Judge, k: int) -> None:
         self._model, self._titles, self._retriever, self._k = model, titles, retriever, k
         self._prompt, self._attributor = Prompt.read(_PROMPT), Attributor(judge)
-        self.name = f"llm-retriever({model.name},{_PROMPT},{retriever.name}@{k},{self._attributor.name})"
+        self.name = f"llm-retriever({model.name},{self._prompt.id},{retriever.name}@{k},{self._attributor.name})"
 
     def answer(self, questions: Iterable[Question]) -> Iterator[Answer]:
         """One answer a question, in order; one that the model gives nothing to has failed and says why."""

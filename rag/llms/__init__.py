@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from queue import SimpleQueue
 from types import MappingProxyType
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from rag.errors import RagError
 
 CONTEXT = 4096  # tokens; HAGRID's prompts fit them, and a server may cut a longer prompt without a word
+
+MOST_TEMPERATURE = 2.0  # what servers take
 
 
 class ModelError(RagError):
@@ -34,6 +36,12 @@ class Completion:
     cut: bool
     prompt_tokens: int
     completion_tokens: int
+
+
+def traced(completion: Completion) -> dict[str, Any]:
+    """What an answer's trace keeps: `raw` (what was written), `tokens`, and `stopped` where it was cut."""
+    tokens = {"read": completion.prompt_tokens, "written": completion.completion_tokens}
+    return {"raw": completion.text, "tokens": tokens} | ({"stopped": True} if completion.cut else {})
 
 
 class LanguageModel(Protocol):
@@ -64,7 +72,7 @@ class LanguageModel(Protocol):
         ...
 
 
-# Kind -> module, which has `model(name, context) -> LanguageModel`.
+# Kind -> module, which has `model(name, context, temperature, seed) -> LanguageModel`.
 MODELS: Mapping[str, str] = MappingProxyType(
     {"gguf": "rag.llms.gguf", "hf": "rag.llms.hf", "openai": "rag.llms.openai"},
 )
@@ -72,17 +80,20 @@ _THOUGHTS = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
 _WRITTEN = {"gguf": "gguf:<file>", "hf": "hf:<name or folder>", "openai": "openai:<model>"}
 
 
-def open_model(name: str, *, context: int = CONTEXT) -> LanguageModel:
+def open_model(name: str, *, context: int = CONTEXT, temperature: float = 0.0, seed: int = 0) -> LanguageModel:
     """The model `openai:<model>`, `gguf:<file>` or `hf:<name or folder>`, with at most `context` tokens.
 
-    `RagError` where there is no such kind, the file or folder is not one, or an extra is missing.
+    `RagError` where there is no such kind, the file or folder is not one, an extra is missing, or a number is none
+    that can be used.
     """
     kind, _, model = name.partition(":")
     if kind not in MODELS or not model.strip():
         raise RagError(f"no language model called {name!r}; write {', '.join(_WRITTEN.values())}")
     if context < 1:
         raise RagError(f"a context of {context} tokens: must be 1 or more")
-    opened: LanguageModel = import_module(MODELS[kind]).model(model, context)
+    if not 0 <= temperature <= MOST_TEMPERATURE:
+        raise RagError(f"a temperature of {temperature:g}: must be from 0 to {MOST_TEMPERATURE:g}")
+    opened: LanguageModel = import_module(MODELS[kind]).model(model, context, temperature, seed)
     return opened
 
 

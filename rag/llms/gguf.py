@@ -106,9 +106,9 @@ class Gguf:
             raise ModelError(f"{self._path}: llama.cpp did not answer {path}: {first_line(error)}") from error
 
 
-def model(name: str, context: int) -> Gguf:
+def model(name: str, context: int, temperature: float, seed: int) -> Gguf:
     """The model of a file; `RagError` where it is not a GGUF file, cannot be loaded, or xllamacpp is missing."""
-    return Gguf(name, context=context)
+    return Gguf(name, context=context, temperature=temperature, seed=seed)
 
 
 def _turns(messages: Sequence[Message]) -> list[dict[str, str]]:

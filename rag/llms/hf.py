@@ -16,7 +16,9 @@ class Hf:
     """A folder, or a name on the Hugging Face hub with `@revision` or without; temperature 0 and a seed.
 
     A causal model with a chat template is asked through it; any other model is given the messages' texts, a line
-    each, and continues them. On a GPU it runs in bfloat16, which the name says. One reply at a time.
+    each, and continues them. On a GPU it runs in bfloat16, which the name says. What is asked from several threads
+    while it writes is written together next; a batch changes the last digits of a number, and so, rarely, a word.
+    Above temperature 0 it writes one reply at a time, which the seed then decides, and so it does where they stream.
     """
 
     def __init__(self, model: str, *, context: int = CONTEXT, temperature: float = 0.0, seed: int = 0) -> None:
@@ -29,7 +31,8 @@ class Hf:
         limits = [place for place in places if isinstance(place, int) and place > 0 and not self._seq2seq]
         self.context = min([context, *limits])
         self._temperature, self._seed = temperature, seed
-        self._turn = threading.Lock()
+        self._turn, self._guard = threading.Lock(), threading.Lock()
+        self._waiting: list[_Reply] = []
         self.name = f"hf:{identity}/{self.context}/t{temperature:g}/seed{seed}"
 
     def count(self, messages: Sequence[Message]) -> int:
@@ -38,13 +41,26 @@ class Hf:
 
     def complete(self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()) -> Completion:
         """The reply; `ModelError` where the messages leave no room for it."""
-        return cut_at(self._write(messages, max_tokens, stop, lambda _: None), stop)
+        reply = self._reply(messages, max_tokens, stop)
+        with self._guard:
+            self._waiting.append(reply)
+        with self._turn:
+            if not reply.ended:
+                self._write(self._taken(reply))
+        return cut_at(reply.completion(), stop)
 
     def stream(
         self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()
     ) -> Iterator[str | Completion]:
         """The reply, word by word."""
-        return in_pieces(lambda tell: self._write(messages, max_tokens, stop, tell), stop)
+
+        def write(tell: Callable[[str], None]) -> Completion:
+            reply = self._reply(messages, max_tokens, stop, tell)
+            with self._turn:
+                self._write([reply])
+            return reply.completion()
+
+        return in_pieces(write, stop)
 
     def _ids(self, messages: Sequence[Message]) -> list[int]:
         turns = [{"role": message.role, "content": self._plain(message.content)} for message in messages]
@@ -64,90 +80,151 @@ class Hf:
         text = text.encode("utf-8", "replace").decode("utf-8")
         return self._special.sub(lambda mark: f"{mark[0][:1]} {mark[0][1:]}", text)
 
-    def _write(
-        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str], tell: Callable[[str], None]
-    ) -> Completion:
-        import torch
-
+    def _reply(
+        self,
+        messages: Sequence[Message],
+        max_tokens: int,
+        stop: Sequence[str],
+        tell: Callable[[str], None] | None = None,
+    ) -> "_Reply":
         ids = self._ids(messages)
         room = self.context - (0 if self._seq2seq else len(ids))
         if len(ids) > self.context or room < 1:
             raise ModelError(f"{self._called}: the prompt takes {len(ids)} of the model's {self.context} tokens")
-        most = min(max_tokens, room)
-        sampled = self._temperature > 0
-        streamer = _Pieces(self._tokenizer, tell, skip=0 if self._seq2seq else len(ids))
-        inputs = torch.tensor([ids], device=self._network.device)
-        with self._turn, torch.inference_mode():
-            torch.manual_seed(self._seed)
-            try:
-                output = self._network.generate(
-                    input_ids=inputs,
-                    attention_mask=torch.ones_like(inputs),
-                    max_new_tokens=most,
-                    do_sample=sampled,
-                    temperature=self._temperature if sampled else None,
-                    top_p=None,
-                    top_k=None,
-                    num_beams=1,
-                    pad_token_id=self._end(),
-                    stopping_criteria=[lambda *_, **__: torch.tensor([streamer.holds(stop)], device=inputs.device)],
-                    streamer=streamer,
-                )
-            except (RuntimeError, ValueError, IndexError) as error:
-                raise ModelError(f"{self._called}: generation failed: {first_line(error)}") from error
-        written = output[0].tolist()[1 if self._seq2seq else len(ids) :]
         ends = self._network.generation_config.eos_token_id
-        ended = bool(written) and written[-1] in (ends if isinstance(ends, list) else [ends])
-        return Completion(streamer.text, len(written) >= most and not ended, len(ids), len(written))
+        return _Reply(
+            self._tokenizer, ids, min(max_tokens, room), stop, ends if isinstance(ends, list) else [ends], tell
+        )
 
-    def _end(self) -> int | None:
-        """What stands behind the end of a reply: any token will do, as one reply has no neighbours."""
-        pad: int | None = self._tokenizer.pad_token_id
-        return self._tokenizer.eos_token_id if pad is None else pad
+    def _taken(self, reply: "_Reply") -> list["_Reply"]:
+        """This reply, and with it all that wait where they can be written together."""
+        with self._guard:
+            taken = [reply] if self._temperature > 0 else self._waiting
+            self._waiting = [one for one in self._waiting if one not in taken]
+        return taken
+
+    def _write(self, replies: Sequence["_Reply"]) -> None:
+        """Write them together; where that fails, as for want of memory, each by itself."""
+        try:
+            self._generate(replies)
+        except (RuntimeError, ValueError, IndexError) as error:
+            if len(replies) > 1:
+                for reply in replies:
+                    self._write([reply.begun_anew()])
+            else:
+                replies[0].fail(ModelError(f"{self._called}: generation failed: {first_line(error)}"))
+        except BaseException:
+            for reply in replies:
+                reply.fail(ModelError(f"{self._called}: generation was stopped"))
+            raise
+
+    def _generate(self, replies: Sequence["_Reply"]) -> None:
+        import torch
+
+        longest = max(len(reply.prompt) for reply in replies)
+        pads = [longest - len(reply.prompt) for reply in replies]
+        filler = self._filler()
+        rows = [[filler] * pad + reply.prompt for pad, reply in zip(pads, replies, strict=True)]
+        mask = [[0] * pad + [1] * len(reply.prompt) for pad, reply in zip(pads, replies, strict=True)]
+        sampled = self._temperature > 0
+        device = self._network.device
+
+        def take(ids: Any, _scores: Any, **_: Any) -> Any:  # noqa: ANN401  (tensors)
+            """Called with each token that was added; says which rows are done."""
+            done = [reply.put(token) for reply, token in zip(replies, ids[:, -1].tolist(), strict=True)]
+            return torch.tensor(done, device=device)
+
+        with torch.inference_mode():
+            torch.manual_seed(self._seed)
+            self._network.generate(
+                input_ids=torch.tensor(rows, device=device),
+                attention_mask=torch.tensor(mask, device=device),
+                max_new_tokens=max(reply.most for reply in replies),
+                do_sample=sampled,
+                temperature=self._temperature if sampled else None,
+                top_p=None,
+                top_k=None,
+                num_beams=1,
+                pad_token_id=filler,
+                stopping_criteria=[take],
+            )
+        for reply in replies:
+            reply.end()
+
+    def _filler(self) -> int:
+        """What stands before a prompt that is shorter than others, and behind a reply's end: never looked at."""
+        pad, end = self._tokenizer.pad_token_id, self._tokenizer.eos_token_id
+        return int(next((one for one in (pad, end) if one is not None), 0))
 
 
-class _Pieces:
-    """Tells the text of tokens as `generate` finds them, word by word; `generate` takes it for a streamer."""
+class _Reply:
+    """A reply while it is written, token by token; its text is told word by word."""
 
-    def __init__(self, tokenizer: Any, tell: Callable[[str], None], skip: int) -> None:  # noqa: ANN401
-        self._tokenizer = tokenizer
-        self._tell = tell
-        self._skip = skip
+    def __init__(
+        self,
+        tokenizer: Any,  # noqa: ANN401
+        prompt: list[int],
+        most: int,
+        stop: Sequence[str],
+        ends: Sequence[int],
+        tell: Callable[[str], None] | None,
+    ) -> None:
+        self.prompt, self.most = prompt, most
+        self.ended = False
+        self._tokenizer, self._stop, self._ends, self._tell = tokenizer, stop, ends, tell
         self._ids: list[int] = []
-        self._whole = self.text = ""
+        self._text = ""
+        self._failed: ModelError | None = None
 
-    def put(self, ids: Any) -> None:  # noqa: ANN401  (a tensor)
-        """The prompt first, then each token."""
-        new = ids.flatten().tolist()
-        taken = min(self._skip, len(new))
-        self._skip -= taken
-        self._ids += new[taken:]
-        self._whole = text = self._decoded()
-        # A character or a word may still grow; what was told must stay.
-        end = len(text) if text.endswith("\n") else text.rfind(" ")
-        self._show(text[: max(end, 0)])
+    def put(self, token: int) -> bool:
+        """The next token; whether it was the last."""
+        if self.ended:
+            return True
+        self._ids.append(token)
+        if self._stop or self._tell:
+            text = self._decoded()
+            # A character or a word may still grow; what was told must stay.
+            end = len(text) if text.endswith("\n") else text.rfind(" ")
+            self._show(text[: max(end, 0)])
+            self.ended = any(mark in text for mark in self._stop)
+        self.ended = self.ended or len(self._ids) == self.most or token in self._ends
+        return self.ended
 
     def end(self) -> None:
         """All that is left."""
+        self.ended = True
         self._show(self._decoded())
 
-    def holds(self, stop: Sequence[str]) -> bool:
-        """Whether one of these texts has been written."""
-        return any(mark in self._whole for mark in stop)
+    def fail(self, error: ModelError) -> None:
+        """There is no reply."""
+        self.ended, self._failed = True, error
+
+    def begun_anew(self) -> "_Reply":
+        """Nothing is written yet."""
+        self.ended, self._ids, self._text = False, [], ""
+        return self
+
+    def completion(self) -> Completion:
+        """The reply, once it has ended; `ModelError` where it failed."""
+        if self._failed:
+            raise self._failed
+        cut = len(self._ids) >= self.most and self._ids[-1] not in self._ends
+        return Completion(self._text, cut, len(self.prompt), len(self._ids))
 
     def _decoded(self) -> str:
         text: str = self._tokenizer.decode(self._ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return text
 
     def _show(self, text: str) -> None:
-        if len(text) > len(self.text) and text.startswith(self.text):
-            piece, self.text = text[len(self.text) :], text
-            self._tell(piece)
+        if len(text) > len(self._text) and text.startswith(self._text):
+            piece, self._text = text[len(self._text) :], text
+            if self._tell:
+                self._tell(piece)
 
 
-def model(name: str, context: int) -> Hf:
+def model(name: str, context: int, temperature: float, seed: int) -> Hf:
     """The model of that name or folder; `UserError` where it cannot be loaded or transformers is missing."""
-    return Hf(name, context=context)
+    return Hf(name, context=context, temperature=temperature, seed=seed)
 
 
 def _load(model: str) -> tuple[Any, Any, str]:

@@ -69,6 +69,6 @@ class OpenAI:
         )
 
 
-def model(name: str, context: int) -> OpenAI:
+def model(name: str, context: int, temperature: float, seed: int) -> OpenAI:
     """The model that the server calls `name`; `UserError` if no server is named or httpx is missing."""
-    return OpenAI(name, context=context)
+    return OpenAI(name, context=context, temperature=temperature, seed=seed)
