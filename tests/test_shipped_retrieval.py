@@ -51,6 +51,13 @@ def test_static_embeddings_without_a_folder_are_those_that_ship() -> None:
     assert np.isfinite(asked).all()
 
 
+def test_a_query_of_which_no_word_piece_is_known_finds_nothing(shelf: Path) -> None:
+    index = open_index(shelf)
+    found, nothing = open_retriever("static", index).search(["river", "\u200b\u200b"], 3)
+    assert (len(found), nothing) == (3, [])
+    assert open_retriever("fused", index).search(["\u200briver"], 1)[0][0].passage.id == found[0].passage.id
+
+
 def test_an_index_takes_the_part_of_the_recipe_static(rag: Command, shelf: Path) -> None:
     done = rag("index", "build", "--to", shelf, "--recipe", "static")
     assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "static is in shelf.index")

@@ -156,7 +156,10 @@ def _check_shape(encoder: Encoder, shape: tuple[int, ...], texts: int) -> None:
 
 
 class Dense:
-    """Finds the passages whose vectors are nearest a query's. There always are k, where the index holds as many."""
+    """Finds the passages whose vectors are nearest a query's: k of them, where the index holds as many.
+
+    A query of which the encoder knows no word has the vector 0, to which all are equally near, and finds nothing.
+    """
 
     def __init__(self, name: str, encoder: Encoder, searcher: Searcher, store: PassageStore) -> None:
         self.name = name
@@ -176,7 +179,9 @@ class Dense:
         if not np.isfinite(vectors).all():
             raise RagError(f"the encoder {self._encoder.name} makes a vector of the question that holds no number")
         found = []
-        for rows, scores in self._searcher.search(vectors, k):
+        for vector, (rows, scores) in zip(vectors, self._searcher.search(vectors, k), strict=True):
+            if not vector.any():
+                rows, scores = rows[:0], scores[:0]
             passages = self._store.rows(rows.tolist())
             hits = [Hit(passage, score) for passage, score in zip(passages, scores.tolist(), strict=True)]
             found.append(sorted(hits, key=lambda hit: (-hit.score, hit.passage.id))[:k])
