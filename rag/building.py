@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rag.corpus import Corpus
 from rag.errors import RagError
-from rag.index import Index, build, estimate, open_index
+from rag.index import build, estimate, open_index
 from rag.parts import Needs
 from rag.recipes import Recipe, made_of
 from rag.retrievers import kind_of
@@ -45,27 +45,15 @@ def add_parts(to: Path, names: Sequence[str], memory: str | None) -> None:
         if not parts:
             note(f"{name}: adds nothing to the index")
         for part, recipe in parts:
-            _add(open_index(to), part, recipe, budget)
+            _add(to, part, recipe, budget)
 
 
-def with_parts(index: Index, name: str) -> Index:
-    """The index, after parts that a recipe lacks were added to it where they are on demand, which is said.
-
-    To an index in memory the retriever adds them itself: it is small.
-    """
-    for part, recipe in made_of(name):
-        if index.build and recipe.on_demand and not kind_of(recipe).is_there(index, recipe):
-            note(f"recipe {name} adds {part} to the index {index.name}, once")
-            _add(index, part, recipe, None)
-    return index
-
-
-def _add(index: Index, name: str, recipe: Recipe, memory: int | None) -> None:
-    module = kind_of(recipe)
+def _add(to: Path, name: str, recipe: Recipe, memory: int | None) -> None:
+    module, index = kind_of(recipe), open_index(to)
     found: Needs = module.needs(index, recipe, memory)
     disk, building, searching = (megabytes(size) for size in (found.disk, found.memory, found.resident))
     note(
-        f"{name}: {found.why + '; ' if found.why else ''}needs about {disk} of disk ({_free(index.parts)} free), "
+        f"{name}: {found.why + '; ' if found.why else ''}needs about {disk} of disk ({_free(to)} free), "
         f"{building} of memory to build and {searching} to search"
     )
     try:
@@ -74,7 +62,7 @@ def _add(index: Index, name: str, recipe: Recipe, memory: int | None) -> None:
     except KeyboardInterrupt:
         note("stopped; the same command goes on from here")
         raise
-    note(f"{name} is in {index.name}")
+    note(f"{name} is in {to}")
 
 
 def in_bytes(size: str) -> int:

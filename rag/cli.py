@@ -5,14 +5,11 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from autoais.cli import VersionOption, run
-
-if TYPE_CHECKING:
-    from rag.index import Index
 
 # Imports stand inside the commands: `rag --help` must not wait for an engine.
 
@@ -82,6 +79,7 @@ def ask(
 ) -> None:
     """Answer one question, with citations. Exit code 1 if the passages do not answer or the model fails."""
     from rag.errors import UserError
+    from rag.index import open_index
     from rag.systems import Options, open_system, stream_answer
     from rag.terminal import show_streamed
     from rag.types import Question
@@ -91,7 +89,7 @@ def ask(
     started = time.perf_counter()
     if history is not None:
         question = _standalone(question, history, history_model)
-    opened = _opened(index, recipe)
+    opened = open_index(index)
     options = Options(least, prompt, context, temperature, seed)
     chosen = open_system(system, opened, options, k=k, recipe=recipe)
     asked = Question("q1", question)
@@ -113,18 +111,6 @@ def ask(
         show_uncited(answer)
     if answer.abstained:
         raise typer.Exit(NOTHING_FOUND)
-
-
-def _opened(index: Path | None, recipe: str | None) -> "Index":
-    """An index, with what a recipe adds to it when it is first asked for."""
-    from rag.index import open_index
-
-    opened = open_index(index)
-    if recipe is None:
-        return opened
-    from rag.building import with_parts
-
-    return with_parts(opened, recipe)
 
 
 def _standalone(question: str, history: Path, model: str | None) -> str:
@@ -159,6 +145,7 @@ def search(
     from autoais.jsonl import dumps, keep_inputs, write_whole
     from autoais.questions import read_questions
     from rag.errors import QuestionError, UserError
+    from rag.index import open_index
     from rag.records import search_record, trec_lines
     from rag.retrievers import open_retriever
     from rag.terminal import note, progress_bar, show_hits
@@ -167,7 +154,7 @@ def search(
     if (query is None) == (topics is None):
         raise UserError("give either a query or --topics FILE")
     keep_inputs([topics], [run_file])
-    chosen = open_retriever(recipe, _opened(index, recipe))
+    chosen = open_retriever(recipe, open_index(index))
     questions = [Question("q1", query)] if query is not None else list(read_questions(topics or Path()))
 
     def hits_of(question: Question) -> list[Hit]:
@@ -281,6 +268,7 @@ def answer(
     from autoais.provenance import command, sha256_file, versions
     from autoais.questions import read_questions
     from rag.errors import UserError
+    from rag.index import open_index
     from rag.records import Journal, answer_record, pending, tokens_of
     from rag.systems import Options, answer_each, open_system
     from rag.terminal import counted, note, progress_bar
@@ -288,7 +276,7 @@ def answer(
     if retry_failed and not out.exists():
         raise UserError(f"{out}: no such file; --retry-failed needs the answers of an earlier run")
     listed = list(read_questions(questions))
-    opened = _opened(index, recipe)
+    opened = open_index(index)
     options = Options(least, prompt, context, temperature, seed)
     chosen = open_system(system, opened, options, k=k, recipe=recipe)
     settings: dict[str, Any] = {
@@ -351,6 +339,7 @@ def attribute(
     from autoais.jsonl import keep_inputs
     from autoais.judges import open_judge
     from autoais.provenance import command, sha256_file, versions
+    from rag.index import open_index
     from rag.posthoc import PostHoc, read_given
     from rag.records import Journal, answer_record, pending
     from rag.retrievers import open_retriever
@@ -359,7 +348,7 @@ def attribute(
 
     keep_inputs([answers], [out])
     given = list(read_given(answers, name))
-    opened = _opened(index, recipe)
+    opened = open_index(index)
     post_hoc = PostHoc(open_retriever(recipe, opened), open_judge(judge), k)
     reviser = None if revise is None else open_reviser(revise, post_hoc.attributor)
     settings: dict[str, Any] = {

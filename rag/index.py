@@ -3,11 +3,9 @@
 import hashlib
 import shutil
 import tempfile
-import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -39,11 +37,11 @@ _SMALL_HEAP_BYTES = 15_000_000  # the least Tantivy takes
 Progress = Callable[[Corpus, int], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Index:
     """An opened index: its manifest, its passages and the BM25 retriever over them.
 
-    `build` is the folder that holds them; None for one in memory.
+    `build` is the folder that holds them, and the parts that recipes add (`rag.parts`); None for one in memory.
     """
 
     name: str
@@ -51,15 +49,6 @@ class Index:
     manifest: dict[str, Any]
     store: PassageStore
     bm25: BM25
-
-    @cached_property
-    def parts(self) -> Path:
-        """The folder of the parts that recipes add (`rag.parts`); of an index in memory one that goes with it."""
-        if self.build is not None:
-            return self.build / "parts"
-        home = tempfile.mkdtemp(prefix="rag-parts-")
-        weakref.finalize(self, shutil.rmtree, home, ignore_errors=True)
-        return Path(home)
 
 
 @dataclass(frozen=True, slots=True)

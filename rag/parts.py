@@ -35,11 +35,11 @@ class Needs:
 
 
 def _home(index: "Index", recipe: Recipe) -> Path:
-    if index.build is None and not recipe.on_demand:
+    if index.build is None:
         raise IndexingError(f"the handbook's index is in memory and takes no part {recipe.name!r}; build an index")
     if not recipe.name or Path(recipe.name).name != recipe.name or recipe.name.startswith("."):
         raise RagError(f"a recipe that adds to an index needs a plain name, not {recipe.name!r}")
-    return index.parts / recipe.name
+    return index.build / "parts" / recipe.name
 
 
 def open_part(index: "Index", recipe: Recipe) -> tuple[Path, dict[str, Any]]:

@@ -28,11 +28,6 @@ class Recipe:
         """As a manifest keeps it."""
         return {"name": self.name, "kind": self.kind, **self.settings}
 
-    @property
-    def on_demand(self) -> bool:
-        """Whether its part is added to an index when it is first asked for; for parts that are made in minutes."""
-        return bool(self.setting("on_demand", bool, False))
-
     def only(self, allowed: Iterable[str]) -> None:
         """`RagError` for a setting that the kind does not know: a slip of the pen must not be passed over."""
         known = sorted(allowed)

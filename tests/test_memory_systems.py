@@ -15,8 +15,8 @@ from rag.generators.labelled import fields
 from rag.generators.llm_retriever import ModelAsRetriever
 from rag.index import Index, build, open_index
 from rag.llms import ModelError
-from rag.prompts import Prompt
 from rag.posthoc import AnswerThenAttribute, PostHoc
+from rag.prompts import Prompt
 from rag.revise import ModelRewriter, Reviser, preserved
 from rag.systems import open_system
 from rag.titles import Titles, alike

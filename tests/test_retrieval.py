@@ -1,6 +1,5 @@
 """Recipes, fusion and reranking."""
 
-import gc
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,17 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag.building import in_bytes
-from rag.corpus import Corpus
 from rag.errors import IndexingError, QuestionError, RagError
-from rag.index import build, open_index
+from rag.index import open_index
 from rag.parts import adding
 from rag.recipes import Recipe, made_of, read_recipe
 from rag.resources import names
-from rag.retrievers import Retriever, dense, kind_of, open_retriever
+from rag.retrievers import Retriever, kind_of, open_retriever
 from rag.retrievers.fusion import Fusion
 from rag.retrievers.rerank import Rerank
 from rag.types import Hit, Passage
-from tests.conftest import SHELF, Command, one_line_error, write_corpus
+from tests.conftest import Command, one_line_error
 from tests.contracts import check_retriever
 
 
@@ -93,6 +91,9 @@ def test_reranking_orders_the_first_and_leaves_the_rest_below(shelf: Path) -> No
     assert Rerank(bm25, Lengths(), depth=5, first=0.5).name == "bm25.v1>letters+0.5*first@5"
 
 
+RERANK = "name = 'x'\nkind = 'rerank'\nof = 'bm25'\n"
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -106,10 +107,23 @@ def test_reranking_orders_the_first_and_leaves_the_rest_below(shelf: Path) -> No
         ("name = 'x'\nkind = 'fusion'\nof = ['bm25', 'bm25']", "two or more different recipes"),
         ("name = 'x'\nkind = 'fusion'\nof = ['bm25', 'best']\nmethod = 'max'", "no fusion called 'max'"),
         ("name = 'x'\nkind = 'fusion'\nof = ['bm25', 'best']\nweights = [1]", "as many weights above 0"),
-        ("name = 'x'\nkind = 'rerank'\nof = 'bm25'\nmodel = 'oracle'\ndepth = 9", "no reranker called 'oracle'"),
-        ("name = 'x'\nkind = 'rerank'\nof = 'bm25'\nmodel = 'cosine'\ndepth = true", "depth should be int"),
-        ("name = 'x'\nkind = 'rerank'\nof = 'bm25'\nmodel = 'cosine'\ndepth = 0", "depth of at least 1"),
-        ("name = 'x'\nkind = 'rerank'\nof = 'bm25'\nmodel = 'reader:nowhere'\ndepth = 9", "model.onnx is missing"),
+        (
+            RERANK + "[[stages]]\nmodel = 'oracle'\ndepth = 9",
+            "no reranker called 'oracle'",
+        ),
+        (RERANK + "[[stages]]\nmodel = 'cosine'\ndepth = true", "depth should be int"),
+        (RERANK + "[[stages]]\nmodel = 'cosine'\ndepth = 0", "depth of at least 1"),
+        (
+            RERANK + "[[stages]]\nmodel = 'reader:nowhere'\ndepth = 9",
+            "model.onnx is missing",
+        ),
+        (RERANK + "model = 'cosine'\ndepth = 9", "unknown setting 'depth'"),
+        (RERANK + "stages = []", "needs one of [[stages]] at least"),
+        (RERANK + "stages = ['cosine']", "should be tables, found 'cosine'"),
+        (
+            RERANK + "[[stages]]\nmodel = 'static:no'\ndepth = 9",
+            "table.npz is missing",
+        ),
         ("kind = [", "not a recipe"),
     ],
 )
@@ -124,40 +138,26 @@ def test_a_recipe_that_cannot_be_followed_is_one_clear_line(tmp_path: Path, text
 
 def test_a_recipe_made_of_itself_is_one_clear_line(tmp_path: Path) -> None:
     for name, of in (("a", "b"), ("b", "a")):
-        text = f"name = '{name}'\nkind = 'rerank'\nof = '{tmp_path / of}.toml'\nmodel = 'cosine'\ndepth = 9"
+        text = f"name = '{name}'\nkind = 'rerank'\nof = '{tmp_path / of}.toml'"
         (tmp_path / f"{name}.toml").write_text(text)
     with pytest.raises(RagError, match=r"a\.toml is made of itself: .*a\.toml of .*b\.toml of .*a\.toml"):
         open_retriever(str(tmp_path / "a.toml"), open_index(None))
 
 
-def test_best_is_made_of_what_it_fuses_and_adds_only_vectors() -> None:
-    assert [name for name, _ in made_of("best")] == ["best", "fused", "bm25", "static"]
-    assert [name for name, _ in made_of("best+static")] == ["best+static", "best", "fused", "bm25", "static"]
-    assert [name for name, recipe in made_of("best") if recipe.on_demand] == ["static"]
+def test_what_a_recipe_is_made_of_is_listed_once() -> None:
+    assert [name for name, _ in made_of("best")] == ["best", "reranked", "bm25"]
+    assert [name for name, _ in made_of("best+fused")] == ["best+fused", "best", "reranked", "bm25", "fused", "static"]
 
 
-def test_best_adds_its_part_when_first_asked_and_says_so(rag: Command, tmp_path: Path) -> None:
-    folder = tmp_path / "new.index"
-    build(Corpus([write_corpus(tmp_path / "s.jsonl", SHELF)]), folder)
-    first = rag("search", "river of Poland", "--recipe", "best", "--index", folder)
-    assert "recipe best adds static to the index new.index, once" in first.stderr
-    assert "static: needs about" in first.stderr
-    second = rag("search", "river of Poland", "--recipe", "best", "--index", folder)
-    assert (second.returncode, second.stdout) == (0, first.stdout)
-    assert second.stderr == ""
-    again = rag("index", "build", "--to", folder, "--recipe", "best")  # makes the part anew
-    assert again.returncode == 0
-    assert "static is in new.index" in again.stderr
-
-
-def test_a_part_of_another_table_is_made_again_on_demand(shelf: Path) -> None:
-    index = open_index(shelf)
-    found = open_retriever("static", index).search(["river of Poland"], 3)
-    (manifest,) = index.parts.glob("static.*/part.json")
-    manifest.write_text(manifest.read_text().replace("static@", "static@0"))
-    with pytest.raises(IndexingError, match="was made by the encoder static@0"):
-        dense._opened(index, read_recipe("static"))
-    assert open_retriever("static", index).search(["river of Poland"], 3) == found
+def test_a_recipe_adds_the_parts_of_those_it_is_made_of(rag: Command, shelf: Path) -> None:
+    one_line_error(rag("search", "river", "--recipe", "fused", "--index", shelf), "has no part 'static.v1' yet")
+    added = rag("index", "build", "--to", shelf, "--recipe", "fused", "--recipe", "best")
+    assert added.returncode == 0, added.stderr
+    assert [line.partition(":")[0] for line in added.stderr.splitlines()] == [
+        "static", f"static is in {shelf}", "best",
+    ]  # fmt: skip
+    assert added.stderr.endswith("best: adds nothing to the index\n")
+    assert rag("search", "river", "--recipe", "fused", "--index", shelf).returncode == 0
 
 
 def test_two_processes_do_not_add_one_part(shelf: Path) -> None:
@@ -168,18 +168,6 @@ def test_two_processes_do_not_add_one_part(shelf: Path) -> None:
         adding(index, recipe, {}),
     ):
         pass
-    open_retriever("static", index)
-
-
-def test_the_handbook_takes_a_part_on_demand_and_no_other() -> None:
-    index = open_index(None)
-    hits = open_retriever("best", index).search(["What is a closed pool?"], 3)[0]
-    assert len(hits) == 3
-    home = index.parts
-    assert list(home.iterdir())
-    del index
-    gc.collect()
-    assert not home.exists()
 
 
 def test_every_shipped_recipe_names_a_kind_and_no_two_have_one_name() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from autoais.provenance import sha256_file
+from rag.building import add_parts
 from rag.encoders import open_encoder
 from rag.encoders.static import SHIPPED as STATIC
 from rag.encoders.static import Static
@@ -52,6 +53,7 @@ def test_static_embeddings_without_a_folder_are_those_that_ship() -> None:
 
 
 def test_a_query_of_which_no_word_piece_is_known_finds_nothing(shelf: Path) -> None:
+    add_parts(shelf, ["static"], None)
     index = open_index(shelf)
     found, nothing = open_retriever("static", index).search(["river", "\u200b\u200b"], 3)
     assert (len(found), nothing) == (3, [])
@@ -60,7 +62,7 @@ def test_a_query_of_which_no_word_piece_is_known_finds_nothing(shelf: Path) -> N
 
 def test_an_index_takes_the_part_of_the_recipe_static(rag: Command, shelf: Path) -> None:
     done = rag("index", "build", "--to", shelf, "--recipe", "static")
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "static is in shelf.index")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, f"static is in {shelf}")
     assert read_recipe("static").name == "static.v1"
     for name, lexical in (("static", False), ("bm25+static", False)):
         queries = ["river of Poland", "Nobel Prize"]

@@ -21,31 +21,14 @@ if TYPE_CHECKING:
 
     from rag.index import Index
 
-_COMMON = ("encoder", "index", "on_demand")  # settings of any kind of index
 _BATCH = 512  # passages that are encoded between two reports of progress
 
 
 def retriever(index: "Index", recipe: Recipe) -> "Dense":
     """The part that `add` made, searched with the encoder that made it.
 
-    Raises `IndexingError` where the part is missing or damaged, or the recipe's encoder is not the one it was made by;
-    of a recipe on demand such a part is made, again if it is there.
+    Raises `IndexingError` where the part is missing or damaged, or the recipe's encoder is not the one it was made by.
     """
-    if recipe.on_demand and not is_there(index, recipe):
-        add(index, recipe, None, lambda _rows, _what: None)
-    return _opened(index, recipe)
-
-
-def is_there(index: "Index", recipe: Recipe) -> bool:
-    """Whether a search finds the part as it should be."""
-    try:
-        _opened(index, recipe)
-    except IndexingError:
-        return False
-    return True
-
-
-def _opened(index: "Index", recipe: Recipe) -> "Dense":
     home, part = open_part(index, recipe)
     where = str(home / "part.json")
     try:
@@ -110,8 +93,8 @@ def _choice(recipe: Recipe, rows: int, dimension: int, memory: int | None) -> tu
     kind, why = recipe.setting("index", str, ""), ""
     if kind and kind not in KINDS:
         raise RagError(f"recipe {recipe.name}: no index called {kind!r}; there are: {', '.join(KINDS)}")
-    recipe.only([*_COMMON, *(KINDS[kind].settings if kind else ())])
-    given = {name: recipe.setting(name, int) for name in recipe.settings if name not in _COMMON}
+    recipe.only(["encoder", "index", *(KINDS[kind].settings if kind else ())])
+    given = {name: recipe.setting(name, int) for name in recipe.settings if name not in ("encoder", "index")}
     if rows < SMALL:
         if kind not in ("", "flat"):
             why = f"flat, as {kind} is for {SMALL:,} passages or more"

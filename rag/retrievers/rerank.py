@@ -27,15 +27,21 @@ class Scorer(Protocol):
         ...
 
 
-def retriever(index: "Index", recipe: Recipe) -> "Rerank":
-    """A recipe's retriever with its first hits reread."""
-    recipe.only(["of", "model", "depth", "first"])
-    return Rerank(
-        open_retriever(recipe.setting("of", str), index),
-        scorer(recipe.setting("model", str)),
-        depth=recipe.setting("depth", int),
-        first=recipe.setting("first", float, 0.0),
-    )
+def retriever(index: "Index", recipe: Recipe) -> Retriever:
+    """A recipe's retriever with its first hits put in order anew, once for each of `stages`."""
+    recipe.only(["of", "stages"])
+    made = open_retriever(recipe.setting("of", str), index)
+    stages = recipe.setting("stages", list)
+    if not stages:
+        raise RagError(f"recipe {recipe.name}: reranking needs one of [[stages]] at least")
+    for given in stages:
+        if not isinstance(given, dict):
+            raise RagError(f"recipe {recipe.name}: [[stages]] should be tables, found {given!r}")
+        stage = Recipe(recipe.name, "rerank", given)
+        stage.only(["model", "depth", "first"])
+        depth, first = stage.setting("depth", int), stage.setting("first", float, 0.0)
+        made = Rerank(made, scorer(stage.setting("model", str)), depth=depth, first=first)
+    return made
 
 
 class _Reader:
@@ -55,13 +61,30 @@ class _Similarity:
     """The cosine of question and passage by all-MiniLM-L6-v2, which is the trunk of the judge that ships."""
 
     def __init__(self, folder: str | None = None) -> None:
+        from autoais.judges.encoding import MAX_CLAIM
         from autoais.judges.minilm import MiniLMJudge, shipped
 
         self._judge = shipped() if folder is None else MiniLMJudge(folder)
-        self.name = f"cosine:{self._judge.name.partition('/')[0]}"
+        self.name = f"cosine:{self._judge.name.partition('/')[0]}/{MAX_CLAIM}"
 
     def score(self, question: str, passages: Sequence[Passage]) -> list[float]:
         return self._judge.similarities(question, [passage_text(passage) for passage in passages])
+
+
+class _Static:
+    """The cosine by static embeddings, those that ship or of `rag train`; a hundred passages in some hundredths."""
+
+    def __init__(self, folder: str | None) -> None:
+        from rag.encoders.static import Static
+
+        self._encoder = Static(folder)
+        self.name = self._encoder.name
+
+    def score(self, question: str, passages: Sequence[Passage]) -> list[float]:
+        vectors = self._encoder.passages([passage_text(passage) for passage in passages])
+        # Not by `@`, which sums in another order where there are more rows.
+        scores: list[float] = (vectors.astype(float) * self._encoder.queries([question])[0]).sum(axis=1).tolist()
+        return scores
 
 
 class _CrossEncoder:
@@ -90,13 +113,17 @@ class _CrossEncoder:
 
 SCORERS: dict[str, Callable[[str | None], Scorer]] = {
     "cosine": _Similarity,
+    "static": _Static,
     "reader": _Reader,
     "cross-encoder": lambda model: _CrossEncoder(model or "cross-encoder/ms-marco-MiniLM-L6-v2"),
 }
 
 
 def scorer(name: str) -> Scorer:
-    """`cosine`, `reader[:<folder>]` or `cross-encoder:<name or folder>`; `RagError` lists the names there are."""
+    """`cosine`, `static`, `reader`, each with `:<folder>` for one's own, or `cross-encoder:<name or folder>`.
+
+    `RagError` lists the names there are.
+    """
     kind, _, model = name.partition(":")
     try:
         return SCORERS[kind](model or None)

@@ -70,14 +70,14 @@ class Encoder:
     def plain(self, left: str, right: str) -> tuple[list[int], list[int]]:
         """Ids and types of two texts as they are, for their similarity alone.
 
-        Of the left up to `MAX_CLAIM` word pieces with its marks are read, of the right up to `max_length`.
+        Of each up to `MAX_CLAIM` word pieces with its marks are read.
         """
         sides = [self._tokenizer.encode(readable(text), add_special_tokens=False).ids for text in (left, right)]
         ids: list[int] = []
         types: list[int] = []
-        for side, mark, most in zip(sides, (CLAIM, EVIDENCE), (MAX_CLAIM, self.max_length), strict=True):
-            ids += [self._cls, *side[: most - 2], self._sep]
-            types += [mark] * (min(len(side), most - 2) + 2)
+        for side, mark in zip(sides, (CLAIM, EVIDENCE), strict=True):
+            ids += [self._cls, *side[: MAX_CLAIM - 2], self._sep]
+            types += [mark] * (min(len(side), MAX_CLAIM - 2) + 2)
         return ids, types
 
     def encode(self, claim: str, evidence: Sequence[str]) -> Encoded:

@@ -146,8 +146,8 @@ class MiniLMJudge:
     def similarities(self, text: str, others: Sequence[str]) -> list[float]:
         """The cosine of a text with each of the others, by the mean vectors of the network's untrained trunk.
 
-        That is all-MiniLM-L6-v2 as it was published, in int8: what lies above the trunk is not run. Of the text 126
-        word pieces are read, of each other 254.
+        That is all-MiniLM-L6-v2 as it was published, in int8: what lies above the trunk is not run. 126 word pieces are
+        read of each: it was trained on so many, and reading on found no more.
         """
         import numpy as np
         import onnxruntime
