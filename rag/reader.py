@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -193,6 +193,12 @@ class Reader:
         sums[(wide < 0) | (wide >= LONGEST_ANSWER)] = -np.inf
         first, last = divmod(int(np.argmax(sums)), len(start))
         return Reading(logit, window.offsets[first][0], window.offsets[last][1], float(sums[first, last]))
+
+
+@cache
+def shipped() -> Reader:
+    """The reader that ships, one for all parts of a process that need it: its network is loaded once."""
+    return Reader()
 
 
 def _log_softmax(logits: "NDArray[np.float64]") -> "NDArray[np.float64]":

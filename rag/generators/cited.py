@@ -150,15 +150,14 @@ class Cited:
 
     def _read(self, question: Question, hits: Sequence[Hit], asked: _Asked, completion: Completion) -> Answer:
         raw = completion.text[: self._max_tokens * _LONGEST_TOKEN]
-        trace = asked.trace | traced(completion) | {"raw": raw}
+        completion = replace(completion, text=raw, cut=completion.cut or len(raw) < len(completion.text))
+        trace = asked.trace | traced(completion)
         text = _SURROGATE.sub("\ufffd", _CONTROL.sub(" ", without_thoughts(raw)))
-        if completion.cut or len(raw) < len(completion.text):
-            trace["stopped"] = True
-            # A model that repeats itself does so to the end, so only a reply that was stopped can be a loop.
-            if loop := _LOOP.search(text):
-                trace["repeated"] = True
-                once = len(text[: loop.end(1)].rstrip())
-                text = text[: next((end for _, end in sentence_spans(text[: loop.end()]) if end >= once), once)]
+        # A model that repeats itself does so to the end, so only a reply that was stopped can be a loop.
+        if completion.cut and (loop := _LOOP.search(text)):
+            trace["repeated"] = True
+            once = len(text[: loop.end(1)].rstrip())
+            text = text[: next((end for _, end in sentence_spans(text[: loop.end()]) if end >= once), once)]
         parsed = parse(text, len(asked.shown), passages=asked.texts)
         unresolved = tuple(Unresolved(one.marker, one.reason) for one in parsed.unresolved)
         cited = any(statement.cites for statement in parsed.sentences)

@@ -12,6 +12,7 @@ from rag.abstention import Confidence
 from rag.encoders import passage_text
 from rag.errors import RagError
 from rag.reader import Reader, Reading
+from rag.reader import shipped as shipped_reader
 from rag.sentences import sentence_spans
 from rag.types import Answer, Citation, Hit, Question, Sentence
 
@@ -51,7 +52,7 @@ class Spans:
         passages: int = _PASSAGES,
         least: float | None = None,
     ) -> None:
-        self._reader = reader or Reader()
+        self._reader = reader or shipped_reader()
         self._judge = judge or shipped()
         self._passages = passages
         weights = self._reader.folder / "confidence.json"

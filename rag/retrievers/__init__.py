@@ -48,7 +48,7 @@ def kind_of(recipe: Recipe) -> ModuleType:
 
 
 def open_retriever(name: str, index: "Index") -> Retriever:
-    """The retriever of a recipe (`read_recipe`) over an index; what is on demand is added to the index first."""
+    """The retriever of a recipe (`read_recipe`) over an index that has the parts it needs."""
     (_, recipe), *_ = made_of(name)
     opened: Retriever = kind_of(recipe).retriever(index, recipe)
     return opened

@@ -48,9 +48,9 @@ class _Reader:
     """The relevance by the reader that ships, or by one of `rag train`."""
 
     def __init__(self, folder: str | None) -> None:
-        from rag.reader import Reader
+        from rag.reader import Reader, shipped
 
-        self._reader = Reader(folder)
+        self._reader = shipped() if folder is None else Reader(folder)
         self.name = self._reader.name
 
     def score(self, question: str, passages: Sequence[Passage]) -> list[float]:

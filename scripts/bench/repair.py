@@ -1,7 +1,10 @@
 """What checking a language model's citations changes: its answers as it wrote them, and as they were repaired.
 
+    awk 'NR % 80 == 1' DATA/nq/nq_pool_dev.jsonl > QUESTIONS
     rag answer QUESTIONS --index POOL.index --system gguf:FILE --out ANSWERS
     python -m scripts.bench.repair ANSWERS --out eval/results/open-nq-pool/repair.json
+
+`repair-few-shot.json` is of `awk 'NR % 40 == 1'` and `--prompt hagrid-few-shot.v1`.
 
 What the model wrote stands in the answers (`trace.raw`), so both are made from one run. Where the answers hold
 references and gold, a citation is right if its passage is gold or holds a reference: that asks no judge.
@@ -27,6 +30,7 @@ from rag.generators.cited import Cited
 from rag.generators.repaired import Repaired
 from rag.llms import Completion, Message
 from rag.prompts import Prompt
+from rag.records import tokens_of
 from rag.types import Answer, Hit, Passage, Question
 
 
@@ -98,9 +102,7 @@ def main(
     done: Counter[str] = Counter()
     for answer in mended:
         done.update({name: count for name, count in answer.trace["repair"].items() if name != "uncited"})
-    tokens = Counter[str]()
-    for row in rows:
-        tokens.update(row["trace"].get("tokens", {}))
+    read, wrote = tokens_of(answers)
     result = {
         "system": run["system"],
         "judges": {name: judge.name for name, judge in judges.items()},
@@ -113,7 +115,7 @@ def main(
         "repaired": measured(mended, judges),
         "repair": dict(sorted(done.items())),
         "note": "repair asks the judge minilm, so that its own rate of the repaired is close to 1 by construction",
-        "tokens": dict(sorted(tokens.items())),
+        "tokens": {"read": read, "written": wrote},
         "seconds_a_question": sorted(row["seconds"] for row in rows)[len(rows) // 2],
         "answer_command": run["command"],
         "provenance": provenance({"answers": answers}),
