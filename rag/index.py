@@ -31,7 +31,7 @@ _MANIFEST = "manifest.json"
 _BUILD = ".rag-build-"
 _LOCK = ".rag-lock"
 _BATCH = 1000
-_HEAP_BYTES = 256_000_000
+_HEAP_BYTES = 500_000_000  # half of it leaves a million passages in twice the segments, which take longer to search
 _SMALL_HEAP_BYTES = 15_000_000  # the least Tantivy takes
 
 Progress = Callable[[Corpus, int], None]
@@ -60,8 +60,8 @@ class Estimate:
 
 
 def estimate(corpus: Corpus) -> Estimate:
-    """Memory and disk of a build: the writer's heap and caches; passages as they are plus about 0.4 of postings."""
-    return Estimate(memory=_HEAP_BYTES + 350_000_000, disk=int(corpus.bytes_unpacked * 1.45))
+    """Memory and disk of a build: the writer's heap, and caches; passages as they are plus about 0.4 of postings."""
+    return Estimate(memory=_HEAP_BYTES + 100_000_000, disk=int(corpus.bytes_unpacked * 1.45))
 
 
 def build(corpus: Corpus, to: Path, progress: Progress | None = None) -> dict[str, Any]:

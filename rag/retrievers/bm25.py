@@ -161,18 +161,22 @@ class BM25:
 
     def _search(self, terms: list[str], k: int) -> list[Hit]:
         found = self._top(self._query(terms, self._weights), k)
-        if self._mixed:
-            alone = self._query(terms, {"contents": sum(self._weights.values())})
-            marker = Query.const_score_query(Query.term_query(self._schema, "untitled", 1), 0.0)
-            # Last, so that an untitled passage's higher score replaces the one it has above.
-            found += self._top(Query.boolean_query([(Occur.Must, marker), (Occur.Must, alone)]), k)
-        rows = self._searcher.fast_field_values("row", [address for _, address in found])
-        scores = {int(row or 0): float(score) for row, (score, _) in zip(rows, found, strict=True)}
-        best = sorted(scores.items(), key=lambda item: -item[1])
-        # Of those that score as the k-th does, the ids decide; the rest need not be fetched.
-        if len(best) > k:
-            best = [item for item in best if item[1] >= best[k - 1][1]]
+        raised = self._untitled(terms, k, found[k - 1][0] if len(found) >= k else 0.0) if self._mixed else []
+        rows = self._searcher.fast_field_values("row", [address for _, address in (*found, *raised)])
+        best = [(int(row or 0), float(score)) for row, (score, _) in zip(rows, (*found, *raised), strict=True)]
+        if raised:
+            # The later score of a passage, which is higher, stays.
+            best = sorted(dict(best).items(), key=lambda item: -item[1])
+            # Of those that score as the k-th does, the ids decide; the rest need not be fetched.
+            best = [item for item in best if item[1] >= best[min(k, len(best)) - 1][1]]
         return ranked(self._store.rows([row for row, _ in best]), [score for _, score in best])[:k]
+
+    def _untitled(self, terms: list[str], k: int, least: float) -> list[tuple[Any, Any]]:
+        """(score, address) of the k best passages without headings that score `least`, and those that tie with them."""
+        alone = self._query(terms, {"contents": sum(self._weights.values())})
+        marker = Query.const_score_query(Query.term_query(self._schema, "untitled", 1), 0.0)
+        found = self._top(Query.boolean_query([(Occur.Must, marker), (Occur.Must, alone)]), k)
+        return [hit for hit in found if hit[0] >= least]
 
     def _query(self, terms: list[str], weights: Mapping[str, float]) -> Query:
         return Query.boolean_query(

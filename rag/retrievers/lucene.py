@@ -1,5 +1,6 @@
 """BM25 by Lucene, through Anserini's jar (extra `lucene`): the engine that the field's baselines are made with."""
 
+import json
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -166,6 +167,7 @@ class Lucene:
         with _faults(f"{folder} cannot be opened, add the part again"):
             reader = autoclass("org.apache.lucene.index.DirectoryReader").open(_directory(folder))
             self._passages: int = reader.numDocs()
+            self._check_last(reader)
             searcher = autoclass("org.apache.lucene.search.IndexSearcher")
             searcher.setMaxClauseCount(_MOST_TERMS)
             self._searcher = searcher(cast("org.apache.lucene.index.IndexReader", reader))
@@ -183,7 +185,18 @@ class Lucene:
         self._should, self._must, self._filter = occur.SHOULD, occur.MUST, occur.FILTER
         marker = autoclass("org.apache.lucene.index.Term")(_UNTITLED, "1")
         self._untitled = autoclass("org.apache.lucene.search.TermQuery")(marker)
-        self._found = autoclass("io.anserini.search.ScoredDocs")
+        # An array of Java objects comes over as one text ten times sooner than object by object.
+        self._json = autoclass("com.fasterxml.jackson.databind.ObjectMapper")()
+
+    def _check_last(self, reader: Any) -> None:  # noqa: ANN401  (a Java object)
+        """Lucene's numbers are the rows of the store, or the part is of something else."""
+        last = self._passages - 1
+        try:
+            (passage,) = self._store.rows([last])
+        except KeyError:
+            passage = None
+        if passage is None or reader.storedFields().document(last).get("id") != passage.id:
+            raise IndexingError("the Lucene index is of other passages than the index holds: add the part again")
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """For each query at most k hits; `QuestionError` as for `query_terms`, `IndexingError` for a damaged index."""
@@ -194,26 +207,20 @@ class Lucene:
             return [self._search(query, min(k, self._passages)) for query in queries]
 
     def _search(self, query: str, k: int) -> list[Hit]:
-        found = self._top(self._query(query), k)
-        try:
-            passages = self._store.rows(found.lucene_docids)
-        except KeyError:  # a row that is not there
-            passages = []
-        if [passage.id for passage in passages] != found.docids:
-            raise IndexingError("the Lucene index is of other passages than the index holds: add the part again")
-        return ranked(passages, found.scores)[:k]
+        rows, scores = self._top(self._query(query), k)
+        return ranked(self._store.rows(rows), scores)[:k]
 
-    def _top(self, query: Any, k: int) -> Any:  # noqa: ANN401
-        """Numbers, ids and scores (an array each) of the k best, and of all others that score the same as the k-th.
+    def _top(self, query: Any, k: int) -> tuple[list[int], list[float]]:  # noqa: ANN401
+        """Rows and scores of the k best, and of all others that score the same as the k-th.
 
         Lucene could sort ties by id itself, which takes it a tenth to a quarter longer.
         """
         limit = k + 1
         while True:
-            found = self._found.fromTopDocs(self._searcher.search(query, limit), self._searcher)
-            scores = found.scores
+            hits = json.loads(self._json.writeValueAsString(self._searcher.search(query, limit)))["scoreDocs"]
+            scores = [hit["score"] for hit in hits]
             if len(scores) < limit or scores[-1] < scores[k - 1]:
-                return found
+                return [hit["doc"] for hit in hits], scores
             limit *= 2  # the tie at rank k runs on beyond what was fetched
 
     def _query(self, query: str) -> Any:  # noqa: ANN401

@@ -98,11 +98,14 @@ def main() -> None:
 def ways(index: Index, k: int) -> dict[str, Search]:
     """What is compared, by name."""
     bm25, lucene = open_retriever("bm25", index), open_retriever("lucene", index)
+    from jnius import autoclass
+
     if not isinstance(bm25, BM25) or not isinstance(lucene, Lucene) or index.build is None:
         raise SystemExit("error: an index on disk is needed, with the recipes bm25 and lucene that ship")
     path = quote(str(index.build / "passages.sqlite"))
     passages = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
     passages.execute(f"PRAGMA mmap_size={1 << 40}")
+    hits = autoclass("io.anserini.search.ScoredDocs")
 
     def tantivy_rows(query: str) -> list[int]:
         hits = bm25._searcher.search(bm25._query(query_terms(query), bm25._weights), k, count=False).hits
@@ -112,7 +115,7 @@ def ways(index: Index, k: int) -> dict[str, Search]:
         fields = lucene._boolean()
         for field, weight in lucene._weights.items():
             fields.add(lucene._boosted(field, query, weight), lucene._should)
-        found = lucene._found.fromTopDocs(lucene._searcher.search(fields.build(), k), lucene._searcher)
+        found = hits.fromTopDocs(lucene._searcher.search(fields.build(), k), lucene._searcher)
         _ = found.docids, found.scores
         rows: list[int] = found.lucene_docids
         return rows
@@ -144,10 +147,6 @@ def in_turns(searches: Mapping[str, Search], asked: list[str], rounds: int) -> d
                 for query in asked[first : first + _BLOCK]:
                     search(query)
                 took[name] += time.process_time() - began
-        if number:
-            for name, seconds in took.items():
-                rates[name].append(len(asked) / seconds)
-
         if number:
             for name, seconds in took.items():
                 rates[name].append(len(asked) / seconds)
