@@ -17,7 +17,7 @@ from rag.corpus import Corpus
 from rag.errors import FormatError, IndexingError, RagError
 from rag.parts import Needs, Tell, adding, open_part
 from rag.recipes import Recipe
-from rag.retrievers.bm25 import FIELDS, weights_of
+from rag.retrievers.bm25 import FIELDS, TIED, weights_of
 from rag.store import PassageStore
 from rag.types import Hit, Passage, ranked
 
@@ -207,20 +207,20 @@ class Lucene:
             return [self._search(query, min(k, self._passages)) for query in queries]
 
     def _search(self, query: str, k: int) -> list[Hit]:
-        rows, scores = self._top(self._query(query), k)
-        return ranked(self._store.rows(rows), scores)[:k]
+        found = self._top(self._query(query), k)
+        return ranked(self._store.rows([hit["doc"] for hit in found]), [hit["score"] for hit in found])[:k]
 
-    def _top(self, query: Any, k: int) -> tuple[list[int], list[float]]:  # noqa: ANN401
-        """Rows and scores of the k best, and of all others that score the same as the k-th.
+    def _top(self, query: Any, k: int) -> list[dict[str, Any]]:  # noqa: ANN401
+        """`doc` (the row) and `score` of the k best, and of all others that score the same as the k-th.
 
         Lucene could sort ties by id itself, which takes it a tenth to a quarter longer.
         """
-        limit = k + 1
+        limit = k + TIED
         while True:
-            hits = json.loads(self._json.writeValueAsString(self._searcher.search(query, limit)))["scoreDocs"]
-            scores = [hit["score"] for hit in hits]
-            if len(scores) < limit or scores[-1] < scores[k - 1]:
-                return [hit["doc"] for hit in hits], scores
+            written = self._json.writeValueAsString(self._searcher.search(query, limit))
+            hits: list[dict[str, Any]] = json.loads(written)["scoreDocs"]
+            if len(hits) < limit or hits[-1]["score"] < hits[k - 1]["score"]:
+                return [hit for hit in hits if hit["score"] >= hits[k - 1]["score"]] if len(hits) > k else hits
             limit *= 2  # the tie at rank k runs on beyond what was fetched
 
     def _query(self, query: str) -> Any:  # noqa: ANN401
