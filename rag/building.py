@@ -37,6 +37,15 @@ def build_base(corpus: Corpus, to: Path) -> None:
     note(f"{counted(manifest['passages'], 'passage')} in {to}, {manifest['skipped']:,} skipped")
 
 
+def check_parts(names: Sequence[str], memory: str | None) -> None:
+    """`RagError` for a recipe or an amount of memory that cannot be, before an hour's work and not after it."""
+    if memory is not None:
+        in_bytes(memory)
+    for name in names:
+        for _, recipe in made_of(name):
+            kind_of(recipe)
+
+
 def add_parts(to: Path, names: Sequence[str], memory: str | None) -> None:
     """The parts of recipes, added to an index that is there; a stopped run goes on from what it left."""
     budget = None if memory is None else in_bytes(memory)
@@ -67,7 +76,7 @@ def _add(to: Path, name: str, recipe: Recipe, memory: int | None) -> None:
 
 def in_bytes(size: str) -> int:
     """`8GiB`, `500MB`, `1.5g`; `RagError` for anything else."""
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([kmg]i?)?b?", size.strip().lower())
+    match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]+)?)\s*([kmg]i?)?b?", size.strip().lower())
     if match is None or float(match[1]) <= 0:
         raise RagError(f"{size!r} is no amount of memory; write it as 8GiB or 500MB")
     return int(float(match[1]) * _UNITS[match[2] or ""])

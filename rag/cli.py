@@ -428,12 +428,15 @@ def build(
     ] = False,
 ) -> None:
     """Build an index, or add to one. An index already there is replaced only when the new one is whole."""
-    from rag.building import add_parts, build_base
+    from rag.building import add_parts, build_base, check_parts
     from rag.corpus import Corpus
     from rag.errors import UserError
 
     if not sources and not recipe:
         raise UserError("nothing to build: give SOURCES, or --recipe NAME to add to the index that is there")
+    if memory is not None and not recipe:
+        raise UserError("--memory is for the parts that --recipe NAME adds")
+    check_parts(recipe or [], memory)
     if sources:
         build_base(Corpus(sources, format_, skip_bad), to)
     if recipe:

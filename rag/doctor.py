@@ -35,6 +35,7 @@ _PACKAGES = (
     ("transformers", "transformers", "models of your own, and training", "models"),
     ("sentence-transformers", "sentence_transformers", "dense retrieval, reranking", "dense"),
     ("onnx", "onnx", "exporting what was trained", "train"),
+    ("ir-measures", "ir_measures", "measuring runs (rag eval-run)", "measures"),
     ("httpx", "httpx", "models behind a server", "llm"),
     ("xllamacpp", "xllamacpp", "language models from GGUF files", "gguf"),
 )

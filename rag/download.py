@@ -79,7 +79,7 @@ def cache_folder() -> Path:
 
 
 def is_offline() -> bool:
-    """Whether the variable RAG_OFFLINE says that no connection may be opened."""
+    """Whether the variable RAG_OFFLINE says that nothing may be downloaded here (Hugging Face reads HF_HUB_OFFLINE)."""
     return os.environ.get("RAG_OFFLINE", "0") not in ("", "0")
 
 

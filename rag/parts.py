@@ -47,10 +47,10 @@ def open_part(index: "Index", recipe: Recipe) -> tuple[Path, dict[str, Any]]:
     home = _home(index, recipe)
     path = home / _MANIFEST
     if not path.is_file():
-        begun = " is half-built:" if home.with_name(f"{recipe.name}.new").exists() else ""
+        begun = ", it is half-built" if home.with_name(f"{recipe.name}.new").exists() else ""
         raise IndexingError(
-            f"index {index.name} has no part {recipe.name!r} yet{begun} "
-            f"add it with rag index build --to {index.name} --recipe NAME"
+            f"index {index.name} has no part {recipe.name!r} yet{begun}: "
+            f"add it with rag index build --to {home.parents[2]} --recipe NAME, the recipe that you search by"
         )
     try:
         part = parse_object(path.read_bytes(), str(path))
@@ -72,12 +72,14 @@ def adding(index: "Index", recipe: Recipe, plan: Mapping[str, Any]) -> Iterator[
     from it; else it is empty. `IndexingError` on a full or failing disk, and where another process is adding it.
     """
     home = _home(index, recipe)
-    work = home.with_name(f"{recipe.name}.new")
+    work, old = (home.with_name(f"{recipe.name}.{which}") for which in ("new", "old"))
     wanted = {"recipe": recipe.record(), "checksum": index.manifest["checksum"], **plan}
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         lock = home.with_name(f".{recipe.name}.lock")
         with alone(lock, IndexingError(f"another process is adding {recipe.name!r} to {index.name}; wait for it")):
+            if old.exists() and not home.exists():  # stopped between the two moves below
+                old.replace(home)
             if work.exists() and _read(work / _PLAN) != json.loads(dumps(wanted)):
                 shutil.rmtree(work)
             work.mkdir(exist_ok=True)
@@ -85,9 +87,13 @@ def adding(index: "Index", recipe: Recipe, plan: Mapping[str, Any]) -> Iterator[
             record: dict[str, Any] = dict(wanted)
             yield work, record
             write_whole(work / _MANIFEST, [dumps(record | {"versions": versions(), "command": command()}, indent=2)])
-            (work / _PLAN).unlink()
-            shutil.rmtree(home, ignore_errors=True)
+            if home.exists():
+                shutil.rmtree(old, ignore_errors=True)
+                home.replace(old)
             work.replace(home)
+            # Only now: killed before, the next run goes on from `work`, which its plan says is what was begun.
+            (home / _PLAN).unlink()
+            shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         raise IndexingError(f"{work}: cannot be written: {error.strerror or error}") from error
 

@@ -1,5 +1,6 @@
 """A recipe (`indexes/<name>.toml`) is a retriever: its kind, its settings, and a name that changes with its meaning."""
 
+import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ class Recipe:
         value = self.settings.get(name, default)
         if kind is float and type(value) is int:
             return float(value)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise RagError(f"recipe {self.name}: {name} should be a finite number, found {value}")
         if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
             raise RagError(f"recipe {self.name}: {name} should be {kind.__name__}, found {value!r}")
         return value
@@ -49,7 +52,7 @@ class Recipe:
 
 def read_recipe(name: str) -> Recipe:
     """A shipped recipe by its name, one of your own by its path (`.toml`), or several fused by rank (`a+b`)."""
-    if "+" in name and not name.endswith(".toml"):
+    if "+" in name and not Path(name).is_file():
         return Recipe(name, "fusion", {"of": name.split("+")})
     known = names("indexes", ".toml")
     if name in known:

@@ -80,7 +80,8 @@ def tokens_of(answers: Path) -> tuple[int, int]:
 
 
 def trec_lines(question: Question, hits: Sequence[Hit], tag: str) -> Iterator[str]:
-    """`qid Q0 docid rank score tag`, rank from 1; white space, which the format cannot hold, is refused."""
+    """`qid Q0 docid rank score tag`, rank from 1; an id with white space, which the format cannot hold, is refused."""
+    tag = "_".join(tag.split())
     for rank, hit in enumerate(hits, 1):
         for value in (question.id, hit.passage.id):
             if not value or any(c.isspace() for c in value):

@@ -82,6 +82,11 @@ class PassageStore:
                 sync(self._path)
                 sync(self._path.parent)
 
+    def unmap(self) -> None:
+        """Read by ordinary reads from now on: of a pass over all, the pages that are mapped would count as memory."""
+        with _faults("is damaged, build the index again"):
+            self._connection.execute("PRAGMA mmap_size=0")
+
     def rows(self, rows: Sequence[int]) -> list[Passage]:
         """The passages in these rows, in the order asked for."""
         if len(rows) > 500:  # SQLite's limit on parameters, and no page is worth more

@@ -30,7 +30,7 @@ SMALL = 100_000  # below, an exact search takes some 20 ms at most, and an index
 _BLOCK = 2048  # vectors that are scored at once: a block stays in the processor's cache
 _QUERIES = 64  # scored at once
 _SEED = 1234
-_MOST_ON_GPU = 2048  # hits that FAISS can give there
+_MOST_ON_GPU = 2048  # hits that FAISS can give there, and lists that it can probe
 _FAISS_BYTES = 12_000_000  # of its code
 
 
@@ -273,7 +273,7 @@ def settled(kind: str, rows: int, dimension: int, given: Mapping[str, int]) -> d
     if "lists" in chosen:
         # Four times the root, but no list so short that its centre cannot be learnt.
         chosen["lists"] = chosen["lists"] or max(1, min(2 ** round(math.log2(4 * math.sqrt(rows))), rows // 39))
-        chosen["probe"] = min(chosen["probe"] or max(8, chosen["lists"] // 8), chosen["lists"])
+        chosen["probe"] = min(chosen["probe"] or max(8, chosen["lists"] // 6), chosen["lists"])
     if "code" in chosen:
         most, halves = (dimension // 4, 2) if kind == "fastscan" else (dimension // 8, 1)
         codes = (n for n in range(most, 0, -1) if dimension % (n * halves) == 0)
@@ -408,7 +408,8 @@ class Searcher:
     Candidates are `refine` times the larger of k and `depth`; they are scored again with the float16 vectors, which
     only this reads, memory-mapped. So lists of different k are beginnings of one another up to `depth`. Queries are
     searched one at a time, as FAISS sums in another order in batches. `flat` and `ivf` run on a GPU where FAISS has
-    one. `IndexingError` for an index that cannot be read or is of other vectors.
+    one, for as many candidates as it gives there. `IndexingError` for an index that cannot be read or is of other
+    vectors.
     """
 
     def __init__(
@@ -416,25 +417,32 @@ class Searcher:
     ) -> None:
         self.shards, self.kind, self.settings, self._longest = shards, kind, settings, longest
         self._index: Any = None
+        self._gpu: Any = None
         if kind == "flat":
-            self._index = _flat_on_gpu(shards)
+            self._gpu = _flat_on_gpu(shards)
             return
         index = _opened(path or Path())
         if (index.ntotal, index.d) != (shards.rows, shards.dimension):
             raise IndexingError(f"{path}: is of {index.ntotal:,} vectors of {index.d} numbers: add the part again")
-        self._index = _on_gpu(index) if KINDS[kind].on_gpu else index
-        space = faiss().ParameterSpace() if self._index is index else faiss().GpuParameterSpace()
-        for setting, called in KINDS[kind].search.items():
-            space.set_index_parameter(self._index, called, settings[setting])
+        self._index = index
+        spaces = [(faiss().ParameterSpace(), index)]
+        if KINDS[kind].on_gpu and _gpus() and settings.get("probe", 0) <= _MOST_ON_GPU:
+            self._gpu = _on_gpu(index)
+            spaces.append((faiss().GpuParameterSpace(), self._gpu))
+        for space, one in spaces:
+            for setting, called in KINDS[kind].search.items():
+                space.set_index_parameter(one, called, settings[setting])
 
     def search(self, queries: "Vectors", k: int) -> list[tuple["Rows", "Scores"]]:
         """For each query the rows of the k best with their scores, best first, and all that tie with the k-th."""
         import numpy as np
 
-        if self._index is None or (self.kind == "flat" and self._wanted(k) > _MOST_ON_GPU):
+        wanted = min(self._wanted(k), self.shards.rows)
+        engine = self._gpu if self._gpu is not None and wanted <= _MOST_ON_GPU else self._index
+        if engine is None:
             candidates = self.shards.nearest(queries, k, self._longest)
         else:
-            named = [self._named(query, k) for query in queries]
+            named = [_named(engine, query, wanted) for query in queries]
             both = zip(queries, named, strict=True)
             candidates = [self.shards.narrowed(query, rows, k, self._longest) for query, rows in both]
         found = []
@@ -449,14 +457,12 @@ class Searcher:
         """Candidates; on a GPU `flat` has twice what is asked for, as other sums may order equals otherwise."""
         return self.settings.get("refine", 2) * max(k, self.settings.get("depth", 100))
 
-    def _named(self, query: "Vectors", k: int) -> "Rows":
-        wanted = min(self._wanted(k), self.shards.rows)
-        if KINDS[self.kind].on_gpu and _gpus():
-            wanted = min(wanted, _MOST_ON_GPU)
-        _, rows = self._index.search(query[None], wanted)
-        named: Rows = rows[0][rows[0] >= 0]
-        named.sort()
-        return named
+
+def _named(engine: Any, query: "Vectors", wanted: int) -> "Rows":  # noqa: ANN401
+    _, rows = engine.search(query[None], wanted)
+    named: Rows = rows[0][rows[0] >= 0]
+    named.sort()
+    return named
 
 
 def _gpus() -> int:
@@ -466,8 +472,6 @@ def _gpus() -> int:
 
 
 def _on_gpu(index: Any) -> Any:  # noqa: ANN401
-    if not _gpus():
-        return index
     engine = faiss()
     options = engine.GpuClonerOptions()
     options.useFloat16 = True

@@ -187,7 +187,14 @@ def test_damaged_files_are_one_clear_error(shelf: Path) -> None:
     with pytest.raises(IndexingError, match="cannot be read"):
         dense.retriever(index, recipe())
     shard.write_bytes(whole)
-    for old, new in (('"flat"', '"nope"'), ('"dimension": 64', '"dimension": 0'), ('"shard"', '"shared"')):
+    for old, new in (
+        ('"flat"', '"nope"'),
+        ('"dimension": 64', '"dimension": 0'),
+        ('"shard"', '"shared"'),
+        ('"settings": {}', '"settings": 3'),
+        ('"settings": {}', '"settings": {"probe": "x"}'),
+        ('"longest"', '"longest": "long", "was"'),
+    ):
         manifest.write_text(said.replace(old, new))
         with pytest.raises(IndexingError, match="damaged"):
             dense.retriever(index, recipe())
@@ -293,6 +300,30 @@ def limited(folder: Path, size: int, what: str) -> str:
     environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}"}
     arguments = [sys.executable, "-c", LIMITED, str(folder), str(size), what]
     return subprocess.run(arguments, env=environment, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def test_a_stop_while_a_part_takes_the_place_of_another_loses_nothing(
+    shelf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added(shelf, recipe())
+    before = bytes_of(shelf)
+    replace = Path.replace
+
+    def stopped(self: Path, target: Path) -> Path:
+        if self.is_dir() and self.name == "hashing.v1.new":
+            raise OSError("stopped")
+        return replace(self, target)
+
+    with monkeypatch.context() as context:
+        context.setattr(Path, "replace", stopped)
+        with pytest.raises(IndexingError, match="stopped"):
+            added(shelf, recipe())
+    monkeypatch.setattr(Hashing, "passages", None)  # nothing is encoded again
+    added(shelf, recipe())
+    assert bytes_of(shelf)["vectors-00000.npy"] == before["vectors-00000.npy"]
+    assert dense.retriever(open_index(shelf), recipe()).search(["river"], 1)[0]
+    (parts,) = shelf.glob(".rag-build-*/parts")
+    assert {path.name for path in parts.iterdir()} == {"hashing.v1", ".hashing.v1.lock"}
 
 
 def test_a_full_disk_is_one_clear_error_and_keeps_the_part(shelf: Path) -> None:

@@ -1,6 +1,7 @@
 """Tiny real models, written and read as any other; the real MiniLM where its packages are installed."""
 
 import json
+import re
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,8 +12,12 @@ import pytest
 
 from rag.encoders import open_encoder, passage_text
 from rag.encoders.onnx import Layout, OnnxEncoder, read_layout, unit
+from rag.encoders.sentence import named
 from rag.errors import RagError
+from rag.index import open_index
+from rag.retrievers.rerank import Rerank, scorer
 from rag.types import Passage
+from tests.contracts import check_retriever
 
 WORDS = ["[UNK]", "[CLS]", "[SEP]", "river", "capital", "poland", "warsaw", "query", "passage", ":"]
 DIMENSION = 6
@@ -254,6 +259,68 @@ def test_what_is_no_sentence_transformer_is_one_clear_error(sentence_model: Path
     next(sentence_model.glob("*.safetensors")).write_bytes(b"no weights")
     with pytest.raises(RagError, match="cannot be opened as a SentenceTransformer"):
         open_encoder(f"st:{sentence_model}")
+
+
+# --- cross-encoders --------------------------------------------------------------------------------------------
+
+
+def cross_encoder(folder: Path, labels: int = 1) -> Path:
+    """A BERT of one layer with random weights that gives so many numbers a pair."""
+    torch = pytest.importorskip("torch", reason="needs the extra 'models'")
+    pytest.importorskip("sentence_transformers", reason="needs the extra 'dense'")
+    transformers: Any = import_module("transformers")
+    folder.mkdir(parents=True)
+    save_tokenizer(folder)
+    names = {"unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[SEP]"}
+    transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"), **names).save_pretrained(folder)
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    config = transformers.BertConfig(vocab_size=len(WORDS), initializer_range=0.5, num_labels=labels, **sizes)
+    transformers.BertForSequenceClassification(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_any_cross_encoder_reranks(shelf: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    folder = cross_encoder(tmp_path / "a" / "my model")
+    capfd.readouterr()
+    made = scorer(f"cross-encoder:{folder}")
+    passages = [Passage("1", "Warsaw", "The capital of Poland."), Passage("2", "", "A river, half \ud83d")]
+    scores = made.score("which river", passages)
+    assert capfd.readouterr() == ("", "")
+    assert scores == [made.score("which river", [passage])[0] for passage in passages]
+    assert scores[0] != scores[1]
+    check_retriever(Rerank(open_index(shelf).bm25, made, depth=3), ["river of Poland", "Nobel Prize", "東京"])
+    assert re.fullmatch(r"cross-encoder:my_model@[0-9a-f]{8}", made.name)
+    other = cross_encoder(tmp_path / "b" / "my model")
+    config = other / "config.json"
+    config.write_text(config.read_text().replace('"hidden_act": "gelu"', '"hidden_act": "relu"'))
+    assert scorer(f"cross-encoder:{other}").name != made.name
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_no_cross_encoder_for_reranking_is_one_clear_error(tmp_path: Path) -> None:
+    two = cross_encoder(tmp_path / "two", labels=2)
+    with pytest.raises(RagError, match="two: gives 2 numbers a pair, and reranking needs one"):
+        scorer(f"cross-encoder:{two}")
+    next(two.glob("*.safetensors")).write_bytes(b"no weights")
+    with pytest.raises(RagError, match="two: cannot be opened as a CrossEncoder"):
+        scorer(f"cross-encoder:{two}")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_model_of_the_hub_is_named_by_its_commit_or_its_weights(sentence_model: Path) -> None:
+    loaded: Any = import_module("sentence_transformers").SentenceTransformer(str(sentence_model))
+    name = named("team/model", loaded)
+    assert re.fullmatch("model@[0-9a-f]{8}", name)
+    assert named("team/model", loaded) == name
+    loaded[0].auto_model.embeddings.word_embeddings.weight.data += 1
+    assert named("team/model", loaded) != name
+    loaded[0].auto_model.config._commit_hash = "0123456789abcdef"
+    assert named("team/model", loaded) == "model@01234567"
+
+
+# --- packages --------------------------------------------------------------------------------------------------
 
 
 def test_minilm_in_int8_is_close_to_its_weights() -> None:

@@ -165,7 +165,7 @@ def test_the_order_of_the_lines_changes_nothing(
 def test_a_run_is_read_in_the_order_it_was_written_in(tmp_path: Path, scored: list[tuple[float, str]]) -> None:
     hits = [Hit(Passage(i, "", "x"), s) for s, i in sorted(scored, key=lambda hit: (-hit[0], hit[1]))]
     path = tmp_path / "r.trec.gz"
-    write_whole(path, [*trec_lines(Question("q", "?"), hits, "t"), "other Q0 x 1 1 t"])
+    write_whole(path, [*trec_lines(Question("q", "?"), hits, "a recipe's\tname"), "other Q0 x 1 1 t"])
     assert list(read_run(path).ranked.get("q", ())) == [hit.passage.id for hit in hits]
 
 

@@ -14,6 +14,7 @@ from rag.corpus import Corpus
 from rag.errors import FormatError, IndexingError, QuestionError, RagError
 from rag.index import build, open_index
 from rag.recipes import made_of
+from rag.resources import names
 from rag.retrievers import open_retriever
 from tests.conftest import SHELF, Command, one_line_error, write_corpus
 from tests.contracts import check_retriever
@@ -21,7 +22,18 @@ from tests.contracts import check_retriever
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("name", ["best", "bm25", "fused", "reference", "reranked", "static", "best+reference"])
+HERE = {"best", "bm25", "fused", "reference", "reranked", "static"}
+ELSEWHERE = {
+    "lucene": "test_lucene.py, which needs a JVM",
+    "minilm": "test_dense.py, with an encoder of the test's own",
+}
+
+
+def test_no_recipe_that_ships_is_without_a_test() -> None:
+    assert sorted(names("indexes", ".toml")) == sorted(HERE | ELSEWHERE.keys())
+
+
+@pytest.mark.parametrize("name", [*sorted(HERE), "best+reference"])
 def test_every_retriever_keeps_the_contract(name: str, shelf: Path) -> None:
     if "reference" in name:
         pytest.importorskip("rank_bm25", reason="needs the extra 'reference'")

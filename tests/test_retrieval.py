@@ -17,7 +17,7 @@ from rag.retrievers import Retriever, kind_of, open_retriever
 from rag.retrievers.fusion import Fusion
 from rag.retrievers.rerank import Rerank
 from rag.types import Hit, Passage
-from tests.conftest import Command, one_line_error
+from tests.conftest import Command, one_line_error, write_corpus
 from tests.contracts import check_retriever
 
 
@@ -107,6 +107,9 @@ RERANK = "name = 'x'\nkind = 'rerank'\nof = 'bm25'\n"
         ("name = 'x'\nkind = 'fusion'\nof = ['bm25', 'bm25']", "two or more different recipes"),
         ("name = 'x'\nkind = 'fusion'\nof = ['bm25', 'best']\nmethod = 'max'", "no fusion called 'max'"),
         ("name = 'x'\nkind = 'fusion'\nof = ['bm25', 'best']\nweights = [1]", "as many weights above 0"),
+        ("name = 'x'\nkind = 'fusion'\nof = ['bm25', 'best']\nweights = [1, inf]", "as many weights above 0"),
+        ("name = 'x'\nkind = 'reference'\nk1 = -1", "k1 should be at least 0 and b from 0 to 1"),
+        (RERANK + "[[stages]]\nmodel = 'static'\ndepth = 9\nfirst = nan", "first should be a finite number, found nan"),
         (
             RERANK + "[[stages]]\nmodel = 'oracle'\ndepth = 9",
             "no reranker called 'oracle'",
@@ -180,8 +183,10 @@ def test_every_shipped_recipe_names_a_kind_and_no_two_have_one_name() -> None:
 
 def test_a_recipe_of_ones_own_searches(rag: Command, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text("name = 'mine'\nkind = 'bm25'\n[weights]\ncontents = 2\n")
-    found = rag("search", "closed pool", "--recipe", tmp_path / "mine.toml", "--json")
-    assert found.returncode == 0, found.stderr
+    mine = tmp_path / "mine.toml"
+    for name in (mine, f"bm25+{mine}", f"{mine}+bm25"):
+        found = rag("search", "closed pool", "--recipe", name, "--json")
+        assert found.returncode == 0, found.stderr
     one_line_error(rag("search", "x", "--recipe", tmp_path / "nowhere.toml"), "cannot be read as a recipe")
 
 
@@ -191,6 +196,16 @@ def test_what_adds_nothing_says_so(rag: Command, shelf: Path) -> None:
     assert "bm25: adds nothing to the index" in done.stderr
     one_line_error(rag("index", "build", "--to", shelf), "nothing to build")
     one_line_error(rag("index", "build", "--to", shelf, "--recipe", "bm25", "--memory", "much"), "write it as 8GiB")
+
+
+def test_what_cannot_be_added_is_refused_before_anything_is_built(rag: Command, shelf: Path, tmp_path: Path) -> None:
+    before = (shelf / "manifest.json").read_bytes()
+    corpus = write_corpus(tmp_path / "c.jsonl", [("1", "", "a text")])
+    build = ("index", "build", corpus, "--to", shelf)
+    one_line_error(rag(*build, "--recipe", "nope"), "no recipe called 'nope'")
+    one_line_error(rag(*build, "--recipe", "static", "--memory", "9" * 400 + "GiB"), "write it as 8GiB")
+    one_line_error(rag(*build, "--memory", "8GiB"), "--memory is for the parts that --recipe NAME adds")
+    assert (shelf / "manifest.json").read_bytes() == before
 
 
 @pytest.mark.parametrize(("text", "size"), [("8GiB", 8 * 2**30), ("500MB", 500e6), ("1.5 g", 1.5e9), ("12", 12)])

@@ -16,6 +16,8 @@ T = TypeVar("T")
 _NAMES = {
     str: "a string",
     int: "an integer",
+    float: "a number with a point",
+    dict: "an object",
     list: "a list",
     bool: "true or false",
 }

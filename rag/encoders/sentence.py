@@ -1,7 +1,6 @@
 """`st:<name or folder>`: a SentenceTransformer with its own prompts, pooling and length, on a GPU if there is one."""
 
 import hashlib
-import json
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -54,22 +53,8 @@ class SentenceEncoder:
 
     @cached_property
     def name(self) -> str:
-        """`st:<model>@<8 hex of its commit, or of its files' SHA-256>/<tokens>`."""
-        short = self.model.rstrip("/").rsplit("/", 1)[-1].replace(" ", "_")
-        return f"st:{short}@{self._revision()[:8]}/{self._model.max_seq_length}"
-
-    def _revision(self) -> str:
-        digest = hashlib.sha256()
-        if not self.folder.is_dir():
-            config = self._model[0].auto_model.config
-            digest.update(json.dumps([config.to_dict(), self._model.prompts], sort_keys=True, default=str).encode())
-            return getattr(config, "_commit_hash", None) or digest.hexdigest()
-        for path in sorted(self.folder.rglob("*")):
-            if path.suffix in _MODEL_FILES:
-                digest.update(f"{path.relative_to(self.folder)}\0".encode())
-                with path.open("rb") as file:
-                    digest.update(hashlib.file_digest(file, "sha256").digest())
-        return digest.hexdigest()
+        """`st:<model>@<8 hex>/<tokens>`, as `named`."""
+        return f"st:{named(self.model, self._model)}/{self._model.max_seq_length}"
 
     @cached_property
     def dimension(self) -> int:
@@ -103,3 +88,25 @@ class SentenceEncoder:
             normalize_embeddings=self._normalize,
         )
         return np.asarray(found, np.float32)
+
+
+def named(model: str, loaded: Any) -> str:  # noqa: ANN401
+    """`<model>@<8 hex>`: of a folder's files (SHA-256), of the hub's commit, or of the weights where there is none.
+
+    `model` is what `loaded`, a SentenceTransformer or CrossEncoder, was opened by.
+    """
+    folder, digest = Path(model).expanduser(), hashlib.sha256()
+    configs = (getattr(module, "config", None) for module in loaded.modules())
+    commit = next((found for config in configs if (found := getattr(config, "_commit_hash", None))), None)
+    if folder.is_dir():
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in _MODEL_FILES:
+                digest.update(f"{path.relative_to(folder)}\0".encode())
+                with path.open("rb") as file:
+                    digest.update(hashlib.file_digest(file, "sha256").digest())
+    elif commit is None:
+        digest.update(repr(sorted(loaded.prompts.items())).encode())
+        for name, weights in sorted(loaded.state_dict().items()):
+            digest.update(f"{name}\0".encode() + weights.detach().double().cpu().numpy().tobytes())
+    revision = digest.hexdigest() if folder.is_dir() or commit is None else str(commit)
+    return f"{model.rstrip('/').rsplit('/', 1)[-1].replace(' ', '_')}@{revision[:8]}"

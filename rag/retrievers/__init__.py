@@ -40,11 +40,10 @@ KINDS = {
 
 def kind_of(recipe: Recipe) -> ModuleType:
     """The module of a recipe's kind; `RagError` lists the kinds there are."""
-    try:
-        return import_module(KINDS[recipe.kind])
-    except KeyError:
+    if recipe.kind not in KINDS:
         there = ", ".join(sorted(KINDS))
-        raise RagError(f"recipe {recipe.name}: no kind called {recipe.kind!r}; there are: {there}") from None
+        raise RagError(f"recipe {recipe.name}: no kind called {recipe.kind!r}; there are: {there}")
+    return import_module(KINDS[recipe.kind])
 
 
 def open_retriever(name: str, index: "Index") -> Retriever:

@@ -54,6 +54,14 @@ def weights_of(recipe: Recipe) -> Mapping[str, float]:
     return weights
 
 
+def parameters(recipe: Recipe) -> tuple[float, float]:
+    """BM25's k1 and b; `RagError` for values that have no meaning."""
+    k1, b = recipe.setting("k1", float, 1.2), recipe.setting("b", float, 0.75)
+    if k1 < 0 or not 0 <= b <= 1:
+        raise RagError(f"recipe {recipe.name}: k1 should be at least 0 and b from 0 to 1, found {k1} and {b}")
+    return k1, b
+
+
 def _positive(weight: object) -> bool:
     return isinstance(weight, int | float) and 0 < weight < math.inf
 

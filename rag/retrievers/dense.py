@@ -37,7 +37,8 @@ def retriever(index: "Index", recipe: Recipe) -> "Dense":
         settings, longest = field(part, "settings", dict, where), field(part, "longest", float, where)
     except FormatError as error:
         raise IndexingError(f"the part is damaged ({error}): add it again") from error
-    if kind not in KINDS or min(dimension, size) < 1 or not settings.keys() >= KINDS[kind].settings.keys():
+    whole = all(type(value) is int for value in settings.values())
+    if kind not in KINDS or min(dimension, size) < 1 or not (whole and settings.keys() >= KINDS[kind].settings.keys()):
         raise IndexingError(f"{where} is damaged: add the part again")
     encoder = _encoder(recipe)
     if (encoder.name, encoder.dimension) != (made_by, dimension):
@@ -70,6 +71,7 @@ def add(index: "Index", recipe: Recipe, memory: int | None, tell: Tell) -> None:
     encoder = _encoder(recipe)
     rows = index.manifest["passages"]
     kind, settings, why = _choice(recipe, rows, encoder.dimension, memory)
+    index.store.unmap()
     plan = {"encoder": encoder.name, "dimension": encoder.dimension, "shard": SHARD}
     with adding(index, recipe, plan) as (work, record):
         for stale in (*work.glob("*.new"), *work.glob("*.faiss")):

@@ -1,7 +1,6 @@
 """BM25 by Lucene, through Anserini's jar (extra `lucene`): the engine that the field's baselines are made with."""
 
 import json
-import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,10 +13,10 @@ from autoais.jsonl import parse_object
 from rag import jvm
 from rag.analysis import QUERY_STOP_WORDS, check_depth, query_terms
 from rag.corpus import Corpus
-from rag.errors import FormatError, IndexingError, RagError
+from rag.errors import FormatError, IndexingError
 from rag.parts import Needs, Tell, adding, open_part
 from rag.recipes import Recipe
-from rag.retrievers.bm25 import FIELDS, TIED, weights_of
+from rag.retrievers.bm25 import FIELDS, TIED, parameters, weights_of
 from rag.store import PassageStore
 from rag.types import Hit, Passage, ranked
 
@@ -44,7 +43,7 @@ def needs(index: "Index", recipe: Recipe, memory: int | None) -> Needs:
 
     `memory` changes nothing: the writer's buffer and Java's heap are what they are. Files that are mapped do not count.
     """
-    parameters(recipe)
+    _check(recipe)
     home = index.build / "passages.sqlite" if index.build else None
     size = home.stat().st_size if home and home.exists() else 0
     return Needs(
@@ -52,13 +51,9 @@ def needs(index: "Index", recipe: Recipe, memory: int | None) -> Needs:
     )
 
 
-def parameters(recipe: Recipe) -> tuple[float, float]:
-    """Of BM25: k1 and b; `RagError` for values that Lucene does not take, or weights that cannot be used."""
+def _check(recipe: Recipe) -> None:
     weights_of(recipe)
-    k1, b = recipe.setting("k1", float, 1.2), recipe.setting("b", float, 0.75)
-    if not (0 <= k1 < math.inf and 0 <= b <= 1):
-        raise RagError(f"recipe {recipe.name}: k1 should be at least 0 and b from 0 to 1, found {k1} and {b}")
-    return k1, b
+    parameters(recipe)
 
 
 def add(index: "Index", recipe: Recipe, memory: int | None, tell: Tell) -> None:
@@ -67,8 +62,9 @@ def add(index: "Index", recipe: Recipe, memory: int | None, tell: Tell) -> None:
     The part's folder `index` is an ordinary Anserini index, which Pyserini opens too. Lucene's own writer is fed, not
     Anserini's IndexCollection: that one wants the passages as files first, and only logs it when the disk is full.
     """
-    parameters(recipe)
+    _check(recipe)
     jvm.start()
+    index.store.unmap()
     with adding(index, PART, {"engine": jvm.find_jar().name}) as (work, record):
         with _writer(work / "index") as writer:
             from jnius import autoclass
@@ -138,7 +134,7 @@ def _faults(what: str) -> Iterator[None]:
 
 def retriever(index: "Index", recipe: Recipe) -> "Lucene":
     """Lucene over the part that `add` made; `RagError` where the extra is not installed or Java is too old."""
-    parameters(recipe)
+    _check(recipe)
     home, _ = open_part(index, PART)
     # Where no passage, or every passage, lacks headings, there is nothing to make up for.
     return Lucene(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rag.analysis import check_depth, passage_analyzer, query_terms
 from rag.errors import IndexingError, missing_extra
 from rag.recipes import Recipe
+from rag.retrievers.bm25 import parameters
 from rag.store import PassageStore
 from rag.types import Hit
 
@@ -38,11 +39,12 @@ class Reference:
                 f"rank-bm25 takes at most {MOST_PASSAGES:,} passages, the index has {passages:,}: use 'bm25'"
             )
         recipe.only(["k1", "b"])
+        k1, b = parameters(recipe)
         self.name = recipe.name
         analyzer = passage_analyzer()
         self._passages = list(store)
         tokens = [analyzer.analyze(f"{p.headings} {p.text}") or [""] for p in self._passages]
-        self._bm25 = BM25Okapi(tokens, k1=recipe.setting("k1", float), b=recipe.setting("b", float))
+        self._bm25 = BM25Okapi(tokens, k1=k1, b=b)
         # Okapi's idf turns negative for a word of more than half the passages; Lucene's, and Tantivy's, does not.
         n = len(tokens)
         holding = Counter(term for passage in tokens for term in set(passage))

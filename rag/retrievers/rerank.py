@@ -1,8 +1,11 @@
 """A second look at the first hits: a model reads question and passage together and puts them in another order."""
 
+import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
+from autoais.errors import first_line
 from rag.analysis import check_depth
 from rag.encoders import passage_text
 from rag.errors import RagError, missing_extra
@@ -88,7 +91,7 @@ class _Static:
 
 
 class _CrossEncoder:
-    """Any CrossEncoder of sentence-transformers, by name or folder, as it is configured."""
+    """Any CrossEncoder of sentence-transformers that gives one number a pair, by name or folder."""
 
     def __init__(self, model: str) -> None:
         try:
@@ -96,16 +99,23 @@ class _CrossEncoder:
         except ImportError:
             raise missing_extra(f"the reranker {model!r}", "dense") from None
         from autoais.judges.hf import quiet
+        from rag.encoders.sentence import named
 
+        folder = Path(model).expanduser()
         try:
-            with quiet(local=False):
-                self._model = CrossEncoder(model)
-        except (OSError, ValueError, RuntimeError) as error:
-            raise RagError(f"{model}: cannot be opened as a CrossEncoder: {str(error).splitlines()[0]}") from error
-        self.name = f"cross-encoder:{model.rstrip('/').rsplit('/', 1)[-1]}"
+            with quiet(local=folder.is_dir()):
+                self._model: Any = CrossEncoder(str(folder) if folder.is_dir() else model)
+        except Exception as error:
+            raise RagError(f"{model}: cannot be opened as a CrossEncoder ({first_line(error)})") from error
+        if self._model.num_labels != 1:
+            raise RagError(f"{model}: gives {self._model.num_labels} numbers a pair, and reranking needs one")
+        self.name = f"cross-encoder:{named(model, self._model)}"
 
     def score(self, question: str, passages: Sequence[Passage]) -> list[float]:
-        pairs = [(question, f"{passage.headings}\n{passage.text}".strip()) for passage in passages]
+        from autoais.judges.encoding import readable
+
+        texts = (f"{passage.headings}\n{passage.text}".strip() for passage in passages)
+        pairs = [(readable(question), readable(text)) for text in texts]
         # One pair at a time where it counts: padding changes the last digits, and with them the order of equals.
         found = self._model.predict(pairs, batch_size=1, show_progress_bar=False)
         return [float(score) for score in found]
@@ -125,10 +135,9 @@ def scorer(name: str) -> Scorer:
     `RagError` lists the names there are.
     """
     kind, _, model = name.partition(":")
-    try:
-        return SCORERS[kind](model or None)
-    except KeyError:
-        raise RagError(f"no reranker called {kind!r}; there are: {', '.join(SCORERS)}") from None
+    if kind not in SCORERS:
+        raise RagError(f"no reranker called {kind!r}; there are: {', '.join(SCORERS)}")
+    return SCORERS[kind](model or None)
 
 
 class Rerank:
@@ -154,6 +163,9 @@ class Rerank:
         (hits,) = self._over.search([query], max(k, self._depth))
         again, rest = hits[: self._depth], hits[self._depth :]
         scores = self._scorer.score(query, [hit.passage for hit in again])
+        for hit, score in zip(again, scores, strict=True):
+            if not math.isfinite(score):
+                raise RagError(f"{self._scorer.name} gives passage {hit.passage.id!r} a score that is no number")
         reread = [Hit(h.passage, s + self._first * h.score) for h, s in zip(again, scores, strict=True)]
         reread.sort(key=lambda hit: (-hit.score, hit.passage.id))
         below = [Hit(h.passage, reread[-1].score - 1 - (again[-1].score - h.score)) for h in rest]
