@@ -460,7 +460,7 @@ def fetch(
     table: Annotated[Path | None, typer.Option(help="A table of indexes of your own (toml).")] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Open no connection (also RAG_OFFLINE=1).")] = False,
 ) -> None:
-    """Download a prebuilt Lucene index and print where it lies; a download that broke off goes on from there."""
+    """Download a prebuilt Lucene index, going on where that broke off, and print its folder: search --recipe lucene."""
     from rag.download import fetch as fetch_index
     from rag.download import named, read_table
     from rag.terminal import megabytes, note, progress_bar
@@ -480,9 +480,9 @@ def import_(
         bool, typer.Option("--skip-bad", help="Count and report broken documents instead of stopping.")
     ] = False,
 ) -> None:
-    """Build an index of the passages that a Lucene index stores: with `fetch`, one that others have made."""
+    """Build an index of the passages that a Lucene index stores, for all retrievers and not Lucene alone."""
+    from rag.anserini import Stored
     from rag.building import build_base
-    from rag.retrievers.lucene import Stored
 
     build_base(Stored(folder, skip_bad=skip_bad), to)
 

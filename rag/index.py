@@ -20,7 +20,7 @@ from rag.locks import alone
 from rag.recipes import Recipe, read_recipe
 from rag.resources import folder as shipped_folder
 from rag.retrievers.bm25 import BM25, BM25Writer, weights_of
-from rag.store import PassageStore
+from rag.store import PassageStore, Store
 from rag.types import Passage
 
 HANDBOOK = "handbook"
@@ -41,14 +41,25 @@ Progress = Callable[[Corpus, int], None]
 class Index:
     """An opened index: its manifest, its passages and the BM25 retriever over them.
 
-    `build` is the folder that holds them, and the parts that recipes add (`rag.parts`); None for one in memory.
+    `build` is the folder that holds them, and the parts that recipes add (`rag.parts`); None for one in memory, and for
+    one that Anserini made, whose folder is `lucene` and which has no BM25 but Lucene's.
     """
 
     name: str
     build: Path | None
     manifest: dict[str, Any]
-    store: PassageStore
-    bm25: BM25
+    store: Store
+    postings: BM25 | None
+    lucene: Path | None = None
+
+    @property
+    def bm25(self) -> BM25:
+        """BM25 as the recipe `bm25` has it; `IndexingError` for an index that Anserini made."""
+        if self.postings is None:
+            raise IndexingError(
+                f"{self.name} is a Lucene index: search it by --recipe lucene, or import it (rag index import)"
+            )
+        return self.postings
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,12 +207,16 @@ def _encodable(
 
 
 def open_index(folder: Path | None) -> Index:
-    """Open an index by its folder; None is the handbook that ships with the product, indexed in memory.
+    """Open an index by its folder, also one that Anserini made; None is the handbook that ships, indexed in memory.
 
     Raises `IndexingError` if the folder does not exist, is half-built, or was written by a newer version.
     """
     if folder is None:
         return _handbook()
+    if not (folder / _MANIFEST).exists() and any(folder.glob("segments_*")):
+        from rag.anserini import open_lucene
+
+        return open_lucene(folder)
     manifest = _read_manifest(folder)
     work = folder / manifest["build"]
     if not work.is_dir():

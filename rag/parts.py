@@ -36,7 +36,7 @@ class Needs:
 
 def _home(index: "Index", recipe: Recipe) -> Path:
     if index.build is None:
-        raise IndexingError(f"the handbook's index is in memory and takes no part {recipe.name!r}; build an index")
+        raise IndexingError(f"the index {index.name} takes no part {recipe.name!r}: build one with rag index build")
     if not recipe.name or Path(recipe.name).name != recipe.name or recipe.name.startswith("."):
         raise RagError(f"a recipe that adds to an index needs a plain name, not {recipe.name!r}")
     return index.build / "parts" / recipe.name

@@ -3,8 +3,9 @@
 import sqlite3
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import quote
 
 from autoais.jsonl import sync
@@ -12,6 +13,22 @@ from rag.errors import IndexingError
 from rag.types import Passage
 
 _COLUMNS = "id, title, text, section"
+
+
+class Store(Protocol):
+    """Passages by row number, by id and in order."""
+
+    def rows(self, rows: Sequence[int]) -> list[Passage]:
+        """The passages in these rows, in the order asked for."""
+        ...
+
+    def get(self, identifier: str) -> Passage | None:
+        """The passage with that id, or None."""
+        ...
+
+    def scan(self, first: int = 0) -> Iterator[Passage]:
+        """The passages from a row on, streaming."""
+        ...
 
 
 class PassageStore:
@@ -39,9 +56,8 @@ class PassageStore:
     @classmethod
     def open(cls, path: Path) -> "PassageStore":
         """An existing store, read only."""
-        uri = f"file:{quote(str(path))}?mode=ro&immutable=1"
         try:
-            store = cls(sqlite3.connect(uri, uri=True, check_same_thread=False))
+            store = cls(_read_only(path), path)
             # Memory-mapped reading saves time at every page of hits; only what is touched stays resident.
             store._connection.execute(f"PRAGMA mmap_size={1 << 40}")
             store._connection.execute(f"SELECT row, {_COLUMNS} FROM passage LIMIT 1").fetchone()
@@ -82,11 +98,6 @@ class PassageStore:
                 sync(self._path)
                 sync(self._path.parent)
 
-    def unmap(self) -> None:
-        """Read by ordinary reads from now on: of a pass over all, the pages that are mapped would count as memory."""
-        with _faults("is damaged, build the index again"):
-            self._connection.execute("PRAGMA mmap_size=0")
-
     def rows(self, rows: Sequence[int]) -> list[Passage]:
         """The passages in these rows, in the order asked for."""
         if len(rows) > 500:  # SQLite's limit on parameters, and no page is worth more
@@ -106,11 +117,19 @@ class PassageStore:
             found = self._connection.execute(sql, (identifier,)).fetchone()
         return Passage(*found) if found else None
 
-    def __iter__(self) -> Iterator[Passage]:
-        """All passages in row order, streaming."""
-        with _faults("is damaged, build the index again"):
-            for values in self._connection.execute(f"SELECT {_COLUMNS} FROM passage ORDER BY row"):
+    def scan(self, first: int = 0) -> Iterator[Passage]:
+        """The passages from a row on, streaming, by ordinary reads: pages that are mapped would count as memory."""
+        sql = f"SELECT {_COLUMNS} FROM passage WHERE row >= ? ORDER BY row"
+        with _faults("is damaged, build the index again"), ExitStack() as stack:
+            connection = self._connection
+            if self._path is not None:
+                connection = stack.enter_context(closing(_read_only(self._path)))
+            for values in connection.execute(sql, (first,)):
                 yield Passage(*values)
+
+
+def _read_only(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True, check_same_thread=False)
 
 
 @contextmanager

@@ -94,7 +94,7 @@ def test_an_index_is_self_contained_and_can_be_moved(shelf: Path, corpus: Path, 
     assert passage is not None
     assert passage.title == "Vistula"
     assert index.store.get("nope") is None
-    assert [p.id for p in index.store] == [row[0] for row in SHELF]
+    assert [p.id for p in index.store.scan()] == [row[0] for row in SHELF]
 
 
 def test_the_manifest_says_what_is_inside(shelf: Path) -> None:

@@ -3,6 +3,7 @@
 import resource
 import sys
 from collections.abc import Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from autoais.jsonl import field
@@ -11,7 +12,7 @@ from rag.encoders import Encoder, open_encoder, passage_text
 from rag.errors import FormatError, IndexingError, RagError
 from rag.parts import Needs, Tell, adding, open_part
 from rag.recipes import Recipe
-from rag.store import PassageStore
+from rag.store import Store
 from rag.types import Hit
 from rag.vectors import KINDS, SHARD, SMALL, Searcher, Shards, build, estimate, pick, settled, shard_path, write_shard
 
@@ -71,7 +72,6 @@ def add(index: "Index", recipe: Recipe, memory: int | None, tell: Tell) -> None:
     encoder = _encoder(recipe)
     rows = index.manifest["passages"]
     kind, settings, why = _choice(recipe, rows, encoder.dimension, memory)
-    index.store.unmap()
     plan = {"encoder": encoder.name, "dimension": encoder.dimension, "shard": SHARD}
     with adding(index, recipe, plan) as (work, record):
         for stale in (*work.glob("*.new"), *work.glob("*.faiss")):
@@ -114,13 +114,14 @@ def _choice(recipe: Recipe, rows: int, dimension: int, memory: int | None) -> tu
     return kind, settings, why
 
 
-def _encoded(store: PassageStore, encoder: Encoder, first: int, last: int, tell: Tell) -> "NDArray[np.float16]":
+def _encoded(store: Store, encoder: Encoder, first: int, last: int, tell: Tell) -> "NDArray[np.float16]":
     """The vectors of these rows, each a finite number."""
     import numpy as np
 
     found = np.empty((last - first, encoder.dimension), np.float16)
+    passing = islice(store.scan(first), last - first)
     for start in range(first, last, _BATCH):
-        passages = store.rows(range(start, min(start + _BATCH, last)))
+        passages = list(islice(passing, _BATCH))
         vectors = encoder.passages([passage_text(passage) for passage in passages])
         _check_shape(encoder, vectors.shape, len(passages))
         with np.errstate(over="ignore"):  # above 65,504 it becomes infinite
@@ -146,7 +147,7 @@ class Dense:
     A query of which the encoder knows no word has the vector 0, to which all are equally near, and finds nothing.
     """
 
-    def __init__(self, name: str, encoder: Encoder, searcher: Searcher, store: PassageStore) -> None:
+    def __init__(self, name: str, encoder: Encoder, searcher: Searcher, store: Store) -> None:
         self.name = name
         self._encoder, self._searcher, self._store = encoder, searcher, store
 

@@ -1,24 +1,20 @@
 """BM25 by Lucene, through Anserini's jar (extra `lucene`): the engine that the field's baselines are made with."""
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autoais import wikipedia
-from autoais.jsonl import parse_object
 from rag import jvm
 from rag.analysis import QUERY_STOP_WORDS, check_depth, query_terms
-from rag.corpus import Corpus
-from rag.errors import FormatError, IndexingError
+from rag.anserini import directory, faults
+from rag.errors import IndexingError
 from rag.parts import Needs, Tell, adding, open_part
 from rag.recipes import Recipe
 from rag.retrievers.bm25 import FIELDS, TIED, parameters, weights_of
-from rag.store import PassageStore
-from rag.types import Hit, Passage, ranked
+from rag.store import Store
+from rag.types import Hit, ranked
 
 if TYPE_CHECKING:
     from rag.index import Index
@@ -33,8 +29,6 @@ _UNTITLED = "untitled"  # a field with one term, in passages without headings
 _BUFFER_MB = 128  # of postings in memory before they are written
 _COMMIT = 100_000  # passages; what a stopped run goes on from
 _BATCH = 1000
-_DPR = re.compile(r'"([^\n]*)"\n(.+)', re.DOTALL)  # how Pyserini writes DPR's passages: the title in quotes, a line end
-_JAVAS_NAMES = re.compile(r"^JVM exception occurred: |[\w.]+\.\w+(?:Exception|Error): ")  # around what went wrong
 _MOST_TERMS = 30_000  # a query has at most 10,000 characters, and is asked up to three times
 
 
@@ -64,7 +58,6 @@ def add(index: "Index", recipe: Recipe, memory: int | None, tell: Tell) -> None:
     """
     _check(recipe)
     jvm.start()
-    index.store.unmap()
     with adding(index, PART, {"engine": jvm.find_jar().name}) as (work, record):
         with _writer(work / "index") as writer:
             from jnius import autoclass
@@ -75,7 +68,7 @@ def add(index: "Index", recipe: Recipe, memory: int | None, tell: Tell) -> None:
             unstored = autoclass("org.apache.lucene.document.Field$Store").NO
             done: int = writer.getDocStats().numDocs
             tell(done, "")
-            for row, passage in islice(enumerate(index.store), done, None):
+            for row, passage in enumerate(index.store.scan(done), done):
                 headings, contents = passage.headings, f"{passage.headings} {passage.text}"
                 if not any(character > " " for character in contents):
                     contents = "."  # Anserini refuses a document without what Java calls a character
@@ -96,7 +89,7 @@ def add(index: "Index", recipe: Recipe, memory: int | None, tell: Tell) -> None:
 @contextmanager
 def _writer(folder: Path) -> Iterator[Any]:
     """Goes on after the last commit; commits when the block ends, and not when it is left by an error."""
-    with _faults(f"{folder} cannot be written"):
+    with faults(f"{folder} cannot be written"):
         from jnius import autoclass
 
         analyzer = autoclass("io.anserini.analysis.DefaultEnglishAnalyzer").newDefaultInstance()
@@ -105,7 +98,7 @@ def _writer(folder: Path) -> Iterator[Any]:
         settings.setUseCompoundFile(False)
         # This policy only merges neighbours; with one thread that writes, Lucene's numbers are the rows of the store.
         settings.setMergePolicy(autoclass("org.apache.lucene.index.LogDocMergePolicy")())
-        writer = autoclass("org.apache.lucene.index.IndexWriter")(_directory(folder), settings)
+        writer = autoclass("org.apache.lucene.index.IndexWriter")(directory(folder), settings)
         try:
             yield writer
             writer.close()
@@ -115,26 +108,14 @@ def _writer(folder: Path) -> Iterator[Any]:
             raise
 
 
-def _directory(folder: Path) -> Any:  # noqa: ANN401  (a Java object)
-    from jnius import autoclass
-
-    return autoclass("org.apache.lucene.store.FSDirectory").open(autoclass("java.io.File")(str(folder)).toPath())
-
-
-@contextmanager
-def _faults(what: str) -> Iterator[None]:
-    from jnius import JavaException
-
-    try:
-        yield
-    except JavaException as error:
-        reason = _JAVAS_NAMES.sub("", str(error).splitlines()[0])
-        raise IndexingError(f"the Lucene index {what}: {reason}") from error
-
-
 def retriever(index: "Index", recipe: Recipe) -> "Lucene":
-    """Lucene over the part that `add` made; `RagError` where the extra is not installed or Java is too old."""
+    """Lucene over the part that `add` made, or over an index that is Anserini's own.
+
+    `RagError` where the extra is not installed or Java is too old.
+    """
     _check(recipe)
+    if index.lucene is not None:
+        return Lucene(index.lucene, index.store, recipe, mixed=False)
     home, _ = open_part(index, PART)
     # Where no passage, or every passage, lacks headings, there is nothing to make up for.
     return Lucene(
@@ -152,7 +133,7 @@ class Lucene:
     factor k1 + 1, which Lucene leaves out.
     """
 
-    def __init__(self, folder: Path, store: PassageStore, recipe: Recipe, *, mixed: bool) -> None:
+    def __init__(self, folder: Path, store: Store, recipe: Recipe, *, mixed: bool) -> None:
         jvm.start()
         from jnius import autoclass, cast
 
@@ -160,8 +141,8 @@ class Lucene:
         self.name = recipe.name
         self._store, self._mixed = store, mixed
         self._weights = weights_of(recipe)
-        with _faults(f"{folder} cannot be opened, add the part again"):
-            reader = autoclass("org.apache.lucene.index.DirectoryReader").open(_directory(folder))
+        with faults(f"{folder} cannot be opened, add the part again"):
+            reader = autoclass("org.apache.lucene.index.DirectoryReader").open(directory(folder))
             self._passages: int = reader.numDocs()
             self._check_last(reader)
             searcher = autoclass("org.apache.lucene.search.IndexSearcher")
@@ -199,7 +180,7 @@ class Lucene:
         check_depth(k)
         for query in queries:
             query_terms(query)
-        with _faults("is damaged, add the part again"):
+        with faults("is damaged, add the part again"):
             return [self._search(query, min(k, self._passages)) for query in queries]
 
     def _search(self, query: str, k: int) -> list[Hit]:
@@ -232,69 +213,3 @@ class Lucene:
 
     def _boosted(self, field: str, query: str, weight: float) -> Any:  # noqa: ANN401
         return self._boost(self._queries.buildQuery(field, self._analyzer, query), weight)
-
-
-class Stored(Corpus):
-    """The passages that an Anserini index stores, as a corpus to build an index of our own from.
-
-    Their text is Anserini's field `raw`: JSON of a corpus format (`rag.corpus`) or the text itself; else `contents`.
-    """
-
-    unit = "passages"
-
-    def __init__(self, folder: Path, *, skip_bad: bool = False) -> None:
-        if not any(folder.glob("segments_*")):
-            raise IndexingError(f"{folder} is no Lucene index (no segments_*)")
-        super().__init__([folder], skip_bad=skip_bad)
-        jvm.start()
-        from jnius import autoclass
-
-        with _faults(f"{folder} cannot be opened"):
-            self._reader = autoclass("org.apache.lucene.index.DirectoryReader").open(_directory(folder))
-            self._texts = self._reader.storedFields()
-
-    @property
-    def bytes_total(self) -> int:
-        """The number of documents: how far the reading is cannot be told in bytes."""
-        return int(self._reader.maxDoc())
-
-    @property
-    def bytes_unpacked(self) -> int:
-        """About three times the files that store documents, which are packed."""
-        return 3 * sum(path.stat().st_size for path in self.sources[0].glob("*.fdt"))
-
-    def read(self) -> Iterator[tuple[str, Passage]]:
-        """Yield (where it stands, passage) in Lucene's order. None counts as deleted: Anserini only adds."""
-        self.bytes_read = 0
-        for number in range(self.bytes_total):
-            self.bytes_read = number + 1
-            where = f"{self.sources[0]}, document {number}"
-            with _faults("is damaged"):
-                document = self._texts.document(number)
-                name, text = document.get("id"), document.get("raw") or document.get("contents")
-            try:
-                yield where, _passage(name, text, where)
-            except FormatError as error:
-                self.refuse(error)
-
-
-def _passage(name: str | None, text: str | None, where: str) -> Passage:
-    if not name or not text:
-        raise FormatError(f"{where}: it stores no id or no text; an index made with -storeRaw is needed")
-    try:
-        row = parse_object(text.encode("utf-8", "replace"), where)
-    except FormatError:
-        row = {}
-    if isinstance(row.get("text"), str):
-        title = row.get("title")
-        passage = Passage(name, title if isinstance(title, str) else "", row["text"])
-    else:
-        contents = row["contents"] if isinstance(row.get("contents"), str) else text
-        parts, quoted = wikipedia.parse(contents), _DPR.fullmatch(contents)
-        if parts:
-            passage = Passage(name, parts.title, parts.text, parts.section)
-        else:
-            passage = Passage(name, quoted[1], quoted[2]) if quoted else Passage(name, "", contents)
-    if not passage.text.strip():
-        raise FormatError(f"{where}: passage {name!r} has no text")
-    return passage

@@ -9,7 +9,7 @@ from rag.analysis import check_depth, passage_analyzer, query_terms
 from rag.errors import IndexingError, missing_extra
 from rag.recipes import Recipe
 from rag.retrievers.bm25 import parameters
-from rag.store import PassageStore
+from rag.store import Store
 from rag.types import Hit
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Reference:
     Raises `RagError` where rank-bm25 is not installed, `IndexingError` above 200,000 passages.
     """
 
-    def __init__(self, store: PassageStore, passages: int, recipe: Recipe) -> None:
+    def __init__(self, store: Store, passages: int, recipe: Recipe) -> None:
         try:
             from rank_bm25 import BM25Okapi
         except ImportError:
@@ -42,7 +42,7 @@ class Reference:
         k1, b = parameters(recipe)
         self.name = recipe.name
         analyzer = passage_analyzer()
-        self._passages = list(store)
+        self._passages = list(store.scan())
         tokens = [analyzer.analyze(f"{p.headings} {p.text}") or [""] for p in self._passages]
         self._bm25 = BM25Okapi(tokens, k1=k1, b=b)
         # Okapi's idf turns negative for a word of more than half the passages; Lucene's, and Tantivy's, does not.
