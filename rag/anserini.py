@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,8 @@ class Passages:
     """The passages that an Anserini index stores, by Lucene's numbers (as rows) and by id; a `rag.store.Store`.
 
     Their text is Anserini's field `raw`: JSON of a corpus format (`rag.corpus`) or the text itself; else `contents`.
-    `FormatError` for a document that holds no passage.
+    `FormatError` for a document that holds no passage, `IndexingError` for an index with deleted documents, whose
+    numbers would name some passages twice.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -58,9 +60,10 @@ class Passages:
         with faults(f"{folder} cannot be opened"):
             self._reader = autoclass("org.apache.lucene.index.DirectoryReader").open(directory(folder))
             self._texts = self._reader.storedFields()
+        if self._reader.hasDeletions():
+            raise IndexingError(f"{folder} holds documents that were deleted; merge it first (Anserini's -optimize)")
 
     def __len__(self) -> int:
-        # None counts as deleted: Anserini only adds.
         return int(self._reader.maxDoc())
 
     def at(self, number: int) -> Passage:
@@ -133,7 +136,7 @@ def open_lucene(folder: Path) -> "Index":
         "untitled": 0,
         "checksum": f"sha256:{sha256_file(newest)}",  # it names and checks all files of the index
         "recipe": read_recipe("lucene").record(),
-        "analyzer": "as the index was made; queries by Anserini's DefaultEnglishAnalyzer",
+        "analyzer": "as the index was made; queries by Anserini's DefaultEnglishAnalyzer with the stop words of bm25",
         "versions": versions(),
     }
     return Index(folder.resolve().name, None, manifest, passages, None, lucene=folder)
@@ -147,8 +150,9 @@ def _passage(name: str | None, text: str | None, where: str) -> Passage:
     except FormatError:
         row = {}
     if isinstance(row.get("text"), str):
-        title = row.get("title")
-        passage = Passage(name, title if isinstance(title, str) else "", row["text"])
+        title = row["title"] if isinstance(row.get("title"), str) else ""
+        # Anserini indexes titles with the text: what is only a title is found too.
+        passage = Passage(name, title, row["text"]) if row["text"].strip() else Passage(name, "", title)
     else:
         contents = row["contents"] if isinstance(row.get("contents"), str) else text
         parts, quoted = wikipedia.parse(contents), _DPR.fullmatch(contents)
@@ -158,4 +162,5 @@ def _passage(name: str | None, text: str | None, where: str) -> Passage:
             passage = Passage(name, quoted[1], quoted[2]) if quoted else Passage(name, "", contents)
     if not passage.text.strip():
         raise FormatError(f"{where}: passage {name!r} has no text")
-    return passage
+    # JSON can write half a surrogate pair, which is no character.
+    return Passage(*(part.encode("utf-8", "replace").decode("utf-8") for part in astuple(passage)))

@@ -38,7 +38,7 @@ def build_base(corpus: Corpus, to: Path) -> None:
 
 
 def check_parts(names: Sequence[str], memory: str | None) -> None:
-    """`RagError` for a recipe or an amount of memory that cannot be, before an hour's work and not after it."""
+    """`RagError` for names of recipes and amounts of memory that cannot be: before an hour's work, not after it."""
     if memory is not None:
         in_bytes(memory)
     for name in names:

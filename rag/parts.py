@@ -45,6 +45,8 @@ def _home(index: "Index", recipe: Recipe) -> Path:
 def open_part(index: "Index", recipe: Recipe) -> tuple[Path, dict[str, Any]]:
     """The folder of a recipe's part and its manifest; `IndexingError` where it is missing, damaged or another's."""
     home = _home(index, recipe)
+    if not home.exists() and (old := home.with_name(f"{recipe.name}.old")).exists():
+        home = old  # another was about to take its place, and was stopped
     path = home / _MANIFEST
     if not path.is_file():
         begun = ", it is half-built" if home.with_name(f"{recipe.name}.new").exists() else ""
@@ -80,6 +82,7 @@ def adding(index: "Index", recipe: Recipe, plan: Mapping[str, Any]) -> Iterator[
         with alone(lock, IndexingError(f"another process is adding {recipe.name!r} to {index.name}; wait for it")):
             if old.exists() and not home.exists():  # stopped between the two moves below
                 old.replace(home)
+            shutil.rmtree(old, ignore_errors=True)
             if work.exists() and _read(work / _PLAN) != json.loads(dumps(wanted)):
                 shutil.rmtree(work)
             work.mkdir(exist_ok=True)
@@ -88,7 +91,6 @@ def adding(index: "Index", recipe: Recipe, plan: Mapping[str, Any]) -> Iterator[
             yield work, record
             write_whole(work / _MANIFEST, [dumps(record | {"versions": versions(), "command": command()}, indent=2)])
             if home.exists():
-                shutil.rmtree(old, ignore_errors=True)
                 home.replace(old)
             work.replace(home)
             # Only now: killed before, the next run goes on from `work`, which its plan says is what was begun.

@@ -10,6 +10,13 @@ from typing import Any
 from rag.errors import RagError
 from rag.resources import folder, names
 
+_MOST = 10**6  # of a weight: beyond it, scores leave what floats hold
+
+
+def is_weight(value: object) -> bool:
+    """Whether scores can be multiplied by it: a number above 0, a million at most."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= _MOST
+
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
@@ -42,7 +49,7 @@ class Recipe:
         """A setting, `default` where it is not given; `RagError` unless it is of that type (an int is a float)."""
         value = self.settings.get(name, default)
         if kind is float and type(value) is int:
-            return float(value)
+            value = float(value) if abs(value) < _MOST else math.inf
         if isinstance(value, float) and not math.isfinite(value):
             raise RagError(f"recipe {self.name}: {name} should be a finite number, found {value}")
         if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
@@ -52,7 +59,7 @@ class Recipe:
 
 def read_recipe(name: str) -> Recipe:
     """A shipped recipe by its name, one of your own by its path (`.toml`), or several fused by rank (`a+b`)."""
-    if "+" in name and not Path(name).is_file():
+    if "+" in name and not _is_file(name):
         return Recipe(name, "fusion", {"of": name.split("+")})
     known = names("indexes", ".toml")
     if name in known:
@@ -66,8 +73,15 @@ def read_recipe(name: str) -> Recipe:
         raise RagError(f"no recipe called {name!r}; there are: {', '.join(known)}, and a+b fuses two")
     try:
         return Recipe.of(tomllib.loads(text))
-    except (tomllib.TOMLDecodeError, KeyError) as error:
+    except (ValueError, RecursionError, KeyError) as error:
         raise RagError(f"{name}: not a recipe: {error}") from error
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return name.endswith(".toml") and Path(name).is_file()
+    except OSError:  # longer than a file's name can be
+        return False
 
 
 def made_of(name: str) -> Iterator[tuple[str, Recipe]]:

@@ -81,7 +81,7 @@ def tokens_of(answers: Path) -> tuple[int, int]:
 
 def trec_lines(question: Question, hits: Sequence[Hit], tag: str) -> Iterator[str]:
     """`qid Q0 docid rank score tag`, rank from 1; an id with white space, which the format cannot hold, is refused."""
-    tag = "_".join(tag.split())
+    tag = "_".join(tag.split()) or "-"
     for rank, hit in enumerate(hits, 1):
         for value in (question.id, hit.passage.id):
             if not value or any(c.isspace() for c in value):

@@ -419,15 +419,16 @@ class Searcher:
         self._index: Any = None
         self._gpu: Any = None
         if kind == "flat":
-            self._gpu = _flat_on_gpu(shards)
+            self._gpu = _on_gpu(faiss().IndexFlatIP(shards.dimension), shards) if _gpus() else None
             return
         index = _opened(path or Path())
         if (index.ntotal, index.d) != (shards.rows, shards.dimension):
             raise IndexingError(f"{path}: is of {index.ntotal:,} vectors of {index.d} numbers: add the part again")
         self._index = index
         spaces = [(faiss().ParameterSpace(), index)]
-        if KINDS[kind].on_gpu and _gpus() and settings.get("probe", 0) <= _MOST_ON_GPU:
+        if KINDS[kind].on_gpu and settings.get("probe", 0) <= _MOST_ON_GPU:
             self._gpu = _on_gpu(index)
+        if self._gpu is not None:
             spaces.append((faiss().GpuParameterSpace(), self._gpu))
         for space, one in spaces:
             for setting, called in KINDS[kind].search.items():
@@ -471,23 +472,21 @@ def _gpus() -> int:
     return 0
 
 
-def _on_gpu(index: Any) -> Any:  # noqa: ANN401
-    engine = faiss()
-    options = engine.GpuClonerOptions()
-    options.useFloat16 = True
-    resources = engine.StandardGpuResources()
-    moved = engine.index_cpu_to_gpu(resources, 0, index, options)
-    moved.resources = resources  # they must live as long
-    return moved
-
-
-def _flat_on_gpu(shards: Shards) -> Any:  # noqa: ANN401
-    """All vectors on the GPU; None where there is none, and numpy searches them."""
+def _on_gpu(index: Any, shards: Shards | None = None) -> Any:  # noqa: ANN401
+    """The index on the GPU, with the shards added; None where there is no GPU or too little memory on it."""
     import numpy as np
 
     if not _gpus():
         return None
-    index = _on_gpu(faiss().IndexFlatIP(shards.dimension))
-    for vectors in shards:
-        index.add(vectors.astype(np.float32))
-    return index
+    engine = faiss()
+    options = engine.GpuClonerOptions()
+    options.useFloat16 = True
+    try:
+        resources = engine.StandardGpuResources()
+        moved = engine.index_cpu_to_gpu(resources, 0, index, options)
+        for vectors in shards or ():
+            moved.add(vectors.astype(np.float32))
+    except RuntimeError:
+        return None
+    moved.resources = resources  # they must live as long
+    return moved

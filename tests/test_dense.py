@@ -317,6 +317,7 @@ def test_a_stop_while_a_part_takes_the_place_of_another_loses_nothing(
         context.setattr(Path, "replace", stopped)
         with pytest.raises(IndexingError, match="stopped"):
             added(shelf, recipe())
+    assert dense.retriever(open_index(shelf), recipe()).search(["river"], 1)[0]  # the old one, until then
     monkeypatch.setattr(Hashing, "passages", None)  # nothing is encoded again
     added(shelf, recipe())
     assert bytes_of(shelf)["vectors-00000.npy"] == before["vectors-00000.npy"]

@@ -371,6 +371,7 @@ THEIRS = [
     '{"id": "2", "contents": "« Paul » « Paul, Life » Paul had a thorn."}',
     '{"id": "3", "contents": "A plain text of one\\nor two lines."}',
     '{"id": "4", "contents": "The Vistula is long.", "title": "Vistula", "text": "It is long."}',
+    '{"id": "5", "contents": "Only a heading", "title": "Only a heading", "text": "", "half": "\\ud83d"}',
 ]
 
 
@@ -382,8 +383,9 @@ def test_an_index_of_others_is_searched_as_it_is(tmp_path: Path, java: None, rag
         "4", "Vistula", "It is long."
     )
     assert index.store.get("2") == Passage("2", "Paul", "Paul had a thorn.", "Life")
-    assert index.store.get("5") is None
-    assert [p.id for p in index.store.scan(2)] == ["3", "4"]
+    assert index.store.get("5") == Passage("5", "", "Only a heading")
+    assert index.store.get("6") is None
+    assert [p.id for p in index.store.scan(2)] == ["3", "4", "5"]
     found = rag("search", "thorn", "--index", stored, "--recipe", "lucene")
     assert found.returncode == 0, found.stderr
     assert "Paul, Life" in found.stdout
@@ -396,13 +398,14 @@ def test_an_index_of_others_is_imported(tmp_path: Path, java: None, rag: Command
     stored = anserini_index(tmp_path / "theirs", THEIRS)
     result = rag("index", "import", stored, "--to", tmp_path / "ours.index")
     assert result.returncode == 0, result.stderr
-    assert "4 passages" in result.stderr
+    assert "5 passages" in result.stderr
     found = [(p.id, p.title, p.section, p.text) for p in open_index(tmp_path / "ours.index").store.scan()]
     assert found == [
         ("1", "Aaron", "", "Aaron was a prophet."),
         ("2", "Paul", "Life", "Paul had a thorn."),
         ("3", "", "", "A plain text of one\nor two lines."),
         ("4", "Vistula", "", "It is long."),
+        ("5", "", "", "Only a heading"),
     ]
     assert open_index(tmp_path / "ours.index").bm25.search(["prophet"], 1)[0][0].passage.id == "1"
 

@@ -108,6 +108,10 @@ RERANK = "name = 'x'\nkind = 'rerank'\nof = 'bm25'\n"
         ("name = 'x'\nkind = 'fusion'\nof = ['bm25', 'best']\nmethod = 'max'", "no fusion called 'max'"),
         ("name = 'x'\nkind = 'fusion'\nof = ['bm25', 'best']\nweights = [1]", "as many weights above 0"),
         ("name = 'x'\nkind = 'fusion'\nof = ['bm25', 'best']\nweights = [1, inf]", "as many weights above 0"),
+        ("name = 'x'\nkind = 'bm25'\n[weights]\ncontents = 1e300", "should be above 0"),
+        ("name = 'x'\nkind = 'reference'\nk1 = 1" + "0" * 400, "k1 should be a finite number"),
+        ("name = " + "[" * 9999, "not a recipe"),
+        ("name = 'x'\nkind = 'bm25'\nweights = 1" + "0" * 5000, "not a recipe"),
         ("name = 'x'\nkind = 'reference'\nk1 = -1", "k1 should be at least 0 and b from 0 to 1"),
         (RERANK + "[[stages]]\nmodel = 'static'\ndepth = 9\nfirst = nan", "first should be a finite number, found nan"),
         (

@@ -105,8 +105,8 @@ def named(model: str, loaded: Any) -> str:  # noqa: ANN401
                 with path.open("rb") as file:
                     digest.update(hashlib.file_digest(file, "sha256").digest())
     elif commit is None:
-        digest.update(repr(sorted(loaded.prompts.items())).encode())
+        digest.update(repr(sorted(getattr(loaded, "prompts", {}).items())).encode())
         for name, weights in sorted(loaded.state_dict().items()):
-            digest.update(f"{name}\0".encode() + weights.detach().double().cpu().numpy().tobytes())
+            digest.update(f"{name}\0".encode() + weights.detach().cpu().double().numpy().tobytes())
     revision = digest.hexdigest() if folder.is_dir() or commit is None else str(commit)
     return f"{model.rstrip('/').rsplit('/', 1)[-1].replace(' ', '_')}@{revision[:8]}"

@@ -1,7 +1,6 @@
 """BM25 by Tantivy: Rust, memory-mapped, no JVM. Two fields, English analysis, ties broken by passage id."""
 
 import copy
-import math
 import os
 import shutil
 import tempfile
@@ -16,7 +15,7 @@ from tantivy import Occur, Query
 
 from rag.analysis import check_depth, passage_analyzer, query_terms
 from rag.errors import IndexingError, RagError
-from rag.recipes import Recipe
+from rag.recipes import Recipe, is_weight
 from rag.store import PassageStore
 from rag.types import Hit, Passage, ranked
 
@@ -47,7 +46,7 @@ def weights_of(recipe: Recipe) -> Mapping[str, float]:
     """Of each field; `RagError` where the recipe gives none that can be used."""
     recipe.only(["engine", "k1", "b", "weights"])
     weights: Mapping[str, float] = recipe.setting("weights", dict)
-    if not weights or not weights.keys() <= FIELDS or not all(_positive(weight) for weight in weights.values()):
+    if not weights or not weights.keys() <= FIELDS or not all(map(is_weight, weights.values())):
         raise RagError(
             f"recipe {recipe.name}: weights of {', '.join(sorted(FIELDS))} should be above 0, found {weights}"
         )
@@ -60,10 +59,6 @@ def parameters(recipe: Recipe) -> tuple[float, float]:
     if k1 < 0 or not 0 <= b <= 1:
         raise RagError(f"recipe {recipe.name}: k1 should be at least 0 and b from 0 to 1, found {k1} and {b}")
     return k1, b
-
-
-def _positive(weight: object) -> bool:
-    return isinstance(weight, int | float) and 0 < weight < math.inf
 
 
 class BM25Writer:

@@ -38,8 +38,8 @@ def retriever(index: "Index", recipe: Recipe) -> "Dense":
         settings, longest = field(part, "settings", dict, where), field(part, "longest", float, where)
     except FormatError as error:
         raise IndexingError(f"the part is damaged ({error}): add it again") from error
-    whole = all(type(value) is int for value in settings.values())
-    if kind not in KINDS or min(dimension, size) < 1 or not (whole and settings.keys() >= KINDS[kind].settings.keys()):
+    whole = all(type(value) is int and value >= 0 for value in settings.values())
+    if kind not in KINDS or min(dimension, size) < 1 or not whole or settings.keys() != KINDS[kind].settings.keys():
         raise IndexingError(f"{where} is damaged: add the part again")
     encoder = _encoder(recipe)
     if (encoder.name, encoder.dimension) != (made_by, dimension):

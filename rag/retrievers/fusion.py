@@ -1,13 +1,12 @@
 """Several result lists made one: by rank (reciprocal rank fusion) or by score."""
 
-import math
 from collections.abc import Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING
 
 from rag.analysis import check_depth
 from rag.errors import QuestionError, RagError
-from rag.recipes import Recipe
+from rag.recipes import Recipe, is_weight
 from rag.retrievers import Retriever, open_retriever
 from rag.types import Hit, Passage
 
@@ -53,7 +52,7 @@ class Fusion:
         weights = list(weights) or [1.0] * len(retrievers)
         if method not in METHODS:
             raise RagError(f"no fusion called {method!r}; there are: {', '.join(METHODS)}")
-        if len(weights) != len(retrievers) or not all(isinstance(w, int | float) and 0 < w < math.inf for w in weights):
+        if len(weights) != len(retrievers) or not all(map(is_weight, weights)):
             raise RagError(f"fusion of {len(retrievers)} retrievers needs as many weights above 0, found {weights}")
         if depth < 1 or k < 0:
             raise RagError(f"fusion needs a depth of at least 1 and k of at least 0, found {depth} and {k}")

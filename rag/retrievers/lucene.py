@@ -4,11 +4,12 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from rag import jvm
 from rag.analysis import QUERY_STOP_WORDS, check_depth, query_terms
-from rag.anserini import directory, faults
+from rag.anserini import Passages, directory, faults
 from rag.errors import IndexingError
 from rag.parts import Needs, Tell, adding, open_part
 from rag.recipes import Recipe
@@ -115,7 +116,7 @@ def retriever(index: "Index", recipe: Recipe) -> "Lucene":
     """
     _check(recipe)
     if index.lucene is not None:
-        return Lucene(index.lucene, index.store, recipe, mixed=False)
+        return Lucene(index.lucene, index.store, recipe, mixed=False, way_out="build it again")
     home, _ = open_part(index, PART)
     # Where no passage, or every passage, lacks headings, there is nothing to make up for.
     return Lucene(
@@ -133,18 +134,22 @@ class Lucene:
     factor k1 + 1, which Lucene leaves out.
     """
 
-    def __init__(self, folder: Path, store: Store, recipe: Recipe, *, mixed: bool) -> None:
+    def __init__(
+        self, folder: Path, store: Store, recipe: Recipe, *, mixed: bool, way_out: str = "add the part again"
+    ) -> None:
         jvm.start()
         from jnius import autoclass, cast
 
         k1, b = parameters(recipe)
         self.name = recipe.name
-        self._store, self._mixed = store, mixed
+        self._store, self._mixed, self._way_out = store, mixed, way_out
+        self._one_at_a_time = Lock()  # stored fields are read by one thread only
         self._weights = weights_of(recipe)
-        with faults(f"{folder} cannot be opened, add the part again"):
+        with faults(f"{folder} cannot be opened, {way_out}"):
             reader = autoclass("org.apache.lucene.index.DirectoryReader").open(directory(folder))
             self._passages: int = reader.numDocs()
-            self._check_last(reader)
+            if not isinstance(store, Passages):
+                self._check_last(reader)
             searcher = autoclass("org.apache.lucene.search.IndexSearcher")
             searcher.setMaxClauseCount(_MOST_TERMS)
             self._searcher = searcher(cast("org.apache.lucene.index.IndexReader", reader))
@@ -180,7 +185,7 @@ class Lucene:
         check_depth(k)
         for query in queries:
             query_terms(query)
-        with faults("is damaged, add the part again"):
+        with self._one_at_a_time, faults(f"is damaged, {self._way_out}"):
             return [self._search(query, min(k, self._passages)) for query in queries]
 
     def _search(self, query: str, k: int) -> list[Hit]:
