@@ -22,7 +22,7 @@ from tests.contracts import check_retriever
 ROOT = Path(__file__).parents[1]
 
 
-HERE = {"best", "bm25", "fused", "fused-best", "reference", "reranked", "static"}
+HERE = {"best", "bm25", "fused", "reference", "reranked", "static"}
 ELSEWHERE = {
     "lucene": "test_lucene.py, which needs a JVM",
     "minilm": "test_dense.py, with an encoder of the test's own",
