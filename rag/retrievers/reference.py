@@ -30,6 +30,8 @@ class Reference:
     """
 
     def __init__(self, store: Store, passages: int, recipe: Recipe) -> None:
+        recipe.only(["k1", "b"])
+        k1, b = parameters(recipe)
         try:
             from rank_bm25 import BM25Okapi
         except ImportError:
@@ -38,8 +40,6 @@ class Reference:
             raise IndexingError(
                 f"rank-bm25 takes at most {MOST_PASSAGES:,} passages, the index has {passages:,}: use 'bm25'"
             )
-        recipe.only(["k1", "b"])
-        k1, b = parameters(recipe)
         self.name = recipe.name
         analyzer = passage_analyzer()
         self._passages = list(store.scan())
