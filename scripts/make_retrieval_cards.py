@@ -25,7 +25,7 @@ from scripts.make_judge_card import paragraph
 RESULTS = Path(__file__).parents[1] / "eval" / "results" / "retrieval"
 ANSWERS = RESULTS.parent / "open-nq-pool" / "reader.json"
 _DATA = """DPR's questions with answers, so that none of these can measure it: the development files of NQ (CC BY-SA
-3.0) and TriviaQA (Apache-2.0), the test files of WebQuestions (CC BY 4.0), CuratedTREC (without a licence file){more}.
+3.0) and TriviaQA (Apache-2.0), the test files of WebQuestions (CC BY 4.0) and CuratedTREC (without a licence file){more}.
 They teach by distant supervision: passages of English Wikipedia (CC BY-SA 3.0 / GFDL)
 that BM25 finds and that hold the answer, against others that lack it. Questions that also stand in Open-NQ dev,
 EfficientQA dev, MIRACL dev, NoMIRACL, CLAPnq or AttributionBench were dropped. Nobody looked at the passages: some
@@ -95,7 +95,7 @@ def static_card() -> Iterator[str]:
     yield from paragraph(
         f"""{taught["sentences"]:,} sentences of the pool's passages, each to find the rest of its passage (inverse
         cloze task, Lee et al. 2019), and {taught["questions"]:,} of """
-        + _DATA.format(more=" and SQuAD (CC BY-SA 4.0)")
+        + _DATA.format(more=", and of SQuAD (CC BY-SA 4.0)")
     )
     yield from measured(RESULTS / "subpool", ["static", "bm25+static"], static.name)
     yield ""
