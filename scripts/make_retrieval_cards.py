@@ -27,8 +27,9 @@ ANSWERS = RESULTS.parent / "open-nq-pool" / "reader.json"
 _DATA = """DPR's questions with answers, so that none of these can measure it: the development files of NQ (CC BY-SA
 3.0) and TriviaQA (Apache-2.0), the test files of WebQuestions (CC BY 4.0) and CuratedTREC (without a licence
 file){more}. They teach by distant supervision: passages of English Wikipedia (CC BY-SA 3.0 / GFDL) that BM25 finds and
-that hold the answer, against others that lack it. Questions that also stand in Open-NQ dev, EfficientQA dev, MIRACL dev, NoMIRACL, CLAPnq or AttributionBench were dropped. Nobody looked at the passages: some
-hold the answer by chance."""
+that hold the answer, against others that lack it. Questions that also stand in Open-NQ dev, EfficientQA dev, MIRACL
+dev, NoMIRACL, CLAPnq or AttributionBench were dropped. Nobody looked at the passages: some hold the answer by
+chance."""
 
 
 def main() -> None:
