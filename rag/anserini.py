@@ -58,13 +58,13 @@ class Passages:
 
         self.folder = folder
         with faults(f"{folder} cannot be opened"):
-            self._reader = autoclass("org.apache.lucene.index.DirectoryReader").open(directory(folder))
-            self._texts = self._reader.storedFields()
-        if self._reader.hasDeletions():
+            self.reader = autoclass("org.apache.lucene.index.DirectoryReader").open(directory(folder))
+            self._texts = self.reader.storedFields()
+        if self.reader.hasDeletions():
             raise IndexingError(f"{folder} holds documents that were deleted; merge it first (Anserini's -optimize)")
 
     def __len__(self) -> int:
-        return int(self._reader.maxDoc())
+        return int(self.reader.maxDoc())
 
     def at(self, number: int) -> Passage:
         """The passage of a document."""
@@ -88,7 +88,7 @@ class Passages:
         term = autoclass("org.apache.lucene.index.Term")("id", identifier)
         with faults("is damaged"):
             searcher = autoclass("org.apache.lucene.search.IndexSearcher")
-            searcher = searcher(cast("org.apache.lucene.index.IndexReader", self._reader))
+            searcher = searcher(cast("org.apache.lucene.index.IndexReader", self.reader))
             found = searcher.search(autoclass("org.apache.lucene.search.TermQuery")(term), 1).scoreDocs
         return self.at(found[0].doc) if found else None
 

@@ -95,6 +95,7 @@ def named(model: str, loaded: Any) -> str:  # noqa: ANN401
 
     `model` is what `loaded`, a SentenceTransformer or CrossEncoder, was opened by.
     """
+    short = model.rstrip("/").rsplit("/", 1)[-1].replace(" ", "_")
     folder, digest = Path(model).expanduser(), hashlib.sha256()
     configs = (getattr(module, "config", None) for module in loaded.modules())
     commit = next((found for config in configs if (found := getattr(config, "_commit_hash", None))), None)
@@ -104,9 +105,10 @@ def named(model: str, loaded: Any) -> str:  # noqa: ANN401
                 digest.update(f"{path.relative_to(folder)}\0".encode())
                 with path.open("rb") as file:
                     digest.update(hashlib.file_digest(file, "sha256").digest())
-    elif commit is None:
+    elif commit is not None:
+        return f"{short}@{commit[:8]}"
+    else:
         digest.update(repr(sorted(getattr(loaded, "prompts", {}).items())).encode())
         for name, weights in sorted(loaded.state_dict().items()):
             digest.update(f"{name}\0".encode() + weights.detach().cpu().double().numpy().tobytes())
-    revision = digest.hexdigest() if folder.is_dir() or commit is None else str(commit)
-    return f"{model.rstrip('/').rsplit('/', 1)[-1].replace(' ', '_')}@{revision[:8]}"
+    return f"{short}@{digest.hexdigest()[:8]}"

@@ -176,7 +176,7 @@ class BM25:
         return ranked(self._store.rows([row for row, _ in best]), [score for _, score in best])[:k]
 
     def _untitled(self, terms: list[str], k: int, least: float) -> list[tuple[Any, Any]]:
-        """(score, address) of the k best passages without headings that score `least`, and those that tie with them."""
+        """(score, address) of the k best passages without headings and all that tie with them, from `least` on."""
         alone = self._query(terms, {"contents": sum(self._weights.values())})
         marker = Query.const_score_query(Query.term_query(self._schema, "untitled", 1), 0.0)
         found = self._top(Query.boolean_query([(Occur.Must, marker), (Occur.Must, alone)]), k)

@@ -146,10 +146,12 @@ class Lucene:
         self._one_at_a_time = Lock()  # stored fields are read by one thread only
         self._weights = weights_of(recipe)
         with faults(f"{folder} cannot be opened, {way_out}"):
-            reader = autoclass("org.apache.lucene.index.DirectoryReader").open(directory(folder))
-            self._passages: int = reader.numDocs()
-            if not isinstance(store, Passages):
+            if isinstance(store, Passages):
+                reader = store.reader
+            else:
+                reader = autoclass("org.apache.lucene.index.DirectoryReader").open(directory(folder))
                 self._check_last(reader)
+            self._passages: int = reader.numDocs()
             searcher = autoclass("org.apache.lucene.search.IndexSearcher")
             searcher.setMaxClauseCount(_MOST_TERMS)
             self._searcher = searcher(cast("org.apache.lucene.index.IndexReader", reader))
@@ -172,7 +174,7 @@ class Lucene:
 
     def _check_last(self, reader: Any) -> None:  # noqa: ANN401  (a Java object)
         """Lucene's numbers are the rows of the store, or the part is of something else."""
-        last = self._passages - 1
+        last = reader.numDocs() - 1
         try:
             (passage,) = self._store.rows([last])
         except KeyError:

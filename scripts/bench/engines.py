@@ -5,7 +5,7 @@
 The INDEX needs the part of the recipe `lucene`. `bare` is the engine alone: the query analysed, built and searched,
 rows and scores of the hits. `anserini` is Lucene with the ids that Anserini reads of every hit (ScoredDocs), as its own
 searchers do. `with passages` adds one plain SQLite query for what these rows hold. `ours` are the recipes `bm25` and
-`lucene`, which also search again for passages without headings, order ties by id and check what they get. Queries per
+`lucene`, which also look for passages without headings, order ties by id and make objects of all. Queries per
 second of CPU, all of the process's threads, a query at a time; the ways take turns every twenty queries, so that other
 work on the machine meets all of them: the median of the rounds, the lowest and the highest.
 """
@@ -107,24 +107,24 @@ def ways(index: Index, k: int) -> dict[str, Search]:
     path = quote(str(index.build / "passages.sqlite"))
     passages = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
     passages.execute(f"PRAGMA mmap_size={1 << 40}")
-    hits = autoclass("io.anserini.search.ScoredDocs")
+    scored = autoclass("io.anserini.search.ScoredDocs")
 
     def tantivy_rows(query: str) -> list[int]:
         hits = bm25._searcher.search(bm25._query(query_terms(query), bm25._weights), k, count=False).hits
         return [int(row or 0) for row in bm25._searcher.fast_field_values("row", [address for _, address in hits])]
 
-    def lucene_rows(query: str) -> list[int]:
+    def lucene_hits(query: str) -> Any:  # noqa: ANN401  (a Java object)
         fields = lucene._boolean()
         for field, weight in lucene._weights.items():
             fields.add(lucene._boosted(field, query, weight), lucene._should)
-        found = json.loads(lucene._json.writeValueAsString(lucene._searcher.search(fields.build(), k)))
+        return lucene._searcher.search(fields.build(), k)
+
+    def lucene_rows(query: str) -> list[int]:
+        found = json.loads(lucene._json.writeValueAsString(lucene_hits(query)))
         return [hit["doc"] for hit in found["scoreDocs"]]
 
     def anserini(query: str) -> list[str]:
-        fields = lucene._boolean()
-        for field, weight in lucene._weights.items():
-            fields.add(lucene._boosted(field, query, weight), lucene._should)
-        found = hits.fromTopDocs(lucene._searcher.search(fields.build(), k), lucene._searcher)
+        found = scored.fromTopDocs(lucene_hits(query), lucene._searcher)
         _ = found.scores, found.lucene_docids
         ids: list[str] = found.docids
         return ids
