@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autoais.provenance import sha256_file
+from autoais.io.provenance import sha256_file
 from rag.errors import RagError
 from rag.resources import folder, names
 

@@ -79,7 +79,7 @@ def ask(
 ) -> None:
     """Answer one question, with citations. Exit code 1 if the passages do not answer or the model fails."""
     from rag.errors import UserError
-    from rag.index import open_index
+    from rag.index.open import open_index
     from rag.systems import Options, open_system, stream_answer
     from rag.terminal import show_streamed
     from rag.types import Question
@@ -99,8 +99,8 @@ def ask(
         return
     answer = next(iter(chosen.answer([asked])))
     if as_json:
-        from autoais.jsonl import dumps
-        from rag.records import answer_record
+        from autoais.io.jsonl import dumps
+        from rag.answering import answer_record
 
         record = answer_record(answer, opened.name, time.perf_counter() - started)
         typer.echo(dumps(record, indent=2))
@@ -115,7 +115,7 @@ def ask(
 
 def _standalone(question: str, history: Path, model: str | None) -> str:
     """The question with what the history adds to it, which is told."""
-    from rag.followup import read_history, standalone
+    from rag.generators.follow_up import read_history, standalone
     from rag.terminal import note
 
     turns = read_history(history)
@@ -142,11 +142,11 @@ def search(
     as_json: JsonOption = False,
 ) -> None:
     """Find passages for a query, or for every query of a file."""
-    from autoais.jsonl import dumps, keep_inputs, write_whole
+    from autoais.io.jsonl import dumps, keep_inputs, write_whole
     from autoais.questions import read_questions
+    from rag.answering import search_record, trec_lines
     from rag.errors import QuestionError, UserError
-    from rag.index import open_index
-    from rag.records import search_record, trec_lines
+    from rag.index.open import open_index
     from rag.retrievers import open_retriever
     from rag.terminal import note, progress_bar, show_hits
     from rag.types import Hit, Question
@@ -215,8 +215,8 @@ def eval_run(
     as_json: JsonOption = False,
 ) -> None:
     """How good are runs? Each measure with n and 95 % interval; every topic counts, a skipped one as zero."""
-    from autoais.jsonl import dumps, keep_inputs, round_floats, write_whole
-    from autoais.provenance import provenance
+    from autoais.io.jsonl import dumps, keep_inputs, round_floats, write_whole
+    from autoais.io.provenance import provenance
     from rag.evaluation import engines, evaluate_files
     from rag.terminal import show_evaluation
 
@@ -265,11 +265,11 @@ def answer(
     ] = None,
 ) -> None:
     """Answer every question of a file; a stopped run goes on with --resume and ends with the same rows."""
-    from autoais.provenance import command, sha256_file, versions
+    from autoais.io.provenance import command, sha256_file, versions
     from autoais.questions import read_questions
+    from rag.answering import Journal, answer_record, pending, tokens_of
     from rag.errors import UserError
-    from rag.index import open_index
-    from rag.records import Journal, answer_record, pending, tokens_of
+    from rag.index.open import open_index
     from rag.systems import Options, answer_each, open_system
     from rag.terminal import counted, note, progress_bar
 
@@ -336,14 +336,14 @@ def attribute(
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped run ended.")] = False,
 ) -> None:
     """Find sources for answers that are there: each sentence gets a passage that supports it, or stands uncited."""
-    from autoais.jsonl import keep_inputs
+    from autoais.io.jsonl import keep_inputs
+    from autoais.io.provenance import command, sha256_file, versions
     from autoais.judges import open_judge
-    from autoais.provenance import command, sha256_file, versions
-    from rag.index import open_index
-    from rag.posthoc import PostHoc, read_given
-    from rag.records import Journal, answer_record, pending
+    from rag.answering import Journal, answer_record, pending
+    from rag.attribution.post_hoc import PostHoc, read_given
+    from rag.attribution.revise import open_reviser
+    from rag.index.open import open_index
     from rag.retrievers import open_retriever
-    from rag.revise import open_reviser
     from rag.terminal import counted, note, progress_bar
 
     keep_inputs([answers], [out])
@@ -399,7 +399,7 @@ def train(
     short: Annotated[bool, typer.Option(help="A few pairs and steps, to see that the recipe runs.")] = False,
 ) -> None:
     """Train a reader or static embeddings, with all their data and checksums on record."""
-    from rag.index import open_index
+    from rag.index.open import open_index
     from rag.terminal import note
     from rag.training import run as run_recipe
 
@@ -428,9 +428,9 @@ def build(
     ] = False,
 ) -> None:
     """Build an index, or add to one. An index already there is replaced only when the new one is whole."""
-    from rag.building import add_parts, build_base, check_parts
-    from rag.corpus import Corpus
+    from rag.corpus.reader import Corpus
     from rag.errors import UserError
+    from rag.index.steps import add_parts, build_base, check_parts
 
     if not sources and not recipe:
         raise UserError("nothing to build: give SOURCES, or --recipe NAME to add to the index that is there")
@@ -448,8 +448,8 @@ def info(
     folder: Annotated[Path | None, typer.Argument(help="Index folder; without it, the handbook.")] = None,
 ) -> None:
     """Print an index's manifest as JSON."""
-    from autoais.jsonl import dumps
-    from rag.index import open_index
+    from autoais.io.jsonl import dumps
+    from rag.index.open import open_index
 
     typer.echo(dumps(open_index(folder).manifest, indent=2))
 
@@ -461,8 +461,8 @@ def fetch(
     offline: Annotated[bool, typer.Option("--offline", help="Open no connection (also RAG_OFFLINE=1).")] = False,
 ) -> None:
     """Download a prebuilt Lucene index, going on where that broke off, and print its folder: search --recipe lucene."""
-    from rag.download import fetch as fetch_index
-    from rag.download import named, read_table
+    from rag.index.download import fetch as fetch_index
+    from rag.index.download import named, read_table
     from rag.terminal import megabytes, note, progress_bar
 
     item = named(name, read_table(table))
@@ -481,8 +481,8 @@ def import_(
     ] = False,
 ) -> None:
     """Build an index of the passages that a Lucene index stores, for all retrievers and not Lucene alone."""
-    from rag.anserini import Stored
-    from rag.building import build_base
+    from rag.index.lucene import Stored
+    from rag.index.steps import build_base
 
     build_base(Stored(folder, skip_bad=skip_bad), to)
 
@@ -496,7 +496,7 @@ def doctor(as_json: JsonOption = False) -> None:
     if as_json:
         from dataclasses import asdict
 
-        from autoais.jsonl import dumps
+        from autoais.io.jsonl import dumps
 
         typer.echo(dumps([asdict(check) for check in found], indent=2))
     else:

@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from autoais.compare import RESAMPLES
 from autoais.errors import FormatError, UserError
-from autoais.formats.files import lines
-from autoais.jsonl import each_once
-from autoais.metrics import Mean, has_answer
+from autoais.io.files import lines
+from autoais.io.jsonl import each_once
+from autoais.metrics.rates import Mean
+from autoais.metrics.short_answers import has_answer
 from autoais.questions import read_questions
 from rag.errors import missing_extra
 from rag.types import Passage
 
 if TYPE_CHECKING:
-    from rag.index import Index
+    from rag.index.index import Index
 
 MEASURES = ("nDCG@10", "R@100", "RR@10", "Success@1", "Success@5", "Success@20", "Success@100")
 ANSWER_HITS = ("answer_hit@1", "answer_hit@5", "answer_hit@20")
@@ -438,7 +439,7 @@ def evaluate_files(
 
 
 def _open_index(folder: Path | None) -> "Index | None":
-    from rag.index import open_index
+    from rag.index.open import open_index
 
     return None if folder is None else open_index(folder)
 
@@ -472,7 +473,7 @@ def _answered(
 
 def _passages(identifiers: Iterable[str], texts: "Index | Sequence[Path]") -> Iterator[Passage]:
     if isinstance(texts, Sequence):
-        from rag.corpus import Corpus
+        from rag.corpus.reader import Corpus
 
         yield from (passage for _, passage in Corpus(texts).read())
     else:

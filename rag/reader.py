@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autoais.errors import first_line
-from autoais.inference import open_session
 from autoais.judges.encoding import CLAIM, CLAIM_ONLY, EVIDENCE, SHARED, readable, typed
+from autoais.judges.inference import open_session
 from autoais.judges.reading import matched, pieces, unmatched
-from autoais.words import content_stems
+from autoais.text.words import content_stems
 from rag.errors import RagError
 from rag.types import Passage
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from rag.citations import render
 from rag.errors import QuestionError, RagError
 from rag.generators import Generator, Streaming
-from rag.index import Index
+from rag.index.index import Index
 from rag.retrievers import Retriever, open_retriever
 from rag.types import Answer, Hit, Question
 
@@ -174,7 +174,7 @@ def _extractive(settings: Settings) -> System:
 
 
 def _reader(settings: Settings) -> System:
-    from rag.generators.reader import Spans
+    from rag.generators.span_reader import Spans
 
     return RetrieveThenRead(settings.retriever, Spans(least=settings.options.least), settings.k)
 
@@ -182,9 +182,9 @@ def _reader(settings: Settings) -> System:
 def _cited(kind: str) -> Callable[[Settings], System]:
     def make(settings: Settings) -> System:
         from autoais.judges.minilm import shipped
+        from rag.attribution.repair import Repaired
         from rag.generators.cited import Cited
-        from rag.generators.repaired import Repaired
-        from rag.prompts import Prompt
+        from rag.llms.prompts import Prompt
 
         prompt = Prompt.read(settings.options.prompt or DEFAULT_PROMPT)
         model = _opened(f"{kind}:{settings.model}", settings.options)
@@ -209,8 +209,8 @@ def _closed_book(settings: Settings) -> System:
 
 def _post_hoc(settings: Settings) -> System:
     from autoais.judges.minilm import shipped
+    from rag.attribution.post_hoc import AnswerThenAttribute, PostHoc
     from rag.generators.closed_book import ClosedBook
-    from rag.posthoc import AnswerThenAttribute, PostHoc
 
     model = _model(settings, "post-hoc")
     return AnswerThenAttribute(ClosedBook(model), PostHoc(settings.retriever, shipped(), settings.k))
@@ -218,8 +218,8 @@ def _post_hoc(settings: Settings) -> System:
 
 def _llm_retriever(settings: Settings) -> System:
     from autoais.judges.minilm import shipped
+    from rag.attribution.titles import Titles
     from rag.generators.llm_retriever import ModelAsRetriever
-    from rag.titles import Titles
 
     model, titles = _model(settings, "llm-retriever"), Titles(settings.index)
     return ModelAsRetriever(model, titles, settings.retriever, shipped(), settings.k)

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from rag.analysis import answer_type
 from rag.citations import numbered, render
+from rag.generators.answer_types import answer_type
 from rag.types import Answer, Hit, Passage, Question
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from typing import Annotated
 import typer
 
 from autoais.errors import UserError
-from autoais.jsonl import read_objects
+from autoais.io.jsonl import read_objects
 from rag.benchmarks import read_benchmark
-from rag.index import open_index
+from rag.index.open import open_index
 
 
 def command(name: str, *arguments: str | Path) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from autoais.jsonl import write_whole
+from autoais.io.jsonl import write_whole
 from autoais.judges.minilm import SHIPPED, MiniLMJudge
 
 RESULTS = Path(__file__).parents[1] / "eval" / "results" / "minilm"

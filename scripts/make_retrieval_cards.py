@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from autoais.jsonl import write_whole
+from autoais.io.jsonl import write_whole
 from rag.encoders.static import SHIPPED as STATIC
 from rag.encoders.static import Static
 from rag.reader import SHIPPED as READER

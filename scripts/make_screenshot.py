@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from rag.index import open_index
+from rag.index.open import open_index
 from rag.systems import open_system
 from rag.terminal import show_answer
 from rag.types import Question

@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 import zstandard
 
-from autoais.jsonl import write_whole
+from autoais.io.jsonl import write_whole
 from autoais.questions import read_questions
 
 GOLD = ("nq/nq_pool_dev.jsonl", "miracl/dev_pool.jsonl", "clapnq/dev.jsonl")

@@ -21,10 +21,10 @@ from typing import Annotated, Any
 import typer
 
 from autoais.errors import UserError
-from autoais.jsonl import dumps, field, read_objects, round_floats, write_whole
-from autoais.provenance import command, sha256_file, versions
+from autoais.io.jsonl import dumps, field, read_objects, round_floats, write_whole
+from autoais.io.provenance import command, sha256_file, versions
 from autoais.questions import Question, read_questions
-from rag.recipes import made_of, read_recipe
+from rag.index.recipes import made_of, read_recipe
 
 # What asks for an index or numpy is imported where it is used: a process starts with its parent's peak memory.
 
@@ -49,10 +49,11 @@ def measured(name: str, folder: Path, path: Path) -> dict[str, Any]:
     The peak counts the pages of the index that are mapped into memory, which the system takes back when it needs them;
     private memory is what the process holds beside them once all is asked.
     """
-    from autoais.metrics import Mean, has_answer
+    from autoais.metrics.rates import Mean
+    from autoais.metrics.short_answers import has_answer
     from rag.errors import QuestionError
     from rag.evaluation import Run, open_measures, per_topic
-    from rag.index import open_index
+    from rag.index.open import open_index
     from rag.retrievers import open_retriever
     from rag.terminal import progress_bar
 

@@ -11,7 +11,7 @@ import pytest
 
 import autoais
 import rag
-from autoais.resources import prompt_names
+from autoais.judges.prompts import prompt_names
 from hatch_build import SHIPPED, shipped
 from rag import resources
 

@@ -38,7 +38,7 @@ def test_every_file_the_readme_links_to_is_there() -> None:
 
 
 def test_the_handbook_pages_have_titles_and_enough_passages() -> None:
-    from rag.documents import read_document
+    from rag.corpus.documents import read_document
 
     pages = sorted((ROOT / "docs/handbook").glob("*.md"))
     passages = [passage for page in pages for passage in read_document(page, page.name)]

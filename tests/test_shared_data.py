@@ -7,7 +7,7 @@ import pytest
 
 from autoais.questions import read_questions
 from rag.benchmarks import read_benchmark
-from rag.corpus import Corpus, sniff
+from rag.corpus.reader import Corpus, sniff
 from rag.errors import RagError
 from rag.resources import names
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from autoais.errors import FormatError
-from autoais.jsonl import dumps, read_objects
-from autoais.schema import (
+from autoais.io.jsonl import dumps, read_objects
+from autoais.io.schema import (
     BOOLEAN,
     IDENTIFIER,
     INTEGER,
@@ -22,7 +22,7 @@ from autoais.schema import (
     listed,
     record,
 )
-from autoais.wikipedia import Contents
+from autoais.text.wikipedia import Contents
 
 
 class Support(StrEnum):

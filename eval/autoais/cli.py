@@ -80,12 +80,12 @@ def score(
     from contextlib import ExitStack
 
     from autoais import attributed_qa, formats
-    from autoais.calibrate import calibrated
     from autoais.formats.aqa import ais_lines, last_question
-    from autoais.jsonl import dumps, keep_inputs, round_floats, write_whole
+    from autoais.io.jsonl import dumps, keep_inputs, round_floats, write_whole
+    from autoais.io.provenance import judge_record, provenance
     from autoais.judges import open_judge
-    from autoais.options import parse_options
-    from autoais.provenance import judge_record, provenance
+    from autoais.judges.options import parse_options
+    from autoais.meta.calibrate import calibrated
     from autoais.questions import read_questions
     from autoais.score_run import Run, answers_to_score
     from autoais.scoring import choose_metrics
@@ -148,8 +148,8 @@ def compare(
 ) -> None:
     """Does A get more attributable answers than B? Paired bootstrap and McNemar's test over questions."""
     from autoais.compare import compare_files
-    from autoais.jsonl import dumps, round_floats
-    from autoais.provenance import provenance
+    from autoais.io.jsonl import dumps, round_floats
+    from autoais.io.provenance import provenance
 
     result = round_floats({**compare_files(a, b), "provenance": provenance({"a": a, "b": b})})
     if as_json:
@@ -179,9 +179,9 @@ def ais_report(
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Flagged, interpretable and AIS rates a model, and how far annotators agreed (AIS paper, Tables 3 to 7)."""
-    from autoais.ais_report import read_ratings, report
-    from autoais.jsonl import dumps, each_once, round_floats
-    from autoais.provenance import provenance
+    from autoais.io.jsonl import dumps, each_once, round_floats
+    from autoais.io.provenance import provenance
+    from autoais.meta.ais_report import read_ratings, report
 
     each_once(files)
     reports = [{"file": path.name, **report(read_ratings(path))} for path in files]
@@ -213,15 +213,15 @@ def meta(
     """How far a judge agrees with people, a data set at a time and on average."""
     from contextlib import ExitStack
 
-    from autoais.calibrate import calibrated
-    from autoais.jsonl import dumps, each_once, keep_inputs, round_floats, write_whole
+    from autoais.io.jsonl import dumps, each_once, keep_inputs, round_floats, write_whole
+    from autoais.io.provenance import judge_record, provenance
     from autoais.judges import open_judge
+    from autoais.judges.options import parse_options
     from autoais.labels import read_labels
-    from autoais.meta import evaluate, without_texts
-    from autoais.meta_terminal import show_meta
-    from autoais.options import parse_options
-    from autoais.plot import reliability_svg
-    from autoais.provenance import judge_record, provenance
+    from autoais.meta.calibrate import calibrated
+    from autoais.meta.evaluate import evaluate, without_texts
+    from autoais.meta.plot import reliability_svg
+    from autoais.meta.terminal import show_meta
 
     keep_inputs([*labels, calibration], [report, plot, cache])
     each_once(labels)
@@ -266,13 +266,13 @@ def calibrate(
     """Fit a judge's threshold and probabilities to human labels, and say what that gains in cross-validation."""
     from contextlib import ExitStack
 
-    from autoais.calibrate import calibrate as fit
-    from autoais.jsonl import dumps, each_once, keep_inputs, round_floats, write_whole
+    from autoais.io.jsonl import dumps, each_once, keep_inputs, round_floats, write_whole
+    from autoais.io.provenance import judge_record, provenance
     from autoais.judges import open_judge
+    from autoais.judges.options import parse_options
     from autoais.labels import read_labels
-    from autoais.meta_terminal import show_calibration
-    from autoais.options import parse_options
-    from autoais.provenance import judge_record, provenance
+    from autoais.meta.calibrate import calibrate as fit
+    from autoais.meta.terminal import show_calibration
 
     keep_inputs(labels, [out, cache])
     each_once(labels)
@@ -291,7 +291,7 @@ def calibrate(
 
 def _cached(judge: "Judge", cache: Path | None, stack: "ExitStack") -> "Judge":
     """The judge, reading and filling the cache, if there is one, for as long as `stack` is open."""
-    from autoais.cache import CachedJudge, JudgementCache
+    from autoais.judges.cache import CachedJudge, JudgementCache
 
     if cache is None:
         return judge
@@ -321,7 +321,7 @@ def convert(
 
     from autoais import formats
     from autoais.formats.convert import count_losses, count_textless
-    from autoais.jsonl import keep_inputs, write_whole
+    from autoais.io.jsonl import keep_inputs, write_whole
     from autoais.questions import read_questions
 
     keep_inputs([source, questions, *(corpus or [])], [target])
@@ -347,7 +347,7 @@ def schema(
 ) -> None:
     """Print the JSON Schema of a format's records, or list the formats."""
     from autoais import formats
-    from autoais.jsonl import dumps
+    from autoais.io.jsonl import dumps
 
     if name is not None:
         typer.echo(dumps(formats.schema_of(name), indent=2))
@@ -367,7 +367,7 @@ def validate(
 ) -> None:
     """List every fault of a file with its line and field; exit code 0 where there is none but warnings, else 1."""
     from autoais import formats
-    from autoais.jsonl import keep_inputs, write_whole
+    from autoais.io.jsonl import keep_inputs, write_whole
     from autoais.questions import read_questions
 
     topics = None if questions is None else list(read_questions(questions))

@@ -5,11 +5,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from autoais.agreement import McNemar, mcnemar, mcnemar_corrected, mcnemar_exact
-from autoais.citation.claims import all_yes
 from autoais.errors import FormatError, UserError
-from autoais.jsonl import field, identifier, read_objects
-from autoais.metrics import Rate
+from autoais.io.jsonl import field, identifier, read_objects
+from autoais.meta.agreement import McNemar, mcnemar, mcnemar_corrected, mcnemar_exact
+from autoais.metrics.claims import all_yes
+from autoais.metrics.rates import Rate
 from autoais.scoring import NOT_APPLICABLE
 from autoais.types import Verdict
 

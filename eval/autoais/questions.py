@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autoais.errors import FormatError, UserError
-from autoais.jsonl import field, identifier, parse_object, strings
+from autoais.io.jsonl import field, identifier, parse_object, strings
 
 
 @dataclass(frozen=True, slots=True)

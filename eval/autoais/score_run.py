@@ -9,8 +9,8 @@ from autoais import formats
 from autoais.answers import CitedAnswer
 from autoais.errors import UserError
 from autoais.formats import Notes
-from autoais.human import HumanSummary
-from autoais.metrics import f1
+from autoais.meta.human import HumanSummary
+from autoais.metrics.short_answers import f1
 from autoais.questions import Question
 from autoais.scoring import Summary, judge_answers
 from autoais.types import Judge

@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from autoais.alce_strict import strict_sentences
 from autoais.answers import CitedAnswer, Support
-from autoais.citation import alce, hagrid, liu, trec
-from autoais.citation.applicable import applicable
-from autoais.citation.claims import CitedClaim, JudgedClaim, all_yes, judge_claims
-from autoais.citation.scores import CitationScores
 from autoais.errors import UserError
 from autoais.judges import NO_TEXT
-from autoais.metrics import Mean, Rate, exact_match, f1, has_answer
+from autoais.markers.alce import strict_sentences
+from autoais.metrics import alce, hagrid, liu, trec
+from autoais.metrics.claims import CitedClaim, JudgedClaim, all_yes, judge_claims
+from autoais.metrics.rates import Mean, Rate
+from autoais.metrics.scores import CitationScores
+from autoais.metrics.short_answers import exact_match, f1, has_answer
 from autoais.questions import Question
+from autoais.text.claims import applicable
 from autoais.types import Judge, Verdict
 
 DEPTHS = (1, 5, 20, 100)

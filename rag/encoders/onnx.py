@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autoais.errors import first_line
-from autoais.inference import open_session
 from autoais.judges.encoding import readable
+from autoais.judges.inference import open_session
 from rag.errors import RagError
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from autoais.citations import StreamParser, parse
+from autoais.markers.grammar import StreamParser, parse
+from rag.attribution.sentences import nearest_sentence, sentence_spans
 from rag.errors import RagError
 from rag.llms import Completion, LanguageModel, Message, ModelError, traced, without_thoughts
-from rag.prompts import STOP, Prompt
-from rag.sentences import nearest_sentence, sentence_spans
+from rag.llms.prompts import STOP, Prompt
 from rag.types import Answer, Citation, Hit, Question, Sentence, Unresolved
 
 MAX_TOKENS = 512  # of a reply; a small context gives it a quarter

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from rag.generators.labelled import ask_each
 from rag.llms import LanguageModel
-from rag.prompts import Prompt
+from rag.llms.prompts import Prompt
 from rag.types import Answer, Question
 
 _PROMPT = "closed-book.v1"

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from autoais.words import content_stems, idf
-from rag.analysis import answer_type
-from rag.sentences import sentence_spans
+from autoais.text.words import content_stems, idf
+from rag.attribution.sentences import sentence_spans
+from rag.generators.answer_types import answer_type
 from rag.types import Answer, Citation, Hit, Passage, Question, Sentence
 
 # What each constant buys, in answer recall and in questions wrongly answered: scripts/bench/extractive.py.

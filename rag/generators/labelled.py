@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from autoais.citations import parse
+from autoais.markers.grammar import parse
 from rag.llms import Completion, LanguageModel, Message, ModelError, traced, without_thoughts
-from rag.prompts import Prompt, plain
+from rag.llms.prompts import Prompt, plain
 from rag.types import Answer, Question, Sentence, Unresolved
 
 _QUESTION = re.compile(r"[\W_]*question[*_\s]*[:：]", re.IGNORECASE)

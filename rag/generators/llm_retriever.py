@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from autoais.citation.applicable import applicable
+from autoais.text.claims import applicable
 from autoais.types import Judge
-from rag.attribution import Attributor
+from rag.attribution.attributor import Attributor
+from rag.attribution.titles import Titles
 from rag.errors import QuestionError
 from rag.generators.labelled import ask_each
 from rag.llms import LanguageModel
-from rag.prompts import Prompt
+from rag.llms.prompts import Prompt
 from rag.retrievers import Retriever
-from rag.titles import Titles
 from rag.types import Answer, Hit, Question, Unresolved
 
 _PROMPT = "llm-retriever.v1"
@@ -21,7 +21,7 @@ _LONGEST = 300  # characters of a page's name or of a query
 
 
 class ModelAsRetriever:
-    """Resolves what the model points to, a page (`rag.titles`) or a query, and cites what supports the answer there.
+    """Resolves the page (`rag.attribution.titles`) or query that the model names, and cites what supports the answer.
 
     Where it does not resolve, or where nothing there supports any sentence, nothing is cited and the pointer stays in
     `Answer.unresolved`: `unknown-page` (no title is like it), `nothing-found` (by the query), `unsupported`, or

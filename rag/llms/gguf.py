@@ -9,7 +9,7 @@ from urllib.error import URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
 from autoais.errors import first_line
-from autoais.provenance import sha256_file
+from autoais.io.provenance import sha256_file
 from rag.errors import RagError, missing_extra
 from rag.llms import CONTEXT, Completion, Message, ModelError, cut_at, in_pieces
 

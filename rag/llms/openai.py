@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from autoais.chat import ChatClient, NoReply, Reply, Request
+from autoais.judges.chat import ChatClient, NoReply, Reply, Request
 from autoais.judges.llm import estimated_tokens
 from rag.llms import CONTEXT, Completion, Message, ModelError, cut_at, in_pieces
 

@@ -6,11 +6,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Protocol
 
 from rag.errors import RagError
-from rag.recipes import Recipe, made_of
+from rag.index.recipes import Recipe, made_of
 from rag.types import Hit
 
 if TYPE_CHECKING:
-    from rag.index import Index
+    from rag.index.index import Index
 
 
 class Retriever(Protocol):
@@ -27,7 +27,7 @@ class Retriever(Protocol):
 
 
 # Kind of recipe -> module. It has `retriever(index, recipe)`; where the kind adds a part of its own to an index
-# (`rag.parts`) also `needs(index, recipe, memory)` and `add(index, recipe, memory, tell)`.
+# (`rag.index.parts`) also `needs(index, recipe, memory)` and `add(index, recipe, memory, tell)`.
 KINDS = {
     "bm25": "rag.retrievers.bm25",
     "dense": "rag.retrievers.dense",

@@ -6,21 +6,33 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from autoais.jsonl import field
-from rag.analysis import check_depth, check_query
+from autoais.io.jsonl import field
 from rag.encoders import Encoder, open_encoder, passage_text
 from rag.errors import FormatError, IndexingError, RagError
-from rag.parts import Needs, Tell, adding, open_part
-from rag.recipes import Recipe
-from rag.store import Store
+from rag.index.analysis import check_depth, check_query
+from rag.index.parts import Needs, Tell, adding, open_part
+from rag.index.passages import Store
+from rag.index.recipes import Recipe
+from rag.retrievers.vectors import (
+    KINDS,
+    SHARD,
+    SMALL,
+    Searcher,
+    Shards,
+    build,
+    estimate,
+    pick,
+    settled,
+    shard_path,
+    write_shard,
+)
 from rag.types import Hit
-from rag.vectors import KINDS, SHARD, SMALL, Searcher, Shards, build, estimate, pick, settled, shard_path, write_shard
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from rag.index import Index
+    from rag.index.index import Index
 
 _BATCH = 512  # passages that are encoded between two reports of progress
 

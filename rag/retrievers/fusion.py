@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING
 
-from rag.analysis import check_depth
 from rag.errors import QuestionError, RagError
-from rag.recipes import Recipe, is_weight
+from rag.index.analysis import check_depth
+from rag.index.recipes import Recipe, is_weight
 from rag.retrievers import Retriever, open_retriever
 from rag.types import Hit, Passage
 
 if TYPE_CHECKING:
-    from rag.index import Index
+    from rag.index.index import Index
 
 METHODS = ("rrf", "scores")
 

@@ -8,17 +8,17 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from rag import jvm
-from rag.analysis import QUERY_STOP_WORDS, check_depth, query_terms
-from rag.anserini import Passages, directory, faults
 from rag.errors import IndexingError
-from rag.parts import Needs, Tell, adding, open_part
-from rag.recipes import Recipe
-from rag.retrievers.bm25 import FIELDS, TIED, parameters, weights_of
-from rag.store import Store
+from rag.index.analysis import QUERY_STOP_WORDS, check_depth, query_terms
+from rag.index.lucene import Passages, directory, faults
+from rag.index.parts import Needs, Tell, adding, open_part
+from rag.index.passages import Store
+from rag.index.postings import FIELDS, TIED, parameters, weights_of
+from rag.index.recipes import Recipe
 from rag.types import Hit, ranked
 
 if TYPE_CHECKING:
-    from rag.index import Index
+    from rag.index.index import Index
 
 # One part serves every recipe of this kind, because k1, b and weights change no byte of it.
 PART = Recipe(
@@ -128,7 +128,7 @@ class Lucene:
     """Searches an Anserini index whose documents are the rows of a passage store.
 
     A query is analysed by Anserini's DefaultEnglishAnalyzer, like the passages, but with the stop words of the other
-    lexical retrievers (`rag.analysis`), so that all of them are asked the same. What those refuse is refused here too.
+    lexical retrievers (`rag.index.analysis`), so that all are asked the same and refuse the same.
     A term that stands twice in a query counts twice, as in Anserini. Fields are weighted as in `rag.retrievers.bm25`;
     if `mixed`, the text of a passage without headings stands in for its title, as there. Scores lack BM25's constant
     factor k1 + 1, which Lucene leaves out.

@@ -5,15 +5,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rag.analysis import check_depth, passage_analyzer, query_terms
 from rag.errors import IndexingError, missing_extra
-from rag.recipes import Recipe
-from rag.retrievers.bm25 import parameters
-from rag.store import Store
+from rag.index.analysis import check_depth, passage_analyzer, query_terms
+from rag.index.passages import Store
+from rag.index.postings import parameters
+from rag.index.recipes import Recipe
 from rag.types import Hit
 
 if TYPE_CHECKING:
-    from rag.index import Index
+    from rag.index.index import Index
 
 MOST_PASSAGES = 200_000  # it scores every passage for every query, and holds all tokens in memory
 

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from autoais.errors import first_line
-from rag.analysis import check_depth
 from rag.encoders import passage_text
 from rag.errors import RagError, missing_extra
-from rag.recipes import Recipe
+from rag.index.analysis import check_depth
+from rag.index.recipes import Recipe
 from rag.retrievers import Retriever, open_retriever
 from rag.types import Hit, Passage
 
 if TYPE_CHECKING:
-    from rag.index import Index
+    from rag.index.index import Index
 
 
 class Scorer(Protocol):

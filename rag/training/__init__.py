@@ -8,7 +8,7 @@ from typing import Any
 
 from autoais.training import needs
 from rag.errors import RagError
-from rag.index import Index
+from rag.index.index import Index
 
 KINDS = {"reader": "rag.training.reader", "static": "rag.training.static"}
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from autoais.metrics import answer_spans, has_answer
+from autoais.metrics.short_answers import answer_spans, has_answer
 from autoais.questions import Question
 from autoais.training.loop import Tensors, batches_of_like_length, pair_of
 from rag.errors import QuestionError, RagError

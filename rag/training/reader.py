@@ -12,8 +12,8 @@ from shutil import copyfile
 
 import torch
 
-from autoais.jsonl import dumps, write_whole
-from autoais.provenance import provenance, sha256_file
+from autoais.io.jsonl import dumps, write_whole
+from autoais.io.provenance import provenance, sha256_file
 from autoais.questions import Question, read_questions
 from autoais.training.export import export
 from autoais.training.loop import train
@@ -21,7 +21,7 @@ from autoais.training.model import sentence_encoder
 from autoais.training.prepare import held_out, questions_key
 from autoais.training.recipe import base_folder, find
 from autoais.training.schedule import Schedule
-from rag.index import Index
+from rag.index.index import Index
 from rag.reader import MAX_LENGTH, Encoder, Reader
 from rag.training import mining, read_recipe
 from rag.training.network import Network, loss_of

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from autoais.jsonl import dumps, write_whole
+from autoais.io.jsonl import dumps, write_whole
+from autoais.io.provenance import provenance, sha256_file
 from autoais.judges.reading import pieces
-from autoais.provenance import provenance, sha256_file
 from autoais.questions import read_questions
 from autoais.training.loop import Tensors, train
 from autoais.training.model import sentence_encoder
@@ -24,7 +24,7 @@ from autoais.training.prepare import held_out, questions_key
 from autoais.training.recipe import base_folder, find
 from autoais.training.schedule import Schedule
 from rag.encoders.static import Static
-from rag.index import Index
+from rag.index.index import Index
 from rag.training import mining, read_recipe
 from rag.types import Passage
 

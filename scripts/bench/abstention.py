@@ -17,17 +17,19 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from autoais.jsonl import dumps, read_objects, round_floats, write_whole
-from autoais.logistic import likeliest
-from autoais.meta import roc_auc
-from autoais.metrics import has_answer, wilson
-from autoais.provenance import provenance
+from autoais.io.jsonl import dumps, read_objects, round_floats, write_whole
+from autoais.io.provenance import provenance
+from autoais.meta.evaluate import roc_auc
+from autoais.meta.logistic import likeliest
+from autoais.metrics.rates import wilson
+from autoais.metrics.short_answers import has_answer
 from autoais.questions import read_questions
 from autoais.training.prepare import held_out, questions_key
-from rag.abstention import SIGNALS, Confidence
 from rag.errors import QuestionError
-from rag.generators.reader import Spans
-from rag.index import Index, open_index
+from rag.generators.confidence import SIGNALS, Confidence
+from rag.generators.span_reader import Spans
+from rag.index.index import Index
+from rag.index.open import open_index
 from rag.reader import SHIPPED
 from rag.retrievers.rerank import Scorer, scorer
 from rag.types import Hit, Passage, Question

@@ -25,11 +25,11 @@ os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 import numpy as np
 
-from autoais.jsonl import dumps, round_floats, write_whole
-from autoais.provenance import provenance, versions
+from autoais.io.jsonl import dumps, round_floats, write_whole
+from autoais.io.provenance import provenance, versions
 from autoais.questions import read_questions
 from rag.encoders import open_encoder
-from rag.vectors import KINDS, SHARD, Searcher, Shards, build, estimate, faiss, pick, settled, write_shard
+from rag.retrievers.vectors import KINDS, SHARD, Searcher, Shards, build, estimate, faiss, pick, settled, write_shard
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

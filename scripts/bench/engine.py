@@ -21,10 +21,10 @@ import tantivy
 import typer
 from tantivy import Occur, Query
 
-from autoais.provenance import provenance, versions
+from autoais.io.provenance import provenance, versions
 from autoais.questions import Question, read_questions
-from rag.analysis import query_terms
-from rag.index import open_index
+from rag.index.analysis import query_terms
+from rag.index.open import open_index
 from scripts.bench.bare import analyzer
 
 HERE = Path(__file__).parent

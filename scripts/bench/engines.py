@@ -23,13 +23,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from autoais.jsonl import dumps, round_floats, write_whole
-from autoais.provenance import provenance, versions
+from autoais.io.jsonl import dumps, round_floats, write_whole
+from autoais.io.provenance import provenance, versions
 from autoais.questions import read_questions
-from rag.analysis import query_terms
-from rag.index import Index, open_index
+from rag.index.analysis import query_terms
+from rag.index.index import Index
+from rag.index.open import open_index
+from rag.index.postings import BM25
 from rag.retrievers import open_retriever
-from rag.retrievers.bm25 import BM25
 from rag.retrievers.lucene import Lucene
 
 KS = (10, 100)

@@ -13,13 +13,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from autoais.jsonl import dumps
-from autoais.metrics import has_answer
-from autoais.provenance import provenance
+from autoais.io.jsonl import dumps
+from autoais.io.provenance import provenance
+from autoais.metrics.short_answers import has_answer
 from autoais.questions import Question, read_questions
 from rag.errors import QuestionError
 from rag.generators import extractive
-from rag.index import Index, open_index
+from rag.index.index import Index
+from rag.index.open import open_index
 from rag.types import Hit
 
 CHANGES: list[tuple[str, float]] = [

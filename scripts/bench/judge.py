@@ -15,14 +15,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from autoais.formats.files import records
-from autoais.jsonl import dumps, round_floats, write_whole
+from autoais.io.files import records
+from autoais.io.jsonl import dumps, round_floats, write_whole
+from autoais.io.provenance import provenance
 from autoais.judges.alignment import align
 from autoais.judges.encoding import MAX_CLAIM
 from autoais.judges.minilm import MiniLMJudge, Reading, features
 from autoais.judges.reading import texts_of
 from autoais.labels import Labelled
-from autoais.provenance import provenance
 from autoais.training.prepare import minimal_pairs
 from autoais.training.simulate import Page
 from autoais.types import Attribution

@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from autoais.jsonl import dumps, round_floats, write_whole
-from autoais.provenance import command, versions
+from autoais.io.jsonl import dumps, round_floats, write_whole
+from autoais.io.provenance import command, versions
 from scripts.retrieval import part_of, size_of
 
 RAG = "from rag.cli import main; main()"

@@ -18,17 +18,19 @@ from typing import Annotated, Any
 
 import typer
 
-from autoais.jsonl import dumps, read_objects, round_floats, write_whole
+from autoais.io.jsonl import dumps, read_objects, round_floats, write_whole
+from autoais.io.provenance import provenance
 from autoais.judges import open_judge, weigh
 from autoais.judges.lexical import LexicalJudge
-from autoais.metrics import Rate, has_answer
-from autoais.provenance import provenance
+from autoais.metrics.rates import Rate
+from autoais.metrics.short_answers import has_answer
 from autoais.questions import Question, read_questions
 from autoais.types import Attribution, Judge, Judgement
-from rag.attribution import Attributor, premise
-from rag.index import Index, open_index
-from rag.posthoc import DEFAULT_K, PostHoc
-from rag.records import Journal, pending
+from rag.answering import Journal, pending
+from rag.attribution.attributor import Attributor, premise
+from rag.attribution.post_hoc import DEFAULT_K, PostHoc
+from rag.index.index import Index
+from rag.index.open import open_index
 from rag.retrievers import open_retriever
 from rag.types import Answer, Passage, Sentence
 

@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from autoais.jsonl import dumps, round_floats, write_whole
-from autoais.provenance import provenance
+from autoais.io.jsonl import dumps, round_floats, write_whole
+from autoais.io.provenance import provenance
 from autoais.questions import read_questions
-from rag.index import open_index
+from rag.index.open import open_index
 from rag.reader import Reader
 from rag.types import Passage
 

@@ -18,19 +18,20 @@ from typing import Annotated, Any
 
 import typer
 
-from autoais.citation.applicable import applicable
-from autoais.jsonl import dumps, parse_object, read_objects, round_floats, write_whole
+from autoais.io.jsonl import dumps, parse_object, read_objects, round_floats, write_whole
+from autoais.io.provenance import provenance
 from autoais.judges.lexical import LexicalJudge
 from autoais.judges.minilm import shipped
-from autoais.metrics import Rate, has_answer
-from autoais.provenance import provenance
+from autoais.metrics.rates import Rate
+from autoais.metrics.short_answers import has_answer
+from autoais.text.claims import applicable
 from autoais.types import Attribution, Judge
-from rag.attribution import premise
+from rag.answering import tokens_of
+from rag.attribution.attributor import premise
+from rag.attribution.repair import Repaired
 from rag.generators.cited import Cited
-from rag.generators.repaired import Repaired
 from rag.llms import Completion, Message
-from rag.prompts import Prompt
-from rag.records import tokens_of
+from rag.llms.prompts import Prompt
 from rag.types import Answer, Hit, Passage, Question
 
 

@@ -13,12 +13,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from autoais.metrics import has_answer
-from autoais.provenance import provenance
+from autoais.io.provenance import provenance
+from autoais.metrics.short_answers import has_answer
 from autoais.questions import Question, read_questions
-from rag.index import open_index
-from rag.recipes import Recipe
-from rag.retrievers.bm25 import BM25
+from rag.index.open import open_index
+from rag.index.postings import BM25
+from rag.index.recipes import Recipe
 
 KS = (1, 5, 20, 100)
 

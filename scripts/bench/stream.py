@@ -16,8 +16,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from autoais.jsonl import dumps, round_floats, write_whole
-from autoais.provenance import provenance
+from autoais.io.jsonl import dumps, round_floats, write_whole
+from autoais.io.provenance import provenance
 
 SENTENCES = 4  # of an answer, each with one citation: a pair each
 

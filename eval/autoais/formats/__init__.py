@@ -12,11 +12,11 @@ from autoais.errors import FormatError, UserError
 from autoais.formats import alce, aqa, claims, corpora, hagrid, liu, trec
 from autoais.formats.base import Fault, Format, Notes, Row, id_twice
 from autoais.formats.convert import FEATURES, join_passages, join_questions
-from autoais.formats.files import header_of, lines, records
-from autoais.jsonl import dumps
+from autoais.io.files import header_of, lines, records
+from autoais.io.jsonl import dumps
+from autoais.io.schema import Schema, faults
 from autoais.labels import Labelled
 from autoais.questions import Question
-from autoais.schema import Schema, faults
 from autoais.types import Attribution
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from autoais.answers import CitedAnswer, SentenceCited, ShownPassage, Unresolved
 from autoais.formats.base import Fault, Format, Notes, Row
-from autoais.formats.markers import sentences, written_answer
-from autoais.jsonl import dumps
-from autoais.schema import IDENTIFIER, STRING, TEXT_OR_NULL, listed, record
+from autoais.formats.marked import sentences, written_answer
+from autoais.io.jsonl import dumps
+from autoais.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, listed, record
 
 _REFERENCES = ("answer", "answers", "qa_pairs", "claims")
 

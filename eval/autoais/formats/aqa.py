@@ -10,11 +10,11 @@ from typing import Any
 from autoais.answers import CitedAnswer, SentenceCited, ShownPassage
 from autoais.errors import FormatError
 from autoais.formats.base import CheckIds, Fault, Format, Notes, Row, sound
-from autoais.formats.files import lines, records
+from autoais.io.files import lines, records
+from autoais.io.schema import STRING, record
 from autoais.labels import Labelled
-from autoais.schema import STRING, record
+from autoais.text.wikipedia import Contents, parse_shown
 from autoais.types import Attribution
-from autoais.wikipedia import Contents, parse_shown
 
 PREDICTIONS_COLUMNS = ("question", "answer", "attribution")
 AIS_COLUMNS = ("question", "answer", "passage", "autoais")

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autoais.answers import CitedAnswer
+from autoais.io.schema import IDENTIFIER, Schema, faults
 from autoais.labels import Labelled
-from autoais.schema import IDENTIFIER, Schema, faults
 
 Notes = Counter[str]
 """What happened how often that a person should know: rows dropped, ids unknown."""

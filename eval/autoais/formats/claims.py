@@ -7,9 +7,9 @@ from typing import Any
 
 from autoais.answers import CitedAnswer, SentenceCited, ShownPassage
 from autoais.formats.base import Fault, Format, Notes, Row, id_twice
-from autoais.jsonl import dumps
+from autoais.io.jsonl import dumps
+from autoais.io.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, record
 from autoais.labels import Labelled, clean_claim, clean_reference
-from autoais.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, record
 from autoais.types import Attribution, Verdict
 
 _VERDICTS = {

@@ -7,9 +7,9 @@ from typing import Any
 from autoais.answers import ShownPassage
 from autoais.errors import FormatError
 from autoais.formats.base import Format, Notes, id_twice
-from autoais.formats.files import records
-from autoais.schema import IDENTIFIER, STRING, TEXT_OR_NULL, faults, record
-from autoais.wikipedia import parse
+from autoais.io.files import records
+from autoais.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, faults, record
+from autoais.text.wikipedia import parse
 
 AQA = Format(
     name="aqa-corpus",

@@ -6,10 +6,10 @@ from typing import Any
 
 from autoais.answers import CitedAnswer, SentenceCited, ShownPassage, Unresolved
 from autoais.formats.base import Fault, Format, Notes, Row, said_twice, sound
-from autoais.formats.markers import Marked, sentence, sentences, written, written_answer
-from autoais.jsonl import dumps
+from autoais.formats.marked import Marked, sentence, sentences, written, written_answer
+from autoais.io.jsonl import dumps
+from autoais.io.schema import IDENTIFIER, LABEL, STRING, listed, record
 from autoais.labels import Labelled, all_attributable, any_informative, clean_reference
-from autoais.schema import IDENTIFIER, LABEL, STRING, listed, record
 from autoais.types import Attribution
 
 _LABELS = ("informative", "attributable")

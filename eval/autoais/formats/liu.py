@@ -6,10 +6,10 @@ from typing import Any
 
 from autoais.answers import Citation, CitedAnswer, SentenceCited, ShownPassage, Support
 from autoais.formats.base import Fault, Format, Notes, Row, id_twice
-from autoais.formats.markers import written_answer
-from autoais.jsonl import dumps
+from autoais.formats.marked import written_answer
+from autoais.io.jsonl import dumps
+from autoais.io.schema import BOOLEAN, STRING, TEXT_OR_NULL, Schema, faults, listed, record
 from autoais.labels import Labelled, clean_claim
-from autoais.schema import BOOLEAN, STRING, TEXT_OR_NULL, Schema, faults, listed, record
 from autoais.types import Attribution
 
 _JUDGED = {"complete_support": Support.FULL, "partial_support": Support.PARTIAL, "no_support": Support.NONE}

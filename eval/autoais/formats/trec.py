@@ -7,8 +7,8 @@ from typing import Any
 
 from autoais.answers import CitedAnswer, SentenceCited, ShownPassage, Unresolved
 from autoais.formats.base import CheckIds, Fault, Format, Notes, Row, said_twice, sound
-from autoais.jsonl import dumps
-from autoais.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, listed, record
+from autoais.io.jsonl import dumps
+from autoais.io.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, listed, record
 
 REFERENCES = {"trec-rag-24": 20, "trec-rag-25": 100}
 WORDS = 400

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from autoais.judges.reading import pieces
-from autoais.words import STOP_WORDS, idf, stem, word_spans
+from autoais.text.words import STOP_WORDS, idf, stem, word_spans
 
 _NUMBERS = {
     word: number

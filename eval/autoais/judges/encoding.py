@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from autoais.errors import UserError
 from autoais.judges.reading import BUDGET, excerpt, matched, shortened, text_of, unmatched
+from autoais.text.words import content_stems
 from autoais.types import Span
-from autoais.words import content_stems
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from autoais.errors import UserError
 from autoais.judges.reading import excerpt
 from autoais.judges.templates import template as hypothesis_template
+from autoais.text.words import content_stems, idf
 from autoais.types import Attribution, Judgement, Verdict
-from autoais.words import content_stems, idf
 
 
 class LexicalJudge:

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from autoais.chat import ChatClient, NoReply, Reply, Request
-from autoais.citation.support import PARTIAL
 from autoais.errors import UserError
+from autoais.judges.chat import ChatClient, NoReply, Reply, Request
+from autoais.judges.prompts import read_prompt
 from autoais.judges.windows import Window, windows
-from autoais.resources import read_prompt
+from autoais.metrics.support import PARTIAL
 from autoais.types import Attribution, Judgement, Verdict
 
 DEFAULT_PROMPT = "attrscore-attribution-with-definition.v1"

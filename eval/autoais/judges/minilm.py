@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autoais.errors import UserError, first_line
-from autoais.inference import open_session
 from autoais.judges.alignment import Alignment, align
 from autoais.judges.encoding import MAX_CLAIM, Encoded, Encoder
+from autoais.judges.inference import open_session
 from autoais.judges.reading import pieces, texts_of
 from autoais.judges.templates import template as hypothesis_template
+from autoais.text.words import STOP_WORDS, idf, stem, word_spans, words
 from autoais.types import Attribution, Judgement, Span, Verdict
-from autoais.words import STOP_WORDS, idf, stem, word_spans, words
 
 if TYPE_CHECKING:
     import numpy as np

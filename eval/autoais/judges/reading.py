@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
+from autoais.text.words import STOP_WORDS, content_stems, idf, stem, word_spans
 from autoais.types import Span
-from autoais.words import STOP_WORDS, content_stems, idf, stem, word_spans
 
 # Characters of evidence that fit the model beside a claim of usual length (about 4.3 characters a word piece).
 BUDGET = 620

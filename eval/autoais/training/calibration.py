@@ -10,8 +10,8 @@ from autoais.errors import UserError
 from autoais.judges import nothing_to_weigh
 from autoais.judges.minilm import FEATURES, MiniLMJudge
 from autoais.labels import Labelled
-from autoais.logistic import likeliest
-from autoais.meta import macro_f1, roc_auc
+from autoais.meta.evaluate import macro_f1, roc_auc
+from autoais.meta.logistic import likeliest
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

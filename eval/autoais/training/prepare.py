@@ -9,12 +9,12 @@ import numpy as np
 
 from autoais.answers import read_answers
 from autoais.errors import FormatError, UserError
-from autoais.formats.files import records
-from autoais.jsonl import field, read_objects
+from autoais.io.files import records
+from autoais.io.jsonl import field, read_objects
 from autoais.judges.encoding import Encoder
 from autoais.judges.reading import pieces
 from autoais.labels import Labelled
-from autoais.metrics import has_answer, normalize_answer
+from autoais.metrics.short_answers import has_answer, normalize_answer
 from autoais.training.edits import BREAKING, KEEPING, apply, names
 from autoais.training.simulate import Example, Page, from_page, from_question
 from autoais.types import Attribution

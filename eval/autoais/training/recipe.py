@@ -14,9 +14,9 @@ from shutil import copyfile
 from typing import Any
 
 from autoais.errors import UserError
-from autoais.jsonl import dumps, write_whole
+from autoais.io.jsonl import dumps, write_whole
+from autoais.io.provenance import provenance, sha256_file
 from autoais.labels import Labelled
-from autoais.provenance import provenance, sha256_file
 from autoais.training.schedule import Schedule
 from autoais.training.simulate import Example
 from autoais.types import Attribution

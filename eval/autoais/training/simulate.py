@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from autoais.judges.reading import pieces
 from autoais.judges.templates import attributed_qa, declarative
-from autoais.metrics import has_answer
+from autoais.metrics.short_answers import has_answer
+from autoais.text.words import content_stems
 from autoais.training.edits import BREAKING, DROPPING, KEEPING, Edited, apply
 from autoais.types import Attribution
-from autoais.words import content_stems
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,0 @@
-"""Citation metrics, all from the same judgements of a claim against some of what it cites."""

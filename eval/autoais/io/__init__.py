@@ -1,0 +1,1 @@
+"""Files: JSON lines, records of any format, JSON Schemas, locks and provenance."""

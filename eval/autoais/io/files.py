@@ -1,0 +1,263 @@
+"""Records out of files, whatever holds them: JSON lines, a JSON document, CSV, packed or not; with the line of each.
+
+A record that cannot be read comes as the `FormatError` that says why, in its place, so that a validator can go on.
+"""
+
+import codecs
+import csv
+import gzip
+import io
+import json
+import re
+import zlib
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from autoais.errors import FormatError, UserError
+from autoais.io.jsonl import parse_object
+
+Record = tuple[str, dict[str, Any] | FormatError]
+
+_CHUNK = 1 << 17
+_LONGEST_LINE = 256 << 20
+_LONGEST_DOCUMENT = 1 << 30
+_SPACE = re.compile(r"\s*")
+_DECODER = json.JSONDecoder()
+
+
+def lines(path: Path, tell: Callable[[int], None] = lambda _: None) -> Generator[bytes]:
+    """The lines of a file with their ends; gzip and zstd are told by their first bytes.
+
+    `tell` hears how many bytes of the file have been read. `FormatError` where the packed data is broken or breaks
+    off, or a line has no end.
+    """
+    number, size = 0, 0
+    rest: list[bytes] = []  # the pieces of a line that has not ended yet
+    try:
+        for chunk in _chunks(path, tell):
+            *whole, tail = chunk.split(b"\n")
+            for line in whole:
+                number += 1
+                yield b"".join((*rest, line, b"\n"))
+                rest, size = [], 0
+            rest.append(tail)
+            size += len(tail)
+            if size > _LONGEST_LINE:
+                raise FormatError(f"{path}:{number + 1}: a line of more than {_LONGEST_LINE >> 20} MiB")
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise FormatError(f"{path}:{number + 1}: the packed file is broken or cut off: {error}") from error
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if size:
+        yield b"".join(rest)
+
+
+def _chunks(path: Path, tell: Callable[[int], None]) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        for chunk in _unpacked(file):
+            tell(file.tell())
+            yield chunk
+
+
+def _unpacked(file: io.BufferedReader) -> Iterator[bytes]:
+    start = file.read(4)
+    file.seek(0)
+    if start == b"\x28\xb5\x2f\xfd":
+        yield from _zstd(file)
+        return
+    unpacked = gzip.GzipFile(fileobj=file) if start[:2] == b"\x1f\x8b" else file
+    while chunk := unpacked.read(_CHUNK):
+        yield chunk
+
+
+def _zstd(file: io.BufferedReader) -> Iterator[bytes]:
+    import zstandard
+
+    frame: zstandard.ZstdDecompressionObj | None = None
+    while packed := file.read(1 << 12):  # small: what one piece can unpack to is bounded by its size
+        while packed:
+            frame = frame or zstandard.ZstdDecompressor().decompressobj()
+            try:
+                yield frame.decompress(packed)
+            except zstandard.ZstdError as error:
+                raise EOFError(str(error)) from error
+            packed, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
+    if frame is not None:
+        raise EOFError("end of file inside a zstd frame")
+
+
+def records(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
+    """Yield (`file:line`, record): JSON lines, a JSON list, an object with a list `data`, or CSV rows by header.
+
+    `columns` are those a CSV must have; without all of them its header is the one fault.
+    """
+    _, first = _opening(path)
+    match first[:1]:
+        case b"":
+            return iter(())
+        case b"{":
+            return _document(path) if _opens_document(first) else _json_lines(path)
+        case b"[":
+            return _document(path)
+        case _:
+            return _table(path, columns)
+
+
+def header_of(path: Path) -> str | None:
+    """`file:line` of the header of a CSV; None where the file holds JSON or nothing."""
+    number, first = _opening(path)
+    return None if first[:1] in (b"", b"{", b"[") else f"{path}:{number}"
+
+
+def _opening(path: Path) -> tuple[int, bytes]:
+    """The first line that is not blank, and its number."""
+    stream = lines(path)
+    number, first = next(((number, line) for number, line in enumerate(stream, 1) if line.strip()), (1, b""))
+    stream.close()
+    return number, first.removeprefix(codecs.BOM_UTF8).lstrip()
+
+
+def _opens_document(first: bytes) -> bool:
+    """Whether an object goes on after the first line, or holds a list of records."""
+    try:
+        value = json.loads(first)
+    except (ValueError, RecursionError):
+        return first.rstrip().endswith((b"{", b"[", b",", b":"))
+    return isinstance(value, dict) and isinstance(value.get("data"), list)
+
+
+def _json_lines(path: Path) -> Iterator[Record]:
+    for number, line in enumerate(lines(path), 1):
+        if line.strip():
+            where = f"{path}:{number}"
+            try:
+                yield where, parse_object(line, where)
+            except FormatError as error:
+                yield where, error
+
+
+def _table(path: Path, columns: Sequence[str]) -> Iterator[Record]:
+    # The limit is the process's; the csv module's own, 131,072 characters, is shorter than long evidence.
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_LINE))
+    # Bytes that are no UTF-8 are kept as lone surrogates, to be found in the row they stand in.
+    text = (line.decode("utf-8", "surrogateescape") for line in _without_bom(lines(path)))
+    reader = csv.reader(text, strict=True)
+    header: list[str] | None = None
+    while True:
+        where = f"{path}:{reader.line_num + 1}"
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield where, FormatError(f"{where}: not CSV: {error}")
+            continue
+        if len(row) <= 1 and not "".join(row).strip():
+            continue
+        if header is None:
+            header = [name.strip() for name in row]
+            if fault := _header_fault(header, columns):
+                yield where, FormatError(f"{where}: {fault}")
+                return
+        elif len(row) != len(header):
+            yield where, FormatError(f"{where}: {len(row)} columns, where the header has {len(header)}")
+        elif broken := [name for name, cell in zip(header, row, strict=True) if not _is_text(cell)]:
+            yield where, FormatError(f"{where}: field {broken[0]!r} is not UTF-8")
+        else:
+            yield where, dict(zip(header, row, strict=True))
+
+
+def _header_fault(header: Sequence[str], columns: Sequence[str]) -> str | None:
+    missing = [name for name in columns if name not in header]
+    if missing:
+        found = "".join(c if c.isprintable() else "\ufffd" for c in ", ".join(header))
+        return f"columns {', '.join(missing)} are missing (found: {found[:200]})"
+    twice = [name for name in header if header.count(name) > 1]
+    return f"column {twice[0]!r} occurs twice" if twice else None
+
+
+def _without_bom(stream: Iterable[bytes]) -> Iterator[bytes]:
+    for number, line in enumerate(stream):
+        yield line if number else line.removeprefix(codecs.BOM_UTF8)
+
+
+def _is_text(cell: str) -> bool:
+    try:
+        cell.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _document(path: Path) -> Iterator[Record]:
+    """The records of a JSON list, or of the list `data` of a JSON object, each with the line it begins on."""
+    whole = io.BytesIO()
+    for line in lines(path):
+        whole.write(line)
+        if whole.tell() > _LONGEST_DOCUMENT:
+            raise FormatError(f"{path}: a JSON document of more than {_LONGEST_DOCUMENT >> 20} MiB")
+    try:
+        text = whole.getvalue().removeprefix(codecs.BOM_UTF8).decode("utf-8")
+    except UnicodeDecodeError as error:
+        where = f"{path}:{whole.getvalue().count(10, 0, error.start) + 1}"
+        yield where, FormatError(f"{where}: not UTF-8 at byte {error.start}")
+        return
+    number, at = 1, 0
+    try:
+        for start, end in _items(text):
+            number, at = number + text.count("\n", at, start), start
+            where = f"{path}:{number}"
+            try:
+                # Read again, as every other record is: NaN is refused.
+                yield where, parse_object(text[start:end].encode(), where)
+            except FormatError as error:
+                yield where, error
+    except (ValueError, RecursionError) as error:
+        place = error.pos if isinstance(error, json.JSONDecodeError) else at
+        where = f"{path}:{text.count(chr(10), 0, place) + 1}"
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
+        yield where, FormatError(f"{where}: not JSON: {reason}")
+
+
+def _items(text: str) -> Generator[tuple[int, int]]:
+    """(start, end) of each item of the list, or of the list under "data"; `JSONDecodeError` where there is no JSON."""
+    at = _skip(text, 0)
+    if text[at : at + 1] == "[":
+        at = yield from _list_items(text, at)
+    else:
+        at = _skip(text, at + 1)
+        while text[at : at + 1] != "}":
+            name, at = _DECODER.raw_decode(text, at)
+            at = _expect(text, at, ":")
+            if name == "data" and text[at : at + 1] == "[":
+                at = yield from _list_items(text, at)
+            else:
+                _, at = _DECODER.raw_decode(text, at)
+            at = _skip(text, at)
+            at = _expect(text, at, ",") if text[at : at + 1] != "}" else at
+        at += 1
+    if text[_skip(text, at) :]:
+        raise json.JSONDecodeError("something after the end", text, _skip(text, at))
+
+
+def _list_items(text: str, at: int) -> Generator[tuple[int, int], None, int]:
+    at = _skip(text, at + 1)
+    while text[at : at + 1] != "]":
+        _, end = _DECODER.raw_decode(text, at)
+        yield at, end
+        at = _skip(text, end)
+        at = _expect(text, at, ",") if text[at : at + 1] != "]" else at
+    return at + 1
+
+
+def _skip(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+def _expect(text: str, at: int, character: str) -> int:
+    at = _skip(text, at)
+    if text[at : at + 1] != character:
+        raise json.JSONDecodeError(f"{character!r} expected", text, at)
+    return _skip(text, at + 1)

@@ -1,0 +1,1 @@
+"""Citation markers in generated text: found, read, and taken out."""

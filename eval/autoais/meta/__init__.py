@@ -1,0 +1,1 @@
+"""Meta-evaluation: how far judges agree with people, and people with each other."""

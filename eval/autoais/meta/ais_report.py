@@ -1,0 +1,118 @@
+"""The AIS paper's tables from its released annotation CSVs (Rashkin et al. 2023, Tables 3 to 6; spec E8 and E9)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autoais.errors import FormatError
+from autoais.io.files import records
+from autoais.meta.agreement import Item, f1_to_majority, krippendorff_alpha, pairwise_agreement
+from autoais.metrics.rates import Rate
+
+COLUMNS = ("model-name", "INT", "INT & AIS", "Flagged", "# agree (INT)", "# agree (AIS)")
+_RATERS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """One output of a model as five annotators judged it: their majority, and how many of them agreed with it.
+
+    `attributable` is the file's `INT & AIS`, which is authoritative where it differs from `Q2`. An agreement is None
+    where the question was not asked.
+    """
+
+    model: str
+    flagged: bool
+    interpretable: bool
+    attributable: bool
+    interpretable_agree: int | None
+    attributable_agree: int | None
+
+
+def read_ratings(path: Path) -> list[Rating]:
+    """All rows of an AIS CSV; `FormatError` names file, line and column of a broken one.
+
+    Survives the release's quirks: spaces around column names, `NA`, a BOM, further columns. What cannot be understood
+    cannot be attributed: `INT & AIS` is 0 whenever `INT` is (spec E8).
+    """
+    ratings = []
+    for where, row in records(path, COLUMNS):
+        if isinstance(row, FormatError):
+            raise row
+        if missing := [column for column in COLUMNS if column not in row]:
+            raise FormatError(f"{where}: columns {', '.join(missing)} are missing (found: {', '.join(row)[:200]})")
+        ratings.append(_rating({column: str(row[column]).strip() for column in COLUMNS}, where))
+    if not ratings:
+        raise FormatError(f"{path}: holds no rows")
+    return ratings
+
+
+def _rating(row: dict[str, str], where: str) -> Rating:
+    flags = {}
+    for column in ("Flagged", "INT", "INT & AIS"):
+        if row[column] not in ("0", "1"):
+            raise FormatError(f"{where}: column {column!r} should be 0 or 1, found {row[column]!r}")
+        flags[column] = row[column] == "1"
+    if flags["INT & AIS"] and not flags["INT"]:
+        raise FormatError(f"{where}: column 'INT & AIS' is 1 where 'INT' is 0; what is not interpretable is not AIS")
+    agreed = {}
+    for column in ("# agree (INT)", "# agree (AIS)"):
+        try:
+            agreed[column] = int(row[column])
+        except ValueError as error:
+            raise FormatError(f"{where}: column {column!r} should be a number, found {row[column]!r}") from error
+    return Rating(
+        row["model-name"],
+        flags["Flagged"],
+        flags["INT"],
+        flags["INT & AIS"],
+        *(count if count >= 0 else None for count in agreed.values()),
+    )
+
+
+def report(ratings: Sequence[Rating]) -> dict[str, Any]:
+    """Rates a model, and agreement over all models, as fractions.
+
+    Denominators (spec E3): flagged of all items, interpretable of the items not flagged, attributable of the
+    interpretable ones; `ais_of_unflagged` divides by the items not flagged.
+    """
+    models = dict.fromkeys(rating.model for rating in ratings)
+    unflagged = [rating for rating in ratings if not rating.flagged]
+    asked = [rating for rating in unflagged if rating.interpretable]
+    return {
+        "models": [_model(name, [rating for rating in ratings if rating.model == name]) for name in models],
+        "agreement": {
+            "interpretable": _agreement((r.interpretable, r.interpretable_agree) for r in unflagged),
+            "attributable": _agreement((r.attributable, r.attributable_agree) for r in asked),
+        },
+    }
+
+
+def _model(name: str, ratings: Sequence[Rating]) -> dict[str, Any]:
+    unflagged = [rating for rating in ratings if not rating.flagged]
+    interpretable = [rating for rating in unflagged if rating.interpretable]
+    return {
+        "model": name,
+        "flagged": Rate.of(rating.flagged for rating in ratings).record(),
+        "interpretable": Rate.of(rating.interpretable for rating in unflagged).record(),
+        "ais": Rate.of(rating.attributable for rating in interpretable).record(),
+        "ais_of_unflagged": Rate.of(rating.attributable for rating in unflagged).record(),
+    }
+
+
+def _agreement(labels: Iterable[tuple[bool, int | None]]) -> dict[str, Any]:
+    """Majority label and count rebuilt into single ratings; a count that five raters cannot give is left out."""
+    listed = list(labels)
+    items = [
+        Item(agree, _RATERS - agree) if label else Item(_RATERS - agree, agree)
+        for label, agree in listed
+        if agree is not None and _RATERS < 2 * agree <= 2 * _RATERS
+    ]
+    return {
+        "items": len(items),
+        "left_out": len(listed) - len(items),
+        "krippendorff_alpha": krippendorff_alpha(items),
+        "pairwise_agreement": pairwise_agreement(items),
+        "f1_to_majority": f1_to_majority(items),
+    }

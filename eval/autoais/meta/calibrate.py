@@ -1,0 +1,324 @@
+"""Fits a judge's threshold and probabilities to human labels, and keeps the fit in a file that `score` can use."""
+
+import hashlib
+import json
+import math
+import zlib
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from autoais.errors import FormatError, UserError
+from autoais.io.jsonl import field, parse_object
+from autoais.judges import nothing_to_weigh
+from autoais.labels import Labelled
+from autoais.meta.evaluate import Bools, Floats, Numbers, balanced_accuracy, calibration_error, judged, macro_f1
+from autoais.meta.logistic import likeliest
+from autoais.types import Attribution, Judge, Judgement, Verdict
+
+AIMS = ("macro_f1", "balanced_accuracy")
+_VERSION = 1
+_MARGIN = 1e-3  # probabilities 0 and 1 have no logit; squeezed, not cut, so that their order stays
+_DIGITS = 6  # of the fitted numbers: what is stored is what was tried
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A judge's fit: attributable from `threshold` on (of its own probability, above 0 and at most 1).
+
+    The probability p becomes 1 / (1 + exp(-(slope * logit(p) + intercept))), which keeps its order (Platt scaling);
+    `slope` is above 0. ValueError for other numbers.
+    """
+
+    judge: str
+    threshold: float
+    slope: float
+    intercept: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.threshold <= 1:
+            raise ValueError(f"threshold {self.threshold}: must be above 0 and at most 1")
+        if not (0 < self.slope < math.inf):
+            raise ValueError(f"slope {self.slope}: must be above 0 and finite")
+        if not math.isfinite(self.intercept):
+            raise ValueError(f"intercept {self.intercept}: must be finite")
+
+    @property
+    def digest(self) -> str:
+        """8 hex digits that change with the judge and with every number."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:8]
+
+    def scaled(self, probability: Floats) -> Floats:
+        """The calibrated probabilities, 0 to 1."""
+        with np.errstate(over="ignore"):  # far out is 0 or 1
+            return np.asarray((1 + np.tanh((self.slope * _logit(probability) + self.intercept) / 2)) / 2)
+
+
+def _logit(probability: Floats) -> Floats:
+    inside = _MARGIN + (1 - 2 * _MARGIN) * probability
+    return np.asarray(np.log(inside / (1 - inside)))
+
+
+class CalibratedJudge:
+    """A judge with its calibration: the same evidence and reasons, other probabilities and another cut.
+
+    Below the threshold extrapolatory and contradictory stay what they are; undecided stays undecided.
+    """
+
+    def __init__(self, judge: Judge, calibration: Calibration) -> None:
+        if judge.name != calibration.judge:
+            raise UserError(f"the calibration is of judge {calibration.judge!r}, not of {judge.name!r}")
+        self._judge, self._calibration = judge, calibration
+
+    @property
+    def name(self) -> str:
+        """The judge's name and the calibration's digest."""
+        return f"{self._judge.name}+{self._calibration.digest}"
+
+    def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+        """Ask the judge, then apply the calibration to each judgement that has a probability."""
+        return [self._one(judgement) for judgement in self._judge.judge(attributions)]
+
+    def _one(self, judgement: Judgement) -> Judgement:
+        probability, verdict = judgement.probability, judgement.verdict
+        if probability is None or verdict is Verdict.UNDECIDED:
+            return judgement
+        if probability >= self._calibration.threshold:
+            verdict = Verdict.ATTRIBUTABLE
+        elif verdict is Verdict.ATTRIBUTABLE:
+            verdict = Verdict.NOT_ATTRIBUTABLE
+        return replace(judgement, verdict=verdict, probability=float(self._calibration.scaled(np.array(probability))))
+
+
+def calibrated(judge: Judge, path: Path) -> Judge:
+    """The judge with the calibration of that file, which `autoais calibrate` wrote for it.
+
+    `UserError` in one line where the file is of another judge, `FormatError` where it is no calibration.
+    """
+    calibration = read_calibration(path)
+    if calibration.judge != judge.name:
+        raise UserError(f"{path}: made for judge {calibration.judge!r}, not for {judge.name!r}; run: autoais calibrate")
+    return CalibratedJudge(judge, calibration)
+
+
+def read_calibration(path: Path) -> Calibration:
+    """What `calibrate --out` wrote; `FormatError` names the field that is missing or wrong."""
+    record = parse_object(path.read_bytes(), str(path))
+    if record.get("autoais_calibration") != _VERSION:
+        raise FormatError(f"{path}: no calibration of this version ('autoais_calibration': {_VERSION})")
+    numbers = [_number(record, name, path) for name in ("threshold", "slope", "intercept")]
+    try:
+        return Calibration(field(record, "judge", str, str(path)), *numbers)
+    except ValueError as error:
+        raise FormatError(f"{path}: {error}") from error
+
+
+def _number(record: dict[str, Any], name: str, path: Path) -> float:
+    value = record.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise FormatError(f"{path}: field {name!r} should be a number, found {type(value).__name__}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise FormatError(f"{path}: field {name!r} is too large") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """Labelled claims that the judge decided with a probability, as columns; `dataset` is the place in `names`.
+
+    `fold` is the same for all claims of one question of a data set. `left_out` counts the others by why.
+    """
+
+    names: tuple[str, ...]
+    dataset: Numbers
+    truth: Bools
+    said: Bools
+    probability: Floats
+    fold: Numbers
+    left_out: dict[str, int]
+
+    def where(self, chosen: Bools | Numbers) -> "Claims":
+        """The chosen claims."""
+        return Claims(
+            self.names,
+            self.dataset[chosen],
+            self.truth[chosen],
+            self.said[chosen],
+            self.probability[chosen],
+            self.fold[chosen],
+            self.left_out,
+        )
+
+
+def collect(labels: Iterable[Labelled], judge: Judge, folds: int) -> Claims:
+    """Judge the labels; `UserError` where nothing is left to fit.
+
+    What a rule decides (nothing said, nothing cited) no calibration can change; it is left out, as is what the judge
+    could not decide or gave no probability for.
+    """
+    places: dict[str, int] = {}
+    dataset, truth, said, fold, probability = array("q"), array("b"), array("b"), array("q"), array("d")
+    left_out = {"undecided": 0, "by_rule": 0, "without_probability": 0}
+    for label, judgement in judged(labels, judge):
+        if nothing_to_weigh(label.attribution):
+            left_out["by_rule"] += 1
+        elif judgement.verdict is Verdict.UNDECIDED:
+            left_out["undecided"] += 1
+        elif judgement.probability is None:
+            left_out["without_probability"] += 1
+        else:
+            dataset.append(places.setdefault(label.dataset, len(places)))
+            truth.append(label.attributable)
+            said.append(judgement.verdict is Verdict.ATTRIBUTABLE)
+            probability.append(judgement.probability)
+            group = f"{label.dataset}\0{label.attribution.question or label.attribution.claim}"
+            fold.append(zlib.crc32(group.encode("utf-8", "surrogatepass")) % folds)
+    if not truth:
+        if left_out["without_probability"]:
+            raise UserError(f"judge {judge.name!r} gives no probabilities, so it has no threshold to fit")
+        raise UserError(f"judge {judge.name!r}: none of the labels is left to fit to")
+    names = sorted(places)
+    rank = np.argsort(np.argsort(list(places)))  # so that the order of the files changes nothing
+    claims = Claims(
+        tuple(names),
+        rank[np.array(dataset)],
+        np.array(truth, np.bool_),
+        np.array(said, np.bool_),
+        np.array(probability),
+        np.array(fold),
+        left_out,
+    )
+    return claims.where(np.lexsort((claims.fold, claims.dataset, claims.truth, claims.said, claims.probability)))
+
+
+def fit(claims: Claims, judge: str, by: str) -> Calibration:
+    """The threshold with the best mean of `by` over the data sets, and Platt's two numbers.
+
+    Every data set weighs the same, as in the average of `meta`. Of equally good thresholds the middle one is taken.
+    `UserError` where the labels are all the same, the judge gives every claim the same probability, or its probability
+    does not rise with the labels.
+    """
+    if claims.truth.all() or not claims.truth.any():
+        left = ", ".join(f"{count} {why.replace('_', ' ')}" for why, count in claims.left_out.items() if count)
+        note = f" (left out: {left})" if left else ""
+        raise UserError(f"the labels are all the same{note}; a threshold needs claims of both kinds")
+    different = np.unique(claims.probability)
+    thresholds = np.unique(np.round((different[1:] + different[:-1]) / 2, _DIGITS))
+    thresholds = thresholds[thresholds > 0]
+    if not len(thresholds):
+        raise UserError(f"judge {judge!r} gives every claim the same probability; there is nothing to fit")
+    values = _mean_over_sets(claims, thresholds, by)
+    best = thresholds[values > values.max() - 1e-12]
+    slope, intercept = (round(float(number), _DIGITS) for number in _platt(claims))
+    if slope <= 0:
+        raise UserError(f"judge {judge!r}: its probability does not rise with the labels; no calibration can mend that")
+    return Calibration(judge, float(best[len(best) // 2]), slope, intercept)
+
+
+def _mean_over_sets(claims: Claims, thresholds: Floats, by: str) -> Floats:
+    """The mean over data sets of `by` at each threshold; sets without both classes have no balanced accuracy."""
+    curves = []
+    for dataset in np.unique(claims.dataset):
+        there = claims.dataset == dataset
+        yes, no = (np.sort(claims.probability[there & side]) for side in (claims.truth, ~claims.truth))
+        misses, right_no = (np.searchsorted(side, thresholds) for side in (yes, no))
+        hits, wrong = len(yes) - misses, misses + len(no) - right_no
+        if by == "macro_f1":
+            curves.append((_f1(hits, wrong) + _f1(right_no, wrong)) / 2)
+        elif len(yes) and len(no):
+            curves.append((hits / len(yes) + right_no / len(no)) / 2)
+    if not curves:
+        raise UserError("no data set has labels of both kinds, which balanced accuracy needs")
+    return np.asarray(np.mean(curves, axis=0))
+
+
+def _f1(hits: Numbers, wrong: Numbers) -> Floats:
+    values: Floats = np.divide(2 * hits, 2 * hits + wrong, out=np.zeros(len(hits)), where=hits + wrong > 0)
+    return values
+
+
+def _platt(claims: Claims) -> Floats:
+    """Slope and intercept of the likeliest logistic curve (Platt 1999; Lin et al. 2007).
+
+    Platt's targets, a little inside 0 and 1, keep the two finite where the classes do not overlap.
+    """
+    features = np.stack([_logit(claims.probability), np.ones(len(claims.truth))], axis=1)
+    yes = int(claims.truth.sum())
+    no = len(claims.truth) - yes
+    targets = np.where(claims.truth, (yes + 1) / (yes + 2), 1 / (no + 2))
+    sizes = np.bincount(claims.dataset)
+    weights = 1 / (np.count_nonzero(sizes) * sizes[claims.dataset])
+    return likeliest(features, targets, weights, np.zeros(2), np.array([1.0, 0.0]))
+
+
+def calibrate(labels: Iterable[Labelled], judge: Judge, *, by: str = "macro_f1", folds: int = 5) -> dict[str, Any]:
+    """Fit to all labels, and say what it gained in cross-validation; the record that `read_calibration` reads.
+
+    `cross_validation` has for each data set, and on average, macro-F1, balanced accuracy and calibration error of the
+    judge as it is (`default`) and with the calibration fitted to the other folds, as fractions; `gain` is the
+    difference in `by`. Claims of one question stay in one fold. `UserError` where the labels do not do for it.
+    """
+    if by not in AIMS:
+        raise UserError(f"--by {by!r}: should be one of {', '.join(AIMS)}")
+    if not 2 <= folds <= 100:
+        raise UserError(f"--folds {folds}: should be 2 to 100")
+    claims = collect(labels, judge, folds)
+    calibration = fit(claims, judge.name, by)
+    return {
+        "autoais_calibration": _VERSION,
+        **asdict(calibration),
+        "name": f"{judge.name}+{calibration.digest}",
+        "by": by,
+        "n": len(claims.truth),
+        "left_out": claims.left_out,
+        "cross_validation": {"folds": len(np.unique(claims.fold)), **_cross_validate(claims, judge.name, by)},
+    }
+
+
+def _cross_validate(claims: Claims, judge: str, by: str) -> dict[str, Any]:
+    said, scaled = claims.said.copy(), claims.probability.copy()
+    for fold in np.unique(claims.fold):
+        out = claims.fold == fold
+        try:
+            fitted = fit(claims.where(~out), judge, by)
+        except UserError as error:
+            raise UserError(
+                "too few questions for cross-validation (claims of a question stay together), "
+                f"try other --folds: {error}"
+            ) from error
+        said[out] = claims.probability[out] >= fitted.threshold
+        scaled[out] = fitted.scaled(claims.probability[out])
+    sets: dict[str, dict[str, Any]] = {}
+    for place, name in enumerate(claims.names):
+        there = claims.dataset == place
+        default = _figures(claims.truth[there], claims.said[there], claims.probability[there])
+        after = _figures(claims.truth[there], said[there], scaled[there])
+        sets[name] = {"n": int(there.sum()), "default": default, "calibrated": after, "gain": _gain(default, after, by)}
+    average: dict[str, Any] = {
+        side: {name: _mean([one[side][name] for one in sets.values()]) for name in (*AIMS, "calibration_error")}
+        for side in ("default", "calibrated")
+    }
+    return {"sets": sets, "average": average | {"gain": _gain(average["default"], average["calibrated"], by)}}
+
+
+def _figures(truth: Bools, said: Bools, probability: Floats) -> dict[str, float | None]:
+    return {
+        "macro_f1": macro_f1(truth, said),
+        "balanced_accuracy": balanced_accuracy(truth, said),
+        "calibration_error": calibration_error(truth, probability),
+    }
+
+
+def _gain(before: dict[str, float | None], after: dict[str, float | None], by: str) -> float | None:
+    ours, theirs = after[by], before[by]
+    return None if ours is None or theirs is None else ours - theirs
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

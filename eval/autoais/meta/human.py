@@ -1,0 +1,147 @@
+"""What people said of the answers in a file, by HAGRID's and Liu's rules, and how far a judge agrees with them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from autoais.answers import CitedAnswer, SentenceCited, Support
+from autoais.metrics import liu
+from autoais.metrics.claims import JudgedClaim
+from autoais.metrics.hagrid import answer_attributable, answer_informative
+from autoais.metrics.rates import Mean, Rate
+from autoais.metrics.scores import CitationScores
+from autoais.scoring import JudgedAnswer
+
+_LIKERT = ("Strongly Disagree", "Disagree", "Neutral", "Agree", "Strongly Agree")  # 1 to 5 (spec D2)
+_RATED = ("fluency", "perceived_utility")
+
+
+class HumanSummary:
+    """Gathers the labels of answers, sentences and citations, and the judge's verdicts on what is labelled.
+
+    `data`: questions, answers, quotes (passages) and citations, as in HAGRID's Table 2; answers to one question follow
+    each other. `labels`: answers and sentences that people found informative or attributable, of those they judged, as
+    in HAGRID's Table 3 (an answer is informative if any sentence is, attributable if all are; spec B3), and how many
+    citations have which level of support. `metrics`: Liu's citation recall, precision and F1 over the statements that
+    are worth verifying, pooled and a mean over responses (spec D3), fluency and perceived utility (means of 1 to 5).
+    `agreement`: Cohen's kappa and macro-F1 of the judge over labelled sentences (against all they cite together) and
+    over labelled citations by themselves (full support is a yes); what cites passages without a text is left out.
+    """
+
+    def __init__(self) -> None:
+        self.questions = self.answers = self.quotes = self.citations = 0
+        self._last: object = None
+        self.labels: dict[str, list[bool | None]] = {
+            name: [] for name in ("informative", "attributable", "informative_sentences", "attributable_sentences")
+        }
+        self.support: dict[Support, int] = dict.fromkeys(Support, 0)
+        self.liu = CitationScores()
+        self.ratings: dict[str, list[float]] = {name: [] for name in _RATED}
+        self.agreement: dict[str, list[tuple[bool, bool | None]]] = {"sentences": [], "citations": []}
+
+    def add(self, item: JudgedAnswer) -> None:
+        """Count one answer; one that was never given has no labels."""
+        answer = item.answer
+        if answer is None:
+            return
+        self._size(answer)
+        informative = [sentence.informative for sentence in answer.sentences]
+        attributable = [sentence.attributable for sentence in answer.sentences]
+        self.labels["informative_sentences"] += informative
+        self.labels["attributable_sentences"] += attributable
+        rolled_up = (answer_informative(informative), answer_attributable(attributable))
+        for name, given, rolled in zip(
+            ("informative", "attributable"), (answer.informative, answer.attributable), rolled_up, strict=True
+        ):
+            self.labels[name].append(rolled if given is None else given)
+        if any(sentence.worthy is not None for sentence in answer.sentences):
+            liu.add(self.liu, map(_statement, answer.sentences))
+        for name in _RATED:
+            if answer.extra.get(name) in _LIKERT:
+                self.ratings[name].append(_LIKERT.index(answer.extra[name]) + 1)
+        for sentence, claim in zip(answer.sentences, item.claims, strict=True):
+            for level in (one.support for one in sentence.citations):
+                if level is not None:
+                    self.support[level] += 1
+            if claim is not None:
+                self._agree(answer, sentence, claim)
+
+    def _size(self, answer: CitedAnswer) -> None:
+        question = answer.extra.get("query_id", answer.id)
+        if question != self._last:
+            self._last = question
+            self.questions += 1
+            self.quotes += len(answer.passages)
+        self.answers += 1
+        self.citations += sum(len(sentence.cites) for sentence in answer.sentences)
+
+    def _data(self) -> dict[str, Any]:
+        return {
+            "questions": self.questions,
+            "answers": self.answers,
+            "citations": self.citations,
+            "quotes_per_question": self.quotes / self.questions,
+            "answers_per_question": self.answers / self.questions,
+            "citations_per_answer": self.citations / self.answers,
+        }
+
+    def _agree(self, answer: CitedAnswer, sentence: SentenceCited, claim: JudgedClaim) -> None:
+        texts = [bool(answer.passages[cited].text.strip()) for cited in sentence.cites]
+        if sentence.attributable is not None and (any(texts) or not texts):
+            self.agreement["sentences"].append((sentence.attributable, claim.union.verdict.ais))
+        # `alone` is empty where single citations were not judged.
+        for cited, text, alone in zip(sentence.cites, texts, claim.alone, strict=False):
+            level = sentence.support.get(cited)
+            if level is not None and text:
+                self.agreement["citations"].append((level is Support.FULL, alone.verdict.ais))
+
+    def report(self) -> dict[str, Any] | None:
+        """`data`, `labels`, `metrics` and `agreement` as JSON, without what has no labels; None where nothing has."""
+        labels = {name: _labels(Rate.of(x for x in given if x is not None)) for name, given in self.labels.items()}
+        judged = sum(self.support.values())
+        for level, count in self.support.items() if judged else ():
+            labels[f"{level}_support"] = _labels(Rate(count, judged))
+        metrics: dict[str, Any] = {}
+        if len(self.liu.recall):
+            metrics = {f"liu_{name}": ratio.record() for name, ratio in self.liu.pooled().items()}
+            metrics |= {f"liu_{name}_averaged": ratio.record() for name, ratio in self.liu.averaged().items()}
+        metrics |= {name: Mean.of(given).record() for name, given in self.ratings.items() if given}
+        result = {
+            "labels": {name: one for name, one in labels.items() if one["n"]},
+            "metrics": metrics,
+            "agreement": {name: _agreement(pairs) for name, pairs in self.agreement.items() if pairs},
+        }
+        return {"data": self._data(), **result} if any(result.values()) else None
+
+
+def _statement(sentence: SentenceCited) -> liu.Statement:
+    """A labelled sentence; a worthy one that cites nothing is not supported, whether or not people said so."""
+    supported = sentence.attributable
+    if supported is None and not sentence.cites:
+        supported = False
+    given = tuple(one.support for one in sentence.citations)
+    return liu.Statement(supported, given or (None,) * len(sentence.cites), bool(sentence.worthy))
+
+
+def _labels(rate: Rate) -> dict[str, Any]:
+    ends = rate.interval
+    return {
+        "n": rate.n,
+        "yes": rate.yes,
+        "no": rate.n - rate.yes,
+        "value": rate.value,
+        "interval95": list(ends) if ends else None,
+    }
+
+
+def _agreement(pairs: Sequence[tuple[bool, bool | None]]) -> dict[str, Any]:
+    import numpy as np
+
+    from autoais.meta.evaluate import cohen_kappa, macro_f1
+
+    decided = [(truth, said) for truth, said in pairs if said is not None]
+    result: dict[str, Any] = {"n": len(decided), "undecided": len(pairs) - len(decided)}
+    if not decided:
+        return result | {"macro_f1": None, "cohen_kappa": None, "reason": "nothing was decided"}
+    truth, said = np.array(decided, dtype=np.bool_).T
+    result |= {"macro_f1": macro_f1(truth, said), "cohen_kappa": cohen_kappa(truth, said)}
+    return result | ({"reason": "labels and verdicts are all the same"} if result["cohen_kappa"] is None else {})

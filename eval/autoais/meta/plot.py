@@ -1,0 +1,139 @@
+"""Draws a judge's reliability and ROC curves, a panel a data set, as SVG: the same bytes for the same figures."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+from xml.sax.saxutils import escape
+
+from autoais.metrics.rates import wilson
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_COLUMNS = 4
+_SIDE = 190  # of a square plot, in pixels
+_STRIP = 34  # height of the bars of n
+_CELL_WIDTH, _CELL_HEIGHT = 270, 590
+_LEFT, _TOP = 52, 62
+_ROC_TOP = _TOP + _SIDE + _STRIP + 66
+_BLUE, _ORANGE, _GREY = "#1f5f99", "#c2571a", "#8a8a8a"
+_STYLE = (
+    "text{font-family:Helvetica,Arial,'Liberation Sans',sans-serif;font-size:11px;fill:#333}"
+    ".title{font-size:14px;font-weight:bold;fill:#111}.head{font-size:16px;font-weight:bold;fill:#111}"
+    ".small{font-size:8.5px}.frame{fill:none;stroke:#555}.grid{stroke:#e4e4e4}"
+    f".even{{stroke:{_GREY};stroke-dasharray:4 3}}.ends{{stroke:{_BLUE};stroke-width:1.2}}"
+    f".dot{{fill:{_BLUE}}}.line{{fill:none;stroke:{_BLUE};stroke-width:1.4}}.bar{{fill:#b9cfe3}}"
+    f".roc{{fill:none;stroke:{_ORANGE};stroke-width:1.8}}"
+)
+
+
+def reliability_svg(result: dict[str, Any]) -> Iterator[str]:
+    """The lines of an SVG of what `meta.evaluate` found: for each data set the reliability and the ROC curve.
+
+    A dot is a tenth of the range of probabilities: across its mean probability, up the share that people found
+    attributable, with its 95 % Wilson interval; below it n. The ROC curve is drawn through its 21 stored points. A set
+    without probabilities says so.
+    """
+    sets = result["sets"]
+    columns = max(1, min(_COLUMNS, len(sets)))
+    rows = -(-len(sets) // columns)
+    width, height = max(columns * _CELL_WIDTH + 20, 560), rows * _CELL_HEIGHT + 60
+    yield f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
+    yield f"<title>Reliability of {_text(result['judge'])}</title>"
+    yield f"<style>{_STYLE}</style>"
+    yield f'<rect width="{width}" height="{height}" fill="white"/>'
+    yield f'<text class="head" x="16" y="28">{_text(_cut(result["judge"], width // 9))}</text>'
+    yield (
+        '<text x="16" y="46">Share of claims that people found attributable, by the judge\'s probability '
+        "(bars: 95 %), and ROC curve</text>"
+    )
+    for number, (name, one) in enumerate(sets.items()):
+        across, down = number % columns * _CELL_WIDTH + 10, number // columns * _CELL_HEIGHT + 50
+        yield f'<g transform="translate({across} {down})">'
+        yield from _panel(name, one)
+        yield "</g>"
+    yield "</svg>"
+
+
+def _panel(name: str, one: dict[str, Any]) -> Iterator[str]:
+    yield f'<text class="title" x="{_LEFT}" y="34">{_text(_cut(name, 26))}<title>{_text(name)}</title></text>'
+    facts = [f"n = {one['n']}"]
+    if one["undecided"]:
+        facts.append(f"{one['undecided']} undecided")
+    if one["calibration_error"] is not None:
+        facts.append(f"ECE {one['calibration_error']:.3f}")
+    yield f'<text x="{_LEFT}" y="51">{", ".join(facts)}</text>'
+    if not one["reliability"]:
+        yield f'<text x="{_LEFT}" y="{_TOP + 30}">{_text(one["reasons"].get("reliability", "no probabilities"))}</text>'
+        return
+    yield from _axes(_TOP, "probability", "attributable", below=_STRIP)
+    points = []
+    for item in one["reliability"]:
+        x, share = _x(item["probability"]), item["attributable"]
+        low, high = wilson(round(share * item["n"]), item["n"])
+        points.append(f"{x},{_y(_TOP, share)}")
+        yield f'<line class="ends" x1="{x}" x2="{x}" y1="{_y(_TOP, low)}" y2="{_y(_TOP, high)}"/>'
+    yield f'<polyline class="line" points="{" ".join(points)}"/>'
+    for point in points:
+        x, y = point.split(",")
+        yield f'<circle class="dot" cx="{x}" cy="{y}" r="3.2"/>'
+    yield from _counts(one["reliability"])
+    if one["roc"] is None:
+        yield f'<text x="{_LEFT}" y="{_ROC_TOP + 30}">no ROC curve: {_text(one["reasons"].get("roc", ""))}</text>'
+        return
+    yield from _axes(_ROC_TOP, "false positive rate", "true positive rate")
+    steps = len(one["roc"]) - 1
+    curve = " ".join(f"{_x(i / steps)},{_y(_ROC_TOP, hit)}" for i, hit in enumerate(one["roc"]))
+    yield f'<polyline class="roc" points="{_x(0)},{_y(_ROC_TOP, 0)} {curve}"/>'
+    area = f"AUC {one['roc_auc']:.3f}"
+    yield f'<text x="{_LEFT + _SIDE - 8}" y="{_ROC_TOP + _SIDE - 10}" text-anchor="end">{area}</text>'
+
+
+def _axes(top: int, across: str, up: str, *, below: int = 0) -> Iterator[str]:
+    """A unit square with ticks and the diagonal; `below` leaves room between it and its labels."""
+    bottom = top + _SIDE
+    for step in range(6):
+        share = step / 5
+        x, y = _x(share), _y(top, share)
+        if 0 < step < 5:
+            yield f'<line class="grid" x1="{x}" x2="{x}" y1="{top}" y2="{bottom}"/>'
+            yield f'<line class="grid" x1="{_LEFT}" x2="{_LEFT + _SIDE}" y1="{y}" y2="{y}"/>'
+        yield f'<text x="{x}" y="{bottom + below + 15}" text-anchor="middle">{share:g}</text>'
+        yield f'<text x="{_LEFT - 6}" y="{float(y) + 4:g}" text-anchor="end">{share:g}</text>'
+    yield f'<line class="even" x1="{_LEFT}" y1="{bottom}" x2="{_LEFT + _SIDE}" y2="{top}"/>'
+    yield f'<rect class="frame" x="{_LEFT}" y="{top}" width="{_SIDE}" height="{_SIDE}"/>'
+    middle = _LEFT + _SIDE / 2
+    yield f'<text x="{middle:g}" y="{bottom + below + 32}" text-anchor="middle">{across}</text>'
+    turned = f"translate(14 {top + _SIDE / 2:g}) rotate(-90)"
+    yield f'<text transform="{turned}" text-anchor="middle">{up}</text>'
+
+
+def _counts(bins: list[dict[str, Any]]) -> Iterator[str]:
+    """A bar a bin with its n over it."""
+    most, bottom, step = max(item["n"] for item in bins), _TOP + _SIDE + _STRIP, _SIDE / 10
+    for item in bins:
+        height = max(1.0, item["n"] / most * (_STRIP - 13))
+        x = _LEFT + item["bin"] * step
+        box = f'x="{x + 1:g}" y="{bottom - height:.2f}" width="{step - 2:g}" height="{height:.2f}"'
+        yield f'<rect class="bar" {box}/>'
+        place = f'x="{x + step / 2:g}" y="{bottom - height - 2:.2f}"'
+        yield f'<text class="small" {place} text-anchor="middle">{_short(item["n"])}</text>'
+
+
+def _short(n: int) -> str:
+    """A count in at most four characters: 999, 9999, 12k, 3M."""
+    return str(n) if n < 10_000 else f"{n // 1000}k" if n < 1_000_000 else f"{n // 1_000_000}M"
+
+
+def _x(share: float) -> str:
+    return f"{_LEFT + share * _SIDE:.2f}"
+
+
+def _y(top: int, share: float) -> str:
+    return f"{top + (1 - share) * _SIDE:.2f}"
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _text(text: str) -> str:
+    return escape(_NOT_XML.sub("\ufffd", text))

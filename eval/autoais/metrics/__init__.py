@@ -1,0 +1,1 @@
+"""Metrics, all from the same judgements of a claim against some of what it cites."""

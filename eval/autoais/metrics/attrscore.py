@@ -1,0 +1,77 @@
+"""AttrScore's figures: precision, recall and F1 of three classes, micro ("overall") and macro (Yue et al. 2023; C6)."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from autoais.metrics.bootstrap import resampled_kinds
+from autoais.metrics.rates import Rate
+from autoais.types import Verdict
+
+if TYPE_CHECKING:
+    from autoais.metrics.rates import Floats
+
+CLASSES = (Verdict.ATTRIBUTABLE, Verdict.EXTRAPOLATORY, Verdict.CONTRADICTORY)
+
+
+def evaluate(truth: Sequence[Verdict], said: Sequence[Verdict]) -> dict[str, Any]:
+    """Compare verdicts with labels of the three classes; fractions, each with a 95 % interval.
+
+    `confusion` has labels as rows and verdicts as columns, both in the order of `classes`. What a judge left
+    undecided, or called only "not attributable" (`two_way`), is in no column; `overall` is micro-F1 over the rest,
+    as the released evaluation has it, where unparsed outputs drop out (C3), and its floor counts them as wrong.
+    `macro` is the mean F1 of the classes that occur on either side. ValueError where a label is none of the three.
+    """
+    if not set(truth) <= set(CLASSES):
+        raise ValueError(f"labels must be among {', '.join(CLASSES)}")
+    counts = Counter(zip(truth, said, strict=True))
+    cells = [[counts[label, verdict] for verdict in CLASSES] for label in CLASSES]
+    placed, right = sum(map(sum, cells)), sum(cells[i][i] for i in range(3))
+    return {
+        "classes": [verdict.value for verdict in CLASSES],
+        "n": placed,
+        "undecided": sum(verdict is Verdict.UNDECIDED for verdict in said),
+        "two_way": sum(verdict is Verdict.NOT_ATTRIBUTABLE for verdict in said),
+        "overall": _rate(right, placed, len(truth) - placed, "nothing was decided"),
+        "macro": _figure(cells, _macro, "no class occurs"),
+        "per_class": {verdict.value: _class(cells, i, truth.count(verdict)) for i, verdict in enumerate(CLASSES)},
+        "confusion": cells,
+    }
+
+
+def _class(cells: Sequence[Sequence[int]], i: int, labelled: int) -> dict[str, Any]:
+    hit, placed, called = cells[i][i], sum(cells[i]), sum(row[i] for row in cells)
+    return {
+        "precision": _rate(hit, called, 0, "no verdict is this class"),
+        "recall": _rate(hit, placed, labelled - placed, "no verdict on a label of this class"),
+        "f1": _figure(cells, lambda sums: _f1(sums, i), "the class occurs on neither side"),
+    }
+
+
+def _rate(yes: int, n: int, undecided: int, missing: str) -> dict[str, Any]:
+    return Rate(yes, n + undecided, undecided).record() | ({} if n else {"reason": missing})
+
+
+def _figure(
+    cells: Sequence[Sequence[int]], statistic: Callable[["Floats"], float | None], missing: str
+) -> dict[str, Any]:
+    import numpy as np
+
+    counts = np.array(cells).ravel()
+    value = statistic(counts.astype(np.float64))
+    n = int(counts.sum())
+    if value is None:
+        return {"value": None, "n": n, "interval95": None, "reason": missing}
+    ends = resampled_kinds(np.eye(len(counts)), counts, statistic)
+    return {"value": value, "n": n, "interval95": ends and list(ends)}
+
+
+def _f1(sums: "Floats", i: int) -> float | None:
+    cells = sums.reshape(3, 3)
+    together = cells[i].sum() + cells[:, i].sum()
+    return float(2 * cells[i, i] / together) if together else None
+
+
+def _macro(sums: "Floats") -> float | None:
+    known = [value for value in (_f1(sums, i) for i in range(3)) if value is not None]
+    return sum(known) / len(known) if known else None

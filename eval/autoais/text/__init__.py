@@ -1,0 +1,1 @@
+"""Text: sentences, words, Wikipedia headings, and which sentences claim something."""

@@ -1,0 +1,1 @@
+"""Attribution: which passage supports a sentence, before and after an answer is written."""

@@ -1,0 +1,109 @@
+"""Citations checked by a judge: small models write the right sentence and the wrong number."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from autoais.text.claims import applicable
+from autoais.types import Judge
+from rag.attribution.attributor import Attributor
+from rag.attribution.sentences import sentence_spans
+from rag.citations import render
+from rag.generators import Generator, Streaming
+from rag.types import Answer, Citation, Hit, Origin, Passage, Question, Sentence
+
+
+class Repaired:
+    """Another generator's answers with each citation checked, in this order (spec H3, the repair chain).
+
+    A citation that the judge supports, alone or with the others of its sentence, stays (`cited`), and so does one it
+    cannot decide; one of a whole passage is narrowed to the sentences that support. Of the others, those beside a
+    citation that supports are taken away; where all go, the shown passage that supports the sentence takes their place
+    (`moved`). A sentence without citations gets the shown passage that supports it (`attached`). Else it stands
+    uncited. What was copied from a passage is not judged.
+
+    `Citation.origin` says it of each citation. `trace["repair"]` counts citations (`cited`, `undecided`, `moved`,
+    `attached`, `removed`: taken away and not moved) and names the sentences that stand `uncited` (from 0).
+    """
+
+    def __init__(self, generator: Generator, judge: Judge) -> None:
+        self._generator = generator
+        self._attributor = Attributor(judge)
+        self.name = f"{generator.name}>repair.v1({self._attributor.name})"
+
+    def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
+        """What the generator says, its citations repaired; where it says nothing, as it is."""
+        answer = self._generator.generate(question, hits)
+        return self.repaired(answer) if answer.sentences else replace(answer, system=self.name)
+
+    def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[str | Answer]:
+        """The generator's text as it is written, or at once where it cannot stream; then the answer, repaired."""
+        if not isinstance(self._generator, Streaming):
+            answer = self.generate(question, hits)
+            yield from (render(answer), answer)
+            return
+        for piece in self._generator.stream(question, hits):
+            if isinstance(piece, Answer):
+                yield self.repaired(piece) if piece.sentences else replace(piece, system=self.name)
+            else:
+                yield piece
+
+    def repaired(self, answer: Answer) -> Answer:
+        """The answer with its citations checked, moved, attached or taken away."""
+        done: Counter[str] = Counter(cited=0, undecided=0, moved=0, attached=0, removed=0)
+        passages = {hit.passage.id: hit.passage for hit in answer.hits}
+        sentences = tuple(self._sentence(answer, sentence, passages, done) for sentence in answer.sentences)
+        uncited = [number for number, sentence in enumerate(sentences) if not sentence.citations]
+        trace = {**answer.trace, "repair": {**done, "uncited": uncited}}
+        return replace(answer, sentences=sentences, system=self.name, trace=trace)
+
+    def _sentence(
+        self, answer: Answer, sentence: Sentence, passages: dict[str, Passage], done: Counter[str]
+    ) -> Sentence:
+        claim, question = answer.text[sentence.start : sentence.end], answer.question.text
+        if any(one.origin == "copied" for one in sentence.citations):
+            return sentence
+        if not sentence.citations and not applicable(claim, answer.short_answer):
+            return sentence
+        kept = self._kept(claim, question, sentence.citations, passages, done)
+        if kept:
+            done["removed"] += len(sentence.citations) - len(kept)
+            return replace(sentence, citations=kept)
+        cited = {one.passage for one in sentence.citations}
+        others = [passage for key, passage in passages.items() if key not in cited]
+        support = self._attributor.support(claim, others, question)
+        if support is None:
+            done["removed"] += len(sentence.citations)
+            return replace(sentence, citations=())
+        origin: Origin = "moved" if sentence.citations else "attached"
+        done[origin] += 1
+        done["removed"] += max(0, len(sentence.citations) - 1)
+        return replace(sentence, citations=(support.citation(origin),))
+
+    def _kept(
+        self,
+        claim: str,
+        question: str,
+        citations: Sequence[Citation],
+        passages: dict[str, Passage],
+        done: Counter[str],
+    ) -> tuple[Citation, ...]:
+        """Those citations that stay, with the words that support."""
+        cited = [passages[key] for key in dict.fromkeys(one.passage for one in citations)]
+        judged = dict(zip((p.id for p in cited), self._attributor.verdicts(claim, cited, question), strict=True))
+        if len(cited) > 1 and not any(judgement.verdict.ais for judgement in judged.values()):
+            together = self._attributor.together(claim, cited, question)
+            if together.verdict.ais is True:
+                done["cited"] += len(citations)
+                return tuple(citations)
+        kept = []
+        for citation in citations:
+            judgement, passage = judged[citation.passage], passages[citation.passage]
+            if judgement.verdict.ais is False:
+                continue
+            done["undecided" if judgement.verdict.ais is None else "cited"] += 1
+            whole = (citation.start, citation.end) == (0, len(passage.text)) and len(sentence_spans(passage.text)) > 1
+            if whole and judgement.verdict.ais is True:
+                citation = self._attributor.located(claim, passage, judgement, question).citation("cited")
+            kept.append(citation)
+        return tuple(kept)

@@ -1,0 +1,1 @@
+"""Corpora: streams of passages from the field's formats and from documents."""

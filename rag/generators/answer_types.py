@@ -1,0 +1,24 @@
+"""What an answer should contain, by the words of the question: a name, a date, a number."""
+
+import re
+from functools import cache
+
+
+@cache
+def _asked_for() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
+    name = re.compile(r"(?<!^)(?<![.!?] )\b[A-Z][a-z]+")
+    number = re.compile(r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|hundred|thousand|million)\b")
+    date = re.compile(
+        r"\b[12]\d{3}\b|\b(?:January|February|March|April|May|June|July|August|September|October|November|December)\b"
+    )
+    return (
+        (re.compile(r"\bwho\b|\bwhose\b|\bwhom\b|\bwhere\b|\bname\b"), name),
+        (re.compile(r"\bwhen\b|\bwhat year\b|\bwhat date\b|\bwhat day\b|\bwhat month\b"), date),
+        (re.compile(r"\bhow (?:many|much|long|old|far|tall|big|high|deep|fast|often)\b|\bpopulation\b"), number),
+    )
+
+
+def answer_type(question: str) -> re.Pattern[str] | None:
+    """What an answer to the question should contain: a name, a date, a number; None where the words do not tell."""
+    folded = question.casefold()
+    return next((looked_for for asks, looked_for in _asked_for() if asks.search(folded)), None)

@@ -1,0 +1,251 @@
+"""Follow-up questions: history in, a question out that stands by itself (AIS paper, section 3; spec E1: explicature).
+
+Everything after this, search, reader and judge, gets the question that stands by itself: that is how the earlier turns
+are context for the judge too, which takes a question and no history.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from autoais.io.jsonl import field, read_objects
+from autoais.text.words import STOP_WORDS, content_stems, word_spans, words
+from rag.errors import FormatError
+from rag.generators.labelled import ask, fields
+from rag.llms import LanguageModel, ModelError
+from rag.llms.prompts import Prompt, plain
+
+_PROMPT = "follow-up.v1"
+_MOST = 120  # tokens of a model's question
+_TURNS = 6  # the last turns that are read
+_SHORT = 4  # words of an answer that is a name as it stands
+_LONGEST = 100  # characters of a name
+
+_PERSON = frozenset("he she him her his hers".split())
+_THING = frozenset("it its they them their theirs".split())
+_POSSESSIVE = frozenset("his her hers its their theirs".split())
+_PRONOUN = re.compile(rf"\b(?:{'|'.join(sorted(_PERSON | _THING | {'there'}))})\b", re.IGNORECASE)
+_WH = "who whom whose what which when where why how".split()
+_ABOUT = re.compile(r"\s*(?:and\s+)?(?:what|how)\s+about\s+(.+)|\s*and\s+(?:in|on|at|for|of)?\s*(.+)", re.IGNORECASE)
+_LINKED = re.compile(r"\s*(?:and|but|so|then|also)\b[\s,]*", re.IGNORECASE)
+_NAME = re.compile(
+    r"[^\W\d_a-z][\w.'’-]*(?:\s+(?:(?:of|the|de|du|la|le|von|van|der|di|da|and)\s+)*[^\W_a-z][\w.'’-]*)*"
+)
+_YEAR = re.compile(r"\b[12]\d{3}\b")
+_AUXILIARY = frozenset(
+    "is are was were am be been do does did has have had can could will would shall should may might must".split()
+)
+# What may end the stretch of words that names a topic.
+_VERBS = frozenset(
+    """born built made written published founded located released invented discovered called named known die died live
+    lived win won write wrote happen happened start started end ended begin began come came play played
+    """.split()
+)
+# "there" that stands for no place: "is there a bridge", "there were".
+_EXISTENTIAL = re.compile(r"\b(?:is|are|was|were|be|been)\s+there\b|\bthere\s+(?:is|are|was|were|be)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A question that was asked, and what was answered."""
+
+    question: str
+    answer: str
+
+
+def read_history(path: Path) -> list[Turn]:
+    """Turns in order, one JSON row each (`question`, `answer`); `FormatError` at a broken row."""
+    turns = []
+    for where, row in read_objects(path):
+        question, answer = (field(row, name, str, where).strip() for name in ("question", "answer"))
+        if not question:
+            raise FormatError(f"{where}: field 'question' is empty")
+        turns.append(Turn(question, answer))
+    return turns
+
+
+def standalone(question: str, history: Sequence[Turn], model: LanguageModel | None = None) -> str:
+    """The question as it can be understood without the history; one that stands by itself comes back as it is.
+
+    With a model, its question is taken if it keeps to the words of the history and of the question; else, and without
+    one, rules decide (English): a pronoun gives way to the name that the last turn is about, "and in 1990?" and "what
+    about X?" are put into the last question, a bare "why?" is asked of it.
+    """
+    turns = list(history[-_TURNS:])
+    if not turns:
+        return question
+    if model is not None and (said := _by_model(question, turns, model)):
+        return said
+    # The turns before are follow-ups of one another: each is made to stand by itself first.
+    whole: list[Turn] = []
+    for turn in turns:
+        whole.append(Turn(_by_rules(turn.question, whole), turn.answer))
+    return _by_rules(question, whole)
+
+
+def _by_model(question: str, turns: Sequence[Turn], model: LanguageModel) -> str | None:
+    """What the model makes of the question; None where it says nothing, too much, or a word that nobody said."""
+    lines = ((f"Question: {plain(turn.question)}", f"Answer: {plain(turn.answer[:500])}") for turn in turns)
+    told = "\n".join(line for pair in lines for line in pair)
+    try:
+        reply = ask(model, Prompt.read(_PROMPT), _MOST, history=told, question=plain(question)).text
+    except ModelError:
+        return None
+    said = fields(reply, ("question",)).get("question", "")
+    known = set(content_stems(f"{told} {question}"))
+    invented = set(content_stems(said)) - known
+    return None if not content_stems(said) or invented or len(said) > 300 + len(question) else said
+
+
+def _by_rules(question: str, turns: Sequence[Turn]) -> str:
+    if not turns:
+        return question
+    last = turns[-1]
+    bare = [word for word in words(question) if word not in ("and", "but", "so", "then", "else", "exactly")]
+    if bare and all(word in _WH or word in _AUXILIARY for word in bare):
+        return f"{question.rstrip(' ?')} ({last.question.rstrip(' ?')})?"
+    resolved = _without_pronouns(question, turns)
+    about = _ABOUT.fullmatch(resolved.rstrip(" ?.!"))
+    if about is None:
+        return resolved
+    asked = about[1] or about[2]
+    if about[2] and not _elliptic(asked):
+        return _LINKED.sub("", resolved, count=1)  # "and who wrote it?" is a whole question
+    own = _own_name(last, asked)
+    if own is None and resolved != question:
+        return resolved  # "what about his wife" of somebody whom only the answer named
+    return _put_into(last, asked, own, resolved)
+
+
+def _elliptic(text: str) -> bool:
+    """Whether a question without its "and" lacks a verb of its own."""
+    return not set(words(text)) & (_AUXILIARY | set(_WH))
+
+
+def _own_name(last: Turn, asked: str) -> str | None:
+    """The name in the last question that stands in this one too: "Frank Herbert" of "Frank Herbert's wife"."""
+    said = set(words(asked))
+    return next((name for name in _asked_names(last) if set(words(name)) & said), None)
+
+
+def _put_into(last: Turn, asked: str, own: str | None, question: str) -> str:
+    """The last question about something else: a year for its year, a name for its name; else both side by side."""
+    before = last.question.rstrip(" ?")
+    if year := _YEAR.search(asked):
+        if _YEAR.search(before):
+            return f"{_YEAR.sub(year[0], before)}?"
+        return f"{before} in {year[0]}?" if asked.strip() == year[0] else f"{before} {_tail(question)}?"
+    old = own or next(reversed(_asked_names(last)), None)
+    return f"{asked} ({before})?" if old is None else f"{_replaced(before, old, asked)}?"
+
+
+def _tail(question: str) -> str:
+    """What stands behind "and" or "what about", with its preposition."""
+    return re.sub(
+        r"^\s*(?:and\s+)?(?:(?:what|how)\s+about\s+)?(?:and\s+)?", "", question.rstrip(" ?.!"), flags=re.IGNORECASE
+    )
+
+
+def _replaced(text: str, old: str, new: str) -> str:
+    return re.sub(rf"\b{re.escape(old)}(?!\w)", lambda _: new, text, count=1, flags=re.IGNORECASE)
+
+
+# --- what a pronoun stands for ---------------------------------------------------------------------------------
+
+
+def names(text: str) -> list[str]:
+    """The names in a text, by their capitals; a first word counts only where it is no word of questions."""
+    found = []
+    for match in _NAME.finditer(text):
+        name, start = match.group().rstrip(".'’-"), match.start()
+        first, _, rest = name.partition(" ")
+        if not text[:start].strip() or text[:start].rstrip()[-1] in ".!?:":
+            folded = first.casefold().removesuffix("'s")
+            if folded in STOP_WORDS or folded in _WH or folded in _AUXILIARY or folded in ("name", "list", "tell"):
+                name = rest if rest[:1].isupper() else " ".join(rest.split()[1:])
+        name = re.sub(r"['’]s$", "", name)
+        if len(name) <= _LONGEST and words(name) and words(name)[0] not in _PERSON | _THING | {"i"}:
+            found.append(name)
+    return list(dict.fromkeys(found))
+
+
+def _asked_names(turn: Turn) -> list[str]:
+    """The names in a question; in one in small letters those that the answer shows to be names."""
+    asked = set(words(turn.question))
+    return names(turn.question) or [name for name in names(turn.answer) if set(words(name)) <= asked]
+
+
+def _told_names(turn: Turn) -> list[str]:
+    """The names that the answer adds; an answer of a few words without capitals is taken for one."""
+    asked = set(words(turn.question))
+    told = [name for name in names(turn.answer) if not set(words(name)) & asked]
+    short = turn.answer.strip(" .!")
+    return told or [short] * (0 < len(short.split()) <= _SHORT and not names(turn.answer))
+
+
+def _topic(pronoun: str, turns: Sequence[Turn]) -> str | None:
+    """What a pronoun most likely stands for: the answer to "who", else what was asked about, the latest turn first."""
+    for turn in reversed(turns):
+        kind = next((word for word in words(turn.question) if word in _WH), "")
+        asked, told = _asked_names(turn), _told_names(turn)
+        if pronoun in _PERSON:
+            order = [told, asked] if kind in ("who", "whom", "whose") else [asked]
+        elif pronoun in ("they", "them", "their", "theirs"):
+            order = [told, asked] if kind in ("who", "whom", "whose") else [asked, told]
+        elif pronoun == "there":
+            order = [told, asked] if kind in ("where", "what", "which") else [asked, told]
+        else:
+            order = [told, asked] if kind in ("what", "which") and not _of_a_time(turn.question) else [asked]
+        chosen = next((found for found in order if found), None)
+        if chosen:
+            return chosen[0]
+        if phrase := _phrase(turn.question):
+            return phrase
+    return None
+
+
+def _of_a_time(question: str) -> bool:
+    """Whether it asks "what year", whose answer is nothing that is talked of further."""
+    return bool(
+        re.match(r"\s*(?:in\s+)?(?:what|which)\s+(?:year|day|date|month|time|century)\b", question, re.IGNORECASE)
+    )
+
+
+def _phrase(question: str) -> str:
+    """The longest stretch of content words without a verb: it names the topic of a question without capitals."""
+    best, end, count, most = "", 0, 0, 0
+    start: int | None = None
+    for begin, stop, word in [*word_spans(question), (len(question), len(question), "the")]:
+        if word in STOP_WORDS or word in _WH or word in _AUXILIARY or word in _VERBS:
+            if start is not None and count >= most:
+                best, most = question[start:end], count
+            start, count = None, 0
+            continue
+        start, end, count = (begin if start is None else start), stop, count + 1
+    return best
+
+
+def _without_pronouns(question: str, turns: Sequence[Turn]) -> str:
+    """The question with pronouns replaced by what they stand for, unless it names that itself."""
+    pieces, at = [], 0
+    for match in _PRONOUN.finditer(question):
+        pronoun = match.group().lower()
+        if names(question[: match.start()]):  # "when did Obama marry his wife"
+            break
+        if pronoun == "there" and any(m.start() <= match.start() < m.end() for m in _EXISTENTIAL.finditer(question)):
+            continue
+        topic = _topic(pronoun, turns)
+        if topic is None:
+            continue
+        owned = pronoun in _POSSESSIVE and _owns(pronoun, question[match.end() :])
+        place = "in " if pronoun == "there" else ""
+        pieces += [question[at : match.start()], f"{place}{topic}", "'s" if owned else ""]
+        at = match.end()
+    return "".join([*pieces, question[at:]])
+
+
+def _owns(pronoun: str, rest: str) -> bool:
+    """Whether "her" is followed by what she has; the other possessives always are."""
+    following = next(iter(words(rest)), "")
+    return pronoun != "her" or (bool(following) and following not in STOP_WORDS)

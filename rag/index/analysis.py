@@ -1,0 +1,62 @@
+"""English analysis: the tokens of passages and the terms of queries, the same for every lexical retriever."""
+
+from functools import cache
+
+from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
+
+from rag.errors import QuestionError, RagError
+
+ANALYZER = "english.v1: simple tokens of at most 40 bytes, lower case, Snowball English stems; queries drop stop words"
+_LONGEST_QUERY = 10_000
+
+# Lucene's English stop words, and the words that only make a sentence a question.
+QUERY_STOP_WORDS = """
+    a an and are as at be but by for if in into is it no not of on or such that the their then there these they
+    this to was will with did do does how which what when where who whom whose why
+    """.split()
+
+
+@cache
+def passage_analyzer() -> TextAnalyzer:
+    """Tokens of a passage, stop words kept."""
+    return _english()
+
+
+@cache
+def _query_analyzer() -> TextAnalyzer:
+    return _english(Filter.custom_stopword(QUERY_STOP_WORDS))
+
+
+def _english(*filters: Filter) -> TextAnalyzer:
+    builder = TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(40)).filter(Filter.lowercase())
+    for each in filters:
+        builder = builder.filter(each)
+    return builder.filter(Filter.stemmer("english")).build()
+
+
+def check_query(query: str) -> None:
+    """`QuestionError` for a query that is empty, too long, or holds what is no character."""
+    if not query.strip():
+        raise QuestionError("the question is empty")
+    if len(query) > _LONGEST_QUERY:
+        raise QuestionError(f"the question has {len(query):,} characters; at most {_LONGEST_QUERY:,} are searched")
+    try:
+        query.encode("utf-8")
+    except UnicodeEncodeError:
+        raise QuestionError("the question holds bytes or half a surrogate pair that are no characters") from None
+
+
+def query_terms(query: str) -> list[str]:
+    """The different stems of a query that are searched for, in order; `QuestionError` if there are none."""
+    check_query(query)
+    terms = list(dict.fromkeys(_query_analyzer().analyze(query)))
+    if not terms:
+        shown = query.strip()[:60]
+        raise QuestionError(f"nothing to search for in {shown!r}: only stop words or punctuation; add a content word")
+    return terms
+
+
+def check_depth(k: int) -> None:
+    """`RagError` unless k is at least 1."""
+    if k < 1:
+        raise RagError(f"k must be at least 1, not {k}")

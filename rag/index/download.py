@@ -1,0 +1,191 @@
+"""Indexes that others have built, by name: download with resume and checksum, into a cache folder, or not at all."""
+
+import difflib
+import hashlib
+import http.client
+import os
+import re
+import shutil
+import tarfile
+import tomllib
+import urllib.error
+import urllib.request
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from gzip import BadGzipFile
+from importlib.resources import files
+from pathlib import Path
+from ssl import SSLError
+from typing import BinaryIO
+
+from autoais.io.locks import alone
+from rag.errors import RagError
+
+_BLOCK = 1 << 20
+_TIMEOUT = 60  # seconds without a byte
+_ATTEMPTS = 4  # in a row that bring nothing new
+_REFUSED_RANGE = 416
+
+Progress = Callable[[int], None]
+"""Told how many bytes have come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prebuilt:
+    """A packed index: where it lies, its size in bytes, and its `md5:...` or `sha256:...`."""
+
+    name: str
+    url: str
+    checksum: str
+    size: int
+    description: str = ""
+
+
+def read_table(path: Path | None = None) -> dict[str, Prebuilt]:
+    """The indexes of a table (TOML), by name; without a path, the table that ships. `RagError` where it is no table."""
+    try:
+        text = path.read_text("utf-8") if path else files("rag").joinpath("data", "prebuilt.toml").read_text("utf-8")
+        return {name: _checked(name, row) for name, row in tomllib.loads(text).items()}
+    except (OSError, ValueError, AttributeError) as error:  # ValueError: not TOML, not UTF-8, a bad row
+        raise RagError(f"{path}: cannot be read as a table of indexes: {error}") from error
+
+
+def _checked(name: str, row: Mapping[str, object]) -> Prebuilt:
+    url, checksum, size = row.get("url"), row.get("checksum"), row.get("size")
+    if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+        raise ValueError(f"{name}: url should start with https://, found {url!r}")
+    if not isinstance(checksum, str) or not re.fullmatch("md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}", checksum):
+        raise ValueError(f"{name}: checksum should be md5:... or sha256:..., found {checksum!r}")
+    if type(size) is not int or size < 1:
+        raise ValueError(f"{name}: size should be a number of bytes, found {size!r}")
+    if Path(name).name != name or name.startswith("."):
+        raise ValueError(f"{name!r} becomes a folder, and should be a plain name")
+    return Prebuilt(name, url, checksum, size, str(row.get("description", "")))
+
+
+def named(name: str, table: dict[str, Prebuilt]) -> Prebuilt:
+    """The index of that name; `RagError` shows the nearest names."""
+    if name in table:
+        return table[name]
+    near = difflib.get_close_matches(name, table, n=3, cutoff=0.4)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(sorted(table))}"
+    raise RagError(f"no prebuilt index called {name!r}; {hint}")
+
+
+def cache_folder() -> Path:
+    """Where downloads go: the variable RAG_CACHE, else `~/.cache/attributed-rag`."""
+    return Path(os.environ.get("RAG_CACHE") or Path.home() / ".cache" / "attributed-rag")
+
+
+def is_offline() -> bool:
+    """Whether the variable RAG_OFFLINE says that nothing may be downloaded here (Hugging Face reads HF_HUB_OFFLINE)."""
+    return os.environ.get("RAG_OFFLINE", "0") not in ("", "0")
+
+
+def fetch(item: Prebuilt, *, offline: bool = False, tell: Progress | None = None) -> Path:
+    """The folder of a prebuilt Lucene index in the cache, downloaded and unpacked if it is not there yet.
+
+    What a stopped download left is gone on with. Raises `RagError`: offline, a broken connection, a wrong checksum, an
+    archive that is broken or holds no index, a full disk, another download of it running.
+    """
+    home = cache_folder() / "indexes" / item.name
+    if home.is_dir():
+        return home
+    if offline or is_offline():
+        raise RagError(f"{item.name} is not in {home.parent}, and this is offline: rag index fetch {item.name} gets it")
+    try:
+        home.parent.mkdir(parents=True, exist_ok=True)
+        lock = home.with_name(f"{home.name}.lock")
+        with alone(lock, RagError(f"{home.name} is being downloaded by another process")):
+            if not home.is_dir():
+                archive = home.with_name(f"{item.name}.archive")
+                download(item, archive, tell)
+                _unpack(archive, home)
+                archive.unlink()
+    except OSError as error:
+        raise RagError(f"{error.filename or home}: cannot be written: {error.strerror or error}") from error
+    return home
+
+
+def download(item: Prebuilt, to: Path, tell: Progress | None = None) -> None:
+    """Download to a file, whole and with the right checksum or not there; `<file>.part` keeps what has come so far."""
+    if to.exists():
+        return
+    part = to.with_name(f"{to.name}.part")
+    free = shutil.disk_usage(part.parent).free + _size(part)
+    if free < item.size:
+        raise RagError(f"{part.parent}: {item.name} takes {item.size:,} bytes packed, {free:,} are free")
+    reason, most, vain = "", 0, 0
+    while (before := _size(part)) < item.size:
+        most = max(most, before)
+        try:
+            _get(item, part, tell)
+            reason = "the connection broke off"
+        except urllib.error.HTTPError as error:
+            if error.code == _REFUSED_RANGE:  # all there is has come, and it is too short
+                part.unlink(missing_ok=True)
+            raise RagError(f"{item.url}: the server says {error.code} {error.reason}") from error
+        except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError, SSLError) as error:
+            reason = str(error.reason if isinstance(error, urllib.error.URLError) else error) or type(error).__name__
+        vain = 0 if _size(part) > most else vain + 1
+        if vain == _ATTEMPTS:
+            raise RagError(
+                f"{item.url}: {reason} after {_size(part):,} of {item.size:,} bytes; "
+                "the same command goes on from there"
+            )
+    algorithm, _, wanted = item.checksum.partition(":")
+    with part.open("rb") as file:
+        found = hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
+    if found != wanted:
+        part.unlink()
+        raise RagError(f"{item.url}: {algorithm} should be {wanted}, found {found}: what came is removed, fetch again")
+    part.replace(to)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _get(item: Prebuilt, part: Path, tell: Progress | None) -> None:
+    """One request for what is missing; a server that ignores ranges starts from the beginning."""
+    have = _size(part)
+    headers = {"User-Agent": "attributed-rag", "Accept-Encoding": "identity"}
+    if have:
+        headers["Range"] = f"bytes={have}-"
+    request = urllib.request.Request(item.url, headers=headers)
+    with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:
+        ranged = response.status == http.client.PARTIAL_CONTENT
+        if ranged and not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+            raise http.client.HTTPException("the server sent another range than was asked for")
+        with part.open("ab" if ranged else "wb") as file:
+            _copy(response, file, item, tell)
+
+
+def _copy(response: http.client.HTTPResponse, file: BinaryIO, item: Prebuilt, tell: Progress | None) -> None:
+    done = file.tell()
+    while block := response.read(_BLOCK):
+        done += len(block)
+        file.write(block[: item.size - done] if done > item.size else block)
+        if tell:
+            tell(min(done, item.size))
+        if done > item.size:  # the checksum says the rest
+            return
+
+
+def _unpack(archive: Path, home: Path) -> None:
+    """The Lucene index of a packed folder, moved to `home` once it is whole; nothing is written outside."""
+    work = home.with_name(f"{home.name}.unpacking")
+    shutil.rmtree(work, ignore_errors=True)  # a killed run's
+    try:
+        with tarfile.open(archive) as packed:
+            packed.extractall(work, filter="data")
+        found = {path.parent for path in work.rglob("segments_*")}
+        if len(found) != 1:
+            raise tarfile.TarError(f"it should hold one Lucene index, found {len(found)}")
+        found.pop().replace(home)
+    except (tarfile.TarError, BadGzipFile, EOFError, zlib.error) as error:
+        archive.unlink()
+        raise RagError(f"{home.name}: the archive cannot be used, and is removed: {error}") from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)

@@ -1,0 +1,166 @@
+"""Lucene indexes that Anserini or Pyserini made: searched as they are, or imported. They need the extra `lucene`."""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autoais.io.jsonl import parse_object
+from autoais.io.provenance import sha256_file, versions
+from autoais.text import wikipedia
+from rag import jvm
+from rag.corpus.reader import Corpus
+from rag.errors import FormatError, IndexingError
+from rag.index.recipes import read_recipe
+from rag.types import Passage
+
+if TYPE_CHECKING:
+    from rag.index.index import Index
+
+_DPR = re.compile(r'"([^\n]*)"\n(.+)', re.DOTALL)  # how Pyserini writes DPR's passages: the title in quotes, a line end
+_JAVAS_NAMES = re.compile(r"^JVM exception occurred: |[\w.]+\.\w+(?:Exception|Error): ")  # around what went wrong
+
+
+def directory(folder: Path) -> Any:  # noqa: ANN401  (a Java object)
+    """The folder as Lucene takes it."""
+    from jnius import autoclass
+
+    return autoclass("org.apache.lucene.store.FSDirectory").open(autoclass("java.io.File")(str(folder)).toPath())
+
+
+@contextmanager
+def faults(what: str) -> Iterator[None]:
+    """What goes wrong in Java, as an `IndexingError` of one line."""
+    from jnius import JavaException
+
+    try:
+        yield
+    except JavaException as error:
+        reason = _JAVAS_NAMES.sub("", str(error).splitlines()[0])
+        raise IndexingError(f"the Lucene index {what}: {reason}") from error
+
+
+class Passages:
+    """The passages that an Anserini index stores, by Lucene's numbers (as rows) and by id.
+
+    Their text is Anserini's field `raw` (JSON of a corpus format, or the text itself), else `contents`.
+    `FormatError` for a document that holds no passage, `IndexingError` for an index with deleted documents, whose
+    numbers would name some passages twice.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        if not any(folder.glob("segments_*")):
+            raise IndexingError(f"{folder} is no Lucene index (no segments_*)")
+        jvm.start()
+        from jnius import autoclass
+
+        self.folder = folder
+        with faults(f"{folder} cannot be opened"):
+            self.reader = autoclass("org.apache.lucene.index.DirectoryReader").open(directory(folder))
+            self._texts = self.reader.storedFields()
+        if self.reader.hasDeletions():
+            raise IndexingError(f"{folder} holds documents that were deleted; merge it first (Anserini's -optimize)")
+
+    def __len__(self) -> int:
+        return int(self.reader.maxDoc())
+
+    def at(self, number: int) -> Passage:
+        """The passage of a document."""
+        with faults("is damaged"):
+            document = self._texts.document(number)
+            name, text = document.get("id"), document.get("raw") or document.get("contents")
+        return _passage(name, text, f"{self.folder}, document {number}")
+
+    def rows(self, rows: Sequence[int]) -> list[Passage]:
+        """The passages of these documents, in the order asked for."""
+        return [self.at(row) for row in rows]
+
+    def scan(self, first: int = 0) -> Iterator[Passage]:
+        """The passages from a document on."""
+        return (self.at(number) for number in range(first, len(self)))
+
+    def get(self, identifier: str) -> Passage | None:
+        """The passage with that id, or None."""
+        from jnius import autoclass, cast
+
+        term = autoclass("org.apache.lucene.index.Term")("id", identifier)
+        with faults("is damaged"):
+            searcher = autoclass("org.apache.lucene.search.IndexSearcher")
+            searcher = searcher(cast("org.apache.lucene.index.IndexReader", self.reader))
+            found = searcher.search(autoclass("org.apache.lucene.search.TermQuery")(term), 1).scoreDocs
+        return self.at(found[0].doc) if found else None
+
+
+class Stored(Corpus):
+    """The passages that an Anserini index stores, as a corpus to build an index of our own from."""
+
+    unit = "passages"
+
+    def __init__(self, folder: Path, *, skip_bad: bool = False) -> None:
+        self._passages = Passages(folder)
+        super().__init__([folder], skip_bad=skip_bad)
+
+    @property
+    def bytes_total(self) -> int:
+        """The number of documents: how far the reading is cannot be told in bytes."""
+        return len(self._passages)
+
+    @property
+    def bytes_unpacked(self) -> int:
+        """About three times the files that store documents, which are packed."""
+        return 3 * sum(path.stat().st_size for path in self.sources[0].glob("*.fdt"))
+
+    def read(self) -> Iterator[tuple[str, Passage]]:
+        """Yield (where it stands, passage) in Lucene's order."""
+        self.bytes_read = 0
+        for number in range(len(self._passages)):
+            self.bytes_read = number + 1
+            try:
+                yield f"{self.sources[0]}, document {number}", self._passages.at(number)
+            except FormatError as error:
+                self.refuse(error)
+
+
+def open_lucene(folder: Path) -> "Index":
+    """An index that Anserini made, to be searched by recipes of kind `lucene`; nothing can be added to it."""
+    from rag.index.index import Index
+
+    passages = Passages(folder)
+    newest = max(folder.glob("segments_*"), key=lambda path: (len(path.name), path.name))
+    manifest = {
+        "sources": [folder.resolve().name],
+        "format": "a Lucene index",
+        "passages": len(passages),
+        "untitled": 0,
+        "checksum": f"sha256:{sha256_file(newest)}",  # it names and checks all files of the index
+        "recipe": read_recipe("lucene").record(),
+        "analyzer": "as the index was made; queries by Anserini's DefaultEnglishAnalyzer with the stop words of bm25",
+        "versions": versions(),
+    }
+    return Index(folder.resolve().name, None, manifest, passages, None, lucene=folder)
+
+
+def _passage(name: str | None, text: str | None, where: str) -> Passage:
+    if not name or not text:
+        raise FormatError(f"{where}: it stores no id or no text; an index made with -storeRaw is needed")
+    try:
+        row = parse_object(text.encode("utf-8", "replace"), where)
+    except FormatError:
+        row = {}
+    if isinstance(row.get("text"), str):
+        title = row["title"] if isinstance(row.get("title"), str) else ""
+        # Anserini indexes titles with the text: what is only a title is found too.
+        passage = Passage(name, title, row["text"]) if row["text"].strip() else Passage(name, "", title)
+    else:
+        contents = row["contents"] if isinstance(row.get("contents"), str) else text
+        parts, quoted = wikipedia.parse(contents), _DPR.fullmatch(contents)
+        if parts:
+            passage = Passage(name, parts.title, parts.text, parts.section)
+        else:
+            passage = Passage(name, quoted[1], quoted[2]) if quoted else Passage(name, "", contents)
+    if not passage.text.strip():
+        raise FormatError(f"{where}: passage {name!r} has no text")
+    # JSON can write half a surrogate pair, which is no character.
+    return Passage(*(part.encode("utf-8", "replace").decode("utf-8") for part in astuple(passage)))

@@ -1,0 +1,63 @@
+"""`manifest.json`: written last, it names the build folder that holds the passages and says how it was made."""
+
+from pathlib import Path
+from typing import Any
+
+from autoais.io.jsonl import field, parse_object
+from autoais.io.provenance import versions
+from rag.errors import FormatError, IndexingError, RagError
+from rag.index.analysis import ANALYZER
+from rag.index.postings import weights_of
+from rag.index.recipes import Recipe, read_recipe
+
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+BUILD = ".rag-build-"
+BASE_RECIPE = "bm25"
+_RECIPE_NOTE = "k1 and b are fixed by tantivy's Python binding"
+
+
+def described(sources: list[str], formats: list[str], counts: dict[str, int], checksum: str) -> dict[str, Any]:
+    """What a manifest says of every index, however it was built."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "sources": sources,
+        "format": ", ".join(formats),
+        **counts,
+        "checksum": f"sha256:{checksum}",
+        "recipe": read_recipe(BASE_RECIPE).record(),
+        "recipe_note": _RECIPE_NOTE,
+        "analyzer": ANALYZER,
+        "versions": versions(),
+    }
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of an index folder; `IndexingError` where there is none, or it is damaged or of another version."""
+    path = folder / MANIFEST
+    if not folder.exists():
+        raise IndexingError(f"no index at {folder}: build one with rag index build SOURCE --to {folder}")
+    if not path.exists():
+        if folder.is_dir() and any(p.name.startswith(BUILD) for p in folder.iterdir()):
+            raise IndexingError(f"the index at {folder} is half-built (no {MANIFEST}): build it again")
+        raise IndexingError(f"{folder} is not an index (no {MANIFEST})")
+    try:
+        manifest = parse_object(path.read_bytes(), str(path))
+        version = field(manifest, "format_version", int, str(path))
+    except (OSError, FormatError) as error:
+        raise IndexingError(f"the manifest is damaged ({error}): build the index again") from error
+    if version > FORMAT_VERSION:
+        raise IndexingError(
+            f"{folder} is an index of format {version}, this version reads {FORMAT_VERSION}: upgrade attributed-rag"
+        )
+    try:
+        weights_of(Recipe.of(manifest["recipe"]))
+        counts = [field(manifest, name, int, str(path)) for name in ("passages", "untitled")]
+        build = field(manifest, "build", str, str(path))
+        field(manifest, "checksum", str, str(path))
+    except (RagError, ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
+        raise IndexingError(f"the manifest is damaged ({error}): build the index again") from error
+    # `build` becomes a path: a manifest from elsewhere must not lead out of its folder.
+    if version < 1 or min(counts) < 0 or not build.startswith(BUILD) or Path(build).name != build:
+        raise IndexingError(f"{path} is damaged: build the index again")
+    return manifest

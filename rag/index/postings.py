@@ -1,0 +1,208 @@
+"""BM25 by Tantivy: Rust, memory-mapped, no JVM. Two fields, English analysis, ties broken by passage id."""
+
+import copy
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import tantivy
+from tantivy import Occur, Query
+
+from rag.errors import IndexingError, RagError
+from rag.index.analysis import check_depth, passage_analyzer, query_terms
+from rag.index.passages import PassageStore
+from rag.index.recipes import Recipe, is_weight
+from rag.types import Hit, Passage, ranked
+
+FIELDS = frozenset(["contents", "title"])  # title, section and text; title and section
+_ANALYZER_ID = "english"
+TIED = 5  # hits fetched beyond k: of ties at rank k nineteen in twenty are shorter, and a second search costs more
+
+
+def _schema() -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    for name in sorted(FIELDS):
+        # Without positions: no query asks for phrases, and the index is smaller.
+        builder.add_text_field(name, tokenizer_name=_ANALYZER_ID, index_option="freq")
+    builder.add_integer_field("row", fast=True)
+    builder.add_integer_field("untitled", indexed=True)
+    return builder.build()
+
+
+def weights_of(recipe: Recipe) -> Mapping[str, float]:
+    """Of each field; `RagError` where the recipe gives none that can be used."""
+    recipe.only(["engine", "k1", "b", "weights"])
+    weights: Mapping[str, float] = recipe.setting("weights", dict)
+    if not weights or not weights.keys() <= FIELDS or not all(map(is_weight, weights.values())):
+        raise RagError(
+            f"recipe {recipe.name}: weights of {', '.join(sorted(FIELDS))} should be above 0, found {weights}"
+        )
+    return weights
+
+
+def parameters(recipe: Recipe) -> tuple[float, float]:
+    """BM25's k1 and b; `RagError` for values that have no meaning."""
+    k1, b = recipe.setting("k1", float, 1.2), recipe.setting("b", float, 0.75)
+    if k1 < 0 or not 0 <= b <= 1:
+        raise RagError(f"recipe {recipe.name}: k1 should be at least 0 and b from 0 to 1, found {k1} and {b}")
+    return k1, b
+
+
+class BM25Writer:
+    """Writes passages into a new Tantivy index; `folder` None keeps it in memory."""
+
+    def __init__(self, folder: Path | None, heap_bytes: int) -> None:
+        with _writing():
+            if folder is None:
+                self.index = tantivy.Index(_schema())
+            else:
+                folder.mkdir()
+                self.index = tantivy.Index(_schema(), path=str(folder), reuse=False)
+            self.index.register_tokenizer(_ANALYZER_ID, passage_analyzer())
+            self._writer = self.index.writer(heap_size=heap_bytes, num_threads=1 if folder is None else 2)
+
+    def add(self, row: int, passage: Passage) -> None:
+        """Add one passage; `row` is its row in the passage store."""
+        headings = passage.headings
+        document = tantivy.Document()
+        document.add_text("contents", f"{headings} {passage.text}")
+        if headings:
+            document.add_text("title", headings)
+        else:
+            document.add_integer("untitled", 1)
+        document.add_integer("row", row)
+        with _writing():
+            self._writer.add_document(document)
+
+    def abandon(self) -> None:
+        """Stop the threads that write, so that the folder can be removed."""
+        with suppress(ValueError, OSError):
+            self._writer.rollback()
+            self._writer.wait_merging_threads()
+
+    def finish(self) -> None:
+        """Commit and wait for the segments to merge."""
+        with _writing():
+            self._writer.commit()
+            self._writer.wait_merging_threads()
+            self.index.reload()
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, OSError) as error:  # tantivy reports a full disk as ValueError
+        raise IndexingError(f"the postings cannot be written: {error}") from error
+
+
+class BM25:
+    """Searches what `BM25Writer` wrote, its fields weighted as the recipe says (`indexes/bm25.toml`).
+
+    A passage without headings cannot match in `title`. So that it does not lose for that, its text stands in for
+    the title: its contents count with both weights.
+    """
+
+    def __init__(
+        self, index: tantivy.Index, store: PassageStore, recipe: Recipe, *, untitled: int, passages: int
+    ) -> None:
+        index.register_tokenizer(_ANALYZER_ID, passage_analyzer())
+        self.name = recipe.name
+        self.recipe = recipe
+        self._weights = weights_of(recipe)
+        self._searcher = index.searcher()
+        self._schema = index.schema
+        self._store = store
+        # Where no passage, or every passage, lacks headings, there is nothing to make up for.
+        self._mixed = 0 < untitled < passages
+
+    @classmethod
+    def open(cls, folder: Path, store: PassageStore, recipe: Recipe, *, untitled: int, passages: int) -> "BM25":
+        """Open a written index by its folder, which need not be writable."""
+        counts = {"untitled": untitled, "passages": passages}
+        try:
+            return cls(tantivy.Index.open(str(folder)), store, recipe, **counts)
+        except (ValueError, OSError) as error:
+            if os.access(folder, os.W_OK) or not os.access(folder, os.R_OK):
+                raise IndexingError(f"{folder}: cannot be opened as a Tantivy index: {error}") from error
+        # Tantivy makes a lock file even to read; a folder of links gives it a place for one.
+        links = Path(tempfile.mkdtemp(prefix="rag-"))
+        for path in folder.glob("[!.]*"):  # not the writer's old lock files
+            (links / path.name).symlink_to(path.absolute())
+        try:
+            opened = cls(tantivy.Index.open(str(links)), store, recipe, **counts)
+        except (ValueError, OSError) as error:
+            shutil.rmtree(links, ignore_errors=True)
+            raise IndexingError(f"{folder}: cannot be opened as a Tantivy index: {error}") from error
+        weakref.finalize(opened, shutil.rmtree, links, ignore_errors=True)
+        return opened
+
+    def weighted(self, recipe: Recipe) -> "BM25":
+        """The same index searched with the weights of another recipe."""
+        other = copy.copy(self)
+        other.name, other.recipe, other._weights = recipe.name, recipe, weights_of(recipe)
+        return other
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """For each query at most k hits; `QuestionError` for a query that cannot be searched for."""
+        check_depth(k)
+        terms = [query_terms(query) for query in queries]
+        with _reading():
+            return [self._search(each, k) for each in terms]
+
+    def _search(self, terms: list[str], k: int) -> list[Hit]:
+        found = self._top(self._query(terms, self._weights), k)
+        raised = self._untitled(terms, k, found[k - 1][0] if len(found) >= k else 0.0) if self._mixed else []
+        rows = self._searcher.fast_field_values("row", [address for _, address in (*found, *raised)])
+        best = [(int(row or 0), float(score)) for row, (score, _) in zip(rows, (*found, *raised), strict=True)]
+        if raised:
+            # The later score of a passage, which is higher, stays.
+            best = sorted(dict(best).items(), key=lambda item: -item[1])
+            # Of those that score as the k-th does, the ids decide; the rest need not be fetched.
+            best = [item for item in best if item[1] >= best[min(k, len(best)) - 1][1]]
+        return ranked(self._store.rows([row for row, _ in best]), [score for _, score in best])[:k]
+
+    def _untitled(self, terms: list[str], k: int, least: float) -> list[tuple[Any, Any]]:
+        """(score, address) of the k best passages without headings and all that tie with them, from `least` on."""
+        alone = self._query(terms, {"contents": sum(self._weights.values())})
+        marker = Query.const_score_query(Query.term_query(self._schema, "untitled", 1), 0.0)
+        found = self._top(Query.boolean_query([(Occur.Must, marker), (Occur.Must, alone)]), k)
+        return [hit for hit in found if hit[0] >= least]
+
+    def _query(self, terms: list[str], weights: Mapping[str, float]) -> Query:
+        return Query.boolean_query(
+            [
+                (
+                    Occur.Should,
+                    Query.boost_query(Query.term_query(self._schema, field, term, index_option="freq"), weight),
+                )
+                for term in terms
+                for field, weight in weights.items()
+            ]
+        )
+
+    def _top(self, query: Query, k: int) -> list[tuple[Any, Any]]:
+        """(score, address) of the k best, and of all others that score the same as the k-th."""
+        limit = min(k, self._searcher.num_docs) + TIED  # the engine sets memory aside for what it is asked
+        while True:
+            hits: list[tuple[Any, Any]] = self._searcher.search(query, limit, count=False).hits
+            if len(hits) < limit or hits[-1][0] < hits[k - 1][0]:
+                return [hit for hit in hits if hit[0] >= hits[k - 1][0]] if len(hits) > k else hits
+            limit *= 2  # the tie at rank k runs on beyond what was fetched
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, OSError, LookupError) as error:
+        raise IndexingError(f"the index is damaged ({error}): build it again") from error
+    except BaseException as error:
+        if type(error).__name__ == "PanicException":  # how pyo3 raises a Rust panic: no Exception, no public name
+            raise IndexingError(f"the index is damaged ({error}): build it again") from error
+        raise

@@ -1,0 +1,492 @@
+"""Vectors of passages: float16 shards on disk, exact search over them, and FAISS indexes that name candidates."""
+
+import math
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autoais.errors import first_line
+from autoais.io.jsonl import sync
+from rag.errors import IndexingError, RagError, missing_extra
+from rag.index.parts import Needs, Tell
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+    Stored = NDArray[np.float16]
+    Rows = NDArray[np.int64]
+    Scores = NDArray[np.float64]
+
+SHARD = 50_000  # vectors in a file
+SMALL = 100_000  # below, an exact search takes some 20 ms at most, and an index misses more of so few
+_BLOCK = 2048  # vectors that are scored at once: a block stays in the processor's cache
+_QUERIES = 64  # scored at once
+_SEED = 1234
+_MOST_ON_GPU = 2048  # hits that FAISS can give there, and lists that it can probe
+_FAISS_BYTES = 12_000_000  # of its code
+
+
+# --- shards ----------------------------------------------------------------------------------------------------
+
+
+def shard_path(folder: Path, number: int) -> Path:
+    """`vectors-00000.npy` and so on."""
+    return folder / f"vectors-{number:05}.npy"
+
+
+def write_shard(folder: Path, number: int, vectors: "Stored") -> None:
+    """Write one shard, whole or not at all; `OSError` on a full disk."""
+    import numpy as np
+
+    path = shard_path(folder, number)
+    temporary = path.with_suffix(".new")
+    with temporary.open("wb") as file:
+        np.save(file, vectors)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    sync(folder)
+
+
+class Shards:
+    """The vectors of rows 0..rows-1, memory-mapped: `size` of them in each file, fewer in the last.
+
+    Raises `IndexingError` for a file that is missing, damaged or of another dimension.
+    """
+
+    def __init__(self, folder: Path, rows: int, dimension: int, size: int) -> None:
+        import numpy as np
+
+        self.rows, self.dimension, self.size = rows, dimension, size
+        self.paths: list[Path] = []
+        self._files: list[Stored] = []
+        for number, first in enumerate(range(0, rows, size)):
+            path = shard_path(folder, number)
+            wanted = (min(size, rows - first), dimension)
+            try:
+                vectors = np.load(path, mmap_mode="r")
+            except (OSError, ValueError, EOFError) as error:
+                raise IndexingError(f"{path}: cannot be read ({first_line(error)}): add the part again") from error
+            if vectors.shape != wanted or vectors.dtype != np.float16:
+                raise IndexingError(f"{path}: holds {vectors.dtype} of {vectors.shape}, not float16 of {wanted}")
+            self.paths.append(path)
+            self._files.append(vectors)
+
+    def __iter__(self) -> Iterator["Stored"]:
+        """The vectors in row order, shard by shard, read anew: what is mapped would count as memory."""
+        import numpy as np
+
+        return (np.load(path) for path in self.paths)
+
+    def take(self, rows: "Rows") -> "Stored":
+        """The vectors of these rows, in the order asked for."""
+        import numpy as np
+
+        found = np.empty((len(rows), self.dimension), np.float16)
+        shards = rows // self.size
+        for shard in np.unique(shards):
+            inside = shards == shard
+            found[inside] = self._files[shard][rows[inside] - shard * self.size]
+        return found
+
+    def longest(self) -> float:
+        """The length of the longest vector."""
+        import numpy as np
+
+        squares = (np.einsum("ij,ij->i", wide, wide).max() for wide in (part.astype(np.float32) for part in self))
+        return math.sqrt(max(float(square) for square in squares))
+
+    def scores(self, query: "Vectors", rows: "Rows") -> "Scores":
+        """Inner products with these rows, each summed by itself: neither a batch nor a thread changes one."""
+        import numpy as np
+
+        products = self.take(rows).astype(np.float64) * query.astype(np.float64)
+        return np.asarray(products.sum(axis=1))
+
+    def nearest(self, queries: "Vectors", k: int, longest: float) -> list["Rows"]:
+        """For each query the rows of the k best, and of all that could tie with them or stand before them.
+
+        The scores found here are only good to float32, so that rows within that of the k-th stay too; `scores` and a
+        sort settle it. `longest` is that of the vectors.
+        """
+        import numpy as np
+
+        units, slack = _units(queries), self._slack(longest)
+        found: list[Rows] = []
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            for first in range(0, len(queries), _QUERIES):
+                some = units[first : first + _QUERIES]
+                parts = pool.map(self._scan, range(len(self._files)), repeat(some), repeat(k), repeat(slack))
+                for each in zip(*parts, strict=True):  # of a query, from every shard
+                    rows, rough = (np.concatenate(side) for side in zip(*each, strict=True))
+                    found.append(rows[_among_best(rough, k, slack)])
+        return found
+
+    def narrowed(self, query: "Vectors", rows: "Rows", k: int, longest: float) -> "Rows":
+        """Of these rows those that `nearest` would keep."""
+        (unit,) = _units(query[None])
+        return rows[_among_best(_products(_widened(self.take(rows)), unit * _SMALLER), k, self._slack(longest))]
+
+    def _slack(self, longest: float) -> float:
+        return 4 * self.dimension * 2.0**-24 * longest
+
+    def _scan(self, shard: int, units: "Vectors", k: int, slack: float) -> list[tuple["Rows", "Vectors"]]:
+        """For each query the rows of a shard that could be among its k best, and how they score about."""
+        import numpy as np
+
+        vectors, scaled = self._files[shard], units * _SMALLER
+        scores = np.empty((len(units), len(vectors)), np.float32)
+        for first in range(0, len(vectors), _BLOCK):
+            wide = _widened(vectors[first : first + _BLOCK])
+            for each, unit in zip(scores, scaled, strict=True):
+                each[first : first + len(wide)] = _products(wide, unit)
+        best = [_among_best(each, k, slack) for each in scores]
+        return [(chosen + shard * self.size, each[chosen]) for chosen, each in zip(best, scores, strict=True)]
+
+
+def _units(queries: "Vectors") -> "Vectors":
+    """The queries at length 1, so that no score leaves float32."""
+    import numpy as np
+
+    lengths = np.sqrt(np.square(queries, dtype=np.float64).sum(axis=1, keepdims=True))
+    units: Vectors = (queries / np.maximum(lengths, 1e-30)).astype(np.float32)
+    return units
+
+
+_SMALLER = 2.0**112  # how much smaller `_widened` makes a number
+
+
+def _widened(vectors: "Stored") -> "Vectors":
+    """Float16 as float32, 2**112 times too small: its bits in their new places.
+
+    numpy's conversion takes five times as long, and would be most of a search.
+    """
+    import numpy as np
+
+    bits = np.left_shift(vectors.view(np.int16), 13, dtype=np.int32)  # the sign is copied upwards
+    np.bitwise_and(bits, np.int32(-0x70002000), out=bits)  # and its copies in the exponent cleared
+    return bits.view(np.float32)
+
+
+def _products(vectors: "Vectors", query: "Vectors") -> "Vectors":
+    """With each row by itself. Not by `@`, for which BLAS starts threads of its own beside ours."""
+    import numpy as np
+
+    vecdot = getattr(np, "vecdot", None)  # since numpy 2
+    found: Vectors = np.einsum("ij,j->i", vectors, query) if vecdot is None else vecdot(vectors, query)
+    return found
+
+
+def _among_best(scores: "Vectors", k: int, slack: float) -> "Rows":
+    import numpy as np
+
+    if len(scores) <= k:
+        return np.arange(len(scores))
+    return np.flatnonzero(scores >= np.partition(scores, len(scores) - k)[len(scores) - k] - 2 * slack)
+
+
+# --- kinds of index --------------------------------------------------------------------------------------------
+
+Size = Callable[[int, Mapping[str, int]], float]  # bytes, of the dimension and the settings
+
+
+def _lists(dimension: int, given: Mapping[str, int]) -> float:
+    return 4.0 * dimension * given["lists"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of index: what FAISS calls it, what can be set, and how large it is in memory.
+
+    A setting of 0 is chosen by the number of vectors and the dimension (`settled`). `each` is what one vector takes,
+    `once` what is there once. `search` are FAISS's names of the settings that a search has. `copied`: FAISS learns
+    codes from so many copies of the sample, of so many vectors at most; `growing`: while vectors are added, the index
+    is so many times as large (both measured).
+    """
+
+    factory: str
+    settings: Mapping[str, int]
+    each: Size
+    once: Size = _lists
+    search: Mapping[str, str] = field(default_factory=lambda: {"probe": "nprobe"})
+    copied: tuple[int, int] = (1, 1 << 60)
+    growing: float = 1.35
+    on_gpu: bool = False
+
+
+_IVF = {"lists": 0, "probe": 0, "depth": 100}
+_CODED = {**_IVF, "code": 0}
+
+# `lists`: of an inverted file, `probe`: how many of them are searched; `code`: bytes of a product quantizer's code;
+# `links`, `effort`, `effort_built`: of HNSW (M, efSearch, efConstruction); `depth`, `refine`: as in `Searcher`.
+# scripts/bench/ann.py measures them. Beside a code stands the number of its row (8 bytes).
+KINDS = {
+    "flat": Kind("Flat", {}, lambda d, s: 2.0 * d, lambda d, s: 0, {}, on_gpu=True),
+    "hnsw": Kind(
+        "HNSW{links}_SQ8",
+        {"links": 32, "effort_built": 80, "effort": 300, "depth": 100, "refine": 2},
+        lambda d, s: d + 8 * s["links"] + 16,  # ints of two levels' links; where they start; how many levels
+        lambda d, s: 8 * d,
+        {"effort": "efSearch"},
+        growing=1.85,
+    ),
+    "ivf": Kind("IVF{lists},SQ8", {**_IVF, "refine": 2}, lambda d, s: d + 8, copied=(2, 100_000), on_gpu=True),
+    "ivf-pq": Kind(
+        "IVF{lists},PQ{code}np",
+        {**_CODED, "refine": 10},
+        lambda d, s: s["code"] + 8,
+        lambda d, s: _lists(d, s) + 1024 * d,
+        copied=(2, 65_536),
+    ),
+    "opq-ivf-pq": Kind(
+        "OPQ{code},IVF{lists},PQ{code}np",
+        {**_CODED, "refine": 10},
+        lambda d, s: s["code"] + 8,
+        lambda d, s: _lists(d, s) + 1024 * d + 4 * d * d,
+        copied=(2, 65_536),
+    ),
+    "rabitq": Kind("IVF{lists},RaBitQ", {**_IVF, "refine": 10}, lambda d, s: d / 8 + 8 + 8),
+    "fastscan": Kind(
+        "IVF{lists},PQ{halves}x4fs",
+        {**_CODED, "refine": 4},
+        lambda d, s: s["code"] + 8,
+        lambda d, s: _lists(d, s) + 64 * d + 16 * s["code"] * s["lists"],  # lists are filled up to 32 vectors
+        copied=(2, 4_096),
+    ),
+}
+
+
+def settled(kind: str, rows: int, dimension: int, given: Mapping[str, int]) -> dict[str, int]:
+    """All settings of a kind, those that are not given chosen; `RagError` for one that cannot be."""
+    chosen = {**KINDS[kind].settings, **given}
+    for name, value in chosen.items():
+        if value < 0 or (value == 0 and KINDS[kind].settings[name]):
+            raise RagError(f"index {kind}: {name} must be at least 1, not {value}")
+    if "lists" in chosen:
+        # Four times the root, but no list so short that its centre cannot be learnt.
+        chosen["lists"] = chosen["lists"] or max(1, min(2 ** round(math.log2(4 * math.sqrt(rows))), rows // 39))
+        chosen["probe"] = min(chosen["probe"] or max(8, chosen["lists"] // 6), chosen["lists"])
+    if "code" in chosen:
+        most, halves = (dimension // 4, 2) if kind == "fastscan" else (dimension // 8, 1)
+        codes = (n for n in range(most, 0, -1) if dimension % (n * halves) == 0)
+        chosen["code"] = chosen["code"] or next(codes, 1)
+        if dimension % (chosen["code"] * halves):
+            raise RagError(f"index {kind}: vectors of {dimension} numbers cannot be cut into codes of {chosen['code']}")
+    return chosen
+
+
+def estimate(kind: str, rows: int, dimension: int, settings: Mapping[str, int]) -> Needs:
+    """What an index of that many vectors takes; the vectors themselves are on disk, and in memory for `flat` only.
+
+    `memory` counts neither Python nor the encoder.
+    """
+    held = round(rows * KINDS[kind].each(dimension, settings) + KINDS[kind].once(dimension, settings))
+    shards = rows * dimension * 2 + 128 * math.ceil(rows / SHARD)
+    wide, shard = 4 * dimension, min(rows, SHARD)
+    adding = shard * (wide + 2 * dimension)
+    if kind == "flat":
+        return Needs(memory=adding, resident=held, disk=shards)
+    sample, (copies, most) = _sample(rows, settings), KINDS[kind].copied
+    learning = wide * (sample + copies * min(sample, most))
+    peak = _FAISS_BYTES + max(learning, round(held * KINDS[kind].growing) + adding)
+    return Needs(memory=peak, resident=held, disk=shards + held)
+
+
+def pick(rows: int, dimension: int, memory: int) -> tuple[str, str]:
+    """The kind for a budget in bytes, and why; `RagError` where none fits."""
+    for kind in ("flat", "ivf", "rabitq"):
+        needs = estimate(kind, rows, dimension, settled(kind, rows, dimension, {}))
+        if needs.resident <= memory and (kind != "flat" or rows <= MOST_FLAT):
+            return kind, f"{kind}: {_PICKED[kind]}"
+    raise RagError(
+        f"the smallest index of {rows:,} vectors of {dimension} numbers (rabitq) keeps {needs.resident / 2**30:.2f} "
+        f"GiB in memory, above the {memory / 2**30:.2f} GiB given"
+    )
+
+
+MOST_FLAT = 2_000_000  # an exact search reads every vector: about a second for so many on one core
+_PICKED = {
+    "flat": "exact, and its vectors fit in the memory given",
+    "ivf": "codes of a byte a number fit in the memory given, and an exact search would be slow or not fit",
+    "rabitq": "codes of a bit a number are what fits in the memory given",
+}
+
+
+def _sample(rows: int, settings: Mapping[str, int]) -> int:
+    """How many vectors FAISS learns from: 64 a list (it asks for 39 at least), and enough for its codes."""
+    return min(rows, max(64 * settings.get("lists", 0), 20_000))
+
+
+# --- FAISS -----------------------------------------------------------------------------------------------------
+
+
+def faiss() -> Any:  # noqa: ANN401  (it has no types)
+    """The module; `RagError` where it is not installed."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # its wrapper is older than Python 3.12
+            import faiss as module
+    except ImportError:
+        raise missing_extra("an index of vectors other than 'flat'", "dense") from None
+    return module
+
+
+def build(kind: str, settings: Mapping[str, int], shards: Shards, path: Path, tell: Tell) -> None:
+    """Learn from a seeded sample, add all vectors and write the index; the same vectors give the same bytes.
+
+    Raises `IndexingError` on a full disk, `RagError` where FAISS is missing or too old.
+    """
+    import numpy as np
+
+    engine = faiss()
+    name = KINDS[kind].factory.format(**settings, halves=2 * settings.get("code", 0))
+    threads = engine.omp_get_max_threads()
+    try:
+        index = engine.index_factory(shards.dimension, name, engine.METRIC_INNER_PRODUCT)
+        if kind == "hnsw":
+            index.hnsw.efConstruction = settings["effort_built"]
+            engine.omp_set_num_threads(1)  # links would depend on which thread comes first
+        if kind == "opq-ivf-pq":  # a fifth of FAISS's rounds: most of a build else, and candidates are scored again
+            rotation = engine.downcast_VectorTransform(index.chain.at(0))
+            rotation.niter, rotation.niter_pq_0, rotation.max_train_points = 10, 10, 1 << 14
+        tell(0, "learning the index")
+        index.train(_drawn(shards, _sample(shards.rows, settings)))
+        done = 0
+        for vectors in shards:
+            index.add(vectors.astype(np.float32))
+            done += len(vectors)
+            tell(done, "added to the index")
+        temporary = path.with_suffix(".new")
+        engine.write_index(index, str(temporary))
+        sync(temporary)
+        _opened(temporary)  # FAISS does not notice where the last bytes could not be written
+        temporary.replace(path)
+    except RuntimeError as error:
+        raise IndexingError(f"{path}: FAISS {engine.__version__} cannot make {name} ({_said(error)})") from error
+    finally:
+        engine.omp_set_num_threads(threads)
+
+
+def _drawn(shards: Shards, count: int) -> "Vectors":
+    """A seeded sample of so many vectors, in row order."""
+    import numpy as np
+
+    rows = np.sort(np.random.default_rng(_SEED).choice(shards.rows, count, replace=False))
+    sample = np.empty((count, shards.dimension), np.float32)
+    cuts = np.searchsorted(rows, range(0, shards.rows, shards.size))
+    for number, (vectors, start) in enumerate(zip(shards, cuts, strict=True)):
+        end = cuts[number + 1] if number + 1 < len(cuts) else count
+        sample[start:end] = vectors[rows[start:end] - number * shards.size]
+    return sample
+
+
+def _opened(path: Path) -> Any:  # noqa: ANN401
+    engine = faiss()
+    mapped = getattr(engine, "IO_FLAG_MMAP_IFC", engine.IO_FLAG_MMAP)  # FastScan's lists are read all the same
+    try:
+        return engine.read_index(str(path), mapped)
+    except RuntimeError as error:
+        raise IndexingError(f"{path}: cannot be read as an index of FAISS ({_said(error)})") from error
+
+
+def _said(error: Exception) -> str:
+    """The end of what FAISS says: its place in the source stands before it."""
+    return " ".join(str(error).split())[-160:] or type(error).__name__
+
+
+class Searcher:
+    """Searches shards, exactly (`flat`) or with an index of FAISS that names candidates.
+
+    Candidates are `refine` times the larger of k and `depth`; they are scored again with the float16 vectors, which
+    only this reads, memory-mapped. So lists of different k are beginnings of one another up to `depth`. Queries are
+    searched one at a time, as FAISS sums in another order in batches. `flat` and `ivf` run on a GPU where FAISS has
+    one, for as many candidates as it gives there. `IndexingError` for an index that cannot be read or is of other
+    vectors.
+    """
+
+    def __init__(
+        self, shards: Shards, kind: str, settings: Mapping[str, int], path: Path | None, *, longest: float
+    ) -> None:
+        self.shards, self.kind, self.settings, self._longest = shards, kind, settings, longest
+        self._index: Any = None
+        self._gpu: Any = None
+        if kind == "flat":
+            self._gpu = _on_gpu(faiss().IndexFlatIP(shards.dimension), shards) if _gpus() else None
+            return
+        index = _opened(path or Path())
+        if (index.ntotal, index.d) != (shards.rows, shards.dimension):
+            raise IndexingError(f"{path}: is of {index.ntotal:,} vectors of {index.d} numbers: add the part again")
+        self._index = index
+        spaces = [(faiss().ParameterSpace(), index)]
+        if KINDS[kind].on_gpu and settings.get("probe", 0) <= _MOST_ON_GPU:
+            self._gpu = _on_gpu(index)
+        if self._gpu is not None:
+            spaces.append((faiss().GpuParameterSpace(), self._gpu))
+        for space, one in spaces:
+            for setting, called in KINDS[kind].search.items():
+                space.set_index_parameter(one, called, settings[setting])
+
+    def search(self, queries: "Vectors", k: int) -> list[tuple["Rows", "Scores"]]:
+        """For each query the rows of the k best with their scores, best first, and all that tie with the k-th."""
+        import numpy as np
+
+        wanted = min(self._wanted(k), self.shards.rows)
+        engine = self._gpu if self._gpu is not None and wanted <= _MOST_ON_GPU else self._index
+        if engine is None:
+            candidates = self.shards.nearest(queries, k, self._longest)
+        else:
+            named = [_named(engine, query, wanted) for query in queries]
+            both = zip(queries, named, strict=True)
+            candidates = [self.shards.narrowed(query, rows, k, self._longest) for query, rows in both]
+        found = []
+        for query, rows in zip(queries, candidates, strict=True):
+            scores = self.shards.scores(query, rows)
+            order = np.argsort(-scores, kind="stable")
+            kept = order[scores[order] >= scores[order[min(k, len(order)) - 1]]] if len(order) else order
+            found.append((rows[kept], scores[kept]))
+        return found
+
+    def _wanted(self, k: int) -> int:
+        """Candidates; on a GPU `flat` has twice what is asked for, as other sums may order equals otherwise."""
+        return self.settings.get("refine", 2) * max(k, self.settings.get("depth", 100))
+
+
+def _named(engine: Any, query: "Vectors", wanted: int) -> "Rows":  # noqa: ANN401
+    _, rows = engine.search(query[None], wanted)
+    named: Rows = rows[0][rows[0] >= 0]
+    named.sort()
+    return named
+
+
+def _gpus() -> int:
+    with suppress(RagError):
+        return int(getattr(faiss(), "get_num_gpus", lambda: 0)())
+    return 0
+
+
+def _on_gpu(index: Any, shards: Shards | None = None) -> Any:  # noqa: ANN401
+    """The index on the GPU, with the shards added; None where there is no GPU or too little memory on it."""
+    import numpy as np
+
+    if not _gpus():
+        return None
+    engine = faiss()
+    options = engine.GpuClonerOptions()
+    options.useFloat16 = True
+    try:
+        resources = engine.StandardGpuResources()
+        moved = engine.index_cpu_to_gpu(resources, 0, index, options)
+        for vectors in shards or ():
+            moved.add(vectors.astype(np.float32))
+    except RuntimeError:
+        return None
+    moved.resources = resources  # they must live as long
+    return moved

@@ -1,0 +1,1069 @@
+"""Every format read, written, told apart and checked; and what becomes of files that are not what they should be."""
+
+import copy
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from autoais import formats
+from autoais.answers import (
+    Citation,
+    CitedAnswer,
+    SentenceCited,
+    ShownPassage,
+    Support,
+    Unresolved,
+    read_answers,
+    to_row,
+    write_answers,
+)
+from autoais.errors import FormatError, UserError
+from autoais.formats import aqa, trec
+from autoais.formats.convert import count_losses
+from autoais.io.files import records
+from autoais.io.jsonl import write_whole
+from autoais.io.schema import faults
+from autoais.judges.lexical import LexicalJudge
+from autoais.questions import Question
+from autoais.scoring import Summary, judge_answers
+from tests.conftest import Command, one_line_error
+
+POLAND = "Warsaw is the capital of Poland."
+RIVER = "The Vistula flows north."
+
+SAMPLES: dict[str, list[dict[str, Any]]] = {
+    "answers": [
+        {
+            "id": "1",
+            "question": "What is the capital of Poland?",
+            "answer": "The capital is Warsaw. It is on the Vistula.",
+            "output": "The capital is Warsaw [1]. It is on the Vistula [2][7].",
+            "short_answer": "Warsaw",
+            "sentences": [
+                {"text": "The capital is Warsaw.", "attributable": True, "citations": [{"passage": "p"}]},
+                {
+                    "text": "It is on the Vistula.",
+                    "citations": [{"passage": "r", "support": "partial", "quote": "flows"}],
+                },
+            ],
+            "passages": [
+                {"id": "p", "rank": 2, "title": "Warsaw", "section": "Today", "text": POLAND, "score": 1.5},
+                {"id": "r", "rank": 1, "title": "Vistula", "text": RIVER},
+            ],
+            "unresolved": [{"marker": "[7]", "reason": "out-of-range", "sentence": 1}],
+            "answers": ["Warsaw"],
+            "gold": ["p"],
+            "system": "ours",
+        },
+        {"id": "2", "question": "And of Spain?", "abstained": True, "system": "ours"},
+    ],
+    "hagrid": [
+        {
+            "query_id": 7,
+            "query": "What is the capital of Poland?",
+            "quotes": [{"idx": 1, "docid": "a#1", "text": POLAND}, {"idx": 2, "docid": "b#1", "text": RIVER}],
+            "answers": [
+                {
+                    "answer": "It is Warsaw [1]. The Vistula flows north [2].",
+                    "answer_type": "long",
+                    "informative": 1,
+                    "attributable": 0,
+                    "sentences": [
+                        {"index": 0, "text": "It is Warsaw [1].", "informative": 1, "attributable": 1},
+                        {"index": 1, "text": "The Vistula flows north [2].", "informative": 0, "attributable": 0},
+                    ],
+                },
+                {
+                    "answer": "Warsaw [1].",
+                    "answer_type": "short",
+                    "informative": 1,
+                    "attributable": None,
+                    "sentences": [{"index": 0, "text": "Warsaw [1].", "informative": 1, "attributable": None}],
+                },
+            ],
+        }
+    ],
+    "trec-rag-24": [
+        {
+            "run_id": "r1",
+            "topic_id": "2024-1",
+            "topic": "capital of poland",
+            "references": ["msmarco_v2.1_doc_00_1#0_1", "msmarco_v2.1_doc_00_2#0_2"],
+            "response_length": 6,
+            "answer": [
+                {"text": "It is Warsaw.", "citations": [1, 0]},
+                {"text": "It is large.", "citations": []},
+            ],
+        }
+    ],
+    "trec-rag-25": [
+        {
+            "metadata": {
+                "team_id": "t",
+                "run_id": "r",
+                "narrative_id": "9",
+                "narrative": "capital",
+                "type": "automatic",
+            },
+            "references": ["msmarco_v2.1_doc_00_1#0_1"],
+            "answer": [{"text": "It is Warsaw.", "citations": ["msmarco_v2.1_doc_00_1#0_1"]}],
+        },
+        {
+            "metadata": {"team_id": "t", "run_id": "r", "narrative_id": "10"},
+            "references": ["msmarco_v2.1_doc_00_1#0_1"],
+            "answer": [{"text": "It is Madrid.", "citations": [0]}],
+        },
+    ],
+    "liu-judgements": [
+        {
+            "query": "capital of poland",
+            "response": "It is Warsaw [1][2].",
+            "statement": "It is Warsaw.",
+            "source_title": title,
+            "source_content_title": None,
+            "source_date": None,
+            "source_author": None,
+            "source_text": text,
+            "source_raw_text": text,
+            "source_supports_statement": support,
+            "source_localized_evidence": evidence,
+            "source_url": url,
+        }
+        for title, text, support, evidence, url in (
+            ("Warsaw", POLAND, "complete_support", "the capital", "http://a"),
+            (None, RIVER, "no_support", None, "http://b"),
+        )
+    ],
+    "liu-annotations": [
+        {
+            "id": "h-you",
+            "query": "capital of poland",
+            "response": "It is Warsaw [1][2]. I am glad to help.",
+            "split": "eli5_live",
+            "system_name": "you",
+            "citations": [
+                {"text": "[1]", "start_index": 13, "end_index": 16, "link_target": "http://a"},
+                {"text": "[2]", "start_index": 16, "end_index": 19, "link_target": "http://b"},
+            ],
+            "statements_to_citation_texts": {"It is Warsaw.": ["[1]", "[2]"], "I am glad to help.": []},
+            "annotation": {
+                "fluency": "Agree",
+                "perceived_utility": "Strongly Agree",
+                "statement_to_annotation": {
+                    "It is Warsaw.": {
+                        "statement_is_verification_worthy": True,
+                        "statement_supported": "Yes",
+                        "citation_annotations": [
+                            {
+                                "citation_text": "[1]",
+                                "citation_supports": "Citation Completely Supports Statement",
+                                "evidence": "the capital",
+                            },
+                            {
+                                "citation_text": "[2]",
+                                "citation_supports": "Citation Provides No Support for Statement",
+                                "evidence": None,
+                            },
+                        ],
+                    },
+                    "I am glad to help.": {
+                        "statement_is_verification_worthy": False,
+                        "statement_supported": None,
+                        "citation_annotations": None,
+                    },
+                },
+            },
+        }
+    ],
+    "attributionbench": [
+        {
+            "question": "capital?",
+            "claim": "Warsaw is the capital [5].",
+            "claim_raw_string": "Warsaw is the capital [5].",
+            "response": "Warsaw is the capital [5]. Good.",
+            "references": [f"[5] https://example.org\n\n{POLAND}"],
+            "citation_links": [],
+            "webpage_references": [],
+            "attribution_label": "attributable",
+            "src_dataset": "ExpertQA",
+            "id": "e1",
+        }
+    ],
+    "attrscore": [
+        {"id": "a", "query": "capital?", "answer": "Warsaw", "reference": POLAND, "label": "Attributable"},
+        {"id": "b", "query": "capital?", "answer": "Madrid", "reference": POLAND, "label": "Contradictory"},
+    ],
+    "labels": [
+        {"dataset": "D", "id": "1", "question": "q", "claim": "Warsaw it is.", "evidence": [POLAND], "label": 1},
+        {"dataset": "D", "id": "2", "question": "q", "claim": "Madrid it is.", "evidence": [POLAND, RIVER], "label": 0},
+    ],
+    "aqa-corpus": [{"id": "x", "contents": f"« Warsaw » « Warsaw, Today » {POLAND}"}],
+    "miracl-corpus": [{"docid": "a#1", "title": "Warsaw", "text": POLAND}],
+}
+ALCE: dict[str, Any] = {
+    "args": {"shot": 2},
+    "data": [
+        {
+            "sample_id": "s1",
+            "question": "What is the capital of Poland?",
+            "qa_pairs": [{"short_answers": ["Warsaw"]}],
+            "docs": [
+                {"id": "11", "title": "Warsaw", "text": POLAND, "score": 1.0},
+                {"id": "12", "title": "Vistula", "text": RIVER},
+            ],
+            "output": "It is Warsaw [1][2]. The Vistula flows north [2].\nMore [9].",
+        },
+        {"sample_id": "s2", "question": "Empty?", "docs": [], "output": ""},
+    ],
+}
+CSVS = {
+    "aqa-predictions": 'question,answer,attribution\r\nwho,"Ann, or\nBob",x#1\r\nwhere,,\r\n',
+    "aqa-ais": 'question,answer,passage,autoais\r\nwho,Ann,"Title: T\nSection: S\n\nAnn did.",Y\r\n',
+    "aqa-ratings": "system_name,question,answer,attribution,passage,human_rating,auto_ais,nli_score\r\n"
+    'Post-4,who,Ann,x#1,"Title: T\nSection: S\n\nAnn did.",Y,Y,0.98\r\nPost-4,where,Rome,x#2,Rome.,,N,0.1\r\n',
+}
+KINDS = [*SAMPLES, "alce", *CSVS]
+
+
+def sample(folder: Path, name: str) -> Path:
+    """A file of that format, in `folder`."""
+    path = folder / f"sample.{name}"
+    if name in CSVS:
+        path.write_bytes(CSVS[name].encode())
+    elif name == "alce":
+        path.write_text(json.dumps(ALCE, indent=1))
+    else:
+        lines(path, *SAMPLES[name])
+    return path
+
+
+def lines(path: Path, *rows: dict[str, Any]) -> Path:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+    return path
+
+
+def messages(path: Path, name: str | None = None, topics: list[Question] | None = None) -> list[str]:
+    return [str(fault).removeprefix(f"{path}") for fault in formats.validate(path, name, topics)]
+
+
+# --- all formats alike ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_file_is_told_by_its_first_record_and_fits_its_schema(tmp_path: Path, name: str) -> None:
+    path = sample(tmp_path, name)
+    assert formats.detect(path) == name
+    assert [fault for fault in formats.validate(path) if not fault.warning] == []
+    packed = tmp_path / "packed.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert formats.detect(packed) == name
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if formats.FORMATS[name].write])
+def test_what_is_written_is_read_back_and_written_the_same(tmp_path: Path, name: str) -> None:
+    answers = list(formats.read(sample(tmp_path, name)))
+    once, again = tmp_path / "once", tmp_path / "again"
+    write_whole(once, formats.write(answers, name))
+    write_whole(again, formats.write(formats.read(once, name), name))
+    if name == "aqa-ais":  # its verdicts are a judge's, and no label
+        return
+    assert once.read_bytes() == again.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["hagrid", "trec-rag-24", "trec-rag-25", "liu-judgements", "attrscore", "labels"])
+def test_formats_that_are_read_whole_are_written_as_they_were(tmp_path: Path, name: str) -> None:
+    written = formats.write(formats.read(sample(tmp_path, name)), name)
+    assert [json.loads(line) for line in written] == SAMPLES[name]
+
+
+def test_liu_annotations_are_written_as_they_were(tmp_path: Path) -> None:
+    (written,) = formats.write(formats.read(sample(tmp_path, "liu-annotations")), "liu-annotations")
+    assert json.loads(written) == SAMPLES["liu-annotations"][0]
+
+
+@pytest.mark.parametrize("source", [name for name in KINDS if formats.FORMATS[name].read])
+@pytest.mark.parametrize("target", [name for name in KINDS if formats.FORMATS[name].write])
+def test_every_conversion_gives_a_file_without_faults(tmp_path: Path, source: str, target: str) -> None:
+    out = tmp_path / "out"
+    write_whole(out, formats.write(formats.read(sample(tmp_path, source)), target))
+    if out.read_bytes():
+        assert [str(fault) for fault in formats.validate(out, target) if not fault.warning] == []
+        assert target in (formats.detect(out), "alce")
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if formats.FORMATS[name].read])
+def test_our_own_format_holds_all_that_another_says(tmp_path: Path, name: str) -> None:
+    answers = list(formats.read(sample(tmp_path, name)))
+    lost = Counter[str]()
+    write_whole(tmp_path / "own", formats.write(count_losses(answers, formats.ANSWERS, lost), "answers"))
+    assert list(read_answers(tmp_path / "own")) == answers
+    assert not lost
+
+
+@pytest.mark.parametrize("name", formats.NAMES)
+def test_schemas_are_json_schemas_and_know_what_is_written(tmp_path: Path, name: str) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = formats.schema_of(name)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    if name not in KINDS:
+        return
+    out = tmp_path / "out"
+    one = formats.FORMATS[name]
+    if one.write:
+        write_whole(out, formats.write(formats.read(sample(tmp_path, name)), name))
+    else:
+        out = sample(tmp_path, name)
+    validator = jsonschema.Draft202012Validator(schema)
+    for _, row in records(out):
+        validator.validate(row)
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 9)
+    | st.just(1.0)
+    | st.just(0.5)
+    | st.sampled_from(["", " ", "x", "[1]"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401
+    yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inner:
+        yield from places(one, (*path, key))
+
+
+def changed(row: dict[str, Any], place: tuple[Any, ...], value: object, *, drop: bool) -> dict[str, Any]:
+    row = copy.deepcopy(row)
+    holder: Any = row
+    for key in place[:-1]:
+        holder = holder[key]
+    if drop and isinstance(holder, dict):
+        del holder[place[-1]]
+    else:
+        holder[place[-1]] = value
+    return row
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_the_checker_agrees_with_jsonschema_and_the_readers_with_both(data: st.DataObject, tmp_path: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    name = data.draw(st.sampled_from([*SAMPLES, "alce"]))
+    row = data.draw(st.sampled_from(ALCE["data"] if name == "alce" else SAMPLES[name]))
+    place = data.draw(st.sampled_from([place for place in places(row) if place]))
+    row = changed(row, place, data.draw(JSON), drop=data.draw(st.booleans()))
+    one = formats.FORMATS[name]
+    found = list(faults(row, one.schema))
+    assert (not found) == jsonschema.Draft202012Validator(one.schema).is_valid(row), found
+    path = tmp_path / "changed"
+    path.write_text(json.dumps({"data": [row]} if name == "alce" else row))
+    list(formats.validate(path, name))  # never raises
+    if not one.read:
+        return
+    if any(faults(row, one.schema, limits=False)):
+        with pytest.raises(FormatError, match="changed:1: "):
+            list(formats.read(path, name))
+    elif name == "answers" and any(not fault.warning for fault in formats.validate(path, name)):
+        return  # where fields contradict each other, a schema cannot say so
+    else:
+        answers = list(formats.read(path, name))
+        for target in ("answers", "hagrid", "alce", "liu-annotations", "trec-rag-25"):
+            list(formats.write(answers, target))
+
+
+# --- our own --------------------------------------------------------------------------------------------------------
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+ID = TEXT.filter(str.strip)
+
+
+@st.composite
+def cited_answers(draw: st.DrawFn) -> CitedAnswer:
+    shown = st.builds(ShownPassage, TEXT, TEXT, TEXT, st.none() | st.floats(-9, 9))
+    passages = draw(st.dictionaries(ID, shown, max_size=4))
+    keys = list(passages)
+    label = st.none() | st.booleans()
+    sentences = []
+    for text in draw(st.lists(TEXT, max_size=3)):
+        cites = tuple(draw(st.lists(st.sampled_from(keys), unique=True)) if keys else ())
+        detail = st.builds(
+            Citation, st.just(""), st.none() | st.sampled_from(Support), TEXT, st.none() | st.integers(0, 9)
+        )
+        citations = tuple(replace(draw(detail), passage=key) for key in cites) if draw(st.booleans()) else ()
+        sentences.append(
+            SentenceCited(text, cites, draw(st.none() | TEXT), draw(label), draw(label), draw(label), citations)
+        )
+    bad = st.builds(Unresolved, ID, st.sampled_from(["out-of-range", "zero"]), st.none() | st.integers(0, 3))
+    return CitedAnswer(
+        id=draw(ID),
+        question=draw(TEXT),
+        sentences=tuple(sentences),
+        passages=passages,
+        ranking=tuple(draw(st.permutations(keys))),
+        short_answer=draw(st.none() | TEXT),
+        abstained=not sentences and draw(st.booleans()),
+        unresolved_markers=tuple(draw(st.lists(bad, max_size=2))),
+        answers=tuple(draw(st.lists(TEXT, max_size=2))),
+        gold=tuple(draw(st.lists(ID, max_size=2))),
+        output=draw(st.none() | TEXT),
+        informative=draw(label),
+        attributable=draw(label),
+        extra=draw(st.dictionaries(st.sampled_from(["system", "id", "extra", "label"]), JSON, max_size=3)),
+    )
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(answer=cited_answers())
+def test_our_own_format_is_lossless(answer: CitedAnswer, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    write_whole(path, write_answers([answer]))
+    assert list(read_answers(path)) == [answer]
+    assert next(iter(formats.read(path, "answers"))) == answer
+    assert [str(fault) for fault in formats.validate(path, "answers")] == []
+
+
+def test_paragraphs_of_an_answer_are_kept_and_sentences_have_their_places() -> None:
+    row = {"id": "1", "question": "?", "answer": "A.\n\nB.", "sentences": [{"text": "A."}, {"text": "B."}]}
+    written = to_row(replace(next(iter([_own(row)]))))
+    assert written["answer"] == "A.\n\nB."
+    assert [(s["start"], s["end"]) for s in written["sentences"]] == [(0, 2), (4, 6)]
+
+
+def _own(row: dict[str, Any]) -> CitedAnswer:
+    from autoais.answers import from_row
+
+    return from_row(row, "here")
+
+
+def test_an_id_that_is_no_passage_is_unresolved_and_the_sentence_judged_on_the_others(tmp_path: Path) -> None:
+    row = copy.deepcopy(SAMPLES["answers"][0]) | {"unresolved": []}
+    row["sentences"][0]["citations"].insert(0, {"passage": "zz"})
+    path = lines(tmp_path / "a.jsonl", row)
+    (answer,) = read_answers(path)
+    assert answer.unresolved_markers == (Unresolved("zz", "unknown-id", 0),)
+    assert answer.sentences[0].cites == ("p",)
+    summary = Summary()
+    for item in judge_answers([answer], LexicalJudge()):
+        summary.add(item)
+    result = summary.report("lexical")
+    assert result["unresolved_markers"] == 1
+    assert (result["metrics"]["sentences"]["n"], result["metrics"]["sentences"]["value"]) == (2, 1.0)
+    assert messages(path) == [":1: field 'sentences[0].citations' cites 'zz', which is no passage of the row"]
+
+
+def test_what_rag_writes_comes_through_whole(tmp_path: Path, rag: Command, shelf: Path) -> None:
+    questions = lines(tmp_path / "q.jsonl", {"id": "1", "question": "What is the capital of Poland?", "answers": ["x"]})
+    out = tmp_path / "a.jsonl"
+    assert rag("answer", questions, "--index", shelf, "--out", out).returncode == 0
+    assert messages(out) == []
+    (before,) = (json.loads(line) for line in out.read_text("utf-8").splitlines())
+    (line,) = formats.write(formats.read(out), "answers")
+    after = json.loads(line)
+    assert {key: value for key, value in after.items() if key in before} == before
+
+
+# --- Attributed QA --------------------------------------------------------------------------------------------------
+
+
+def corpus(path: Path) -> Path:
+    rows = [
+        {"id": "x#1", "contents": "« Ann » « Ann, Life » Ann did it.\nAlone."},
+        {"id": "x#2", "contents": "« Cat » « Cats, X » body"},
+        {"id": "x#3", "contents": "no marks"},
+    ]
+    return lines(path, *rows)
+
+
+QUESTIONS = [Question("q1", "who", ("Ann",)), Question("q2", "where", ("Rome",)), Question("q3", "when", ("1900",))]
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("bom", ["", "\ufeff"])
+def test_predictions_as_people_have_them(tmp_path: Path, newline: str, bom: str) -> None:
+    rows = ["question,answer,attribution", "who,Bob,x#9", "else,Eve,x#1", "who,Ann,x#1", "where,Rome,x#404", '"when",,']
+    path = tmp_path / "p.csv"
+    path.write_bytes((bom + newline.join(rows) + newline).encode())
+    notes = formats.Notes()
+    answers = list(formats.read(path, questions=QUESTIONS, corpus=[corpus(tmp_path / "c.jsonl")], notes=notes))
+    assert [(a.id, a.short_answer, a.answers) for a in answers] == [
+        ("q1", "Ann", ("Ann",)),
+        ("q2", "Rome", ("Rome",)),
+        ("q3", "", ("1900",)),
+    ]
+    assert answers[0].passages == {"x#1": ShownPassage("Ann, Life", "Ann did it.\nAlone.", "Ann")}
+    assert notes == {
+        "rows of a question that comes again, the last one taken": 1,
+        "answers to no question of the benchmark, dropped": 1,
+        "passage ids that are not in the corpus: not attributable": 1,
+    }
+    summary = Summary()
+    for item in judge_answers(answers, LexicalJudge(), QUESTIONS):
+        summary.add(item)
+    metrics = summary.report("lexical")["metrics"]
+    # an unknown id loses AutoAIS and still earns EM (spec A6)
+    assert (metrics["autoais"]["floor"], metrics["em"]["floor"]) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
+
+
+def test_the_ais_file_of_the_released_script_byte_for_byte(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text('question,answer,attribution\nwho,Ann,x#1\nwhere,"a ""b"", c",x#2\nwhen,,x#404\nlast,Z,x#3\n')
+    answers = list(formats.read(path, questions=QUESTIONS, corpus=[corpus(tmp_path / "c.jsonl")]))
+    assert aqa.last_question(path) == "last"
+    judged = list(zip(answers, [True, None, False], strict=True))
+    out = tmp_path / "ais.csv"
+    write_whole(out, aqa.ais_lines(judged, compat=True, last=aqa.last_question(path)))
+    assert out.read_bytes() == (
+        b"question,answer,passage,autoais\r\n"
+        b'last,Ann,"Title: Ann\nSection: Life\n\nAnn did it.",Y\r\n'
+        b'last,"a ""b"", c","Title: Cat\nSection:  X\n\nbody",N\r\n'
+        b"last,,,N\r\n"
+    )
+    write_whole(out, aqa.ais_lines(judged))
+    assert out.read_bytes() == (
+        b"question,answer,passage,autoais\r\n"
+        b'who,Ann,"Title: Ann\nSection: Life\n\nAnn did it.\nAlone.",Y\r\n'
+        b'where,"a ""b"", c","Title: Cat\nSection: Cats, X\n\nbody",N\r\n'
+        b"when,,,N\r\n"
+    )
+
+
+def test_the_scores_file_has_three_lines(tmp_path: Path) -> None:
+    path = tmp_path / "scores"
+    write_whole(path, aqa.scores_lines(0.25, 100 * 1 / 3, 50.0))
+    assert path.read_text() == "AutoAIS: 0.25\nSQuAD (em): 33.333333333333336\nSQuAD (f1): 50.0\n"
+    assert formats.detect(path) == "aqa-scores"
+    assert aqa.read_scores(path)["SQuAD (f1)"] == 50
+    assert messages(path) == []
+    path.write_text("AutoAIS: nan\n")
+    assert messages(path) == [":1: 'AutoAIS' is not a number: nan"]
+    path.write_text("AutoAIS: 25\nSQuAD (em): 1\n")
+    assert len(messages(path)) == 1  # the third line
+
+
+def test_a_broken_corpus_line_is_an_error_or_counted(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("question,answer,attribution\nwho,Ann,x#1\n")
+    broken = tmp_path / "c.jsonl"
+    broken.write_text('{"id": "x#1", "cont\n' + corpus(tmp_path / "d.jsonl").read_text("utf-8"), "utf-8")
+    with pytest.raises(FormatError, match=r"c\.jsonl:1: not JSON"):
+        list(formats.read(path, corpus=[broken]))
+    notes = formats.Notes()
+    (answer,) = formats.read(path, corpus=[broken], notes=notes, skip_bad=True)
+    assert answer.passages["x#1"].text
+    assert notes["broken lines of the corpus, skipped"] == 1
+
+
+def test_miracl_and_beir_passages_are_found_too(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("question,answer,attribution\nwho,Ann,a\nwhere,Rome,b\n")
+    miracl = lines(tmp_path / "m.jsonl", {"docid": "a", "title": "Ann", "text": "Ann did."})
+    beir = lines(tmp_path / "b.jsonl", {"_id": "b", "title": "", "text": "Rome."}, {"no": "id"})
+    first, second = formats.read(path, corpus=[miracl, beir])
+    assert first.passages["a"].evidence == "Ann. Ann did."
+    assert second.passages["b"].evidence == "Rome."
+
+
+# --- the others -----------------------------------------------------------------------------------------------------
+
+
+def test_hagrid_answers_carry_labels_and_clean_sentences(tmp_path: Path) -> None:
+    long, short = formats.read(sample(tmp_path, "hagrid"))
+    assert [s.text for s in long.sentences] == ["It is Warsaw.", "The Vistula flows north."]
+    assert [s.cites for s in long.sentences] == [("a#1",), ("b#1",)]
+    assert (long.informative, long.attributable) == (True, False)
+    assert (short.informative, short.attributable) == (True, None)
+
+
+def test_hagrid_is_read_without_what_is_uncertain_and_rolls_labels_up(tmp_path: Path) -> None:
+    sentences = [{"text": "A [1].", "informative": 0, "attributable": 1}, {"text": "B [2][5].", "attributable": 1}]
+    row = {"query": "?", "quotes": [{"text": "[1] one"}, {"text": "two"}], "answers": [{"answer": "", "x": 1}]}
+    row["answers"].append({"answer": "A [1]. B [2][5].", "sentences": sentences})  # type: ignore[attr-defined]
+    empty, answer = formats.read(lines(tmp_path / "h.jsonl", row))
+    assert (empty.sentences, empty.attributable) == ((), None)
+    assert (answer.informative, answer.attributable) == (None, True)
+    assert [passage.text for passage in answer.passages.values()] == ["one", "two"]
+    assert answer.unresolved_markers == (Unresolved("[5]", "out-of-range", 1),)
+    sentences[1]["attributable"] = 0
+    row["answers"][1]["attributable"] = 1  # type: ignore[index]
+    faults_found = messages(lines(tmp_path / "h.jsonl", row))
+    assert ":1: warning: field 'answers[1].attributable' is 1, its sentences give 0" in faults_found
+    assert ":1: warning: field 'answers[1]': marker [5] is out-of-range" in faults_found
+
+
+def test_alce_outputs_are_parsed_and_kept(tmp_path: Path) -> None:
+    answer, empty = formats.read(sample(tmp_path, "alce"))
+    assert [(s.text, s.cites) for s in answer.sentences] == [
+        ("It is Warsaw.", ("11", "12")),
+        ("The Vistula flows north.", ("12",)),
+        ("More.", ()),
+    ]
+    assert answer.unresolved_markers == (Unresolved("[9]", "out-of-range", 2),)
+    assert answer.output == ALCE["data"][0]["output"]
+    assert answer.passages["11"].evidence == f"Warsaw. {POLAND}"
+    assert empty.sentences == ()
+    written = json.loads("".join(formats.write([answer, empty], "alce")))
+    assert written["data"] == ALCE["data"]
+
+
+def test_faults_of_a_document_have_the_line_where_their_record_begins(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(
+        '{"args": {},\n"data": [\n{"question": "?", "docs": [], "output": "So."},\n{"question": 3,\n "docs": []}\n]}'
+    )
+    assert messages(path)[:2] == [":4: field 'output' is missing (found: docs, question)",
+                                  ":4: field 'question' should be a string, found int"]  # fmt: skip
+    path.write_text('{"data": [\n{"question": "?", "docs": [], "output": ""},\n{"question": }')
+    assert any(message.startswith(":3: not JSON") for message in messages(path))
+    path.write_text('[{"query": "q", "answer": "a", "reference": "r", "label": "Attributable"}, {"query": NaN}]')
+    assert formats.detect(path) == "attrscore"
+    assert "NaN is not a JSON number" in messages(path)[0]
+
+
+def test_trec_citations_are_numbers_from_zero_or_docids(tmp_path: Path) -> None:
+    (run,) = formats.read(sample(tmp_path, "trec-rag-24"))
+    assert run.sentences[0].cites == ("msmarco_v2.1_doc_00_2#0_2", "msmarco_v2.1_doc_00_1#0_1")
+    first, second = formats.read(sample(tmp_path, "trec-rag-25"))
+    assert first.sentences[0].cites == second.sentences[0].cites == ("msmarco_v2.1_doc_00_1#0_1",)
+    row = SAMPLES["trec-rag-24"][0] | {"answer": [{"text": "x", "citations": [-1, 2, 0]}]}
+    (odd,) = formats.read(lines(tmp_path / "t.jsonl", row))
+    assert odd.sentences[0].cites == ("msmarco_v2.1_doc_00_1#0_1",)
+    assert [bad.marker for bad in odd.unresolved_markers] == ["-1", "2"]
+
+
+def test_a_trec_run_is_checked_as_the_track_does(tmp_path: Path) -> None:
+    good = SAMPLES["trec-rag-24"][0]
+    long = [
+        {"text": "word " * 390, "citations": [0]},
+        {"text": "and\u00a0the rest of it, more and more words", "citations": [21, 3]},
+    ]
+    bad = good | {
+        "run_id": "r2",
+        "references": [*[f"d{n}" for n in range(21)], "d0"],
+        "answer": long,
+        "response_length": 1,
+    }
+    path = lines(tmp_path / "run.jsonl", good, bad, good)
+    topics = [Question("2024-1", "capital of Poland"), Question("2024-2", "other")]
+    found = "\n".join(messages(path, topics=topics))
+    for said in (
+        ":2: field 'references' has 22 items, more than 20",
+        ":2: field 'references' has an item twice",
+        ":2: field 'run_id' is 'r2', in the first row it is 'r1': one run a file",
+        ":2: topic '2024-1' occurs twice",
+        ":3: topic '2024-1' occurs twice",
+        ":2: warning: field 'response_length' is 1, counted 399",
+        ":2: warning: field 'references': 'd0' is no docid of the track's corpus (of 22 such)",
+        ":1: the text of topic '2024-1' is not the official 'capital of Poland'",
+        ": topic '2024-2' is not answered",
+    ):
+        assert said in found
+    assert "more than 400" not in found
+
+
+def test_a_fault_in_a_row_of_a_run_hides_neither_its_topic_nor_its_run(tmp_path: Path) -> None:
+    for name in ("trec-rag-24", "trec-rag-25"):
+        row = SAMPLES[name][0]
+        again = copy.deepcopy(row) | {"references": "none"}
+        (again.get("metadata") or again)["run_id"] = "r9"
+        no_topic = copy.deepcopy(row) | {"answer": 1}
+        (no_topic.get("metadata") or no_topic).pop("narrative_id" if "metadata" in row else "topic_id")
+        path = lines(tmp_path / "run.jsonl", row, again, no_topic)
+        found = messages(path, name)
+        assert ":2: field 'references' should be a list of strings, found str" in found
+        assert any(":2: topic" in message and "occurs twice" in message for message in found)
+        assert any(":2: field 'run_id' is 'r9', in the first row it is" in message for message in found)
+        assert all("topic '" not in message for message in found if message.startswith(":3"))
+        topics = [Question(next(formats.read(sample(tmp_path, name))).id, "")]
+        broken = lines(tmp_path / "run.jsonl", again)
+        assert all("is not answered" not in message for message in messages(broken, name, topics))
+
+
+def test_a_run_of_2024_may_have_a_field_metadata(tmp_path: Path) -> None:
+    kinds: tuple[Any, ...] = (None, [], {"note": 1})
+    for metadata in kinds:
+        path = lines(tmp_path / "run.jsonl", SAMPLES["trec-rag-24"][0] | {"metadata": metadata})
+        assert messages(path) == []
+        (answer,) = formats.read(path)
+        assert answer.id == SAMPLES["trec-rag-24"][0]["topic_id"]
+    (answer,) = formats.read(lines(tmp_path / "25.jsonl", SAMPLES["trec-rag-25"][0] | {"topic_id": 3}), "trec-rag-25")
+    assert answer.id == str(SAMPLES["trec-rag-25"][0]["metadata"]["narrative_id"])
+
+
+def test_a_fault_hides_no_id_that_comes_again(tmp_path: Path) -> None:
+    bad = {"id": "1", "question": 3}
+    found = messages(lines(tmp_path / "a.jsonl", {"id": "1", "question": "?"}, bad, {"id": None, "question": "?"}))
+    assert any(message.startswith(":2: field 'id': '1' occurs twice (first at ") for message in found)
+    assert len(found) == 3
+
+
+def test_mending_a_run_moves_citations_along_with_references_that_come_twice() -> None:
+    row = SAMPLES["trec-rag-24"][0] | {
+        "references": ["a", "b", "a", "c"],
+        "answer": [
+            {"text": "One.", "citations": [2, 0, 3]},
+            {"text": "Two.", "citations": [1, 9]},
+            {"text": "word " * 399, "citations": []},
+        ],
+    }
+    fixed, did = trec.fix(row, 2)
+    assert fixed["references"] == ["a", "b"]
+    assert [s["citations"] for s in fixed["answer"]] == [[0], [1]]
+    assert fixed["response_length"] == 2
+    assert did == [
+        "removed 1 references that come twice",
+        "trimmed references from 3 to 2",
+        "dropped 2 citations that point to no reference",
+        "dropped the last 1 of 3 sentences",
+        "set response_length to 2",
+    ]
+    assert trec.fix(fixed, 2) == (fixed, [])
+
+
+@given(
+    st.lists(st.sampled_from("abcd"), max_size=6),
+    st.lists(st.lists(st.integers(-1, 7) | st.sampled_from("abcx"), max_size=4), max_size=4),
+    st.integers(0, 4),
+)
+def test_a_mended_row_means_what_it_meant_and_keeps_to_the_limits(
+    references: list[str], citations: list[list[int | str]], most: int
+) -> None:
+    row: dict[str, Any] = {
+        "metadata": {"team_id": "t", "run_id": "r", "narrative_id": 1},
+        "references": references,
+        "answer": [{"text": "word " * 120, "citations": one} for one in citations],
+    }
+    fixed, _ = trec.fix(row, most)
+    assert len(fixed["references"]) == len(set(fixed["references"])) <= most
+    assert sum(trec.words(s["text"]) for s in fixed["answer"]) <= 400
+    for before, after in zip(row["answer"], fixed["answer"], strict=False):
+        meant = dict.fromkeys(trec._resolve(row, cited) for cited in before["citations"])
+        kept = list(dict.fromkeys(trec._resolve(fixed, cited) for cited in after["citations"]))
+        assert kept == [key for key in meant if key in fixed["references"]]
+
+
+def test_liu_et_al_as_answers(tmp_path: Path) -> None:
+    (judged,) = formats.read(sample(tmp_path, "liu-judgements"))
+    assert judged.sentences[0].support == {"http://a": Support.FULL, "http://b": Support.NONE}
+    assert judged.passages["http://a"].evidence == f"Warsaw. {POLAND}"
+    row = copy.deepcopy(SAMPLES["liu-annotations"][0])
+    notes_row = row["annotation"]["statement_to_annotation"]["It is Warsaw."]["citation_annotations"][1]
+    notes_row["citation_supports"] = "Citation Inaccessible"
+    notes = formats.Notes()
+    (answer,) = formats.read(lines(tmp_path / "l.jsonl", row), notes=notes)
+    worthy, polite = answer.sentences
+    assert (worthy.worthy, worthy.attributable, polite.worthy, polite.attributable) == (True, True, False, None)
+    assert worthy.support == {"http://a": Support.FULL, "http://b": Support.NONE}
+    assert sum(notes.values()) == 1
+    row["annotation"]["statement_to_annotation"]["I am glad to help."]["statement_supported"] = "No"
+    row["citations"][0]["start_index"] = 2
+    assert len(messages(lines(tmp_path / "l.jsonl", row))) == 2
+
+
+def test_markers_that_do_not_number_the_passages_are_not_written(tmp_path: Path) -> None:
+    passages = {"a": ShownPassage("", POLAND), "b": ShownPassage("", RIVER)}
+    answer = CitedAnswer(
+        "1", "?", (SentenceCited("It flows.", ("b",), "It flows [1]."),), passages, output="It flows [1]."
+    )
+    document = json.loads("".join(formats.write([answer], "alce")))
+    assert document["data"][0]["output"] == "It flows [2]."
+    notes = formats.Notes()
+    own_words = replace(answer, sentences=(SentenceCited("See [3]!", ("a",)),), output=None)
+    (line,) = formats.write([own_words], "hagrid", notes)
+    assert json.loads(line)["answers"][0]["answer"] == "See [3] [1]!" or notes
+    assert sum(notes.values()) == 1
+
+
+# --- files that are not what they should be -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "holds no records"),
+        (b"\n \n", "holds no records"),
+        (b"\xef\xbb\xbf", "holds no records"),
+        (b"question,answer\nwho,Ann\n", ":1: columns attribution are missing (found: question, answer)"),
+        (b"question,answer,attribution\n", "holds no records"),
+        (b"question,answer,attribution\nwho,Ann\n", ":2: 2 columns, where the header has 3"),
+        (b'question,answer,attribution\nwho,"Ann\n', ":2: not CSV: unexpected end of data"),
+        (b'question,answer,attribution\nwho,"Ann"x,y\n', ":2: not CSV: ',' expected after '\"'"),
+        (b"question,answer,attribution\nwho,\xe9,x\n", ":2: field 'answer' is not UTF-8"),
+        (b"question,answer,answer,attribution\n", ":1: column 'answer' occurs twice"),
+        ("question,answer,attribution\nwho,Ann,x\n".encode("utf-16"), ":1: columns question, answer, attribution are"),
+        (
+            "question,answer,attribution\nwho,Ann,x\n".encode("utf-16-le"),
+            ":1: columns question, answer, attribution are",
+        ),
+        (b"question,answer,attribution\rwho,Ann,x\r", ":1: not CSV: new-line character seen in unquoted field"),
+        (b"question,answer,attribution\n ,Ann,x\n", ":2: field 'question' is empty"),
+        (gzip.compress(b"question,answer,attribution\nwho,Ann,x\n" * 9)[:-12], "is broken or cut off"),
+        (b"\x1f\x8b nothing", "is broken or cut off"),
+        (b"\x28\xb5\x2f\xfd nothing", "is broken or cut off"),
+    ],
+)
+def test_broken_predictions_say_where_and_why(tmp_path: Path, content: bytes, says: str) -> None:
+    path = tmp_path / "p.csv"
+    path.write_bytes(content)
+    found = messages(path, "aqa-predictions")
+    assert says in found[0]
+    assert list(formats.validate(path))  # also where the format is not named
+    if "holds no records" not in says:
+        with pytest.raises(FormatError, match=r"p\.csv:\d+: "):
+            list(formats.read(path, "aqa-predictions"))
+
+
+def test_nul_bytes_and_huge_fields_are_text_like_any_other(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    huge = "word " * 200_000
+    path.write_text(f"question,answer,attribution\nwho,A\0n,x\nwhere,{huge},y\n")
+    first, second = formats.read(path)
+    assert (first.short_answer, second.short_answer) == ("A\0n", huge)
+    out = tmp_path / "out.csv"
+    write_whole(out, formats.write([first, second], "aqa-predictions"))
+    assert list(formats.read(out)) == [first, second]
+
+
+def test_half_a_surrogate_pair_does_not_stop_a_csv(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"id": "1", "question": "?", "short_answer": "\\ud800x"}\n')
+    out = tmp_path / "out.csv"
+    write_whole(out, formats.write(formats.read(path), "aqa-predictions"))
+    assert out.read_text().endswith("?,?x,\n")
+
+
+def test_every_fault_is_listed_and_reading_stops_at_the_first(tmp_path: Path) -> None:
+    good = json.dumps(SAMPLES["trec-rag-24"][0])
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(
+        b'{"topic_id": 1\n'
+        + good.encode()
+        + b'\n{"topic_id": [], "references": "x", "answer": [{"text": 1, "citations": ["0"]}]}\n\n[1]\n\xff\n'
+    )
+    found = messages(path)
+    assert [message.partition(": ")[0] for message in found] == [":1", *[":3"] * 6, ":5", ":6"]
+    assert ":3: field 'answer[0].citations' should be a list of integers, found str in it" in found
+    with pytest.raises(FormatError, match=r"run\.jsonl:1: not JSON"):
+        list(formats.read(path))
+    path.write_text("{broken\n{also\n")
+    assert [message.partition(": ")[0] for message in messages(path)] == [":1", ":2"]
+
+
+def test_a_first_record_that_lacks_a_field_hides_no_other_fault(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"id": "1", "sentences": []}\n{broken\n{"id": "2", "question": 3}\n')
+    guess, *found = messages(path)
+    assert guess.startswith(":1: no known format has just these fields; checked as answers, the nearest, which also")
+    assert found[0] == ":1: field 'question' is missing (found: id, sentences)"
+    assert [message.partition(": ")[0] for message in found] == [":1", ":2", ":3"]
+
+
+@pytest.mark.parametrize(
+    ("name", "mark"),
+    [("trec-rag-24", "answer"), ("trec-rag-25", "answer"), ("hagrid", "query"), ("liu-annotations", "annotation"),
+     ("attrscore", "query"), ("answers", "id")],
+)  # fmt: skip
+def test_the_nearest_format_is_the_one_that_lacks_a_field(tmp_path: Path, name: str, mark: str) -> None:
+    row = SAMPLES[name][0]
+    path = lines(tmp_path / "near.jsonl", {field: value for field, value in row.items() if field != mark})
+    assert f"checked as {name}, the nearest, which also has {mark}" in messages(path)[0]
+
+
+def test_a_record_that_has_more_fields_of_another_format_is_doubted(tmp_path: Path) -> None:
+    row = {field: value for field, value in SAMPLES["attributionbench"][0].items() if field != "claim"}
+    says = ":1: warning: checked as answers, yet most fields are those of attributionbench, which also has claim"
+    assert messages(lines(tmp_path / "l.jsonl", row)) == [f"{says}: --format names another"]
+    path = tmp_path / "r.csv"
+    path.write_text("question,answer,attribution,passage,human_rating\nwho,Ann,a,Ann did.,Y\n")
+    assert "most fields are those of aqa-ratings, which also has system_name" in messages(path)[0]
+    for name in KINDS:
+        assert all("most fields" not in message for message in messages(sample(tmp_path, name)))
+
+
+def test_a_file_of_no_known_format_shows_its_broken_lines_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{broken\n{"foo": 1}\n{broken\n')
+    assert [message[:11] for message in messages(path)] == [":1: not JSO", ":2: no know", ":3: not JSO"]
+
+
+def test_a_missing_column_is_a_fault_of_the_header(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("\nquestion,answer\nwho,Ann\nwhere,Rome\n")
+    assert [message.partition(";")[0] for message in messages(path)] == [
+        ":2: no known format has just these fields",
+        ":2: columns attribution are missing (found: question, answer)",
+    ]
+    path.write_text("a,b\n1,2\n3,4\n")
+    assert [message.partition(";")[0] for message in messages(path)] == [":1: no known format has the fields a, b"]
+    path.write_text("query,answer,label\nq,a,Attributable\nq,b,Attributable\n")
+    assert messages(path)[1:] == [":1: columns reference are missing (found: query, answer, label)"]
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "1" + "0" * 400, "NaN"])
+def test_a_number_that_no_float_holds_is_refused_where_it_stands(tmp_path: Path, number: str) -> None:
+    row = json.dumps(SAMPLES["answers"][0])
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{row}\n{row[:-1]}, "id": "2", "score": {number}}}\n')
+    (fault,) = (message for message in messages(path) if "warning" not in message)
+    assert fault.startswith(":2: not JSON: ")
+    with pytest.raises(FormatError, match=r"a\.jsonl:2: not JSON: "):
+        list(formats.read(path))
+
+
+def test_a_file_that_breaks_off_is_read_to_there(tmp_path: Path) -> None:
+    path = tmp_path / "l.jsonl.gz"
+    rows = "".join(json.dumps(SAMPLES["attributionbench"][0] | {"id": str(n)}) + "\n" for n in range(3000))
+    path.write_bytes(gzip.compress(rows.encode())[:-50])
+    (fault,) = messages(path)
+    assert "cut off" in fault
+    out = tmp_path / "out"
+    out.write_text("before")
+    with pytest.raises(FormatError, match="cut off"):
+        write_whole(out, formats.write(formats.read(path), "answers"))
+    assert out.read_text() == "before"
+
+
+def test_labels_of_several_sets_may_number_their_rows_alike(tmp_path: Path) -> None:
+    path = lines(tmp_path / "l.jsonl", SAMPLES["labels"][0], SAMPLES["labels"][0] | {"dataset": "E"})
+    assert [(a.id, a.extra["dataset"]) for a in formats.read(path)] == [("1", "D"), ("1 (2)", "E")]
+
+
+def test_an_id_twice_and_unknown_formats_are_refused(tmp_path: Path) -> None:
+    path = lines(tmp_path / "a.jsonl", *SAMPLES["attributionbench"] * 2)
+    with pytest.raises(FormatError, match=r"a\.jsonl:2: id 'e1' occurs twice"):
+        list(formats.read(path))
+    assert "occurs twice" in messages(path)[0]
+    with pytest.raises(FormatError, match="no known format has the fields a; there are: alce, answers"):
+        formats.detect(lines(tmp_path / "b.jsonl", {"a": 1}))
+    with pytest.raises(UserError, match="no format called 'nope'; there are: alce"):
+        formats.by_name("nope")
+    with pytest.raises(UserError, match="nothing can be converted to 'aqa-corpus'; formats to write: alce"):
+        formats.write([], "aqa-corpus")
+    with pytest.raises(UserError, match="aqa-corpus holds no answers; formats that do: alce"):
+        formats.read(sample(tmp_path, "aqa-corpus"))
+
+
+@pytest.mark.parametrize("name", ["answers", "aqa-predictions", "hagrid"])
+def test_official_topics_are_for_trec_runs_only(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UserError, match=f"--questions is for trec-rag-24 and trec-rag-25, this is {name}"):
+        list(formats.validate(sample(tmp_path, name), topics=[]))
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=st.binary(max_size=80) | st.text('{}[]",:\n\\ data1ué', max_size=60).map(str.encode))
+def test_no_bytes_are_too_odd_to_be_judged(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "odd"
+    path.write_bytes(content)
+    for name in (None, "answers", "alce", "aqa-predictions"):
+        assert all(fault.where.startswith(str(path)) for fault in formats.validate(path, name))
+
+
+# --- the commands ---------------------------------------------------------------------------------------------------
+
+
+def test_a_conversion_that_would_be_empty_writes_nothing(tmp_path: Path, autoais: Command) -> None:
+    source, target = tmp_path / "a.jsonl", tmp_path / "labels.jsonl"
+    source.write_text('{"id": "1", "question": "Who?", "sentences": [{"text": "Nobody.", "citations": []}]}\n')
+    one_line_error(autoais("convert", source, target, "--to", "labels"), "nothing in it can be written as labels")
+    assert not target.exists()
+
+
+def test_convert_says_how_many_passages_have_no_text(tmp_path: Path, autoais: Command) -> None:
+    source, corpus = sample(tmp_path, "trec-rag-24"), tmp_path / "c.jsonl"
+    says = "passages without a text, written empty (--corpus FILE gives texts)"
+    assert says in autoais("convert", source, tmp_path / "out.json", "--to", "alce").stderr
+    assert says not in autoais("convert", source, tmp_path / "out.csv", "--to", "aqa-predictions").stderr
+    ids = {key for row in SAMPLES["trec-rag-24"] for key in row["references"]}
+    lines(corpus, *({"docid": key, "text": POLAND} for key in ids))
+    assert says not in autoais("convert", source, tmp_path / "b.json", "--to", "alce", "--corpus", corpus).stderr
+
+
+def test_convert_says_what_is_lost_and_never_overwrites_its_input(tmp_path: Path, autoais: Command) -> None:
+    source, target = sample(tmp_path, "hagrid"), tmp_path / "out.csv"
+    result = autoais("convert", source, target, "--to", "aqa-predictions")
+    assert (result.returncode, result.stdout) == (0, "")
+    assert "no place for it: labels of sentences (1 answers)" in result.stderr
+    assert "no place for it: citations beyond the first (1 answers)" in result.stderr
+    before = source.read_bytes()
+    one_line_error(autoais("convert", source, source, "--to", "alce"), "would be overwritten")
+    for unwritable in ("nope", "aqa-scores"):
+        one_line_error(
+            autoais("convert", source, target, "--to", unwritable),
+            f"nothing can be converted to {unwritable!r}; formats to write: alce, answers, aqa-ais",
+        )
+    assert source.read_bytes() == before
+    back = autoais(
+        "convert", target, tmp_path / "own.jsonl.gz", "--to", "answers", "--corpus",
+        lines(tmp_path / "c.jsonl", {"docid": "a#1", "title": "Warsaw", "text": POLAND}), "--questions",
+        lines(tmp_path / "q.jsonl", {"id": "p1", "question": "What is the capital of Poland?"}),
+    )  # fmt: skip
+    assert back.returncode == 0, back.stderr
+    row = json.loads(gzip.decompress((tmp_path / "own.jsonl.gz").read_bytes()))
+    assert (row["id"], row["passages"][0]["text"]) == ("p1", POLAND)
+
+
+def test_schema_prints_or_lists(autoais: Command) -> None:
+    assert json.loads(autoais("schema", "hagrid").stdout)["$schema"].endswith("2020-12/schema")
+    assert [line.split()[0] for line in autoais("schema").stdout.splitlines()] == formats.NAMES
+    one_line_error(autoais("schema", "nope"), "there are: alce")
+
+
+def test_validate_lists_exits_and_mends_without_touching_the_input(tmp_path: Path, autoais: Command) -> None:
+    path = sample(tmp_path, "trec-rag-24")
+    assert (autoais("validate", path).returncode, autoais("validate", path).stdout) == (0, "")
+    row = SAMPLES["trec-rag-24"][0]
+    lines(
+        path,
+        row | {"references": [*row["references"], row["references"][0]], "answer": [{"text": "x", "citations": [2]}]},
+    )
+    before = path.read_bytes()
+    result = autoais("validate", path, "--apply-fixes")
+    assert result.returncode == 1
+    assert "field 'references' has an item twice" in result.stdout
+    assert "removed 1 references that come twice" in result.stdout
+    assert path.read_bytes() == before
+    fixed = path.with_name(path.name + ".fixed")
+    assert json.loads(fixed.read_text())["answer"][0]["citations"] == [0]
+    assert autoais("validate", fixed).returncode == 0
+    one_line_error(autoais("validate", tmp_path / "gone"), "cannot be read")
+    path.write_text("\x1b[31m,b\n")
+    assert "\x1b" not in autoais("validate", path).stdout
+
+
+# --- the real files -------------------------------------------------------------------------------------------------
+
+
+def test_the_real_pool_gives_predictions_their_passages(shared_data: Path, tmp_path: Path) -> None:
+    with (shared_data / "nq/nq_pool_dev.jsonl").open() as file:
+        rows = [json.loads(next(file)) for _ in range(20)]
+    path = tmp_path / "p.csv"
+    write_whole(
+        path, aqa.csv_lines([aqa.PREDICTIONS_COLUMNS, *((r["question"], r["answers"][0], r["gold"][0]) for r in rows)])
+    )
+    answers = list(formats.read(path, corpus=[shared_data / "wiki/passages.jsonl.zst"]))
+    assert len(answers) == 20
+    assert all(passage.text for answer in answers for passage in answer.passages.values())
+
+
+@pytest.mark.parametrize("name", ["attributionbench_dev", "attributionbench_test500"])
+def test_the_real_labels_have_no_faults_and_convert_there_and_back(
+    shared_data: Path, tmp_path: Path, name: str
+) -> None:
+    path = shared_data / f"labels/{name}.jsonl"
+    assert list(formats.validate(path)) == []
+    answers = list(formats.read(path))
+    write_whole(tmp_path / "again", formats.write(answers, "attributionbench"))
+    # dates of references and markers of claims apart, which are gone the first time
+    assert list(formats.read(tmp_path / "again")) == answers

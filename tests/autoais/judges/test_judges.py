@@ -1,0 +1,63 @@
+import pytest
+
+from autoais.errors import UserError
+from autoais.judges import JUDGES, open_judge, weigh
+from autoais.judges.lexical import LexicalJudge
+from autoais.text.words import content_stems, idf, words
+from autoais.types import Attribution, Span, Verdict
+from tests.contracts import check_judge
+
+
+@pytest.mark.parametrize("name", sorted(JUDGES))
+def test_every_judge_keeps_the_contract(name: str) -> None:
+    check_judge(open_judge(name))
+
+
+def test_an_unknown_judge_is_named_with_those_there_are() -> None:
+    with pytest.raises(UserError, match="no judge called 'nope'; there are: lexical"):
+        open_judge("nope")
+
+
+def test_lexical_weighs_rare_words_more() -> None:
+    claim = "The Vistula is a river"
+    (rare,) = LexicalJudge().judge([Attribution(claim, ("Vistula",))])
+    (common,) = LexicalJudge().judge([Attribution(claim, ("river",))])
+    assert rare.probability is not None
+    assert common.probability is not None
+    assert rare.probability > 0.6 > common.probability
+    assert rare.probability + common.probability == pytest.approx(1)
+
+
+def test_lexical_reads_the_template_and_says_where_the_words_stand() -> None:
+    judge = LexicalJudge(template="question-answer.v1")
+    evidence = ("Nobody knows.", "The bridge was opened in 1891.")
+    (right,) = judge.judge([Attribution("1891", evidence, "when was the bridge opened")])
+    assert judge.name.endswith("/question-answer.v1")
+    assert right.verdict is Verdict.ATTRIBUTABLE
+    assert Span(1, 0, 30) in right.evidence
+    (wrong,) = judge.judge([Attribution("1891", ("It was sold in 1891.",), "when was the bridge opened")])
+    assert (wrong.verdict, wrong.evidence) == (Verdict.NOT_ATTRIBUTABLE, ())
+
+
+def test_characters_of_a_script_without_spaces_are_words() -> None:
+    assert words("東京タワー is 333 m") == ["東", "京", "タ", "ワ", "ー", "is", "333", "m"]
+    (one,) = LexicalJudge().judge([Attribution("华沙是波兰的首都。", ("华沙是波兰的首都和最大城市。",))])
+    assert one.verdict is Verdict.ATTRIBUTABLE
+
+
+def test_nothing_said_or_cited_is_a_no_and_no_words_is_undecided() -> None:
+    pairs = [
+        Attribution("", ("x",)),
+        Attribution("A claim", ()),
+        Attribution("A claim", (" ",)),
+        Attribution("of", ("x",)),
+    ]
+    verdicts = [judgement.verdict for judgement in weigh(LexicalJudge(), pairs)]
+    assert verdicts == [Verdict.NOT_ATTRIBUTABLE] * 3 + [Verdict.UNDECIDED]
+    assert [verdict.ais for verdict in verdicts] == [False, False, False, None]
+
+
+def test_words_keep_numbers_and_names_whole() -> None:
+    assert words("Röntgen’s 150,782 SEK (3.5%) didn't") == ["röntgen", "150,782", "sek", "3.5", "didn't"]
+    assert content_stems("The rivers of Poland") == ["river", "poland"]
+    assert idf("the-word-nobody-wrote") > idf("vistula") > idf("river") > 0

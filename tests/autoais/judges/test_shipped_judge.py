@@ -1,0 +1,98 @@
+"""The judge that ships: the files are those of its record, and it tells what a reader would tell."""
+
+import json
+
+import numpy as np
+import pytest
+
+from autoais.io.provenance import sha256_file
+from autoais.judges import DEFAULT, open_judge
+from autoais.judges.minilm import SHIPPED, MiniLMJudge
+from autoais.types import Attribution, Verdict
+from tests.conftest import Command
+
+ZAMENHOF = (
+    "Ludwik Zamenhof was an ophthalmologist who lived for most of his life in Warsaw. He is most widely known as the "
+    "creator of Esperanto, the most widely used constructed international auxiliary language. Zamenhof published his "
+    "book in 1887 under the name Doktoro Esperanto."
+)
+HOLDS = [
+    "Ludwik Zamenhof created Esperanto.",
+    "Zamenhof's book appeared in 1887.",
+    "Ludwik Zamenhof was an ophthalmologist who lived for most of his life in Warsaw.",
+]
+LACKS = {
+    "Zamenhof published his book in 1878.": "1878",
+    "Zamenhof never published a book.": "never",
+    "Zamenhof lived most of his life in Berlin.": "Berlin",
+    "Ludwik Zamenhof was an ophthalmologist who lived for most of his life in Lodz.": "Lodz",
+    "Ludwik Zamenhof was not an ophthalmologist.": "not",
+    "The Vistula flows through Warsaw.": "Vistula",
+}
+
+
+def test_the_files_are_those_of_the_record_and_the_card() -> None:
+    record = json.loads((SHIPPED / "training.json").read_text())
+    card = (SHIPPED / "CARD.md").read_text()
+    assert record["short"] is False
+    for name, digest in record["files"].items():
+        assert sha256_file(SHIPPED / name) == digest, name
+        assert digest in card, name
+    assert MiniLMJudge().name in card
+    assert f"{np.mean([one['roc_auc'] for one in record['left_out'].values()]):.3f}" in card
+
+
+def test_it_is_the_default_and_its_name_says_which_it_is(autoais: Command) -> None:
+    assert DEFAULT == "minilm"
+    done = autoais(
+        "score", "tests/data/attributed-qa/predictions.csv", "--corpus", "tests/data/attributed-qa/passages.jsonl"
+    )
+    assert MiniLMJudge().name in done.stdout
+    assert open_judge("minilm", threads=1).name == MiniLMJudge().name
+
+
+def test_what_the_passage_says_holds_and_a_changed_fact_does_not() -> None:
+    judge = MiniLMJudge()
+    holds = judge.judge([Attribution(claim, (ZAMENHOF,)) for claim in HOLDS])
+    assert [judgement.verdict for judgement in holds] == [Verdict.ATTRIBUTABLE] * len(HOLDS)
+    lacks = judge.judge([Attribution(claim, (ZAMENHOF,)) for claim in LACKS])
+    assert [judgement.verdict for judgement in lacks] == [Verdict.NOT_ATTRIBUTABLE] * len(LACKS)
+    for (claim, word), judgement in zip(LACKS.items(), lacks, strict=True):
+        assert any(word in claim[start:end] for start, end in judgement.unsupported), claim
+
+
+def test_a_short_answer_is_read_with_its_question() -> None:
+    question = "when did zamenhof publish his book"
+    right, wrong = MiniLMJudge().judge([Attribution(year, (ZAMENHOF,), question) for year in ("1887", "1878")])
+    assert right.verdict is Verdict.ATTRIBUTABLE
+    assert wrong.verdict is Verdict.NOT_ATTRIBUTABLE
+
+
+def test_the_int8_file_says_what_its_weights_say_in_pytorch() -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("onnx")
+    from autoais.training.export import restore
+
+    judge = MiniLMJudge()
+    network = restore(SHIPPED / "model.onnx")
+    for claim in [*HOLDS, *LACKS]:
+        encoded = judge.encoder.encode(claim, (ZAMENHOF,))
+        ids, types = torch.tensor([encoded.ids]), torch.tensor([encoded.types])
+        with torch.inference_mode():
+            pair, _, cosine, nearest = network(ids, torch.ones_like(ids), types)
+        theirs = judge.session.run(None, {"ids": ids.numpy(), "types": types.numpy()})
+        likely = [1 / (1 + np.exp(-float(one))) for one in (pair[0], theirs[0][0])]
+        assert abs(likely[0] - likely[1]) < 0.05
+        assert abs(float(cosine[0]) - float(theirs[2][0])) < 0.02
+        assert np.abs(nearest.numpy() - theirs[3]).max() < 0.1
+
+
+def test_its_trunk_says_how_alike_texts_are_whatever_else_is_asked() -> None:
+    asked = "who invented the language esperanto"
+    others = [ZAMENHOF, "The Vistula flows through Warsaw.", "", "東京" * 300, "\x00\ud800"]
+    found = MiniLMJudge(threads=2).similarities(asked, others)
+    assert found == [MiniLMJudge(threads=1).similarities(asked, [other])[0] for other in others]
+    assert found[0] > 0.4 > found[1]
+    assert all(-1 <= one <= 1 for one in found)
+    assert MiniLMJudge().similarities(asked, [asked])[0] > 0.99
+    assert MiniLMJudge().similarities(asked, []) == []

@@ -1,0 +1,144 @@
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoais.errors import FormatError
+from autoais.meta.agreement import Item, f1_to_majority, krippendorff_alpha, pairwise_agreement
+from autoais.meta.ais_report import COLUMNS, Rating, read_ratings, report
+from tests.conftest import Command, one_line_error
+
+items = st.lists(st.builds(Item, st.integers(1, 5), st.integers(0, 5)), min_size=1, max_size=20)
+
+
+def test_alpha_of_krippendorffs_own_example_of_two_raters() -> None:
+    # Krippendorff, Computing Krippendorff's Alpha-Reliability (2011), section A: 10 binary items, alpha = 0.095
+    a, b = (0, 1, 0, 0, 0, 0, 0, 0, 1, 0), (1, 1, 1, 0, 0, 1, 0, 0, 0, 0)
+    rated = [Item(x + y, 2 - x - y) for x, y in zip(a, b, strict=True)]
+    assert krippendorff_alpha(rated) == pytest.approx(0.095, abs=5e-4)
+
+
+@given(items)
+def test_agreement_stays_in_its_bounds(rated: list[Item]) -> None:
+    alpha, pairs, f1 = krippendorff_alpha(rated), pairwise_agreement(rated), f1_to_majority(rated)
+    assert alpha is None or alpha <= 1
+    assert pairs is None or 0 <= pairs <= 1
+    assert f1 is not None
+    assert 0 <= f1 <= 1
+
+
+def test_full_agreement_on_both_answers_is_one() -> None:
+    rated = [Item(5, 0), Item(0, 5)]
+    assert krippendorff_alpha(rated) == pairwise_agreement(rated) == f1_to_majority(rated) == 1
+    assert krippendorff_alpha([Item(5, 0)]) is None
+
+
+HEADER = ",".join(("ex-idx ", *COLUMNS))
+
+
+def write(path: Path, *rows: str, header: str = HEADER) -> Path:
+    path.write_text("\ufeff" + "\r\n".join((header, *rows)) + "\r\n", "utf-8", newline="")
+    return path
+
+
+def test_denominators_leave_out_flagged_and_uninterpretable_items(tmp_path: Path) -> None:
+    path = write(tmp_path / "ann_x.csv", "1,m,1,1,0,5,4", "2,m,1,0,0,3,2", "3,m,0,0,0,4,-1", "4,m,0,0,1,-1,-1")
+    (model,) = report(read_ratings(path))["models"]
+    assert [model[name]["value"] for name in ("flagged", "interpretable", "ais", "ais_of_unflagged")] == pytest.approx(
+        [1 / 4, 2 / 3, 1 / 2, 1 / 3]
+    )
+    agreement = report(read_ratings(path))["agreement"]
+    assert (agreement["interpretable"]["items"], agreement["attributable"]["items"]) == (3, 1)
+    assert agreement["attributable"]["left_out"] == 1  # two of five are no majority
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ("1,m,2,1,0,5,4", "x.csv:2: column 'INT' should be 0 or 1, found '2'"),
+        ("1,m,1,1,0,,4", "should be a number"),
+        ("1,m,1,1,0,5", "x.csv:2: 6 columns, where the header has 7"),
+        ("1,m,0,1,0,5,4", "x.csv:2: column 'INT & AIS' is 1 where 'INT' is 0"),
+    ],
+)
+def test_broken_rows_name_line_and_column(tmp_path: Path, row: str, says: str) -> None:
+    with pytest.raises(FormatError) as caught:
+        read_ratings(write(tmp_path / "x.csv", row))
+    assert says in str(caught.value)
+
+
+def test_packed_files_and_long_fields_are_read_as_every_other_csv(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", f"{'x' * 200_000},m,1,1,0,5,4")
+    packed = tmp_path / "x.csv.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert read_ratings(packed) == read_ratings(path) == [Rating("m", False, True, True, 5, 4)]
+    path.write_bytes(path.read_bytes().replace(b",m,", b",\xff,"))
+    with pytest.raises(FormatError, match=r"x\.csv:2: field 'model-name' is not UTF-8"):
+        read_ratings(path)
+    with pytest.raises(FormatError, match=r"j\.csv:1: columns model-name, INT, .* are missing \(found: a\)"):
+        read_ratings(write(tmp_path / "j.csv", header='{"a": 1}'))
+    with pytest.raises(FormatError, match="holds no rows"):
+        read_ratings(write(tmp_path / "e.csv"))
+
+
+def test_the_command_prints_a_table_or_json_and_one_line_on_other_files(tmp_path: Path, autoais: Command) -> None:
+    path = write(tmp_path / "ann_x.csv", "1,m,1,1,0,5,4", "2,m,1,0,0,3,3")
+    assert "50.0" in autoais("ais-report", path).stdout
+    second = write(tmp_path / "ann_y.csv", "1,m,1,0,0,5,4")
+    printed = json.loads(autoais("ais-report", path, second, "--json").stdout)
+    assert [one["file"] for one in printed["files"]] == ["ann_x.csv", "ann_y.csv"]
+    assert printed["files"][0]["models"][0]["ais"]["value"] == 0.5
+    other = write(tmp_path / "o.csv", "1", header="a")
+    one_line_error(autoais("ais-report", other), "o.csv:1", "columns model-name, INT")
+    one_line_error(autoais("ais-report", tmp_path / "gone.csv"), "cannot be read")
+    one_line_error(autoais("ais-report", path, path), "ann_x.csv is named twice")
+
+
+# Counts and rates of spec E9, recomputed from the release: n, flagged, INT, INT & AIS
+GOLDEN = {
+    "qrecc": {
+        "t5-small-pretrained": (200, 0, 86, 71), "t5-base-pretrained": (195, 0, 94, 65),
+        "t5-small-no-evidence": (199, 1, 115, 29), "t5-base-no-evidence": (196, 1, 119, 26),
+        "t5-small": (200, 0, 198, 174), "t5-base": (200, 0, 196, 171), "qrecc-reference": (200, 1, 197, 173),
+    },
+    "wow": {
+        "wow-dinan_et_al": (200, 8, 162, 32), "wow-dodeca": (198, 15, 183, 110), "wow-t5": (199, 10, 186, 74),
+        "wow-controlled_t5": (200, 15, 184, 170), "wow-reference": (200, 8, 192, 30),
+    },
+    "cnn_dm": {
+        "matchsum": (200, 0, 180, 179), "pointer": (200, 0, 180, 176), "bigbird": (199, 0, 179, 157),
+        "reference": (199, 0, 171, 93),
+    },
+    "totto": {
+        "ByT5-base": (199, 0, 157, 139), "ByT5-xl": (196, 0, 157, 135), "T5-small": (195, 6, 165, 146),
+        "T5-base": (198, 10, 171, 149), "T5-xl": (192, 10, 162, 140), "reference-final": (198, 0, 166, 151),
+        "reference-original": (200, 0, 107, 35),
+    },
+}  # fmt: skip
+# Spec E7: items, alpha, pairwise agreement, F1 to the majority, for INT and for AIS
+AGREEMENT = {
+    "cnn_dm": ((798, 0.463, 0.884, 0.834), (695, 0.516, 0.872, 0.850)),
+    "qrecc": ((1386, 0.905, 0.962, 0.973), (997, 0.713, 0.880, 0.915)),
+    "wow": ((904, 0.418, 0.925, 0.778), (855, 0.702, 0.852, 0.913)),
+    "totto": ((1342, 0.822, 0.945, 0.949), (1071, 0.717, 0.915, 0.914)),
+}
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_the_papers_tables_come_out_of_the_release(shared_data: Path, name: str) -> None:
+    result = report(read_ratings(shared_data / f"ais/ann_{name}.csv"))
+    found = {
+        model["model"]: (
+            model["flagged"]["total"], model["flagged"]["n"] - model["interpretable"]["total"],
+            model["ais"]["total"], round((model["ais"]["value"] or 0) * model["ais"]["total"]),
+        )
+        for model in result["models"]
+    }  # fmt: skip
+    assert found == GOLDEN[name]
+    for part, golden in zip(("interpretable", "attributable"), AGREEMENT[name], strict=True):
+        agreement = result["agreement"][part]
+        values = [agreement[key] for key in ("krippendorff_alpha", "pairwise_agreement", "f1_to_majority")]
+        assert (agreement["items"], *(round(value, 3) for value in values)) == golden

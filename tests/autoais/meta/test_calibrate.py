@@ -1,0 +1,224 @@
+"""What `autoais calibrate` fits, keeps and refuses."""
+
+import json
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoais.errors import FormatError, UserError
+from autoais.io.jsonl import dumps
+from autoais.judges.lexical import LexicalJudge
+from autoais.labels import Labelled
+from autoais.meta.calibrate import CalibratedJudge, Calibration, calibrate, calibrated, read_calibration
+from autoais.meta.evaluate import evaluate
+from autoais.types import Attribution, Judgement, Verdict
+from tests.autoais.meta.test_meta import EVIDENCE, NO, YES, Told, told, write
+from tests.conftest import Command, one_line_error
+
+FIT = Calibration("told@1", 0.3, 2.0, -1.0)
+
+
+def noisy(n: int, *, slope: float, intercept: float, cut: float = 0.5) -> tuple[list[Labelled], Told]:
+    """Claims of which the share logistic(slope * logit(p) + intercept) is attributable; the judge cuts at `cut`."""
+    drawn = random.Random(7)
+    items = []
+    for _ in range(n):
+        p = drawn.uniform(0.02, 0.98)
+        share = 1 / (1 + math.exp(-(slope * math.log(p / (1 - p)) + intercept)))
+        items.append((drawn.random() < share, Judgement(YES if p >= cut else NO, p)))
+    return told(*items)
+
+
+def test_the_fit_finds_the_curve_the_labels_came_from() -> None:
+    labels, judge = noisy(4000, slope=0.8, intercept=-1.0)
+    result = calibrate(labels, judge)
+    assert result["slope"] == pytest.approx(0.8, abs=0.08)
+    assert result["intercept"] == pytest.approx(-1.0, abs=0.12)
+    assert 0.55 < result["threshold"] < 0.8
+    one = result["cross_validation"]["sets"]["Told"]
+    assert one["gain"] == one["calibrated"]["macro_f1"] - one["default"]["macro_f1"] > 0
+    assert one["calibrated"]["calibration_error"] < 0.05 < one["default"]["calibration_error"]
+    assert result["cross_validation"]["average"]["gain"] == one["gain"]
+
+
+def test_the_threshold_is_the_best_one_by_hand() -> None:
+    said = [(False, 0.1), (False, 0.2), (True, 0.3), (True, 0.4), (False, 0.5), (True, 0.6)] * 4
+    labels, judge = told(*((truth, Judgement(NO, p)) for truth, p in said))
+    for by in ("macro_f1", "balanced_accuracy"):
+        assert calibrate(labels, judge, by=by)["threshold"] == pytest.approx(0.25)
+
+
+def test_the_numbers_do_not_depend_on_the_order_of_the_labels() -> None:
+    labels, judge = noisy(300, slope=1, intercept=0)
+    before = dumps(calibrate(labels, judge))
+    random.Random(1).shuffle(labels)
+    assert dumps(calibrate(labels, judge)) == before
+
+
+def test_the_default_of_cross_validation_is_what_meta_reports() -> None:
+    labels, judge = noisy(200, slope=1, intercept=-1)
+    one = calibrate(labels, judge)["cross_validation"]["sets"]["Told"]["default"]
+    reported = evaluate(labels, judge)["sets"]["Told"]
+    assert one == {name: pytest.approx(reported[name]) for name in one}
+
+
+def test_every_data_set_weighs_the_same() -> None:
+    labels, judge = noisy(400, slope=1, intercept=0)
+    steep, second = told(*[(p > 0.7, Judgement(NO, p)) for p in (0.3, 0.5, 0.65, 0.8)] * 50, dataset="steep")
+    judge.says |= second.says
+    once, often = (calibrate([*labels, *steep * times], judge) for times in (1, 10))
+    assert once["threshold"] == often["threshold"]
+    assert once["slope"] == pytest.approx(often["slope"], rel=0.02)
+    assert often["n"] == 2400
+
+
+def test_what_a_calibration_cannot_change_is_left_out_and_counted() -> None:
+    labels, judge = noisy(100, slope=1, intercept=0)
+    more, second = told((True, Judgement(Verdict.UNDECIDED)), (True, Judgement(YES)), dataset="More")
+    judge.says |= second.says
+    uncited = Labelled("More", "9", Attribution("uncited"), False)
+    result = calibrate([*labels, *more, uncited], judge)
+    assert result["n"] == 100
+    assert result["left_out"] == {"undecided": 1, "by_rule": 1, "without_probability": 1}
+
+
+@pytest.mark.parametrize(
+    ("items", "says"),
+    [
+        ([], "none of the labels is left"),
+        ([(True, Judgement(Verdict.UNDECIDED))], "none of the labels is left"),
+        ([(True, Judgement(YES)), (False, Judgement(NO))], "gives no probabilities"),
+        ([(True, Judgement(YES, 0.8)), (True, Judgement(NO, 0.1))], "labels are all the same"),
+        ([(True, Judgement(YES, 0.8)), (False, Judgement(YES, 0.8))], "the same probability"),
+        ([(True, Judgement(NO, 0.1)), (False, Judgement(YES, 0.8))] * 9, "does not rise with the labels"),
+        ([(True, Judgement(YES, 0.8)), (False, Judgement(NO, 0.1))], "too few questions for cross-validation"),
+    ],
+)
+def test_labels_that_do_not_do_are_refused(items: list[tuple[bool, Judgement]], says: str) -> None:
+    labels, judge = told(*items)
+    with pytest.raises(UserError, match=says):
+        calibrate(labels, judge)
+
+
+def test_labels_of_one_kind_say_what_was_left_out() -> None:
+    labels, judge = told((True, Judgement(YES, 0.8)))
+    uncited = Labelled("More", "9", Attribution("uncited"), False)
+    with pytest.raises(
+        UserError, match=r"labels are all the same \(left out: 1 by rule\); a threshold needs claims of"
+    ):
+        calibrate([*labels, uncited], judge)
+
+
+def test_labels_that_the_judge_tells_apart_cleanly_still_give_finite_numbers() -> None:
+    labels, judge = told(*[(True, Judgement(YES, 1.0)), (False, Judgement(NO, 0.0))] * 20)
+    result = calibrate(labels, judge)
+    assert result["threshold"] == 0.5
+    assert 0 < result["slope"] < 10
+    assert result["cross_validation"]["average"]["calibrated"]["macro_f1"] == 1
+
+
+def test_a_calibrated_judge_moves_the_cut_and_keeps_the_rest() -> None:
+    contradictory = Judgement(Verdict.CONTRADICTORY, 0.1, "why", unsupported=((0, 2),))
+    says = {
+        "over": Judgement(NO, 0.3),
+        "under": Judgement(YES, 0.29),
+        "against": contradictory,
+        "lost": Judgement(Verdict.UNDECIDED, 0.9, "prose"),
+        "bare": Judgement(YES),
+    }
+    judge = CalibratedJudge(Told(says), FIT)
+    over, under, against, lost, bare = judge.judge([Attribution(claim, ("text",)) for claim in says])
+    assert (over.verdict, under.verdict, against.verdict) == (YES, NO, Verdict.CONTRADICTORY)
+    assert (against.reason, against.unsupported) == ("why", ((0, 2),))
+    assert (lost, bare) == (says["lost"], says["bare"])
+    p = 0.001 + 0.998 * 0.3
+    assert over.probability == pytest.approx(1 / (1 + math.exp(-(2 * math.log(p / (1 - p)) - 1))))
+    assert judge.name == f"told@1+{FIT.digest}"
+    assert len(FIT.digest) == 8
+    assert Calibration("told@1", 0.3, 2.0, -1.1).digest != FIT.digest
+
+
+@given(st.floats(1e-6, 1e300), st.floats(-1e300, 1e300), st.lists(st.floats(0, 1), min_size=2, max_size=2).map(sorted))
+def test_calibrated_probabilities_stay_in_range_and_in_order(slope: float, shift: float, pair: list[float]) -> None:
+    low, high = Calibration("j", 0.5, slope, shift).scaled(np.array(pair))
+    assert 0 <= low <= high <= 1
+
+
+def test_a_calibration_is_kept_read_and_used(tmp_path: Path, autoais: Command) -> None:
+    rows = [
+        {"dataset": "Own", "id": n, "claim": claim + f" {n}", "evidence": [EVIDENCE], "label": label}
+        for n, (claim, label) in enumerate([("Warsaw capital Poland", 1), ("Warsaw penguins swim", 0)] * 12)
+    ]
+    labels, out = write(tmp_path / "l.jsonl", *rows), tmp_path / "fit.json"
+    done = autoais("calibrate", labels, "--judge", "lexical", "--out", out)
+    assert "+0." in done.stdout or "-0." in done.stdout or "0.000" in done.stdout, done
+    kept = json.loads(out.read_text())
+    assert kept["judge"] == LexicalJudge().name
+    assert kept["provenance"]["inputs"]["labels1"]["file"] == "l.jsonl"
+    judge = calibrated(LexicalJudge(), out)
+    assert judge.name == kept["name"] in done.stdout
+    report = json.loads(autoais("meta", labels, "--judge", "lexical", "--calibration", out, "--json").stdout)
+    assert report["judge"] == kept["name"]
+    assert report["provenance"]["inputs"]["calibration"]["file"] == "fit.json"
+    assert json.loads(autoais("calibrate", labels, "--judge", "lexical", "--out", out, "--json").stdout) == json.loads(
+        out.read_text()
+    )
+    other = autoais("meta", labels, "--judge", "lexical", "--judge-option", "threshold=0.5", "--calibration", out)
+    one_line_error(other, "fit.json", LexicalJudge().name, LexicalJudge(0.5).name)
+    one_line_error(autoais("calibrate", labels, "--judge", "lexical", "--out", out, "--by", "f1"), "--by", "macro_f1")
+    one_line_error(autoais("calibrate", labels, "--judge", "lexical", "--out", out, "--folds", "1"), "2 to 100")
+    one_line_error(autoais("calibrate", labels, "--judge", "lexical", "--out", labels), "would be overwritten")
+    one_line_error(autoais("meta", labels, "--judge", "lexical", "--calibration", tmp_path / "no"), "no")
+
+
+GOOD = {"autoais_calibration": 1, "judge": "told@1", "threshold": 0.3, "slope": 2.0, "intercept": -1}
+
+
+def test_a_file_says_what_it_said(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.json", GOOD)
+    assert read_calibration(path) == FIT
+    assert calibrated(Told({}), path).name == f"told@1+{FIT.digest}"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"autoais_calibration": 2}, "no calibration of this version"),
+        ({"judge": 3}, "field 'judge' should be a string"),
+        ({"threshold": None}, "field 'threshold' should be a number"),
+        ({"threshold": 0}, "threshold 0.0: must be above 0"),
+        ({"threshold": True}, "field 'threshold' should be a number"),
+        ({"slope": -1}, "slope -1.0: must be above 0"),
+        ({"slope": 10**400}, "of 401 digits is too large"),
+        ({"intercept": "0"}, "field 'intercept' should be a number"),
+    ],
+)
+def test_broken_calibrations_name_the_field(tmp_path: Path, change: dict[str, Any], says: str) -> None:
+    with pytest.raises(FormatError, match=r"c\.json") as caught:
+        read_calibration(write(tmp_path / "c.json", GOOD | change))
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (json.dumps(GOOD)[:40].encode(), "not JSON"),
+        (json.dumps(GOOD | {"slope": math.nan}).encode(), "NaN is not a JSON number"),
+        (json.dumps(GOOD).replace("2.0", "1e999").encode(), "the number 1e999 is too large"),
+        (json.dumps(GOOD).replace("-1", "-1e999").encode(), "the number -1e999 is too large"),
+        (b"\xff\xfe", "not UTF-8"),
+        (b"[]", "a JSON object was expected"),
+        (b"", "not JSON"),
+    ],
+)
+def test_files_that_are_no_calibration_are_refused(tmp_path: Path, data: bytes, says: str) -> None:
+    (tmp_path / "c.json").write_bytes(data)
+    with pytest.raises(FormatError, match=r"c\.json") as caught:
+        read_calibration(tmp_path / "c.json")
+    assert says in str(caught.value)

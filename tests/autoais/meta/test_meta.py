@@ -1,0 +1,468 @@
+"""How a judge's agreement with people is measured, on labels small enough to count by hand."""
+
+import json
+import random
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autoais.errors import FormatError, UserError
+from autoais.io.jsonl import dumps
+from autoais.judges.lexical import LexicalJudge
+from autoais.judges.options import parse_options
+from autoais.labels import Labelled, read_labels
+from autoais.meta.correlation import kendall_tau_b, pearson, spearman
+from autoais.meta.evaluate import (
+    balanced_accuracy,
+    calibration_error,
+    cohen_kappa,
+    evaluate,
+    macro_f1,
+    reliability,
+    roc_auc,
+    roc_curve,
+    without_texts,
+)
+from autoais.meta.plot import reliability_svg
+from autoais.types import Attribution, Judgement, Verdict
+from tests.chat_server import running
+from tests.conftest import Command, one_line_error
+
+EVIDENCE = "Warsaw is the capital of Poland."
+YES, NO = Verdict.ATTRIBUTABLE, Verdict.NOT_ATTRIBUTABLE
+
+
+class Told:
+    """Says of every claim what it was told to; the name is its own."""
+
+    name = "told@1"
+
+    def __init__(self, says: dict[str, Judgement]) -> None:
+        self.says = says
+
+    def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+        return [self.says[attribution.claim] for attribution in attributions]
+
+
+def told(*items: tuple[bool, Judgement], dataset: str = "Told", system: str = "") -> tuple[list[Labelled], Told]:
+    """Labels of claims "0", "1" ... and a judge that says of them what stands beside."""
+    labels = [
+        Labelled(dataset, str(i), Attribution(f"{dataset} {i}", ("text",)), truth, system)
+        for i, (truth, _) in enumerate(items)
+    ]
+    return labels, Told({label.attribution.claim: one for label, (_, one) in zip(labels, items, strict=True)})
+
+
+def bench(identifier: str, claim: str, label: str, references: list[str] | None = None) -> dict[str, Any]:
+    return {
+        "id": identifier,
+        "claim": claim,
+        "references": [f"[1] {EVIDENCE}"] if references is None else references,
+        "attribution_label": label,
+        "src_dataset": "Made",
+    }
+
+
+ROWS = [
+    bench("1", "The capital of Poland is Warsaw.", "attributable"),
+    bench("2", "Penguins swim in cold water.", "not attributable"),
+    bench("3", "Warsaw is the capital of Poland and of Spain.", "not attributable"),
+    bench("4", "Warsaw is in Poland.", "attributable", []),
+    bench("5", "It is so.", "attributable"),
+]
+
+
+def write(path: Path, *rows: dict[str, Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_each_set_is_reported_with_undecided_apart_and_their_mean(tmp_path: Path) -> None:
+    own = {"dataset": "Own", "id": 1, "claim": "Warsaw", "evidence": [EVIDENCE], "label": 1}
+    path = write(tmp_path / "l.jsonl", *ROWS, own, own | {"id": 2, "claim": "Penguins", "label": 0})
+    result = evaluate(read_labels(path), LexicalJudge())
+    made = result["sets"]["Made"]
+    # decided: 1 yes/yes, 2 no/no, 3 no/yes, 4 yes/no (nothing cited); 5 is undecided
+    assert (made["n"], made["undecided"]) == (4, 1)
+    assert made["macro_f1"] == made["balanced_accuracy"] == 0.5
+    assert made["macro_f1_floor"] == pytest.approx((0.4 + 0.4) / 2)
+    assert result["sets"]["Own"]["roc_auc"] == 1.0
+    assert result["average"]["macro_f1"] == (0.5 + 1.0) / 2
+    assert result["average"]["sets"]["macro_f1"] == 2
+    # the claim without evidence is decided by rule, at probability 0, and so the furthest off
+    assert [item["id"] for item in made["worst"]] == ["4", "3"]
+    assert made["worst"][0]["probability"] == 0.0
+
+
+def test_known_values() -> None:
+    truth, said = np.array([True, True, False, False]), np.array([True, False, False, False])
+    assert macro_f1(truth, said) == pytest.approx((2 / 3 + 4 / 5) / 2)
+    assert balanced_accuracy(truth, said) == 0.75
+    assert cohen_kappa(truth, said) == 0.5
+    assert roc_auc(truth, np.array([0.9, 0.4, 0.4, 0.1])) == pytest.approx(3.5 / 4)
+    assert roc_auc(np.array([True, True]), np.array([0.1, 0.2])) is None
+    probability = np.array([1.0, 0.95, 0.0, 0.05])
+    assert reliability(truth, probability) == [
+        {"bin": 0, "n": 2, "probability": 0.025, "attributable": 0.0},
+        {"bin": 9, "n": 2, "probability": 0.975, "attributable": 1.0},
+    ]
+    assert calibration_error(truth, probability) == pytest.approx(0.025)
+    # one yes in front of all, one between the two no: half the yes at no false alarm, all from 0.5 on
+    curve = roc_curve(truth, np.array([0.9, 0.4, 0.5, 0.1]))
+    assert curve is not None
+    assert (curve[0], curve[9], curve[10], curve[20]) == (0.5, 0.5, 1.0, 1.0)
+
+
+def test_a_judge_without_probabilities_has_no_curve_and_the_reason_stands_there() -> None:
+    labels, judge = told((True, Judgement(YES)), (False, Judgement(NO)), (False, Judgement(YES)))
+    uncited = Labelled("Told", "9", Attribution("uncited"), False)
+    one = evaluate([*labels, uncited], judge)["sets"]["Told"]
+    assert (one["n"], one["with_probability"]) == (4, 0)
+    for name in ("roc_auc", "calibration_error", "reliability", "roc"):
+        assert one[name] is None
+        assert one["reasons"][name] == "the judge gave no probabilities"
+    assert one["interval95"]["roc_auc"] is None
+    assert one["macro_f1"] == pytest.approx((2 / 3 + 4 / 5) / 2)
+    assert [(item["id"], item["probability"]) for item in one["worst"]] == [("2", None)]
+
+
+def test_only_verdicts_with_a_probability_enter_what_needs_one() -> None:
+    labels, judge = told((True, Judgement(YES, 0.8)), (False, Judgement(NO, 0.3)), (True, Judgement(NO)))
+    uncited = Labelled("Told", "9", Attribution("uncited"), True)
+    one = evaluate([*labels, uncited], judge)["sets"]["Told"]
+    # of 4, one has none; the uncited one is a no by rule, at 0
+    assert (one["n"], one["with_probability"]) == (4, 3)
+    assert one["roc_auc"] == 0.5
+    assert one["calibration_error"] == pytest.approx((0.2 + 0.3 + 1) / 3)
+
+
+def test_a_set_with_one_kind_of_label_has_reasons_and_the_average_leaves_it_out() -> None:
+    labels, judge = told((True, Judgement(YES, 0.8)), (True, Judgement(YES, 0.9)))
+    other, second = told((True, Judgement(YES, 0.8)), (False, Judgement(NO, 0.9)), dataset="Other")
+    judge.says |= second.says
+    result = evaluate([*labels, *other], judge)
+    one = result["sets"]["Told"]
+    assert one["reasons"]["roc_auc"] == one["reasons"]["balanced_accuracy"] == "all labels are the same"
+    assert one["reasons"]["cohen_kappa"] == "labels and verdicts are all the same"
+    assert result["average"]["roc_auc"] == 0.0
+    assert result["average"]["sets"] == {
+        "macro_f1": 2, "macro_f1_floor": 2, "balanced_accuracy": 1, "roc_auc": 1, "cohen_kappa": 1,
+        "calibration_error": 2,
+    }  # fmt: skip
+
+
+def test_nothing_decided_is_null_with_reasons() -> None:
+    labels, judge = told((True, Judgement(Verdict.UNDECIDED)))
+    result = evaluate(labels, judge)
+    one = result["sets"]["Told"]
+    assert (one["n"], one["undecided"], one["macro_f1"], one["attributable"]) == (0, 1, None, None)
+    assert one["reasons"]["macro_f1"] == "nothing was decided"
+    assert result["average"]["macro_f1"] is None
+    assert result["average"]["reasons"]["macro_f1"] == "no data set has it"
+    dumps(result)  # refuses NaN
+
+
+def test_order_and_batches_change_nothing() -> None:
+    random_ = random.Random(3)
+    items = [(random_.random() < 0.5, Judgement(random_.choice([YES, NO]), random_.random())) for _ in range(1100)]
+    labels, judge = told(*items)
+    labels = [replace(label, system=f"s{i % 5}") for i, label in enumerate(labels)]
+    before = dumps(evaluate(labels, judge))
+    random_.shuffle(labels)
+    assert dumps(evaluate(labels, judge)) == before
+
+
+def systems(*rates: tuple[int, int]) -> tuple[list[Labelled], Told]:
+    """Ten claims a system, of which people find the first number attributable and the judge the second."""
+    labels: list[Labelled] = []
+    says: dict[str, Judgement] = {}
+    for number, (people, judge) in enumerate(rates):
+        one, its = told(
+            *((i < people, Judgement(YES if i < judge else NO, float(i < judge))) for i in range(10)),
+            dataset=f"of {number}",
+            system=f"system {number}",
+        )
+        labels += [replace(label, dataset="Ratings", id=f"{number}/{label.id}") for label in one]
+        says |= its.says
+    return labels, Told(says)
+
+
+def test_systems_are_ranked_by_people_and_by_the_judge() -> None:
+    labels, judge = systems((2, 1), (4, 5), (6, 5), (8, 9))
+    one = evaluate(labels, judge)["sets"]["Ratings"]["systems"]
+    assert one["n"] == 4
+    assert [(row["system"], row["human"], row["judge"]) for row in one["systems"]] == [
+        ("system 0", 0.2, 0.1), ("system 1", 0.4, 0.5), ("system 2", 0.6, 0.5), ("system 3", 0.8, 0.9),
+    ]  # fmt: skip
+    assert one["kendall_tau_b"]["value"] == pytest.approx(5 / np.sqrt(6 * 5))
+    # ranks 1 2 3 4 against 1 2.5 2.5 4
+    assert one["spearman"]["value"] == pytest.approx(4.5 / np.sqrt(5 * 4.5))
+    assert one["pearson"]["value"] == pytest.approx(0.24 / np.sqrt(0.2 * 0.32))
+    low, high = one["kendall_tau_b"]["interval95"]
+    assert -1 <= low <= one["kendall_tau_b"]["value"] <= high <= 1
+
+
+def test_two_systems_have_no_rank_correlation() -> None:
+    labels, judge = systems((2, 1), (4, 5))
+    one = evaluate(labels, judge)["sets"]["Ratings"]
+    assert one["systems"] is None
+    assert one["reasons"]["systems"] == "2 systems are named; at least 3 are needed"
+
+
+def test_a_judge_that_rates_all_systems_alike_has_no_correlation_and_says_why() -> None:
+    labels, judge = systems((2, 5), (4, 5), (6, 5))
+    one = evaluate(labels, judge)["sets"]["Ratings"]["systems"]
+    for name in ("kendall_tau_b", "spearman", "pearson"):
+        assert one[name] == {"value": None, "interval95": None, "reason": "one side gives all systems the same rate"}
+
+
+def test_a_system_with_nothing_decided_is_listed_and_left_out() -> None:
+    labels, judge = systems((2, 1), (4, 5), (6, 5))
+    judge.says |= {claim: Judgement(Verdict.UNDECIDED) for claim in judge.says if claim.startswith("of 2")}
+    one = evaluate(labels, judge)["sets"]["Ratings"]["systems"]
+    assert one["n"] == 2
+    assert one["systems"][2] == {"system": "system 2", "n": 0, "undecided": 10, "human": None, "judge": None}
+    assert one["pearson"]["reason"] == "2 systems with something decided; at least 3 are needed"
+
+
+SERIES = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=2, max_size=12)
+
+
+@given(SERIES)
+def test_correlations_stay_in_range_and_do_not_see_order_or_scale(pairs: list[tuple[int, int]]) -> None:
+    x, y = (np.array(side, dtype=np.float64) for side in zip(*pairs, strict=True))
+    for measure in (kendall_tau_b, spearman, pearson):
+        value = measure(x, y)
+        assert (value is None) == (len(set(x)) == 1 or len(set(y)) == 1)
+        if value is not None:
+            assert -1 <= value <= 1
+            assert measure(y, x) == pytest.approx(value)
+            assert measure(3 * x[::-1] + 1, y[::-1]) == pytest.approx(value)
+            assert measure(-x, y) == pytest.approx(-value)
+            assert measure(x, x) == pytest.approx(1)
+    if (tau := kendall_tau_b(x, y)) is not None and len(set(x)) == len(x) and len(set(y)) == len(y):
+        # without ties tau-b is (in order - out of order) / pairs
+        signs = [np.sign((x[i] - x[j]) * (y[i] - y[j])) for i, j in product(range(len(x)), repeat=2) if i < j]
+        assert tau == pytest.approx(np.mean(signs))
+
+
+@settings(deadline=None)  # the first import of scipy
+@given(SERIES)
+def test_correlations_are_scipys(pairs: list[tuple[int, int]]) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    x, y = (np.array(side, dtype=np.float64) for side in zip(*pairs, strict=True))
+    if len(set(x)) > 1 and len(set(y)) > 1:
+        assert kendall_tau_b(x, y) == pytest.approx(stats.kendalltau(x, y).statistic)
+        assert spearman(x, y) == pytest.approx(stats.spearmanr(x, y).statistic)
+        assert pearson(x, y) == pytest.approx(stats.pearsonr(x, y).statistic)
+
+
+def three_way(*pairs: tuple[Verdict, Verdict]) -> tuple[list[Labelled], Told]:
+    labels, judge = told(*((label is YES, Judgement(said)) for label, said in pairs))
+    return [replace(one, verdict=label) for one, (label, _) in zip(labels, pairs, strict=True)], judge
+
+
+def test_three_way_labels_give_attrscores_figures() -> None:
+    a, e, c = YES, Verdict.EXTRAPOLATORY, Verdict.CONTRADICTORY
+    labels, judge = three_way((a, a), (a, e), (e, e), (c, e), (c, c), (c, Verdict.UNDECIDED))
+    one = evaluate(labels, judge)["sets"]["Told"]["three_way"]
+    assert one["confusion"] == [[1, 1, 0], [0, 1, 0], [0, 1, 1]]
+    assert one["overall"]["value"] == 3 / 5
+    assert one["per_class"]["extrapolatory"]["f1"]["value"] == 0.5
+    assert one["macro"]["value"] == pytest.approx((2 / 3 + 1 / 2 + 2 / 3) / 3)
+
+
+def test_a_two_way_judge_is_not_held_against_three_way_labels() -> None:
+    labels, judge = three_way((YES, YES), (Verdict.EXTRAPOLATORY, NO), (Verdict.CONTRADICTORY, NO))
+    one = evaluate(labels, judge)["sets"]["Told"]
+    assert one["three_way"] is None
+    assert one["reasons"]["three_way"].startswith("the judge never says extrapolatory or contradictory")
+
+
+CLAIMS = st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=30)
+
+
+@given(CLAIMS)
+def test_roc_auc_is_the_share_of_pairs_in_order(pairs: list[tuple[bool, float]]) -> None:
+    truth, probability = np.array([t for t, _ in pairs]), np.array([p for _, p in pairs])
+    yes, no = probability[truth], probability[~truth]
+    auc = roc_auc(truth, probability)
+    if not len(yes) or not len(no):
+        assert auc is None
+        assert roc_curve(truth, probability) is None
+        return
+    assert auc == pytest.approx(np.mean([(y > n) + 0.5 * (y == n) for y in yes for n in no]))
+    assert roc_auc(~truth, -probability) == pytest.approx(auc)
+    curve = roc_curve(truth, probability)
+    assert curve is not None
+    assert curve == sorted(curve)
+    assert curve[-1] == 1
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
+def test_agreement_stays_in_range_and_does_not_see_which_class_is_called_yes(pairs: list[tuple[bool, bool]]) -> None:
+    truth, said = (np.array(side) for side in zip(*pairs, strict=True))
+    kappa = cohen_kappa(truth, said)
+    assert kappa is None or -1 <= kappa <= 1
+    assert 0 <= macro_f1(truth, said) <= 1
+    for measure in (cohen_kappa, macro_f1, balanced_accuracy):
+        value, turned = measure(truth, said), measure(~truth, ~said)
+        assert value == turned if value is None or turned is None else value == pytest.approx(turned)
+    if kappa is not None:
+        assert cohen_kappa(said, truth) == pytest.approx(kappa)
+        assert (kappa == pytest.approx(1)) == bool((truth == said).all())
+
+
+@given(CLAIMS)
+def test_the_calibration_error_is_the_weighted_gap_of_the_bins(pairs: list[tuple[bool, float]]) -> None:
+    truth, probability = np.array([t for t, _ in pairs]), np.array([p for _, p in pairs])
+    bins = reliability(truth, probability)
+    assert sum(item["n"] for item in bins) == len(pairs)
+    gaps = sum(item["n"] * abs(item["probability"] - item["attributable"]) for item in bins) / len(pairs)
+    assert calibration_error(truth, probability) == pytest.approx(gaps)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"attribution_label": "maybe"}, "found 'maybe'"),
+        ({"references": "text"}, "field 'references' should be a list of strings"),
+        ({"claim": None}, "field 'claim' should be a string"),
+    ],
+)
+def test_broken_labels_name_line_and_field(tmp_path: Path, change: dict[str, Any], says: str) -> None:
+    path = write(tmp_path / "l.jsonl", ROWS[0], ROWS[1] | change)
+    with pytest.raises(FormatError, match=r"l\.jsonl:2: ") as caught:
+        list(read_labels(path))
+    assert says in str(caught.value)
+
+
+HOSTILE = "<script>&\"'\x00\x1b[31m[red]" + "long" * 20
+
+
+@pytest.mark.parametrize("probability", [0.7, None])
+def test_the_plot_is_xml_whatever_a_data_set_is_called(probability: float | None) -> None:
+    sets = [told(*[(i % 2 == 0, Judgement(YES, probability)) for i in range(9)], dataset=f"{n}{HOSTILE}") for n in "ab"]
+    judge = Told(sets[0][1].says | sets[1][1].says)
+    result = evaluate([*sets[0][0], *sets[1][0]], judge)
+    drawn = "\n".join(reliability_svg(result))
+    root = ET.fromstring(drawn)
+    words = [element.text or "" for element in root.iter() if element.tag.endswith(("text", "title"))]
+    assert any(word.startswith("a<script>&\"'\ufffd\ufffd[31m") for word in words)
+    expected = {"n = 9, ECE 0.144", "9", "AUC 0.500"} if probability else {"n = 9", "the judge gave no probabilities"}
+    assert expected <= set(words)
+    assert "nan" not in drawn.lower()
+    assert "\n".join(reliability_svg(result)) == drawn
+
+
+def test_the_command(tmp_path: Path, autoais: Command) -> None:
+    path = write(tmp_path / "l.jsonl", *ROWS)
+    card, plot = tmp_path / "card.json", tmp_path / "card.svg"
+    outputs = ("--report", card, "--plot", plot, "--cache", tmp_path / "cache")
+    done = autoais("meta", path, "--judge", "lexical", "--json", *outputs)
+    printed, kept = json.loads(done.stdout), json.loads(card.read_text())
+    assert printed["judge"] == LexicalJudge().name
+    assert printed["sets"]["Made"]["n"] == 4
+    assert printed["sets"]["Made"]["worst"][0]["claim"] == "Warsaw is in Poland."
+    # the card says nothing of the data's words
+    assert kept == without_texts(printed)
+    assert "Warsaw" not in card.read_text()
+    ET.fromstring(plot.read_bytes())
+    autoais("meta", path, "--judge", "lexical", "--report", card, "--texts")
+    assert "Warsaw" in card.read_text()
+    one_line_error(autoais("meta", write(tmp_path / "e.jsonl"), "--judge", "lexical"), "no labels in it")
+    one_line_error(autoais("meta", path, "--judge", "lexical", "--report", path), "would be overwritten")
+    one_line_error(autoais("meta", path, path, "--judge", "lexical"), "l.jsonl is named twice")
+    one_line_error(autoais("meta", path, "--judge", "lexical", "--plot", tmp_path / "m.png"), "m.png", ".svg")
+
+
+def test_people_read_figures_reliability_systems_and_the_worst_disagreements(tmp_path: Path, autoais: Command) -> None:
+    own = [
+        {"dataset": "[red]Own", "id": f"{s}{i}", "claim": claim, "evidence": [EVIDENCE], "label": i % 2, "system": s}
+        for s in "abc"
+        for i, claim in enumerate(["Warsaw", "Warsaw\x1b[2J", "Penguins"][: 2 + (s == "b")])
+    ]
+    path = write(tmp_path / "l.jsonl", *ROWS, *own)
+    shown = autoais("meta", path, "--judge", "lexical", "--worst", "1").stdout
+    assert "[red]Own" in shown
+    assert "[red]Own: 3 systems" in shown
+    assert "Kendall tau-b" in shown
+    assert "Made 4: people say attributable, the judge not_attributable (0.000)\n  claim: Warsaw is in Poland." in shown
+    assert shown.count("people say") == 2
+    assert "\x1b" not in shown
+    assert "█ 1.00" in shown or "▁ 0.00" in shown
+    plain = autoais("meta", path, "--judge", "lexical", "--worst", "0", PYTHONIOENCODING="ascii")
+    assert (plain.returncode, "worst" in plain.stdout) == (0, False)
+
+
+def test_no_width_of_terminal_cuts_a_name_or_a_figure(tmp_path: Path, autoais: Command) -> None:
+    name = "a data set of " + 20 * "many words "
+    path = write(tmp_path / "l.jsonl", *(row | {"src_dataset": name.strip()} for row in ROWS))
+    shown = autoais("meta", path, "--judge", "lexical", COLUMNS="40").stdout
+    (figures,) = (line for line in shown.splitlines() if line.startswith("average"))
+    assert f"\n{name.strip()} " in shown
+    assert figures.count("[") == 2
+    assert "…" not in shown
+
+
+def test_options_reach_the_judge(tmp_path: Path, autoais: Command) -> None:
+    path = write(tmp_path / "l.jsonl", *ROWS)
+    done = autoais("meta", path, "--judge", "lexical", "--judge-option", "threshold=0.9", "--json")
+    assert json.loads(done.stdout)["judge"] == LexicalJudge(0.9).name
+    one_line_error(autoais("meta", path, "--judge", "lexical", "--judge-option", "speed=1"), "no option 'speed'")
+    one_line_error(autoais("meta", path, "--judge", "lexical", "--judge-option", "threshold"), "should be KEY=VALUE")
+
+
+def test_options_are_numbers_where_they_look_like_it() -> None:
+    parsed = parse_options(["a=1", "max-length=-2", "c=.5", "url=http://x/?a=b", "empty="])
+    assert parsed == {"a": 1, "max_length": -2, "c": 0.5, "url": "http://x/?a=b", "empty": ""}
+    assert parse_options([]) == {}
+
+
+@pytest.mark.parametrize("options", [["a"], ["=1"], ["a=1", "a=2"], ["a=nan"], ["a=-inf"], ["a b=1"], ["a=1e999"]])
+def test_options_that_make_no_sense_are_refused(options: list[str]) -> None:
+    with pytest.raises(UserError, match="judge option"):
+        parse_options(options)
+
+
+def test_counting_words_does_on_attributionbench_what_the_notes_say(shared_data: Path) -> None:
+    files = [shared_data / f"labels/attributionbench_{part}.jsonl" for part in ("dev", "test500")]
+    result = evaluate((label for file in files for label in read_labels(file)), LexicalJudge())
+    assert sum(one["n"] + one["undecided"] for one in result["sets"].values()) == 1698
+    # the data notes give 70.4 and .766 for a similar count of words with the same threshold
+    assert result["average"]["macro_f1"] == pytest.approx(0.704, abs=0.02)
+    assert result["average"]["roc_auc"] == pytest.approx(0.766, abs=0.02)
+
+
+def test_reports_say_how_the_judge_was_asked(tmp_path: Path, autoais: Command) -> None:
+    pytest.importorskip("httpx")
+    rows = [
+        {"dataset": "Own", "id": n, "claim": f"{claim} {n}", "evidence": [EVIDENCE], "label": label}
+        for n, (claim, label) in enumerate([("Warsaw capital Poland", 1), ("Warsaw penguins swim", 0)] * 12)
+    ]
+    labels, out, cache = write(tmp_path / "l.jsonl", *rows), tmp_path / "out.json", tmp_path / "c.jsonl"
+    with running() as server:
+        base_url = server.script({"say": "Extrapolatory", "without": ["seed"]})
+        records = []
+        for _ in range(2):
+            options = ("--judge", "llm:tiny", "--cache", cache, "--report", out, "--json")
+            done = autoais("meta", labels, *options, OPENAI_BASE_URL=base_url)
+            assert done.returncode == 0, done.stderr
+            records.append(json.loads(done.stdout)["provenance"]["judge"])
+            assert json.loads(out.read_text())["provenance"]["judge"] == records[-1]
+    first, again = records
+    assert first["name"] == json.loads(out.read_text())["judge"]
+    assert first["prompt"]["name"] == "attrscore-attribution-with-definition.v1"
+    assert (first["served"], first["refused"]) == (["tiny-1 fp_9"], ["seed"])
+    assert first["usage"] == {"requests": 25, "prompt_tokens": 7 * 24, "completion_tokens": 2 * 24}
+    assert again["usage"] == {"requests": 0, "prompt_tokens": 0, "completion_tokens": 0}
+    assert autoais("calibrate", labels, "--judge", "lexical", "--out", out).returncode == 0
+    assert json.loads(out.read_text())["provenance"]["judge"] == {"name": LexicalJudge().name}

@@ -1,0 +1,166 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autoais.compare import compare, compare_files, read_judgements
+from autoais.errors import FormatError, UserError
+from autoais.meta.agreement import mcnemar, mcnemar_corrected, mcnemar_exact
+from tests.autoais.test_scoring import WRONG, YES, row, write
+from tests.conftest import Command, one_line_error
+
+
+@pytest.mark.parametrize(
+    ("table", "corrected", "exact"),
+    [
+        ([[21, 6], [5, 18]], 1.0, 1.0),
+        ([[23, 4], [4, 19]], 0.7237, 1.0),
+        ([[24, 3], [7, 16]], 0.3428, 0.3438),
+        ([[24, 3], [5, 18]], 0.7237, 0.7266),
+    ],
+)
+def test_mcnemar_on_the_tables_of_the_ais_paper(table: list[list[int]], corrected: float, exact: float) -> None:
+    """Spec E7: the four variants of Table 15."""
+    (_, b), (c, _) = table
+    assert mcnemar_corrected(b, c).p == pytest.approx(corrected, abs=5e-5)
+    assert mcnemar_exact(b, c).p == pytest.approx(exact, abs=5e-5)
+    assert mcnemar(b, c) == mcnemar_exact(b, c)
+
+
+def test_mcnemar_uses_the_corrected_form_from_25_on_and_says_when_there_is_nothing_to_go_by() -> None:
+    assert mcnemar(12, 12).variant == "exact binomial"
+    assert mcnemar(13, 12).variant == "chi-squared with continuity correction"
+    assert (mcnemar_exact(0, 0).p, mcnemar_corrected(0, 0).p) == (1.0, None)
+    assert mcnemar_corrected(30, 10).statistic == pytest.approx(19**2 / 40)
+    assert mcnemar_exact(20_000, 19_000).p == pytest.approx(mcnemar_corrected(20_000, 19_000).p, rel=0.01)
+
+
+@given(st.integers(0, 300), st.integers(0, 300))
+def test_mcnemar_is_a_probability_and_knows_no_sides(b: int, c: int) -> None:
+    for test in (mcnemar_exact, mcnemar_corrected):
+        p = test(b, c).p
+        assert p is None or 0 <= p <= 1
+        assert p == test(c, b).p
+
+
+def outcomes(*counts: int) -> tuple[dict[str, bool | None], dict[str, bool | None]]:
+    """Both right, only the first, only the second, neither."""
+    pairs = [
+        p
+        for p, n in zip([(True, True), (True, False), (False, True), (False, False)], counts, strict=True)
+        for _ in range(n)
+    ]
+    return {str(i): a for i, (a, _) in enumerate(pairs)}, {str(i): b for i, (_, b) in enumerate(pairs)}
+
+
+def test_the_difference_has_an_interval_and_a_p() -> None:
+    result = compare(*outcomes(400, 80, 30, 490))
+    difference = result["difference"]
+    assert difference["value"] == pytest.approx(0.05)
+    # standard error of the mean of wins minus losses: sqrt((110/1000 - 0.05^2) / 1000)
+    low, high = difference["interval95"]
+    assert (low, high) == (
+        pytest.approx(0.05 - 1.96 * 0.01037, abs=0.002),
+        pytest.approx(0.05 + 1.96 * 0.01037, abs=0.002),
+    )
+    assert difference["p"] < 0.001
+    assert (difference["seed"], difference["resamples"]) == (0, 10_000)
+    assert result["mcnemar"]["used"] == "chi-squared with continuity correction"
+    assert result["table"] == {"both": 400, "only_a": 80, "only_b": 30, "neither": 490}
+    assert compare(*outcomes(5, 2, 2, 1))["difference"]["p"] == 1.0
+    same = compare(*outcomes(3, 0, 0, 3))
+    assert same["difference"]["interval95"] == [0.0, 0.0]
+    assert same["mcnemar"]["corrected"]["reason"] == "the systems differ on no question"
+    assert (same["mcnemar"]["p"], same["difference"]["p"]) == (1.0, 1.0)
+
+
+verdicts = st.dictionaries(st.sampled_from("abcdefgh"), st.sampled_from([True, False, None]), min_size=1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(verdicts, verdicts)
+def test_every_question_counts_once_and_order_changes_nothing(
+    a: dict[str, bool | None], b: dict[str, bool | None]
+) -> None:
+    result = compare(a, b)
+    assert result["questions"] == len(a.keys() | b.keys()) == sum(result["table"].values())
+    assert result["a"]["total"] == result["b"]["total"] == result["questions"]
+    assert result["difference"]["value"] == pytest.approx(result["a"]["floor"] - result["b"]["floor"])
+    assert 0 < result["difference"]["p"] <= 1
+    assert compare(dict(reversed(a.items())), b) == result
+    assert compare(b, a)["difference"]["value"] == -result["difference"]["value"]
+    assert compare(b, a)["mcnemar"] == result["mcnemar"]
+
+
+def judgement(question: str, sentence: int | None, verdict: str, judge: str = "j@1") -> dict[str, Any]:
+    return {"id": question, "sentence": sentence, "verdict": verdict, "judge": judge}
+
+
+def test_sentences_are_rolled_up_to_questions(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.jsonl",
+        judgement("1", 0, "attributable"),
+        judgement("2", 0, "attributable"),
+        judgement("1", 1, "not_applicable"),
+        judgement("2", 1, "undecided"),
+        judgement("3", 0, "undecided"),
+        judgement("3", 1, "contradictory"),
+        judgement("4", None, "not_attributable"),
+        judgement("5", 0, "not_applicable"),
+    )
+    assert read_judgements(path) == ("j@1", {"1": True, "2": None, "3": False, "4": False, "5": False})
+
+
+def test_a_question_in_one_file_only_counts_and_is_noted(tmp_path: Path) -> None:
+    a = write(tmp_path / "a.jsonl", judgement("1", 0, "attributable"), judgement("2", 0, "attributable"))
+    b = write(tmp_path / "b.jsonl", judgement("1", 0, "attributable"))
+    result = compare_files(a, b)
+    assert (result["questions"], result["only_in_a"], result["only_in_b"]) == (2, 1, 0)
+    assert (result["a"]["value"], result["b"]["value"]) == (1.0, 0.5)
+    assert result["notes"] == ["1 questions are only in a.jsonl; in the other they count as not attributable"]
+
+
+def test_bad_files_are_refused(tmp_path: Path) -> None:
+    one = judgement("1", 0, "attributable")
+
+    def refused(*rows: dict[str, Any]) -> str:
+        with pytest.raises(UserError) as caught:
+            read_judgements(write(tmp_path / "a.jsonl", *rows))
+        return str(caught.value)
+
+    assert "no judgements in it" in refused()
+    assert "a.jsonl:2: sentence 0 of '1' occurs twice" in refused(one, one)
+    assert "a.jsonl:2: judged by 'k', the rows before by 'j@1'" in refused(one, judgement("1", 1, "attributable", "k"))
+    assert "field 'verdict' should be one of attributable, " in refused(judgement("1", 0, "maybe"))
+    assert "field 'judge' is missing" in refused({"id": "1", "sentence": 0, "verdict": "attributable"})
+    assert "field 'sentence' should be an integer" in refused(one | {"sentence": "0"})
+    with pytest.raises(FormatError):
+        read_judgements(write(tmp_path / "a.jsonl", one | {"verdict": None}))
+
+
+def test_the_command(tmp_path: Path, autoais: Command) -> None:
+    files = []
+    for name, rows in {
+        "a": [row("1", YES), row("2", YES), row("3")],
+        "b": [row("1", YES), row("2", WRONG), row("3")],
+    }.items():
+        files.append(tmp_path / f"{name}.out.jsonl")
+        assert autoais("score", write(tmp_path / f"{name}.jsonl", *rows), "--out", files[-1]).returncode == 0
+    result = autoais("compare", *files, "--json")
+    assert result.returncode == 0, result.stderr
+    printed = json.loads(result.stdout)
+    assert printed["questions"] == 3
+    assert printed["difference"]["value"] == pytest.approx(1 / 3, abs=1e-6)
+    assert printed["mcnemar"]["used"] == "exact binomial"
+    assert printed["provenance"]["inputs"]["a"]["sha256"]
+    shown = autoais("compare", *files).stdout
+    assert "A - B (floors): +0.333" in shown
+    assert "McNemar, exact binomial: p = 1.0000, the one to report" in shown
+    other = write(tmp_path / "c.jsonl", judgement("1", 0, "attributable"))
+    one_line_error(autoais("compare", files[0], other), "c.jsonl by 'j@1'", "score both with one judge")
+    one_line_error(autoais("compare", files[0], tmp_path / "gone"), "gone", "cannot be read")
+    answers = autoais("compare", files[0], tmp_path / "a.jsonl")
+    one_line_error(answers, "a.jsonl:1: field 'verdict' is missing", "made with: autoais score ANSWERS --out FILE")

@@ -1,0 +1,349 @@
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoais.answers import from_row, read_answers
+from autoais.errors import FormatError, UserError
+from autoais.judges.lexical import LexicalJudge
+from autoais.markers.grammar import parse
+from autoais.meta.human import HumanSummary
+from autoais.questions import Question
+from autoais.scoring import Summary, choose_metrics, judge_answers
+from autoais.types import Attribution, Judgement, Span, Verdict
+from tests.conftest import Command, one_line_error
+
+ASKED = "What is the capital of Poland?"
+POLAND = {"id": "p", "rank": 2, "title": "Warsaw", "text": "Warsaw is the capital of Poland.", "score": 1.0}
+RIVER = {"id": "r", "rank": 1, "title": "Vistula", "text": "The Vistula flows north.", "score": 2.0}
+
+
+def row(identifier: str, *sentences: tuple[str, list[str]], **fields: object) -> dict[str, Any]:
+    return {
+        "id": identifier,
+        "question": ASKED,
+        "sentences": [{"text": text, "citations": [{"passage": p} for p in cites]} for text, cites in sentences],
+        "passages": [POLAND, RIVER],
+        "abstained": not sentences,
+        "answers": ["Warsaw"],
+        "gold": ["p"],
+        **fields,
+    }
+
+
+def write(path: Path, *rows: dict[str, Any]) -> Path:
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    return path
+
+
+def report(path: Path, questions: list[Question] | None = None) -> dict[str, Any]:
+    summary = Summary()
+    for item in judge_answers(read_answers(path), LexicalJudge(), questions):
+        summary.add(item)
+    return summary.report("lexical")
+
+
+YES = ("The capital of Poland is Warsaw.", ["p"])
+WRONG = ("The capital of Poland is Warsaw.", ["r"])
+UNCITED: tuple[str, list[str]] = ("The capital of Poland is Warsaw.", [])
+
+
+def test_every_question_counts_and_each_outcome_is_told_apart(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.jsonl",
+        row("1", YES, short_answer="Warsaw"),
+        row("2", WRONG, short_answer="Old Warsaw", unresolved=[{"marker": "[9]", "reason": "out-of-range"}]),
+        row("3", YES, UNCITED),
+        row("4"),
+        row("5", ("It is so.", ["p"])),
+    )
+    questions = [Question(str(n), ASKED, ("Warsaw",), ("p",)) for n in range(1, 7)]
+    result = report(path, questions)
+    metrics = result["metrics"]
+    assert (result["questions"], result["answered"]) == (6, 4)
+    # 1 yes; 2, 3, 4 and the never answered 6 no; 5 has no content word: undecided
+    assert metrics["autoais"] | {"interval95": None} == {
+        "value": 0.2, "floor": 1 / 6, "n": 5, "total": 6, "undecided": 1, "interval95": None,
+    }  # fmt: skip
+    assert (metrics["sentences"]["n"], metrics["sentences"]["value"]) == (4, 0.5)
+    assert metrics["em"]["value"] == pytest.approx(1 / 6)
+    assert metrics["f1"]["value"] == pytest.approx((1 + 2 / 3) / 6)
+    assert result["unresolved_markers"] == 1
+    # an uncited sentence's words do not count for recall, a wrongly cited sentence's do
+    assert metrics["answer_recall"]["value"] == pytest.approx(3 / 6)
+    assert metrics["Success@1"]["value"] == 0
+    assert metrics["answer_hit@1"]["value"] == 0
+    assert metrics["Success@5"] == {"value": None, "reason": "no answer lists 5 passages"}
+
+
+def test_without_short_answers_or_references_the_value_is_absent_with_a_reason(tmp_path: Path) -> None:
+    metrics = report(write(tmp_path / "a.jsonl", row("1", YES)))["metrics"]
+    assert metrics["em"] == {"value": None, "reason": "the system gives no short answers"}
+    metrics = report(write(tmp_path / "b.jsonl", row("1", YES, answers=None, gold=None)))["metrics"]
+    assert metrics["answer_recall"]["reason"] == "no question has reference answers"
+    assert metrics["Success@1"] == {"value": None, "reason": "no question has gold passages"}
+
+
+def test_recall_is_the_share_of_the_gold_passages(tmp_path: Path) -> None:
+    metrics = report(write(tmp_path / "a.jsonl", row("1", YES, gold=["p", "r", "x", "y"])))["metrics"]
+    assert (metrics["R@1"]["value"], metrics["Success@1"]["value"]) == (0.25, 1.0)
+
+
+def test_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "a.jsonl", *(row(str(n), YES, WRONG) for n in range(5)))
+    whole = report(path)
+    monkeypatch.setattr("autoais.scoring._BATCH", 2)
+    assert report(path) == whole
+
+
+def test_an_answer_to_no_question_of_the_benchmark_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="answer '1' is to no question of the benchmark"):
+        report(write(tmp_path / "a.jsonl", row("1", YES)), [Question("2", ASKED)])
+    with pytest.raises(UserError, match="the benchmark's question of that id is 'Who else"):
+        report(tmp_path / "a.jsonl", [Question("1", "Who else?")])
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"passages": "none"}, "field 'passages' should be a list"),
+        ({"passages": [1]}, "field 'passages' should be a list of objects"),
+        ({"abstained": "no"}, "field 'abstained' should be true or false"),
+        ({"abstained": True}, "'abstained' is true, yet there are sentences"),
+        ({"passages": [POLAND, POLAND]}, "a passage id occurs twice"),
+        ({"answer": "The moon is cheese. The capital of Poland is Warsaw."}, "'answer' is not its sentences"),
+        ({"answer": "The capital of Poland is Warsaw. And more."}, "'answer' is not its sentences"),
+        ({"answer": "In 12. The capital of Poland is Warsaw."}, "'answer' is not its sentences"),
+        ({"answer": "1998 The capital of Poland is Warsaw."}, "'answer' is not its sentences"),
+        ({"answer": "The capital of Poland is Warsaw. 12"}, "'answer' is not its sentences"),
+        ({"short_answer": 3}, "field 'short_answer' should be a string or null"),
+    ],
+)
+def test_broken_answers_name_line_and_field(tmp_path: Path, fields: dict[str, Any], says: str) -> None:
+    path = write(tmp_path / "a.jsonl", row("1", YES), row("2", YES, **fields))
+    with pytest.raises(FormatError, match=r"a\.jsonl:2: ") as caught:
+        list(read_answers(path))
+    assert says in str(caught.value)
+
+
+def test_structure_between_the_sentences_of_an_answer_is_no_claim(tmp_path: Path) -> None:
+    text = YES[0]
+    written = [
+        f"# {text}",
+        f"- {text}\n- {text}",
+        f"1. {text}\n\n22) {text}",
+        f"> {text}",
+        f"| {text} | {text} |\n| --- |",
+    ]
+    rows = [row(str(n), *[YES] * one.count(text), answer=one) for n, one in enumerate(written)]
+    answers = list(read_answers(write(tmp_path / "a.jsonl", *rows)))
+    assert [answer.plain for answer in answers] == written
+
+
+PARTS = [
+    "A is B",
+    "3",
+    "12. ",
+    "1) ",
+    "- ",
+    "# ",
+    "> ",
+    "| ",
+    " |",
+    "\n",
+    ". ",
+    "? ",
+    " [1]",
+    "[2]",
+    "`x[1]`",
+    "Dr. C",
+    "é",
+    "。",
+]
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=12).map("".join))
+def test_whatever_the_grammar_parses_is_an_answer_that_can_be_read(text: str) -> None:
+    parsed = parse(text, 2)
+    said = [{"text": parsed.text[one.start : one.end]} for one in parsed.sentences]
+    answer = from_row({"id": "1", "question": "?", "answer": parsed.text, "sentences": said}, "here")
+    assert answer.plain == parsed.text
+
+
+def test_the_command_writes_judgements_and_a_report_that_says_how_it_came_about(
+    tmp_path: Path, autoais: Command
+) -> None:
+    path = write(tmp_path / "a.jsonl", row("1", YES), row("2", WRONG))
+    out, saved = tmp_path / "j.jsonl", tmp_path / "report.json"
+    result = autoais("score", path, "--judge", "lexical", "--out", out, "--report", saved, "--json")
+    assert result.returncode == 0, result.stderr
+    judgements = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(j["id"], j["sentence"], j["verdict"]) for j in judgements] == [
+        ("1", 0, "attributable"),
+        ("2", 0, "not_attributable"),
+    ]
+    assert all(j["judge"] == LexicalJudge().name for j in judgements)
+    printed = json.loads(result.stdout)
+    assert printed == json.loads(saved.read_text())
+    assert printed["judge"] == LexicalJudge().name
+    assert printed["provenance"]["inputs"]["answers"]["sha256"]
+    assert printed["provenance"]["command"].startswith("autoais score ")
+    table = autoais("score", path)
+    assert "0.500" in table.stdout
+    assert "NaN" not in table.stdout
+
+
+def test_the_least_a_row_must_have_is_a_question_with_an_id(tmp_path: Path) -> None:
+    result = report(
+        write(tmp_path / "a.jsonl", {"id": 7, "question": "?"}, {"id": "8", "question": "?", "sentences": []})
+    )
+    assert (result["questions"], result["metrics"]["autoais"]["floor"]) == (2, 0.0)
+
+
+def test_an_output_never_overwrites_an_input(tmp_path: Path, autoais: Command, rag: Command) -> None:
+    path = write(tmp_path / "a.jsonl", row("1", YES))
+    before = path.read_text()
+    one_line_error(autoais("score", path, "--out", path), "would be overwritten")
+    one_line_error(autoais("score", path, "--report", tmp_path / "." / "a.jsonl"), "would be overwritten")
+    one_line_error(rag("search", "--topics", path, "--run", path), "would be overwritten")
+    assert path.read_text() == before
+
+
+def test_score_refuses_bad_files_in_one_line(tmp_path: Path, autoais: Command) -> None:
+    one_line_error(autoais("score", tmp_path / "gone.jsonl"), "gone.jsonl", "cannot be read")
+    broken = tmp_path / "b.jsonl"
+    broken.write_text('{"id": NaN}\n')
+    out = tmp_path / "j.jsonl"
+    out.write_text("old\n")
+    one_line_error(autoais("score", broken, "--out", out), "b.jsonl:1", "NaN is not a JSON number")
+    assert out.read_text() == "old\n"
+    sound = write(tmp_path / "sound.jsonl", row("1", YES))
+    one_line_error(autoais("score", sound, "--judge", "nope"), "no judge called 'nope'; there are: ", "lexical")
+    one_line_error(autoais("score", broken, "--metrics", "nope"), "no citation metrics called 'nope'", "alce, hagrid")
+
+
+def test_citation_metrics_by_hand(tmp_path: Path) -> None:
+    both = ("The capital of Poland is Warsaw.", ["p", "r"])
+    path = write(
+        tmp_path / "a.jsonl",
+        row("1", both, UNCITED, unresolved=[{"marker": "[9]", "reason": "out-of-range"}]),
+        row("2", YES),
+        row("3"),
+    )
+    summary = Summary(("alce", "hagrid", "liu", "trec"))
+    items = list(judge_answers(read_answers(path), LexicalJudge()))
+    for item in items:
+        summary.add(item)
+    metrics = summary.report("lexical")["metrics"]
+    values = {name: metrics[name]["value"] for name in metrics}
+    # 1: recall 1 of 2, precision p of p, r and the marker; 2: all; 3: nothing said, 0
+    assert values["citation_recall"] == pytest.approx((1 / 2 + 1 + 0) / 3)
+    assert values["citation_precision"] == pytest.approx((1 / 3 + 1 + 0) / 3)
+    assert values["citation_f1"] == pytest.approx(2 * 0.5 * (4 / 9) / (0.5 + 4 / 9))
+    assert (values["hagrid"], values["hagrid_sentences"]) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
+    assert (values["autoais"], values["sentences"]) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
+    assert (values["liu_recall"], values["liu_precision"]) == (pytest.approx(2 / 3), 0.5)
+    assert (values["liu_recall_averaged"], metrics["liu_recall_averaged"]["total"]) == (0.75, 2)
+    assert (values["trec_recall"], values["trec_precision"]) == (pytest.approx(2 / 3), 1.0)
+    for name in metrics:
+        if name.startswith(("citation_", "hagrid", "liu_", "trec_")):
+            assert {"n", "undecided", "floor", "interval95"} <= metrics[name].keys()
+    rows = [record for item in items for record in item.records("lexical")]
+    assert [r["alone"] for r in rows] == [["attributable", "not_attributable"], [], ["attributable"], []]
+    assert (rows[-1]["sentence"], rows[-1]["verdict"], rows[-1]["reason"]) == (
+        None, "not_attributable", "nothing was said",
+    )  # fmt: skip
+
+
+def test_metrics_are_chosen_by_name() -> None:
+    assert choose_metrics("alce,hagrid") == ("alce", "hagrid")
+    assert choose_metrics("none") == ()
+    assert len(choose_metrics("all")) == 4
+    with pytest.raises(UserError, match="no citation metrics called 'ragas'; there are: alce, hagrid, liu, trec, all"):
+        choose_metrics("alce,ragas")
+
+
+def test_questions_and_instructions_are_not_judged_and_reported(tmp_path: Path) -> None:
+    asks, tells = ("Is it Warsaw?", ["p"]), ("See also the article on the Vistula.", ["r"])
+    path = write(tmp_path / "a.jsonl", row("1", YES, asks, tells), row("2", asks))
+    result = report(path)
+    assert result["not_applicable"] == 3
+    assert result["metrics"]["sentences"]["total"] == 1
+    assert result["metrics"]["autoais"]["value"] == 0.5  # nothing but a question: nothing was said
+    rows = [r for item in judge_answers(read_answers(path), LexicalJudge()) for r in item.records("lexical")]
+    assert [r["verdict"] for r in rows] == ["attributable"] + ["not_applicable"] * 3
+
+
+def test_the_question_reaches_the_judge_and_spans_name_their_passage(tmp_path: Path) -> None:
+    class Pointing:
+        name = "pointing@1"
+
+        def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+            assert all(attribution.question == ASKED for attribution in attributions)
+            return [Judgement(Verdict.ATTRIBUTABLE, 1.0, None, (Span(0, 0, 6),), ((4, 11),)) for _ in attributions]
+
+    path = write(tmp_path / "a.jsonl", row("1", ("The capital is Warsaw.", ["r", "p"])))
+    (item,) = judge_answers(read_answers(path), Pointing())
+    (record,) = item.records("pointing@1")
+    assert record["evidence"] == [{"passage": "r", "start": 0, "end": 6}]
+    assert record["unsupported"] == [[4, 11]]
+
+
+def test_a_bracketed_year_is_no_wrong_citation(tmp_path: Path) -> None:
+    year = {"marker": "[1998]", "reason": "year-like", "sentence": 0}
+    summary = Summary(("alce", "liu"))
+    for item in judge_answers(
+        read_answers(write(tmp_path / "a.jsonl", row("1", YES, unresolved=[year]))), LexicalJudge()
+    ):
+        summary.add(item)
+    report = summary.report("lexical")
+    assert report["unresolved_markers"] == 0
+    assert report["metrics"]["citation_precision"]["value"] == report["metrics"]["liu_precision"]["value"] == 1.0
+
+
+def test_a_marker_that_points_nowhere_spoils_its_sentence_for_hagrid_and_counts_once(tmp_path: Path) -> None:
+    bad = {"marker": "[9]", "reason": "out-of-range", "sentence": 0}
+    summary = Summary(("alce", "hagrid", "liu"))
+    for item in judge_answers(
+        read_answers(write(tmp_path / "a.jsonl", row("1", YES, unresolved=[bad]))), LexicalJudge()
+    ):
+        summary.add(item)
+    values = {name: one["value"] for name, one in summary.report("lexical")["metrics"].items()}
+    assert (values["autoais"], values["hagrid"], values["hagrid_sentences"]) == (1.0, 0.0, 0.0)
+    assert values["citation_precision"] == values["liu_precision"] == 0.5
+
+
+def test_agreement_that_chance_alone_would_give_is_absent_with_a_reason(tmp_path: Path) -> None:
+    fields = {"sentences": [{"text": YES[0], "citations": [{"passage": one} for one in YES[1]], "attributable": True}]}
+    human = HumanSummary()
+    for item in judge_answers(read_answers(write(tmp_path / "a.jsonl", row("1", YES) | fields)), LexicalJudge()):
+        human.add(item)
+    report = human.report()
+    assert report is not None
+    agreement = report["agreement"]["sentences"]
+    assert (agreement["n"], agreement["cohen_kappa"]) == (1, None)
+    assert agreement["reason"] == "labels and verdicts are all the same"
+
+
+def test_thresholds_that_differ_have_names_that_differ() -> None:
+    assert LexicalJudge(0.3333333).name != LexicalJudge(0.3333334).name
+
+
+def test_strict_alce_asks_the_bare_sentence_and_the_document_as_the_script_writes_it(tmp_path: Path) -> None:
+    asked: list[Attribution] = []
+
+    class Listening(LexicalJudge):
+        def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+            asked.extend(attributions)
+            return super().judge(attributions)
+
+    line = row("1", YES, output="Warsaw is the capital [1].")
+    (item,) = judge_answers(read_answers(write(tmp_path / "a.jsonl", line)), Listening(), strict=True)
+    assert item.strict is not None
+    assert {pair for pair in asked if not pair.question} == {
+        Attribution("Warsaw is the capital.", ("Title: Warsaw\nWarsaw is the capital of Poland.",))
+    }

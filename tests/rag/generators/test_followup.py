@@ -1,0 +1,114 @@
+"""A follow-up question and its history become a question that stands by itself."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag.errors import FormatError
+from rag.generators.follow_up import Turn, names, read_history, standalone
+from rag.llms import ModelError
+from tests.conftest import Command, one_line_error
+from tests.script import Script
+
+DUNE = [Turn("Who wrote Dune?", "Frank Herbert wrote Dune.")]
+PARIS = [Turn("What is the capital of France?", "Paris")]
+CURIE = [Turn("When was Marie Curie born?", "1867")]
+TOWER = [Turn("when was the eiffel tower built", "The Eiffel Tower was built in 1889.")]
+CUP = [Turn("who won the world cup in 1986", "Argentina won the 1986 World Cup.")]
+
+
+@pytest.mark.parametrize(
+    ("history", "question", "alone"),
+    [
+        (DUNE, "When was he born?", "When was Frank Herbert born?"),
+        (DUNE, "When was it published?", "When was Dune published?"),
+        (DUNE, "What about his wife?", "What about Frank Herbert's wife?"),
+        (DUNE, "and when did he die?", "when did Frank Herbert die?"),
+        (DUNE, "Why?", "Why (Who wrote Dune)?"),
+        (PARIS, "How many people live there?", "How many people live in Paris?"),
+        (PARIS, "how big is it", "how big is Paris"),
+        (PARIS, "What about Germany?", "What is the capital of Germany?"),
+        (PARIS, "And Germany?", "What is the capital of Germany?"),
+        (CUP, "and in 1990?", "who won the world cup in 1990?"),
+        ([Turn("who won the world cup", "France")], "and in 1990?", "who won the world cup in 1990?"),
+        (CUP, "who was their captain", "who was Argentina's captain"),
+        (CURIE, "where did she die?", "where did Marie Curie die?"),
+        (CURIE, "and her husband?", "When was Marie Curie's husband born?"),
+        (CURIE, "who married her", "who married Marie Curie"),
+        (TOWER, "how tall is it?", "how tall is Eiffel Tower?"),
+        ([Turn("how tall is the eiffel tower", "300 m")], "who designed it", "who designed eiffel tower"),
+        ([Turn("where was frank herbert born", "Tacoma")], "when did he die", "when did frank herbert die"),
+    ],
+)
+def test_what_was_left_out_is_put_in(history: list[Turn], question: str, alone: str) -> None:
+    assert standalone(question, history) == alone
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who directed the film Alien?",
+        "When did Barack Obama marry his wife?",
+        "Is there a river?",
+        "how many people live in Norway",
+        "",
+    ],
+)
+def test_a_question_that_stands_by_itself_stays(question: str) -> None:
+    assert standalone(question, DUNE) == question
+    assert standalone(question, []) == question
+
+
+def test_earlier_turns_are_follow_ups_too() -> None:
+    history = [*CURIE, Turn("where did she die?", "She died in Passy.")]
+    assert standalone("what was she famous for?", history) == "what was Marie Curie famous for?"
+    assert standalone("who is buried there?", history) == "who is buried in Passy?"
+
+
+def test_names_are_told_by_their_capitals() -> None:
+    assert names("Who wrote The Lord of the Rings?") == ["The Lord of the Rings"]
+    assert names("Did Marie Curie's husband live in Paris?") == ["Marie Curie", "Paris"]
+    assert names("who wrote dune") == []
+
+
+def test_a_model_is_asked_where_there_is_one_and_held_to_the_words_that_were_said() -> None:
+    says = Script("Question: When was Frank Herbert born?")
+    assert standalone("When was he born?", DUNE, says) == "When was Frank Herbert born?"
+    assert "Answer: Frank Herbert wrote Dune.\n" in says.asked[0]
+    by_rules = "When was Frank Herbert born?"
+    for reply in ("", "Question: When was Brian Herbert born?", "Question: is it?", ModelError("gone")):
+        assert standalone("When was he born?", DUNE, Script(reply)) == by_rules
+
+
+_SAID = st.one_of(st.text(max_size=60), st.lists(st.sampled_from("He it and what about Marie Curie 1990 ? there there is".split()), max_size=8).map(" ".join))  # fmt: skip  # noqa: E501
+
+
+@given(_SAID, st.lists(st.builds(Turn, _SAID, _SAID), max_size=4))
+def test_any_words_give_a_question(question: str, history: list[Turn]) -> None:
+    alone = standalone(question, history)
+    assert alone == standalone(question, history)
+    assert bool(alone.strip()) >= bool(question.strip())
+
+
+def test_ask_says_what_it_searched_for(rag: Command, shelf: Path, tmp_path: Path) -> None:
+    history = tmp_path / "h.jsonl"
+    turns = [{"question": "Who won the Nobel Prize in Physics in 1903?", "answer": "Marie Curie"}]
+    history.write_text("".join(json.dumps(turn) + "\n" for turn in turns))
+    options = ("--index", shelf, "--system", "extractive", "--history", history)
+    result = rag("ask", "And when was she born?", *options)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == "searched for: when was Marie Curie born?\n"
+    assert "1867" in result.stdout
+
+
+def test_a_broken_history_is_one_line(rag: Command, shelf: Path, tmp_path: Path) -> None:
+    history = tmp_path / "h.jsonl"
+    history.write_text('{"question": "Who?", "answer": "x"}\n{"question": "Who?"}\n')
+    one_line_error(rag("ask", "river?", "--index", shelf, "--history", history), "h.jsonl:2", "'answer' is missing")
+    one_line_error(rag("ask", "river?", "--index", shelf, "--history", tmp_path / "no"), "cannot be read")
+    history.write_text('{"question": " ", "answer": "x"}\n')
+    with pytest.raises(FormatError, match="'question' is empty"):
+        read_history(history)

@@ -1,0 +1,323 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rag.corpus.reader import Corpus
+from rag.errors import FormatError, IndexingError, QuestionError, RagError
+from rag.index.build import build
+from rag.index.open import open_index
+from rag.index.recipes import made_of
+from rag.index.steps import add_parts
+from rag.resources import names
+from rag.retrievers import open_retriever
+from tests.conftest import SHELF, Command, one_line_error, write_corpus
+from tests.contracts import check_retriever
+
+ROOT = Path(__file__).parents[3]
+
+
+HERE = {"best", "bm25", "fused", "reference", "reranked", "static"}
+ELSEWHERE = {
+    "lucene": "test_lucene.py, which needs a JVM",
+    "minilm": "test_dense.py, with an encoder of the test's own",
+}
+
+
+def test_no_recipe_that_ships_is_without_a_test() -> None:
+    assert sorted(names("indexes", ".toml")) == sorted(HERE | ELSEWHERE.keys())
+
+
+@pytest.mark.parametrize("name", [*sorted(HERE), "best+reference"])
+def test_every_retriever_keeps_the_contract(name: str, shelf: Path) -> None:
+    if "reference" in name:
+        pytest.importorskip("rank_bm25", reason="needs the extra 'reference'")
+    queries = ["river of Poland", "Nobel Prize", "東京", "capital"]
+    lexical = all(part != "static" for part, _ in made_of(name))
+    if not lexical:
+        add_parts(shelf, [name], None)
+    check_retriever(open_retriever(name, open_index(shelf)), queries, lexical=lexical)
+
+
+def test_an_extra_that_is_missing_is_one_line_that_says_what_to_install(rag: Command, tmp_path: Path) -> None:
+    (tmp_path / "rank_bm25.py").write_text("raise ImportError")  # hides the real one, where it is installed
+    result = rag("search", "river", "--recipe", "reference", PYTHONPATH=f"{tmp_path}:{ROOT}:{ROOT / 'eval'}")
+    one_line_error(result, 'pip install "attributed-rag[reference]"')
+    one_line_error(rag("search", "river", "--recipe", "nope"), "bm25, fused, lucene")
+
+
+def test_the_reference_refuses_a_large_index(shelf: Path) -> None:
+    pytest.importorskip("rank_bm25", reason="needs the extra 'reference'")
+    from rag.index.recipes import read_recipe
+    from rag.retrievers.reference import Reference
+
+    with pytest.raises(IndexingError, match="at most 200,000 passages, the index has 1,148,001: use 'bm25'"):
+        Reference(open_index(shelf).store, 1_148_001, read_recipe("reference"))
+
+
+def test_the_handbook_is_searched_without_any_set_up() -> None:
+    index = open_index(None)
+    assert index.manifest["passages"] >= 60
+    check_retriever(index.bm25, ["What is citation precision?", "AIS"])
+    assert index.bm25.search(["What is citation precision?"], 1)[0][0].passage.title == "Citation metrics"
+
+
+def test_ties_go_by_id_even_where_they_run_past_k(tmp_path: Path) -> None:
+    rows = [(f"{n:03d}", "", "the same words") for n in reversed(range(200))]
+    build(Corpus([write_corpus(tmp_path / "t.jsonl", rows)]), tmp_path / "t.index")
+    (hits,) = open_index(tmp_path / "t.index").bm25.search(["words"], 5)
+    assert [hit.passage.id for hit in hits] == ["000", "001", "002", "003", "004"]
+
+
+def test_headings_count_and_a_passage_without_them_does_not_lose(tmp_path: Path) -> None:
+    text = "It was built in that year by the same people and stands to this day with its tower."
+    rows = [("titled", "Tower", text), ("untitled", "", text), ("other", "Bridge", text)]
+    build(Corpus([write_corpus(tmp_path / "t.jsonl", rows)]), tmp_path / "t.index")
+    (hits,) = open_index(tmp_path / "t.index").bm25.search(["tower"], 3)
+    assert [hit.passage.id for hit in hits] == ["titled", "untitled", "other"]
+    scores = {hit.passage.id: hit.score for hit in hits}
+    # one word shorter than "other", and its text counts for the title it does not have: 1 + 0.2 times
+    assert scores["untitled"] == pytest.approx(1.2 * scores["other"], rel=0.05)
+    assert scores["untitled"] > 1.15 * scores["other"]
+
+
+def test_an_index_is_self_contained_and_can_be_moved(shelf: Path, corpus: Path, tmp_path: Path) -> None:
+    corpus.unlink()
+    moved = shelf.rename(tmp_path / "moved place")
+    index = open_index(moved)
+    passage = index.store.get("b#2")
+    assert passage is not None
+    assert passage.title == "Vistula"
+    assert index.store.get("nope") is None
+    assert [p.id for p in index.store.scan()] == [row[0] for row in SHELF]
+
+
+def test_the_manifest_says_what_is_inside(shelf: Path) -> None:
+    manifest = open_index(shelf).manifest
+    assert manifest["passages"] == len(SHELF)
+    assert manifest["untitled"] == 1
+    assert manifest["format"] == "miracl"
+    assert manifest["recipe"]["k1"] == 1.2
+    assert manifest["recipe"]["b"] == 0.75
+    assert manifest["checksum"].startswith("sha256:")
+
+
+def test_same_passages_same_checksum_other_passages_another(shelf: Path, tmp_path: Path) -> None:
+    again = build(Corpus([write_corpus(tmp_path / "again.jsonl")]), tmp_path / "again.index")
+    other = build(Corpus([write_corpus(tmp_path / "o.jsonl", SHELF[:-1])]), tmp_path / "o.index")
+    assert again["checksum"] == open_index(shelf).manifest["checksum"] != other["checksum"]
+
+
+def test_duplicate_ids_are_an_error_with_line_or_are_counted(tmp_path: Path) -> None:
+    rows = [*SHELF, ("a#1", "x", "Second of its name."), ("e#1", "x", "After it.")]
+    path = write_corpus(tmp_path / "d.jsonl", rows)
+    with pytest.raises(FormatError, match=r"d\.jsonl:7: id 'a#1' occurs twice"):
+        build(Corpus([path]), tmp_path / "d.index")
+    assert not (tmp_path / "d.index" / "manifest.json").exists()
+    corpus = Corpus([path], skip_bad=True)
+    manifest = build(corpus, tmp_path / "d.index")
+    assert (manifest["passages"], manifest["skipped"]) == (len(SHELF) + 1, 1)
+    index = open_index(tmp_path / "d.index")
+    assert [hit.passage.id for hit in index.bm25.search(["after"], 5)[0]] == ["e#1"]
+
+
+def test_half_a_surrogate_pair_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text('{"docid": "1", "title": "", "text": "half \\ud83d"}\n')
+    with pytest.raises(FormatError, match=r"s\.jsonl:1: passage '1' holds half a surrogate pair"):
+        build(Corpus([path]), tmp_path / "s.index")
+
+
+def test_a_folder_that_is_no_index_is_left_alone(tmp_path: Path, corpus: Path) -> None:
+    home = tmp_path / "thesis"
+    home.mkdir()
+    (home / "chapter.tex").write_text("years of work")
+    with pytest.raises(IndexingError, match="holds other files and is not an index"):
+        build(Corpus([corpus]), home)
+    assert (home / "chapter.tex").read_text() == "years of work"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "says"),
+    [
+        ({"format_version": 99}, "index of format 99, this version reads 1: upgrade"),
+        ({"format_version": 1}, "is damaged"),
+        ({"build": ".rag-build-gone"}, "which is not there"),
+        ({"build": ".rag-build-x/../../etc"}, "is damaged"),
+        ("{", "is damaged"),
+        ("[]", "is damaged"),
+        ('{"format_version": Infinity}', "is damaged"),
+        ("[" * 100_000, "is damaged"),
+        ({"passages": -3}, "is damaged"),
+        ({"recipe": {"name": "x", "engine": "y", "k1": 1, "b": 1, "weights": {"nope": 1}}}, "is damaged"),
+        ({"recipe": {"name": "x", "engine": "y", "k1": 1, "b": 1, "weights": {"title": -1}}}, "is damaged"),
+    ],
+)
+def test_a_manifest_that_cannot_be_used_is_one_clear_error(shelf: Path, manifest: object, says: str) -> None:
+    path = shelf / "manifest.json"
+    if isinstance(manifest, str):
+        path.write_text(manifest)
+    elif manifest == {"format_version": 1}:
+        path.write_text(json.dumps(manifest))
+    else:
+        assert isinstance(manifest, dict)
+        path.write_text(json.dumps(json.loads(path.read_text()) | manifest))
+    with pytest.raises(IndexingError, match=says):
+        open_index(shelf)
+
+
+def test_an_index_with_broken_files_is_one_clear_error(shelf: Path) -> None:
+    (store,) = shelf.glob(".rag-build-*/passages.sqlite")
+    store.write_bytes(b"no database" * 100)
+    with pytest.raises(IndexingError, match="cannot be read as a passage store"):
+        open_index(shelf)
+
+
+def test_queries_that_cannot_be_searched_for(shelf: Path) -> None:
+    bm25 = open_index(shelf).bm25
+    for query in ("", " \n", "the of what?", '"" : ( ) !!', "river \ud83d"):
+        with pytest.raises(QuestionError):
+            bm25.search([query], 3)
+    with pytest.raises(QuestionError, match="100,000 characters"):
+        bm25.search(["a" * 100_000], 3)
+    with pytest.raises(RagError, match="k must be at least 1, not 0"):
+        bm25.search(["river"], 0)
+
+
+def test_query_syntax_is_only_text(shelf: Path) -> None:
+    bm25 = open_index(shelf).bm25
+    plain = bm25.search(["river Poland"], 5)
+    assert bm25.search(['(river*) "Poland~'], 5) == plain
+    assert bm25.search(['"river" AND -(Poland)^ -" OR:'], 5) == bm25.search(["river Poland OR"], 5)
+
+
+def test_stop_words_are_dropped_from_queries_and_kept_in_passages(shelf: Path) -> None:
+    bm25 = open_index(shelf).bm25
+    assert bm25.search(["which of these is a river, and where?"], 5) == bm25.search(["river"], 5)
+
+
+def test_postings_that_are_damaged_are_one_clear_error(shelf: Path) -> None:
+    for path in shelf.glob(".rag-build-*/bm25/*"):
+        if path.suffix in (".idx", ".term"):
+            data = bytearray(path.read_bytes())
+            data[: len(data) // 2] = b"\xff" * (len(data) // 2)
+            path.write_bytes(data)
+    with pytest.raises(IndexingError, match=r"damaged|cannot be opened"):
+        open_index(shelf).bm25.search(["river Poland capital"], 5)
+
+
+def test_an_index_with_a_damaged_manifest_can_be_built_again(shelf: Path, corpus: Path) -> None:
+    (shelf / "manifest.json").write_text("{")
+    build(Corpus([corpus]), shelf)
+    assert open_index(shelf).manifest["passages"] == len(SHELF)
+    assert len(list(shelf.glob(".rag-build-*"))) == 1
+
+
+def test_folders_of_others_are_never_removed(tmp_path: Path, corpus: Path) -> None:
+    kept = tmp_path / "proj" / "build-release" / "app"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("work")
+    with pytest.raises(IndexingError, match="holds other files"):
+        build(Corpus([corpus]), tmp_path / "proj")
+    assert kept.read_text() == "work"
+
+
+def test_two_builds_in_one_folder_do_not_meet(tmp_path: Path, corpus: Path) -> None:
+    def second(*_: object) -> None:
+        with pytest.raises(IndexingError, match="another build is running"):
+            build(Corpus([corpus]), tmp_path / "i.index")
+
+    assert build(Corpus([corpus]), tmp_path / "i.index", second)["passages"] == len(SHELF)
+
+
+# --- stopped, killed, out of disk ------------------------------------------------------------------------------
+
+
+def _large(path: Path) -> Path:
+    return write_corpus(path, _rows(60_000))
+
+
+def _rows(n: int) -> list[tuple[str, str, str]]:
+    return [(str(i), f"Title {i}", f"Some words about number {i}. " * 20) for i in range(n)]
+
+
+@pytest.mark.parametrize("signal_sent", [signal.SIGINT, signal.SIGKILL])
+def test_a_build_that_is_stopped_loses_nothing_and_building_again_works(
+    tmp_path: Path, shelf: Path, signal_sent: signal.Signals, rag: Command
+) -> None:
+    large = _large(tmp_path / "large.jsonl")
+    before = open_index(shelf).manifest
+    root = Path(__file__).parents[3]
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from rag.cli import main; main()", "index", "build", str(large), "--to", str(shelf)],
+        env=os.environ | {"PYTHONPATH": f"{root}:{root / 'eval'}"},
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + 60
+    while len(list(shelf.glob(".rag-build-*/bm25/*"))) < 8 and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal_sent)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode not in (0, 1), stderr
+    assert b"Traceback" not in stderr
+    assert open_index(shelf).manifest == before
+    assert open_index(shelf).bm25.search(["Warsaw"], 1)[0]
+    result = rag("index", "build", large, "--to", shelf)
+    assert result.returncode == 0, result.stderr
+    assert open_index(shelf).manifest["passages"] == 60_000
+    assert len(list(shelf.glob(".rag-build-*"))) == 1
+
+
+def test_a_killed_first_build_is_recognised_as_half_built(tmp_path: Path, corpus: Path, rag: Command) -> None:
+    half = tmp_path / "half.index"
+    (half / ".rag-build-abc" / "bm25").mkdir(parents=True)
+    one_line_error(rag("ask", "river?", "--index", half), "half-built", "build it again")
+    assert rag("index", "build", corpus, "--to", half).returncode == 0
+    assert open_index(half).manifest["passages"] == len(SHELF)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 4 MB, where this machine lets us mount one."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk], capture_output=True, check=False)
+    if mounted.returncode != 0:
+        pytest.skip(f"needs a file system of its own: {mounted.stderr.decode().strip()}")
+    yield disk
+    subprocess.run(["umount", "-l", disk], check=True)
+
+
+def test_an_index_that_cannot_be_written_can_be_asked_but_not_rebuilt(
+    small_disk: Path, corpus: Path, rag: Command
+) -> None:
+    index = small_disk / "i.index"
+    build(Corpus([corpus]), index)
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    result = rag("ask", "What is the capital of Poland?", "--index", index)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("Warsaw is the capital of Poland [1].")
+    one_line_error(rag("index", "build", corpus, "--to", index), "cannot be written", "Read-only file system")
+
+
+def test_a_build_that_fails_leaves_nothing_behind(tmp_path: Path, rag: Command) -> None:
+    path = write_corpus(tmp_path / "d.jsonl", [*_rows(30_000), ("7", "", "Again.")])
+    one_line_error(rag("index", "build", path, "--to", tmp_path / "new.index"), "id '7' occurs twice", "--skip-bad")
+    assert not (tmp_path / "new.index").exists()
+
+
+def test_a_full_disk_is_one_line_and_keeps_the_old_index(small_disk: Path, corpus: Path, rag: Command) -> None:
+    index = small_disk / "i.index"
+    build(Corpus([corpus]), index)
+    before = open_index(index).manifest
+    large = _large(small_disk.parent / "large.jsonl")
+    one_line_error(rag("index", "build", large, "--to", index), "cannot be written")
+    assert open_index(index).manifest == before
+    assert open_index(index).bm25.search(["Warsaw"], 1)[0]
+    assert len(list(index.glob(".rag-build-*"))) == 1

@@ -1,0 +1,217 @@
+"""Recipes, fusion and reranking."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag.errors import IndexingError, QuestionError, RagError
+from rag.index.open import open_index
+from rag.index.parts import adding
+from rag.index.recipes import Recipe, made_of, read_recipe
+from rag.index.steps import in_bytes
+from rag.resources import names
+from rag.retrievers import Retriever, kind_of, open_retriever
+from rag.retrievers.fusion import Fusion
+from rag.retrievers.rerank import Rerank
+from rag.types import Hit, Passage
+from tests.conftest import Command, one_line_error, write_corpus
+from tests.contracts import check_retriever
+
+
+class Listed:
+    """Gives the passages it was made with, whatever is asked."""
+
+    def __init__(self, name: str, *scored: tuple[str, float]) -> None:
+        self.name = name
+        self._hits = [Hit(Passage(identifier, "", identifier), score) for identifier, score in scored]
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        if "" in queries:
+            raise QuestionError("the question is empty")
+        return [self._hits[:k] for _ in queries]
+
+
+def listed(retriever: Retriever, k: int = 10) -> list[tuple[str, float]]:
+    return [(hit.passage.id, round(hit.score, 6)) for hit in retriever.search(["q"], k)[0]]
+
+
+A = Listed("a", ("x", 9.0), ("y", 5.0), ("z", 1.0))
+B = Listed("b", ("z", 0.4), ("w", 0.2))
+
+
+def test_reciprocal_rank_fusion_as_in_the_paper() -> None:
+    fused = listed(Fusion([A, B], k=60))
+    assert [identifier for identifier, _ in fused] == ["z", "x", "w", "y"]
+    assert dict(fused) == {"z": 0.032266, "x": 0.016393, "w": 0.016129, "y": 0.016129}  # 1/63 + 1/61, 1/61, 1/62
+
+
+def test_fusion_by_scores_scales_each_list_first() -> None:
+    assert listed(Fusion([A, B], method="scores")) == [("x", 1.0), ("z", 1.0), ("y", 0.5), ("w", 0.0)]
+    assert listed(Fusion([A, B], method="scores", weights=[1, 3]))[0] == ("z", 3.0)
+
+
+def test_a_list_that_cannot_be_asked_is_left_out() -> None:
+    class Mute(Listed):
+        def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+            raise QuestionError("nothing to search for")
+
+    assert [identifier for identifier, _ in listed(Fusion([Mute("m"), B]))] == ["z", "w"]
+    with pytest.raises(QuestionError):
+        Fusion([Mute("m"), Mute("n")]).search(["q"], 3)
+
+
+@given(st.lists(st.lists(st.sampled_from("abcdefgh"), unique=True), min_size=2, max_size=4), st.integers(1, 9))
+def test_fusion_keeps_all_that_was_found_and_k_is_a_prefix(lists: list[list[str]], k: int) -> None:
+    retrievers = [Listed(f"r{n}", *((x, -float(i)) for i, x in enumerate(one))) for n, one in enumerate(lists)]
+    whole = listed(Fusion(retrievers), 100)
+    assert {identifier for identifier, _ in whole} == {x for one in lists for x in one}
+    assert listed(Fusion(retrievers), k) == whole[:k]
+
+
+class Lengths:
+    """Scores a passage by how often the first letter of the question stands in it."""
+
+    name = "letters"
+
+    def score(self, question: str, passages: Sequence[Passage]) -> list[float]:
+        return [float(passage.text.lower().count(question[:1].lower())) for passage in passages]
+
+
+def test_reranking_orders_the_first_and_leaves_the_rest_below(shelf: Path) -> None:
+    bm25 = open_index(shelf).bm25
+    for depth in (1, 2, 5):
+        reranked = Rerank(bm25, Lengths(), depth=depth)
+        check_retriever(reranked, ["river of Poland", "Nobel Prize", "東京", "capital"])
+        (before,), (after,) = bm25.search(["river of Poland"], 9), reranked.search(["river of Poland"], 9)
+        assert {h.passage.id for h in after[:depth]} == {h.passage.id for h in before[:depth]}
+        assert [h.passage.id for h in after[depth:]] == [h.passage.id for h in before[depth:]]
+    assert Rerank(bm25, Lengths(), depth=5, first=0.5).name == "bm25.v1>letters+0.5*first@5"
+
+
+RERANK = "name = 'x'\nkind = 'rerank'\nof = 'bm25'\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("kind = 'bm25'", "not a recipe: 'name'"),
+        ("name = 'x'\nkind = 'nope'", "no kind called 'nope'; there are: bm25"),
+        ("name = 'x'\nkind = 'bm25'\nweight = 1", "unknown setting 'weight' of kind bm25; there are: b, engine"),
+        ("name = 'x'\nkind = 'bm25'\nweights = 3", "weights should be dict, found 3"),
+        ("name = 'x'\nkind = 'bm25'\n[weights]\ncontents = nan", "should be above 0"),
+        ("name = 'x'\nkind = 'bm25'\n[weights]\ncontents = 'much'", "should be above 0"),
+        ("name = 'x'\nkind = 'fusion'\nof = ['bm25']", "two or more different recipes"),
+        ("name = 'x'\nkind = 'fusion'\nof = ['bm25', 'bm25']", "two or more different recipes"),
+        ("name = 'x'\nkind = 'fusion'\nof = ['bm25', 'best']\nmethod = 'max'", "no fusion called 'max'"),
+        ("name = 'x'\nkind = 'fusion'\nof = ['bm25', 'best']\nweights = [1]", "as many weights above 0"),
+        ("name = 'x'\nkind = 'fusion'\nof = ['bm25', 'best']\nweights = [1, inf]", "as many weights above 0"),
+        ("name = 'x'\nkind = 'bm25'\n[weights]\ncontents = 1e300", "should be above 0"),
+        ("name = 'x'\nkind = 'reference'\nk1 = 1" + "0" * 400, "k1 should be a finite number"),
+        ("name = " + "[" * 9999, "not a recipe"),
+        ("name = 'x'\nkind = 'bm25'\nweights = 1" + "0" * 5000, "not a recipe"),
+        ("name = 'x'\nkind = 'reference'\nk1 = -1", "k1 should be at least 0 and b from 0 to 1"),
+        (RERANK + "[[stages]]\nmodel = 'static'\ndepth = 9\nfirst = nan", "first should be a finite number, found nan"),
+        (
+            RERANK + "[[stages]]\nmodel = 'oracle'\ndepth = 9",
+            "no reranker called 'oracle'",
+        ),
+        (RERANK + "[[stages]]\nmodel = 'cosine'\ndepth = true", "depth should be int"),
+        (RERANK + "[[stages]]\nmodel = 'cosine'\ndepth = 0", "depth of at least 1"),
+        (
+            RERANK + "[[stages]]\nmodel = 'reader:nowhere'\ndepth = 9",
+            "model.onnx is missing",
+        ),
+        (RERANK + "model = 'cosine'\ndepth = 9", "unknown setting 'depth'"),
+        (RERANK + "stages = []", "needs one of [[stages]] at least"),
+        (RERANK + "stages = ['cosine']", "should be tables, found 'cosine'"),
+        (
+            RERANK + "[[stages]]\nmodel = 'static:no'\ndepth = 9",
+            "table.npz is missing",
+        ),
+        ("kind = [", "not a recipe"),
+    ],
+)
+def test_a_recipe_that_cannot_be_followed_is_one_clear_line(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(RagError) as caught:
+        open_retriever(str(path), open_index(None))
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_recipe_made_of_itself_is_one_clear_line(tmp_path: Path) -> None:
+    for name, of in (("a", "b"), ("b", "a")):
+        text = f"name = '{name}'\nkind = 'rerank'\nof = '{tmp_path / of}.toml'"
+        (tmp_path / f"{name}.toml").write_text(text)
+    with pytest.raises(RagError, match=r"a\.toml is made of itself: .*a\.toml of .*b\.toml of .*a\.toml"):
+        open_retriever(str(tmp_path / "a.toml"), open_index(None))
+
+
+def test_what_a_recipe_is_made_of_is_listed_once() -> None:
+    assert [name for name, _ in made_of("best")] == ["best", "reranked", "bm25"]
+    assert [name for name, _ in made_of("best+fused")] == ["best+fused", "best", "reranked", "bm25", "fused", "static"]
+
+
+def test_a_recipe_adds_the_parts_of_those_it_is_made_of(rag: Command, shelf: Path) -> None:
+    one_line_error(rag("search", "river", "--recipe", "fused", "--index", shelf), "has no part 'static.v1' yet")
+    added = rag("index", "build", "--to", shelf, "--recipe", "fused", "--recipe", "best")
+    assert added.returncode == 0, added.stderr
+    assert [line.partition(":")[0] for line in added.stderr.splitlines()] == [
+        "static", f"static is in {shelf}", "best",
+    ]  # fmt: skip
+    assert added.stderr.endswith("best: adds nothing to the index\n")
+    assert rag("search", "river", "--recipe", "fused", "--index", shelf).returncode == 0
+
+
+def test_two_processes_do_not_add_one_part(shelf: Path) -> None:
+    index, recipe = open_index(shelf), read_recipe("static")
+    with (
+        adding(index, recipe, {}),
+        pytest.raises(IndexingError, match=r"another process is adding 'static\.v1' to .*; wait for it"),
+        adding(index, recipe, {}),
+    ):
+        pass
+
+
+def test_every_shipped_recipe_names_a_kind_and_no_two_have_one_name() -> None:
+    recipes = [read_recipe(name) for name in names("indexes", ".toml")]
+    assert len({recipe.name for recipe in recipes}) == len(recipes)
+    for recipe in recipes:
+        assert kind_of(recipe)
+    assert read_recipe("bm25+reference") == Recipe("bm25+reference", "fusion", {"of": ["bm25", "reference"]})
+
+
+def test_a_recipe_of_ones_own_searches(rag: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text("name = 'mine'\nkind = 'bm25'\n[weights]\ncontents = 2\n")
+    mine = tmp_path / "mine.toml"
+    for name in (mine, f"bm25+{mine}", f"{mine}+bm25"):
+        found = rag("search", "closed pool", "--recipe", name, "--json")
+        assert found.returncode == 0, found.stderr
+    one_line_error(rag("search", "x", "--recipe", tmp_path / "nowhere.toml"), "cannot be read as a recipe")
+
+
+def test_what_adds_nothing_says_so(rag: Command, shelf: Path) -> None:
+    done = rag("index", "build", "--to", shelf, "--recipe", "bm25")
+    assert done.returncode == 0, done.stderr
+    assert "bm25: adds nothing to the index" in done.stderr
+    one_line_error(rag("index", "build", "--to", shelf), "nothing to build")
+    one_line_error(rag("index", "build", "--to", shelf, "--recipe", "bm25", "--memory", "much"), "write it as 8GiB")
+
+
+def test_what_cannot_be_added_is_refused_before_anything_is_built(rag: Command, shelf: Path, tmp_path: Path) -> None:
+    before = (shelf / "manifest.json").read_bytes()
+    corpus = write_corpus(tmp_path / "c.jsonl", [("1", "", "a text")])
+    build = ("index", "build", corpus, "--to", shelf)
+    one_line_error(rag(*build, "--recipe", "nope"), "no recipe called 'nope'")
+    one_line_error(rag(*build, "--recipe", "static", "--memory", "9" * 400 + "GiB"), "write it as 8GiB")
+    one_line_error(rag(*build, "--memory", "8GiB"), "--memory is for the parts that --recipe NAME adds")
+    assert (shelf / "manifest.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(("text", "size"), [("8GiB", 8 * 2**30), ("500MB", 500e6), ("1.5 g", 1.5e9), ("12", 12)])
+def test_amounts_of_memory(text: str, size: float) -> None:
+    assert in_bytes(text) == size

@@ -1,0 +1,69 @@
+"""The reader and the static embeddings that ship: files, records and what they tell."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from autoais.io.provenance import sha256_file
+from rag.encoders import open_encoder
+from rag.encoders.static import SHIPPED as STATIC
+from rag.encoders.static import Static
+from rag.index.open import open_index
+from rag.index.recipes import read_recipe
+from rag.index.steps import add_parts
+from rag.reader import SHIPPED as READER
+from rag.reader import Reader
+from rag.retrievers import open_retriever
+from rag.types import Passage
+from tests.conftest import Command
+from tests.contracts import check_retriever
+
+CURIE = Passage("curie", "Marie Curie", "Marie Curie won the Nobel Prize in Physics in 1903, with her husband Pierre.")
+RIVER = Passage("river", "Vistula", "The Vistula is the longest river of Poland; it flows through Warsaw.")
+
+
+@pytest.mark.parametrize(("folder", "name"), [(READER, Reader().name), (STATIC, Static().name)])
+def test_the_files_are_those_of_the_record_and_the_card(folder: Path, name: str) -> None:
+    record = json.loads((folder / "training.json").read_text())
+    card = (folder / "CARD.md").read_text()
+    assert record["short"] is False
+    for file, digest in record["files"].items():
+        assert sha256_file(folder / file) == digest, file
+        assert digest in card, file
+    assert card.startswith(f"# {name}\n")
+
+
+def test_the_reader_tells_the_passage_that_answers_and_the_words_that_do() -> None:
+    answers, other = Reader().read("when did marie curie win the nobel prize in physics", [CURIE, RIVER])
+    assert answers.relevance > other.relevance
+    assert CURIE.text[answers.start : answers.end] == "1903"
+
+
+def test_static_embeddings_without_a_folder_are_those_that_ship() -> None:
+    encoder = open_encoder("static")
+    assert encoder.name == open_encoder(f"static:{STATIC}").name == Static().name
+    asked = encoder.queries(["which river flows through warsaw", "who won a nobel prize", ""])
+    near = asked @ encoder.passages([passage.text for passage in (RIVER, CURIE)]).T
+    assert near[0, 0] > near[0, 1]
+    assert near[1, 1] > near[1, 0]
+    assert not asked[2].any()
+    assert np.isfinite(asked).all()
+
+
+def test_a_query_of_which_no_word_piece_is_known_finds_nothing(shelf: Path) -> None:
+    add_parts(shelf, ["static"], None)
+    index = open_index(shelf)
+    found, nothing = open_retriever("static", index).search(["river", "\u200b\u200b"], 3)
+    assert (len(found), nothing) == (3, [])
+    assert open_retriever("fused", index).search(["\u200briver"], 1)[0][0].passage.id == found[0].passage.id
+
+
+def test_an_index_takes_the_part_of_the_recipe_static(rag: Command, shelf: Path) -> None:
+    done = rag("index", "build", "--to", shelf, "--recipe", "static")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, f"static is in {shelf}")
+    assert read_recipe("static").name == "static.v1"
+    for name, lexical in (("static", False), ("bm25+static", False)):
+        queries = ["river of Poland", "Nobel Prize"]
+        check_retriever(open_retriever(name, open_index(shelf)), queries, lexical=lexical)

@@ -1,0 +1,267 @@
+"""The commands as people run them: real processes, real files."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag.index.open import open_index
+from rag.terminal import show_answer
+from rag.types import Answer, Citation, Hit, Passage, Question, Sentence
+from tests.conftest import Command, one_line_error
+
+
+def test_ask_answers_from_the_handbook_and_every_marker_resolves(rag: Command) -> None:
+    result = rag("ask", "What is citation precision?")
+    assert result.returncode == 0, result.stderr
+    answer, _, passages = result.stdout.partition("\n\n")
+    assert answer.startswith("Citation precision is the share of citations")
+    assert re.fullmatch(r"[^\[]+ \[1\]\.", answer)
+    for marker in re.findall(r"\[\d+\]", answer):
+        assert f"\n{marker} " in f"\n{passages}"
+    assert ">>Citation precision is the share" in passages
+    assert "\x1b" not in result.stdout
+
+
+def test_ask_gives_a_name_a_date_or_a_number_by_itself_too(rag: Command, shelf: Path) -> None:
+    lines = rag("ask", "When was Curie born?", "--index", shelf).stdout.splitlines()
+    assert lines[:2] == ["1867", "Curie was born in Warsaw in 1867 [1]."]
+
+
+def test_ask_json_has_the_fields_and_its_spans_hold(rag: Command, shelf: Path) -> None:
+    result = rag("ask", "What is the capital of Poland?", "--index", shelf, "--k", 3, "--json")
+    record: dict[str, Any] = json.loads(result.stdout)
+    assert set(record) >= {
+        "question", "system", "index", "answer", "sentences", "passages", "unresolved", "abstained", "seconds",
+    }  # fmt: skip
+    assert record["unresolved"] == []
+    assert not record["abstained"]
+    texts = {passage["id"]: passage["text"] for passage in record["passages"]}
+    assert [passage["n"] for passage in record["passages"]] == list(range(1, len(texts) + 1))
+    for sentence in record["sentences"]:
+        assert record["answer"][sentence["start"] : sentence["end"]] == sentence["text"]
+        for citation in sentence["citations"]:
+            assert texts[citation["passage"]][citation["start"] : citation["end"]] == citation["quote"]
+
+
+def test_ask_says_when_the_passages_do_not_answer(rag: Command, shelf: Path) -> None:
+    result = rag("ask", "xyzzy plugh?", "--index", shelf)
+    assert (result.returncode, result.stderr) == (1, "")
+    assert result.stdout.startswith("Not answered: ")
+    assert len(result.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ("", "the question is empty"),
+        ("  \n", "the question is empty"),
+        ("what is the?", "only stop words or punctuation"),
+        ('":()!?"', "only stop words or punctuation"),
+        ("a" * 100_000, "100,000 characters"),
+    ],
+)
+def test_bad_questions_are_one_line(rag: Command, shelf: Path, question: str, says: str) -> None:
+    one_line_error(rag("ask", question, "--index", shelf), says)
+    one_line_error(rag("search", question, "--index", shelf), says)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        '"river" AND title:(Poland)^9',
+        "river [1] {2}",
+        "ما هي river",
+        "東京 river",
+        "river \u202e\x07\x1b[31m",
+        "river~ -Poland",
+    ],
+)
+def test_odd_but_fair_questions_are_answered(rag: Command, shelf: Path, question: str) -> None:
+    result = rag("ask", question, "--index", shelf)
+    assert result.returncode in (0, 1), result.stderr  # some say too little of what they ask about
+    assert result.stderr == ""
+    assert "\n[1] " in result.stdout
+    assert "\x1b" not in result.stdout
+
+
+def test_bytes_that_are_no_text_are_one_line(rag: Command, shelf: Path) -> None:
+    one_line_error(rag("ask", "\udcff river", "--index", shelf), "are no characters")
+
+
+def test_a_path_too_long_is_one_line(rag: Command) -> None:
+    one_line_error(rag("ask", "river?", "--index", "x" * 300), "File name too long")
+
+
+def test_what_a_file_holds_cannot_drive_the_terminal_or_break_the_line(rag: Command, tmp_path: Path) -> None:
+    hostile = tmp_path / "h.jsonl"
+    row = {"docid": "x\x1b[2J", "title": "T\x07", "text": "The river \x1b[31mruns\r\u202e north of the town."}
+    hostile.write_text(json.dumps(row) + "\n")
+    assert rag("index", "build", hostile, "--to", tmp_path / "h.index").returncode == 0
+    shown = rag("ask", "Where does the river run?", "--index", tmp_path / "h.index")
+    assert "north of the town" in shown.stdout
+    assert not set("\x1b\x07\r\u202e") & set(shown.stdout)
+    hostile.write_text(json.dumps({"docid": "1", "te\nxt\x1b": "x"}) + "\n")
+    result = rag("index", "build", hostile, "--format", "miracl", "--to", tmp_path / "i.index")
+    one_line_error(result, "field 'text' is missing")
+    assert "\x1b" not in result.stderr
+
+
+def test_overlapping_quotes_are_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
+    passage = Passage("p", "", "0123456789")
+    cite = [Citation("p", 0, 8, "01234567"), Citation("p", 2, 4, "23"), Citation("p", 6, 10, "6789")]
+    show_answer(Answer(Question("q", "?"), "x", (Sentence(0, 1, tuple(cite)),), (Hit(passage, 1.0),), "s"))
+    assert ">>01234567<<>>89<<" in capsys.readouterr().out
+
+
+def test_bad_index_paths_are_one_line(rag: Command, tmp_path: Path, shelf: Path) -> None:
+    one_line_error(rag("ask", "river?", "--index", tmp_path / "gone"), "no index at", "rag index build")
+    (tmp_path / "notes").mkdir()
+    one_line_error(rag("ask", "river?", "--index", tmp_path / "notes"), "is not an index")
+    manifest = shelf / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"format_version": 1', '"format_version": 2'))
+    one_line_error(rag("search", "river", "--index", shelf), "upgrade attributed-rag")
+
+
+def test_build_then_info_then_search(rag: Command, corpus: Path, tmp_path: Path) -> None:
+    index = tmp_path / "i.index"
+    built = rag("index", "build", corpus, "--to", index)
+    assert built.returncode == 0, built.stderr
+    assert "6 passages" in built.stderr
+    assert json.loads(rag("index", "info", index).stdout)["passages"] == 6
+    hits = json.loads(rag("search", "longest river", "--index", index, "--k", 2, "--json").stdout)["hits"]
+    assert [hit["rank"] for hit in hits] == [1, 2]
+    assert hits[0]["id"] == "b#2"
+
+
+def test_build_reports_what_it_skips(rag: Command, corpus: Path, tmp_path: Path) -> None:
+    corpus.write_text(corpus.read_text("utf-8") + "not json\n", "utf-8")
+    one_line_error(rag("index", "build", corpus, "--to", tmp_path / "i.index"), "shelf.jsonl:7", "not JSON")
+    result = rag("index", "build", corpus, "--to", tmp_path / "i.index", "--skip-bad")
+    assert result.returncode == 0
+    assert "skipped" in result.stderr
+    assert "shelf.jsonl:7" in result.stderr
+    assert open_index(tmp_path / "i.index").manifest["skipped"] == 1
+
+
+def test_search_writes_a_trec_run(rag: Command, shelf: Path, tmp_path: Path) -> None:
+    topics, run = tmp_path / "topics.tsv", tmp_path / "out.trec"
+    topics.write_text("1\tlongest river of Poland\n2\tthe\n3\tWarsaw\n")
+    result = rag("search", "--topics", topics, "--index", shelf, "--run", run, "--k", 3)
+    assert result.returncode == 0, result.stderr
+    assert "2: nothing to search for" in result.stderr
+    rows = [line.split() for line in run.read_text().splitlines()]
+    assert all(len(row) == 6 and row[1] == "Q0" and row[5] == "bm25.v1" for row in rows)
+    assert [row[3] for row in rows if row[0] == "1"] == ["1", "2", "3"]
+    assert {row[0] for row in rows} == {"1", "3"}
+    topics.write_text("1\tlongest river of Poland\n")
+    one_line_error(rag("search", "--topics", topics, "--index", shelf, "--run", "/dev/full"), "/dev/full")
+    before = run.read_text()
+    one_line_error(rag("search", "--topics", topics, "--index", shelf, "--run", run, "--k", 0), "k must be at least 1")
+    assert run.read_text() == before
+    one_line_error(rag("search", "--index", shelf), "either a query or --topics")
+
+
+# --- answering files of questions ------------------------------------------------------------------------------
+
+
+def _questions(path: Path, n: int) -> Path:
+    kinds = ("What is the capital of Poland?", "When was Curie born?", "the?", "How long is the Vistula?")
+    rows = ({"id": f"q{i}", "question": kinds[i % 4], "answers": ["Warsaw"], "gold": ["b#1"]} for i in range(n))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
+
+
+def test_answer_writes_a_row_a_question_also_where_it_abstains(rag: Command, shelf: Path, tmp_path: Path) -> None:
+    questions, out = _questions(tmp_path / "q.jsonl", 5), tmp_path / "answers.jsonl"
+    result = rag("answer", questions, "--index", shelf, "--system", "extractive", "--out", out)
+    assert result.returncode == 0, result.stderr
+    rows = _rows(out)
+    assert [row["id"] for row in rows] == [f"q{i}" for i in range(5)]
+    assert [row["abstained"] for row in rows] == [False, False, True, False, False]
+    assert "only stop words" in rows[2]["reason"]
+    assert all(row["short_answer"] is None and row["answers"] == ["Warsaw"] for row in rows)
+    one_line_error(rag("answer", questions, "--index", shelf, "--out", out), "exists", "--resume")
+    assert _rows(out) == rows
+
+
+@pytest.mark.parametrize("signal_sent", [signal.SIGINT, signal.SIGKILL])
+def test_a_stopped_run_resumes_to_the_same_rows(
+    rag: Command, shelf: Path, tmp_path: Path, signal_sent: signal.Signals
+) -> None:
+    questions, whole, cut = _questions(tmp_path / "q.jsonl", 3000), tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
+    quick = ("--system", "extractive", "--index", shelf)
+    assert rag("answer", questions, *quick, "--out", whole).returncode == 0
+    root = Path(__file__).parents[2]
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from rag.cli import main; main()", "answer", questions, *quick, "--out", cut],
+        env=os.environ | {"PYTHONPATH": f"{root}:{root / 'eval'}"},
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + 60
+    while (not cut.exists() or cut.stat().st_size < 20_000) and time.monotonic() < deadline:
+        time.sleep(0.002)
+    process.send_signal(signal_sent)
+    _, stderr = process.communicate(timeout=60)
+    assert b"Traceback" not in stderr
+    assert process.returncode not in (0, 1)
+    stopped_at = cut.read_bytes().count(b"\n")
+    assert 0 < stopped_at < 3000
+    cut.write_bytes(cut.read_bytes() + b'{"id": "q9999", "que')  # a kill in the middle of a write
+    result = rag("answer", questions, *quick, "--out", cut, "--resume")
+    assert result.returncode == 0, result.stderr
+    assert _rows(cut) == _rows(whole)
+
+
+def test_resume_refuses_another_question_file_system_or_index(rag: Command, shelf: Path, tmp_path: Path) -> None:
+    questions, out = _questions(tmp_path / "q.jsonl", 4), tmp_path / "a.jsonl"
+    assert rag("answer", questions, "--index", shelf, "--out", out).returncode == 0
+    before = out.read_bytes()
+    one_line_error(rag("answer", questions, "--out", out, "--resume"), "another index")
+    one_line_error(rag("answer", questions, "--index", shelf, "--k", 2, "--out", out, "--resume"), "another system")
+    _questions(questions, 8)
+    one_line_error(rag("answer", questions, "--index", shelf, "--out", out, "--resume"), "another questions")
+    assert out.read_bytes() == before
+
+
+def test_a_device_that_is_full_is_one_line(rag: Command, shelf: Path, tmp_path: Path) -> None:
+    questions = _questions(tmp_path / "q.jsonl", 4)
+    out = tmp_path / "full.jsonl"
+    out.symlink_to("/dev/full")
+    result = rag("answer", questions, "--index", shelf, "--out", out, "--resume")
+    one_line_error(result, "full.jsonl")
+
+
+def test_unknown_names_list_what_there_is(rag: Command, shelf: Path, tmp_path: Path) -> None:
+    one_line_error(rag("ask", "river?", "--system", "nope", "--index", shelf), "there are: reader, extractive")
+    questions = _questions(tmp_path / "q.jsonl", 1)
+    one_line_error(
+        rag("answer", questions, "--system", "nope", "--out", tmp_path / "x"), "there are: reader, extractive"
+    )
+    assert not (tmp_path / "x").exists()
+
+
+def test_help_and_version_load_no_engine(rag: Command, autoais: Command) -> None:
+    code = (
+        "import sys; from rag.cli import app\n"
+        "try: app(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'tantivy', 'numpy', 'torch', 'sqlite3', 'rich.progress', 'selectolax', 'pypdf'} & set(sys.modules)\n"
+        "print('heavy:', sorted(heavy))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1] == "heavy: []"
+    assert rag("--version").stdout.startswith("attributed-rag ")
+    assert autoais("--version").stdout == rag("--version").stdout

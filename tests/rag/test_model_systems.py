@@ -1,0 +1,231 @@
+"""`--system openai:...` and its kin from the command line: streams, failures, journals, many questions at once."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag.errors import RagError
+from rag.generators.cited import Cited
+from rag.generators.extractive import Extractive
+from rag.index.open import open_index
+from rag.llms import ModelError
+from rag.llms.prompts import Prompt
+from rag.retrievers import open_retriever
+from rag.systems import Options, RetrieveThenRead, answer_each, open_system, stream_answer
+from rag.types import Answer, Question
+from tests.chat_server import ChatServer, running
+from tests.conftest import Command, one_line_error
+from tests.gguf import write_gguf
+from tests.script import Script
+
+ASKED = ["What is the capital of Poland?", "When was Curie born?", "Which river is the longest?", "the", "東京"]
+QUESTIONS = [Question(str(n), text) for n, text in enumerate(ASKED)]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ChatServer]:
+    pytest.importorskip("httpx")
+    with running() as server:
+        yield server
+
+
+def scripted(shelf: Path, *says: str | ModelError) -> RetrieveThenRead:
+    retriever = open_retriever("bm25", open_index(shelf))
+    return RetrieveThenRead(retriever, Cited(Script(*says), Prompt.read("hagrid.v1")), 3)
+
+
+def test_a_system_answers_streams_and_answers_several_at_once_alike(shelf: Path) -> None:
+    system = scripted(shelf, "Warsaw lies there [1][9]. So it is.")
+    one_by_one = [answer for answer, _ in answer_each(system, QUESTIONS)]
+    assert [answer.question for answer in one_by_one] == QUESTIONS
+    assert [answer.abstained for answer in one_by_one] == [False, False, False, True, False]
+    for concurrency in (2, 3, 16):
+        assert [answer for answer, _ in answer_each(system, iter(QUESTIONS), concurrency)] == one_by_one
+    *pieces, last = stream_answer(system, QUESTIONS[0])
+    assert last == one_by_one[0]
+    assert "".join(str(piece) for piece in pieces) == "Warsaw lies there [1][9]. So it is."
+    assert one_by_one[0].system == system.name
+    assert Prompt.read("hagrid.v1").id in system.name
+
+
+def test_several_at_once_run_at_once_and_no_more_than_were_asked_for(shelf: Path) -> None:
+    running_now, most = 0, 0
+
+    class Slow(Script):
+        def complete(self, *arguments: Any) -> Any:  # noqa: ANN401
+            nonlocal running_now, most
+            running_now += 1
+            most = max(most, running_now)
+            time.sleep(0.02)
+            running_now -= 1
+            return super().complete(*arguments)
+
+    retriever = open_retriever("bm25", open_index(shelf))
+    system = RetrieveThenRead(retriever, Cited(Slow("Yes [1]."), Prompt.read("hagrid.v1")), 3)
+    questions = [Question(str(n), ASKED[0]) for n in range(12)]
+    assert [answer.question.id for answer, _ in answer_each(system, questions, 4)] == [q.id for q in questions]
+    assert 1 < most <= 4
+
+
+def test_an_error_that_a_person_must_mend_ends_the_run(shelf: Path) -> None:
+    class Broken(Script):
+        def complete(self, *arguments: Any) -> Any:  # noqa: ANN401
+            raise RagError("the server wants a key")
+
+    retriever = open_retriever("bm25", open_index(shelf))
+    system = RetrieveThenRead(retriever, Cited(Broken(""), Prompt.read("hagrid.v1")), 3)
+    for concurrency in (1, 4):
+        with pytest.raises(RagError, match="wants a key"):
+            list(answer_each(system, QUESTIONS, concurrency))
+
+
+def test_a_system_that_cannot_stream_gives_all_at_once(shelf: Path) -> None:
+    system = RetrieveThenRead(open_retriever("bm25", open_index(shelf)), Extractive(), 3)
+    text, answer = stream_answer(system, QUESTIONS[0])
+    assert text == "Warsaw is the capital of Poland [1]."
+    assert isinstance(answer, Answer)
+
+
+def test_prompt_and_context_are_for_language_models(shelf: Path, tmp_path: Path) -> None:
+    with pytest.raises(RagError, match="'extractive' takes no prompt; that is for openai, gguf, hf"):
+        open_system("extractive", open_index(shelf), Options(prompt="hagrid.v1"))
+    with pytest.raises(RagError, match="no language model called 'openai:'"):
+        open_system("openai", open_index(shelf), recipe="bm25")
+
+
+def test_ask_answers_with_what_a_gguf_model_writes(shelf: Path, tmp_path: Path, rag: Command) -> None:
+    pytest.importorskip("xllamacpp", reason="needs the extra gguf")
+    model = write_gguf(tmp_path / "tiny.gguf", context=4096)
+    system = f"gguf:{model}"
+    options = ["--index", shelf, "--recipe", "bm25", "--prompt", "hagrid.v1", "--context", "2048", "--json"]
+    result = rag("ask", ASKED[0], "--system", system, *options)
+    assert result.returncode in (0, 1), result.stderr
+    record = json.loads(result.stdout)
+    assert record["trace"]["shown"]
+    assert "/2048/" in record["system"]
+    assert len(record["passages"]) >= 1
+    one_line_error(rag("ask", ASKED[0], "--index", shelf, "--system", "gguf:nope.gguf"), "nope.gguf", "cannot be read")
+
+
+def asked(server: ChatServer, shelf: Path, *steps: dict[str, Any]) -> tuple[dict[str, str], list[str | Path]]:
+    environment = {"OPENAI_BASE_URL": server.script(*steps), "OPENAI_API_KEY": ""}
+    return environment, ["--index", shelf, "--recipe", "bm25", "--system", "openai:tiny"]
+
+
+def test_ask_streams_text_and_then_the_passages_by_the_numbers_the_model_saw(
+    server: ChatServer, shelf: Path, rag: Command
+) -> None:
+    says = "Warsaw is the capital of Poland [2][7]. \x1b[31m Penguins swim well [1]."
+    environment, options = asked(server, shelf, {"say": says})
+    result = rag("ask", ASKED[0], *options, "--stream", "--prompt", "hagrid.v1", **environment)
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[0] == "Warsaw is the capital of Poland [2][7]. �[31m Penguins swim well [1]."
+    assert lines[1] == "[7] points to no passage (out-of-range)"
+    assert lines[2] == "checked: 1 citation moved to a passage that supports it, 1 citation taken away"
+    assert "[1] Warsaw  (b#1)" in lines
+    assert ">>Warsaw is the capital of Poland.<< It lies on the Vistula river." in lines
+    assert server.log(environment["OPENAI_BASE_URL"])[0]["body"]["messages"][0]["content"].startswith("I will give a")
+    one_line_error(rag("ask", ASKED[0], *options, "--stream", "--json", **environment), "--stream", "--json")
+    one_line_error(rag("ask", ASKED[0], *options, "--prompt", "x", **environment), "no prompt called 'x'")
+
+
+def test_temperature_and_seed_reach_the_model_and_tokens_are_counted_and_priced(
+    server: ChatServer, shelf: Path, tmp_path: Path, rag: Command
+) -> None:
+    questions, out = write_questions(tmp_path / "questions.jsonl"), tmp_path / "answers.jsonl"
+    environment, options = asked(server, shelf, {"say": "Warsaw [1]."})
+    chosen = ["--temperature", "0.5", "--seed", "7"]
+    result = rag("answer", questions, "--out", out, *options, *chosen, "--price", "50", "2000", **environment)
+    assert result.returncode == 0, result.stderr
+    body = server.log(environment["OPENAI_BASE_URL"])[0]["body"]
+    assert (body["temperature"], body["seed"]) == (0.5, 7)
+    found = rows(out)
+    assert all("/t0.5/seed7" in row["system"] for row in found)
+    asked_of = [row for row in found if row["passages"]]
+    read, written = 7 * len(asked_of), 2 * len(asked_of)  # as the server says
+    assert [row["trace"]["tokens"] for row in asked_of] == [{"read": 7, "written": 2}] * len(asked_of)
+    cost = (read * 50 + written * 2000) / 1e6
+    assert f"{read:,} tokens read and {written:,} written: {cost:.4f} by the price given" in result.stderr
+    one_line_error(rag("ask", ASKED[0], "--system", "extractive", "--seed", 7), "'extractive' takes no seed")
+
+
+def test_ask_says_why_a_model_failed(server: ChatServer, shelf: Path, rag: Command) -> None:
+    environment, options = asked(server, shelf, {"say": "Half of it", "pieces": 2})
+    result = rag("ask", ASKED[0], *options, "--stream", **environment)
+    assert result.returncode == 1
+    assert "Failed: openai:tiny: the stream ended before the reply did (in the middle of the reply)." in result.stdout
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [{k: v for k, v in json.loads(line).items() if k != "seconds"} for line in path.read_text().splitlines()]
+
+
+def write_questions(path: Path) -> Path:
+    path.write_text("".join(json.dumps({"id": q.id, "question": q.text}) + "\n" for q in QUESTIONS), "utf-8")
+    return path
+
+
+def test_a_run_goes_on_after_failures_and_asks_only_them_again(
+    server: ChatServer, shelf: Path, tmp_path: Path, rag: Command
+) -> None:
+    questions, out = write_questions(tmp_path / "questions.jsonl"), tmp_path / "answers.jsonl"
+    yes = {"say": "Warsaw is the capital [1]."}
+    bad = {"status": 400, "body": "too long"}
+    environment, options = asked(server, shelf, yes, bad, {"say": ""}, yes)
+    one_line_error(rag("answer", questions, "--out", out, *options, "--retry-failed", **environment), "no such file")
+    result = rag("answer", questions, "--out", out, *options, **environment)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.endswith("5 answers in " + f"{out}, 2 of them failed (--retry-failed asks again)\n")
+    first = rows(out)
+    assert [row["failed"] for row in first] == [False, True, True, False, False]
+    assert [row["abstained"] for row in first] == [False, True, True, True, False]
+    assert first[1]["reason"] == "openai:tiny: the server answered 400: too long"
+    assert first[2]["reason"] == "the model wrote nothing"
+
+    before = len(server.log(environment["OPENAI_BASE_URL"]))
+    result = rag("answer", questions, "--out", out, *options, "--retry-failed", **environment)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.endswith(f"5 answers in {out}\n")
+    second = rows(out)
+    assert len(server.log(environment["OPENAI_BASE_URL"])) == before + 2
+    assert [row["id"] for row in second] == ["0", "1", "2", "3", "4"]
+    assert [row["failed"] for row in second] == [False] * 5
+    assert [second[n] for n in (0, 3, 4)] == [first[n] for n in (0, 3, 4)]
+    assert list(tmp_path.glob(".answers*")) == []
+
+    resumed = rag("answer", questions, "--out", out, *options, "--resume", **environment)
+    assert resumed.returncode == 0
+    other = rag("answer", questions, "--out", out, *options, "--retry-failed", "--context", 1000, **environment)
+    one_line_error(other, "another system")
+
+
+def test_several_questions_at_once_give_the_same_rows_in_order(
+    server: ChatServer, shelf: Path, tmp_path: Path, rag: Command
+) -> None:
+    questions = write_questions(tmp_path / "questions.jsonl")
+    says = [["capital", "Warsaw [1]."], ["Curie born", "In 1867 [1][2]."], ["river", "The Vistula [1]."]]
+    environment, options = asked(server, shelf, {"say_if": says, "say": "Tokyo [1].", "hang": 0.05})
+    for concurrency in (1, 4):
+        result = rag(
+            "answer", questions, "--out", tmp_path / f"{concurrency}.jsonl", *options, "--prompt", "hagrid.v1",
+            "--concurrency", concurrency, **environment,
+        )  # fmt: skip
+        assert result.returncode == 0, result.stderr
+    assert rows(tmp_path / "1.jsonl") == rows(tmp_path / "4.jsonl")
+    assert max(row["running"] for row in server.log(environment["OPENAI_BASE_URL"])) > 1
+
+
+def test_a_server_that_wants_something_else_ends_the_run_in_one_line_and_resume_finishes_it(
+    server: ChatServer, shelf: Path, tmp_path: Path, rag: Command
+) -> None:
+    questions, out = write_questions(tmp_path / "questions.jsonl"), tmp_path / "answers.jsonl"
+    environment, options = asked(server, shelf, {"status": 401, "body": "no"}, {"say": "Warsaw [1]."})
+    one_line_error(rag("answer", questions, "--out", out, *options, **environment), "set OPENAI_API_KEY")
+    result = rag("answer", questions, "--out", out, *options, "--resume", **environment)
+    assert result.returncode == 0, result.stderr
+    assert [row["id"] for row in rows(out)] == ["0", "1", "2", "3", "4"]

@@ -1,0 +1,241 @@
+"""`rag train` makes a reader of a recipe and an index; a reader finds answers in passages of any length."""
+
+import json
+import math
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from autoais.io.provenance import sha256_file
+from autoais.metrics.short_answers import answer_spans, has_answer
+from rag.corpus.reader import Corpus
+from rag.errors import RagError
+from rag.index.build import build
+from rag.index.open import open_index
+from rag.reader import MAX_LENGTH, Encoder, Reader
+from rag.retrievers.rerank import Rerank, scorer
+from rag.types import Passage
+from tests.conftest import Command, one_line_error, write_corpus
+from tests.contracts import check_retriever
+from tests.tiny import TOWNS, text, tiny_bert
+
+pytest.importorskip("onnx")
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Base, index, questions and a recipe."""
+    folder = tmp_path_factory.mktemp("reading")
+    passages = [(f"{n}", town, text(town, n)) for n, town in enumerate(TOWNS)]
+    passages += [(f"r{n}", "River", f"The river number {n} is in the north of the town {TOWNS[n]}.") for n in range(10)]
+    build(Corpus([write_corpus(folder / "corpus.jsonl", passages)]), folder / "towns.index")
+    ask = "who founded the school north of the river in {}"
+    asked = [f"{ask.format(town)}\t['Edward Moss']" for town in TOWNS]
+    (folder / "asked.txt").write_text("\n".join([*asked, "who is nobody\t['No One']"]) + "\n")
+    (folder / "dev.jsonl").write_text(json.dumps({"question": ask.format("Arlen") + "?"}) + "\n")
+    base = tiny_bert(folder / "base", [words for _, _, words in passages])
+    (folder / "recipe.toml").write_text(
+        f'name = "tiny"\nkind = "reader"\nseed = 1\n'
+        f'base = "{base}"\nbase_sha256 = "{sha256_file(base / "model.safetensors")}"\n'
+        'depth = 20\nothers = 2\nleast = -1.0\nheld_out = ["dev.jsonl"]\n'
+        '[questions]\n"asked.txt" = 2\n[schedule]\nrate = 1e-3\nbatch = 6\nwarm_up = 2\ndecay = 0.5\n'
+    )
+    return folder
+
+
+def command(data: Path, out: Path) -> list[str]:
+    program = "import sys; from rag.cli import main; sys.argv[0] = 'rag'; main()"
+    arguments = [
+        "train",
+        data / "recipe.toml",
+        "--index",
+        data / "towns.index",
+        "--data",
+        data,
+        "--out",
+        out,
+        "--short",
+    ]
+    return [sys.executable, "-W", "ignore", "-c", program, *map(str, arguments)]
+
+
+@pytest.fixture(scope="session")
+def model(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("reader")
+    done = subprocess.run(command(data, out), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_a_recipe_makes_a_reader_that_says_how_it_came_about(model: Path, data: Path) -> None:
+    record = json.loads((model / "training.json").read_text())
+    assert record["short"] is True
+    assert record["recipe"]["sha256"] == sha256_file(data / "recipe.toml")
+    assert record["files"]["model.onnx"] == sha256_file(model / "model.onnx")
+    assert record["index"]["checksum"] == open_index(data / "towns.index").manifest["checksum"]
+    counts = record["questions"]["asked.txt"]
+    assert counts["questions"] == 11
+    assert counts["dropped"] == 1  # the one that is held out
+    assert 9 <= counts["groups"] <= 18
+
+
+def test_a_training_that_is_killed_goes_on_from_where_it_was(data: Path, model: Path, tmp_path: Path) -> None:
+    running = subprocess.Popen(command(data, tmp_path), stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("work/*.json")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    mined = {path: path.stat().st_mtime_ns for path in tmp_path.glob("work/*.npz")}
+    assert mined
+    done = subprocess.run(command(data, tmp_path), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {path: path.stat().st_mtime_ns for path in mined} == mined
+    assert (tmp_path / "model.onnx").read_bytes() == (model / "model.onnx").read_bytes()
+
+
+def test_the_onnx_file_says_what_the_network_says(model: Path, data: Path) -> None:
+    import torch
+
+    from autoais.training.model import sentence_encoder
+    from rag.training.network import Network
+
+    network = Network(sentence_encoder(data / "base"))
+    (checkpoint,) = model.glob("work/train-*/checkpoint.pt")
+    network.load_state_dict(torch.load(checkpoint, weights_only=True)["network"])
+    reader = Reader(model)
+    for town in TOWNS:
+        (window,) = reader.encoder.windows("who founded the school", Passage("1", town, text(town, 1)))
+        ids, types = torch.tensor([window.ids]), torch.tensor([window.types])
+        with torch.inference_mode():
+            relevance, _, _ = network(ids, torch.ones_like(ids), types)
+        (reading,) = reader.read("who founded the school", [Passage("1", town, text(town, 1))])
+        assert reading.relevance == pytest.approx(float(relevance[0]), abs=0.05)
+
+
+def test_threads_and_company_change_nothing_and_spans_lie_in_the_text(model: Path) -> None:
+    passages = [Passage(str(n), town, text(town, n) * (1 + 5 * (n % 3))) for n, town in enumerate(TOWNS)]
+    passages += [
+        Passage("e", "", ""),
+        Passage("j", "東京", "東京は日本の首都 " * 300),
+        Passage("c", "\x00", "\ud800 x\x00"),
+    ]
+    reader = Reader(model, threads=3)
+    read = reader.read("who founded the school", passages)
+    assert read == [Reader(model, threads=1).read("who founded the school", [p])[0] for p in passages]
+    assert reader.read("", passages[:1])[0].start is not None
+    for passage, reading in zip(passages, read, strict=True):
+        assert math.isfinite(reading.relevance)
+        if passage.text:
+            assert reading.start is not None
+            assert reading.end is not None
+            assert 0 <= reading.start < reading.end <= len(passage.text)
+            assert reading.answer <= 0
+        else:
+            assert reading.start is None
+    assert reader.read("x", []) == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_windows_lose_no_character_that_has_a_word_piece(model: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    encoder = Encoder.from_file(model / "tokenizer.json")
+    words = [
+        rng.choice(["Arlen", "is.", "a", "town", "東京", "Finch.", "\n", "x" * 50]) for _ in range(rng.randrange(600))
+    ]
+    passage = Passage("1", " ".join(words[:90]), " ".join(words))
+    windows = encoder.windows("which town " * rng.randrange(60), passage)
+    offsets = [offset for window in windows for offset in window.offsets]
+    assert offsets == sorted(offsets)
+    for window in windows:
+        assert len(window.ids) == len(window.types) <= MAX_LENGTH
+        assert window.first + len(window.offsets) + 1 == len(window.ids)
+    covered = {at for start, end in offsets for at in range(start, end)}
+    assert all(at in covered for at, character in enumerate(passage.text) if not character.isspace())
+
+
+def test_a_reader_reranks(model: Path, shelf: Path) -> None:
+    reranked = Rerank(open_index(shelf).bm25, scorer(f"reader:{model}"), depth=3)
+    check_retriever(reranked, ["river of Poland", "Nobel Prize", "東京", "capital"])
+    assert reranked.name.startswith("bm25.v1>reader@")
+
+
+def test_folders_that_are_no_reader(model: Path, tmp_path: Path, rag: Command) -> None:
+    with pytest.raises(RagError, match=r"model\.onnx is missing"):
+        Reader(tmp_path)
+    (tmp_path / "model.onnx").write_bytes(b"no model")
+    with pytest.raises(RagError, match=r"tokenizer\.json is missing"):
+        Reader(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(RagError, match="not a tokenizer"):
+        Reader(tmp_path).read("x", [Passage("1", "", "y")])
+    (tmp_path / "tokenizer.json").write_bytes((model / "tokenizer.json").read_bytes())
+    with pytest.raises(RagError, match="not a model that runs"):
+        Reader(tmp_path).read("x", [Passage("1", "", "y")])
+    (tmp_path / "bad.toml").write_text("name = 'x'")
+    one_line_error(
+        rag("train", tmp_path / "bad.toml", "--index", "x", "--data", ".", "--out", tmp_path), "no index at x"
+    )
+
+
+@pytest.mark.parametrize(
+    ("passage", "answers", "found"),
+    [
+        ("It was Édouard, then edouard.", ["Édouard"], ["Édouard"]),
+        ("Cafe\u0301 or café", ["café"], ["Cafe\u0301", "café"]),
+        ("In 1969, not 19690.", ["1969"], ["1969"]),
+        ("The U.S. Senate", ["U.S. senate", "u . s ."], ["U.S.", "U.S. Senate"]),
+        ("nothing", ["", "  ", "some"], []),
+    ],
+)
+def test_where_answers_stand(passage: str, answers: list[str], found: list[str]) -> None:
+    assert [passage[start:end] for start, end in answer_spans(passage, answers)] == found
+    assert has_answer(passage, answers) == bool(found)
+
+
+def test_static_embeddings_are_made_the_same_way_again_and_find_their_own(data: Path, tmp_path: Path) -> None:
+    from rag.encoders.static import Static
+
+    recipe = (data / "recipe.toml").read_text().split("depth = ")[0].replace('"reader"', '"static"')
+    (data / "static.toml").write_text(
+        f'{recipe}dimension = 16\nsif = 1e-3\npassages = 20\ntimes = 3\nquestions = ["asked.txt"]\nquestion_times = 1\n'
+        'held_out = ["dev.jsonl"]\n[schedule]\nrate = 1e-2\nbatch = 8\nwarm_up = 2\ndecay = 0.5\n'
+    )
+    for out in ("once", "again"):
+        arguments = [data / "static.toml", "--index", data / "towns.index", "--data", data, "--out", tmp_path / out]
+        program = "import sys; from rag.cli import main; sys.argv[0] = 'rag'; main()"
+        argv = [sys.executable, "-W", "ignore", "-c", program, "train", *map(str, arguments)]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "once" / "table.npz").read_bytes() == (tmp_path / "again" / "table.npz").read_bytes()
+    static = Static(tmp_path / "once")
+    assert static.dimension == 16
+    vectors = static.passages([text(town, 1) for town in TOWNS])
+    assert vectors.shape == (10, 16)
+    assert (vectors**2).sum(axis=1) == pytest.approx(1)
+    asked = static.queries(["the mayor of Corvo opened the museum", "", "\x00\ud800"])
+    assert int((vectors @ asked[0]).argmax()) == TOWNS.index("Corvo")
+    assert not asked[1].any()
+    record = json.loads((tmp_path / "once" / "training.json").read_text())
+    assert record["taught"]["questions"] == 9  # one is held out, one has no answer in the index
+
+
+@pytest.mark.parametrize(("table", "says"), [(b"PK", "cannot be read"), (b"", "cannot be read")])
+def test_static_tables_that_are_none(model: Path, tmp_path: Path, table: bytes, says: str) -> None:
+    from rag.encoders.static import Static
+
+    with pytest.raises(RagError, match=r"table\.npz is missing"):
+        Static(tmp_path)
+    (tmp_path / "table.npz").write_bytes(table)
+    (tmp_path / "tokenizer.json").write_bytes((model / "tokenizer.json").read_bytes())
+    with pytest.raises(RagError, match=says):
+        Static(tmp_path).queries(["x"])

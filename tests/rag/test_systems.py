@@ -1,0 +1,83 @@
+"""Every system keeps one contract; the reader's answer is a span of the sentence that it cites."""
+
+from pathlib import Path
+
+import pytest
+
+from autoais.metrics.short_answers import normalize_answer
+from rag.errors import RagError
+from rag.generators.span_reader import Spans
+from rag.index.open import open_index
+from rag.systems import SYSTEMS, answer_or_abstain, open_system
+from rag.types import Hit, Passage, Question
+from tests.conftest import Command, one_line_error
+from tests.contracts import check_system
+
+CURIE = "Marie Curie won the Nobel Prize in Physics in 1903. She shared it with her husband."
+
+
+@pytest.mark.parametrize("name", ["extractive", "reader"])
+def test_every_system_keeps_the_contract(name: str, shelf: Path) -> None:
+    texts = ["What is the capital of Poland?", "When was Curie born?", "xyzzy", "東京"]
+    system = open_system(name, open_index(shelf), k=5)
+    check_system(system, [Question(str(n), text) for n, text in enumerate(texts)])
+    assert answer_or_abstain(system, Question("q", "the")).reason
+
+
+def test_a_system_says_what_it_searches_with(shelf: Path) -> None:
+    index = open_index(shelf)
+    assert open_system("reader", index, k=3, recipe="bm25").name.startswith("bm25.v1")
+    assert "@3+spans" in open_system("reader", index, k=3, recipe="bm25").name
+    with pytest.raises(RagError, match="no system called 'reeder'; there are: reader, "):
+        open_system("reeder", index)
+    assert all(row.says and row.needs for row in SYSTEMS.values())
+
+
+def test_the_short_answer_stands_in_the_sentence_that_is_cited() -> None:
+    passages = [
+        Passage("a", "Warsaw", "Warsaw is the capital of Poland. It lies on the Vistula."),
+        Passage("b", "", CURIE),
+    ]
+    hits = [Hit(passage, 2.0 - rank) for rank, passage in enumerate(passages)]
+    answer = Spans().generate(Question("q", "When did Marie Curie win the Nobel Prize in Physics?"), hits)
+    assert answer.short_answer == "1903"
+    (sentence,) = answer.sentences
+    assert answer.text == "Marie Curie won the Nobel Prize in Physics in 1903."
+    (citation,) = sentence.citations
+    assert (citation.passage, citation.origin) == ("b", "copied")
+    assert "1903" in citation.quote
+
+
+def test_passages_that_agree_outvote_one_that_does_not() -> None:
+    texts = [
+        "The tower was built in 1889.",
+        "The tower was built in 1889 for the fair.",
+        "The tower was built in 1888.",
+    ]
+    hits = [Hit(Passage(str(n), "Tower", text), 1.0) for n, text in enumerate(texts)]
+    asked = Question("q", "When was the tower built?")
+    assert Spans().generate(asked, hits[::-1]).short_answer == "1889"
+    assert Spans().generate(asked, []).abstained
+    assert Spans().generate(asked, [Hit(Passage("e", "", ""), 1.0), Hit(Passage("d", "", "—"), 1.0)]).abstained
+
+
+def test_any_scores_any_scripts_and_long_passages_are_read() -> None:
+    texts = ["東京は日本の首都である。", "The capital is Warsaw. " * 300, "مرحبا", "1\n\n2 \x00 3"]
+    hits = [Hit(Passage(str(n), "", text), -float(n)) for n, text in enumerate(texts)]
+    answer = Spans().generate(Question("q", "What is the capital?"), hits)
+    assert normalize_answer(answer.short_answer or "")
+    assert answer.hits == tuple(hits)
+
+
+def test_an_abstention_says_how_sure_it_is_and_how_to_hear_the_answer_all_the_same(shelf: Path, rag: Command) -> None:
+    asked = ("ask", "Who won the world cup in 1998?", "--index", shelf)
+    result = rag(*asked)
+    assert result.returncode == 1
+    first, second, *_ = result.stdout.splitlines()
+    assert first.startswith("Not answered: the passages found do not seem to answer it (confidence 0.")
+    assert second == "With --least 0 it answers in any case."
+    answered = rag(*asked, "--least", "0")
+    assert answered.returncode == 0
+    assert "[1]." in answered.stdout
+    one_line_error(rag(*asked, "--least", "2"), "between 0 and 1", "found 2")
+    one_line_error(rag(*asked, "--least", "0.5", "--system", "extractive"), "takes no least", "reader")
