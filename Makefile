@@ -6,7 +6,7 @@ Q ?= What is citation precision?
 export Q
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: ask test check whole core bench clean
+.PHONY: ask test quick check docs whole core bench clean
 
 ask: .venv/ask.done
 	@.venv/bin/rag ask "$$Q" || [ $$? -eq 1 ]
@@ -20,25 +20,41 @@ ask: .venv/ask.done
 .venv-test/done: pyproject.toml
 	$(PYTHON) -m venv .venv-test
 	.venv-test/bin/pip install --quiet "$(TORCH)"
-	.venv-test/bin/pip install --quiet -e ".[all,dev]"
+	.venv-test/bin/pip install --quiet -e ".[all,dev,docs]"
 	@touch $@
 
 # Side by side, as there are two cores; the output of each comes when it is done.
-test: .venv-test/done check
+test: .venv-test/done check docs
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target whole core-3.13 core-3.12
 
 whole: .venv-test/done
 	.venv-test/bin/pytest
+
+# While you work: without the tests that take seconds each.
+quick: .venv-test/done
+	.venv-test/bin/pytest -m "not slow"
 
 check: .venv-test/done
 	.venv-test/bin/ruff format --check .
 	.venv-test/bin/ruff check .
 	.venv-test/bin/mypy
 
-# The core by itself, without torch or any extra, on the other Pythons where they exist (on the path, or pyenv's).
+# The site, in site/. A link that leads nowhere is an error.
+docs: .venv-test/done
+	NO_MKDOCS_2_WARNING=1 .venv-test/bin/mkdocs build --strict --quiet
+
+# The core by itself, without torch or any extra, on the other Pythons where they exist (on the path, or pyenv's): the
+# front doors, and what is written in C or depends on the version of a package.
+CORE = tests/rag/test_api.py tests/rag/test_cli.py tests/rag/test_config.py tests/rag/test_doctor.py tests/rag/corpus \
+  tests/rag/index tests/rag/generators tests/rag/retrievers/test_retrieval.py tests/autoais/test_api.py \
+  tests/autoais/test_score_cli.py tests/autoais/text tests/autoais/judges/test_shipped_judge.py \
+  tests/autoais/judges/test_cache.py tests/test_layers.py tests/test_packaging.py tests/test_plugins.py
+
+.PRECIOUS: .venv-%/done
+
 core: core-3.12 core-3.13
 
-core-%:
+.venv-%/done: pyproject.toml
 	@for python in python$* "$$HOME"/.pyenv/versions/$*.*/bin/python none; do \
 	  if "$$python" -c "" 2>/dev/null; then break; fi; \
 	done; \
@@ -46,10 +62,13 @@ core-%:
 	echo "core on $$python" && \
 	"$$python" -m venv .venv-$* && \
 	.venv-$*/bin/pip install --quiet . pytest hypothesis hatchling && \
-	.venv-$*/bin/python -m pytest
+	touch $@
+
+core-%: .venv-%/done
+	@if [ -e .venv-$*/done ]; then .venv-$*/bin/python -m pytest $(CORE); fi
 
 bench: .venv/ask.done
 	.venv/bin/python -m scripts.bench.engine $(DATA) --out eval/results/engine.json
 
 clean:
-	rm -rf .venv .venv-test .venv-3.12 .venv-3.13 dist build
+	rm -rf .venv .venv-test .venv-3.12 .venv-3.13 dist build site

@@ -1,5 +1,85 @@
-"""Answers in which every sentence cites its source."""
+"""Answers in which every sentence cites its source.
 
-from rag.types import Answer, Citation, Hit, Passage, Question, Sentence, Unresolved
+    import rag
 
-__all__ = ["Answer", "Citation", "Hit", "Passage", "Question", "Sentence", "Unresolved"]
+    index = rag.build_index("docs/", to="docs.index")
+    answer = rag.ask("What is citation precision?", index)
+    print(answer)
+
+Importing `rag` loads nothing else; each name is imported on first use.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rag.api import ask, attribute, build_index, open_index, open_system, search
+    from rag.errors import CitationError, FormatError, IndexingError, QuestionError, RagError, UsageError, UserError
+    from rag.index.index import Index
+    from rag.retrievers import Retriever, RetrieverKind, open_retriever
+    from rag.systems import System, SystemKind
+    from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question, Unresolved
+
+    __version__: str
+
+_WHERE = {
+    "rag.api": ["ask", "attribute", "build_index", "open_index", "open_system", "search"],
+    "rag.errors": [
+        "CitationError",
+        "FormatError",
+        "IndexingError",
+        "QuestionError",
+        "RagError",
+        "UsageError",
+        "UserError",
+    ],
+    "rag.index.index": ["Index"],
+    "rag.retrievers": ["Retriever", "RetrieverKind", "open_retriever"],
+    "rag.systems": ["System", "SystemKind"],
+    "rag.types": ["Answer", "Citation", "CitedSentence", "Hit", "Passage", "Question", "Unresolved"],
+}
+_MODULE = {name: module for module, names in _WHERE.items() for name in names}
+
+__all__ = [
+    "Answer",
+    "Citation",
+    "CitationError",
+    "CitedSentence",
+    "FormatError",
+    "Hit",
+    "Index",
+    "IndexingError",
+    "Passage",
+    "Question",
+    "QuestionError",
+    "RagError",
+    "Retriever",
+    "RetrieverKind",
+    "System",
+    "SystemKind",
+    "Unresolved",
+    "UsageError",
+    "UserError",
+    "__version__",
+    "ask",
+    "attribute",
+    "build_index",
+    "open_index",
+    "open_retriever",
+    "open_system",
+    "search",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("attributed-rag")
+    if name in _MODULE:
+        return getattr(import_module(_MODULE[name]), name)
+    raise AttributeError(f"module 'rag' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

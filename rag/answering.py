@@ -1,74 +1,148 @@
-"""Answers and search results as JSON and TREC lines: the only place where our types become dicts."""
+"""Runs over many questions or answers: written row by row, resumed after a kill, retried if a model failed."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
+from autoais.answers import to_row
 from autoais.errors import FormatError
-from autoais.io.jsonl import dumps, field, parse_object, read_objects, round_floats, write_whole
-from rag.citations import numbered
+from autoais.io.jsonl import dumps, field, keep_inputs, parse_object, read_objects, write_whole
+from autoais.io.provenance import command, sha256_file, versions
+from autoais.questions import read_questions
 from rag.errors import RagError
-from rag.types import Answer, Hit, Passage, Question
+from rag.index.index import Index
+from rag.systems import System, answer_each
+from rag.types import Question
+
+if TYPE_CHECKING:
+    from rag.attribution.post_hoc import PostHoc
+    from rag.attribution.revise import Reviser
+
+Progress = Callable[[int, int], None]
+"""Called with the number of rows done and the total."""
 
 
-def passage_record(passage: Passage) -> dict[str, Any]:
-    """id, title, section, text."""
-    return {"id": passage.id, "title": passage.title, "section": passage.section, "text": passage.text}
+@dataclass(frozen=True, slots=True)
+class AnswerRun:
+    """The summary of a run: the answers in the file, the failed ones among them, and the tokens of language models."""
+
+    answers: int
+    failed: int
+    prompt_tokens: int
+    completion_tokens: int
+
+    def cost(self, price: tuple[float, float]) -> float:
+        """The cost of the tokens, given the prices per million input and output tokens."""
+        return (self.prompt_tokens * price[0] + self.completion_tokens * price[1]) / 1e6
 
 
-def answer_record(answer: Answer, index: str, seconds: float) -> dict[str, Any]:
-    """One row of `answers.jsonl`. `passages` are in the order of their numbers `n`; `rank` is the retriever's."""
-    question = answer.question
-    record: dict[str, Any] = {
-        "id": question.id,
-        "question": question.text,
-        "system": answer.system,
-        "index": index,
-        "answer": answer.text,
-        "short_answer": answer.short_answer,
-        "sentences": [
-            {
-                "text": answer.text[sentence.start : sentence.end],
-                "start": sentence.start,
-                "end": sentence.end,
-                "citations": [
-                    {"passage": c.passage, "start": c.start, "end": c.end, "quote": c.quote, "origin": c.origin}
-                    for c in sentence.citations
-                ],
-            }
-            for sentence in answer.sentences
-        ],
-        "passages": [
-            {"n": n, "rank": rank, **passage_record(hit.passage), "score": hit.score}
-            for n, rank, hit in numbered(answer)
-        ],
-        "unresolved": [{"marker": u.marker, "reason": u.reason} for u in answer.unresolved],
-        "abstained": answer.abstained,
-        "failed": answer.failed,
-        "reason": answer.reason,
-        "confidence": answer.confidence,
-        "trace": dict(answer.trace),
-        "seconds": round(seconds, 4),
+@dataclass(frozen=True, slots=True)
+class AttributionRun:
+    """The summary of a run: the answers in the file, and the sentences with and without a source in this run."""
+
+    answers: int
+    attached: int
+    uncited: int
+
+
+def answer_file(
+    questions: Path,
+    out: Path,
+    system: System,
+    index: Index,
+    *,
+    concurrency: int = 1,
+    resume: bool = False,
+    retry_failed: bool = False,
+    progress: Progress | None = None,
+) -> AnswerRun:
+    """Answer every question of a file; each answer is appended to `out` (`answers.jsonl`) when it is complete.
+
+    `resume` continues after the last row of a stopped run and ends with the same rows. `retry_failed` asks only the
+    questions whose model failed and keeps the other rows. `concurrency` is the number of questions asked at once.
+    Raises `RagError` if `out` exists and neither is set, or if `out` belongs to another run.
+    """
+    if retry_failed and not out.exists():
+        raise RagError(f"{out}: no such file; --retry-failed needs the answers of an earlier run")
+    listed = list(read_questions(questions))
+    settings = _settings(system.name, index, "questions", questions)
+    journal = Journal(out, settings, resume=resume or retry_failed)
+    left, done, failed = pending(listed, journal.done), len(journal.done), len(journal.failed)
+    if retry_failed:
+        again = set(journal.failed)
+        left, done, failed = [question for question in listed if question.id in again], done - failed, 0
+    renewed: dict[str, Any] = {}
+    try:
+        for answer, seconds in answer_each(system, left, concurrency):
+            row = to_row(answer.to_cited(index.name, seconds))
+            if retry_failed:
+                renewed[answer.question.id] = row
+            else:
+                journal.write(row)
+            done, failed = done + 1, failed + answer.failed
+            if progress:
+                progress(done, len(listed))
+    finally:
+        if renewed:
+            journal.replace(renewed)
+    journal.close()
+    return AnswerRun(done, failed, *tokens_of(out))
+
+
+def attribute_file(
+    answers: Path,
+    out: Path,
+    post_hoc: "PostHoc",
+    index: Index,
+    *,
+    reviser: "Reviser | None" = None,
+    format: str | None = None,  # noqa: A002  (named like the command-line option)
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> AttributionRun:
+    """Add citations to the answers of a file, in any format that `autoais` reads, and write them to `out`.
+
+    `reviser` drops or rewrites unsupported sentences. `resume` as for `answer_file`.
+    """
+    from rag.attribution.post_hoc import read_given
+
+    keep_inputs([answers], [out])
+    given = list(read_given(answers, format))
+    name = post_hoc.name if reviser is None else f"{post_hoc.name}>{reviser.name}"
+    journal = Journal(out, _settings(name, index, "answers", answers), resume=resume)
+    pending([answer.question for answer in given], journal.done)
+    done, attached, uncited = len(journal.done), 0, 0
+    for answer in given[done:]:
+        started = time.perf_counter()
+        attributed = post_hoc.attribute(answer)
+        attached += attributed.trace["attribution"]["attached"]
+        uncited += attributed.trace["attribution"]["uncited"]
+        if reviser is not None:
+            attributed = reviser.revise(attributed)
+        journal.write(to_row(attributed.to_cited(index.name, time.perf_counter() - started)))
+        done += 1
+        if progress:
+            progress(done, len(given))
+    journal.close()
+    return AttributionRun(len(given), attached, uncited)
+
+
+def _settings(system: str, index: Index, role: str, path: Path) -> dict[str, Any]:
+    """Everything that determines the rows of a run, and its command."""
+    return {
+        "system": system,
+        "index": {"name": index.name} | {key: index.manifest[key] for key in ("checksum", "recipe", "analyzer")},
+        role: {"file": path.name, "sha256": sha256_file(path)},
+        "versions": versions(),
+        "command": command(),
     }
-    # References and gold travel along, so that the file can be scored by itself.
-    if question.answers:
-        record["answers"] = list(question.answers)
-    if question.gold:
-        record["gold"] = list(question.gold)
-    rounded: dict[str, Any] = round_floats(record)
-    return rounded
-
-
-def search_record(question: Question, hits: Sequence[Hit]) -> dict[str, Any]:
-    """A query and its hits, for `rag search --json`."""
-    listed = [{"rank": r, **passage_record(h.passage), "score": h.score} for r, h in enumerate(hits, 1)]
-    record: dict[str, Any] = round_floats({"id": question.id, "question": question.text, "hits": listed})
-    return record
 
 
 def tokens_of(answers: Path) -> tuple[int, int]:
-    """How many tokens the language models of a file's answers read and wrote."""
+    """The numbers of tokens that language models read and wrote for the answers of a file."""
     read = written = 0
     for where, row in read_objects(answers):
         trace = field(row, "trace", dict, where)
@@ -79,22 +153,12 @@ def tokens_of(answers: Path) -> tuple[int, int]:
     return read, written
 
 
-def trec_lines(question: Question, hits: Sequence[Hit], tag: str) -> Iterator[str]:
-    """`qid Q0 docid rank score tag`, rank from 1; an id with white space, which the format cannot hold, is refused."""
-    tag = "_".join(tag.split()) or "-"
-    for rank, hit in enumerate(hits, 1):
-        for value in (question.id, hit.passage.id):
-            if not value or any(c.isspace() for c in value):
-                raise RagError(f"a TREC run cannot hold the id {value!r}: it is empty or has white space in it")
-        yield f"{question.id} Q0 {hit.passage.id} {rank} {hit.score:.6f} {tag}"
-
-
 class Journal:
-    """An `answers.jsonl` that grows a whole row at a time and can be taken up again after a kill.
+    """An `answers.jsonl` that is written one complete row at a time and can be resumed after a kill.
 
-    `settings` (all that changes a row, and the command) are kept beside it in `<name>.run.json`; a run that is resumed
-    with others is refused, because its rows would not belong together. `done` are the ids of the rows that were there,
-    `failed` of those among them whose model gave nothing (`Answer.failed`).
+    `settings` (everything that determines the rows, and the command) are stored in `<name>.run.json` next to it; a run
+    cannot be resumed with other settings, because its rows would be inconsistent. `done` are the ids of the rows that
+    the file held, `failed` those whose model failed (`Answer.failed`).
     """
 
     def __init__(self, path: Path, settings: Mapping[str, Any], *, resume: bool) -> None:
@@ -109,7 +173,7 @@ class Journal:
             self.done = self._recover()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            if not path.exists():  # a run that is resumed keeps the record of how it was begun
+            if not path.exists():  # a resumed run keeps its first settings
                 write_whole(self._settings_path, [dumps(settings, indent=2)])
             self._file: TextIO = path.open("a", encoding="utf-8", newline="\n")
         except OSError as error:
@@ -123,10 +187,13 @@ class Journal:
             raise RagError(f"{self.path} cannot be resumed: {where} cannot be read") from error
         changed = [key for key, value in settings.items() if key != "command" and before.get(key) != value]
         if changed:
-            raise RagError(f"{self.path} cannot be resumed: it was begun with another {', '.join(changed)}")
+            raise RagError(
+                f"{self.path} cannot be resumed: it was started with another {', '.join(changed)}; "
+                "name a new file to start again"
+            )
 
     def _recover(self) -> list[str]:
-        """Ids of the whole rows; a last row without its line end was cut off by a kill and is taken away."""
+        """The ids of the complete rows; removes a last row without a line end, which a kill has cut off."""
         whole = 0
         done = []
         with self.path.open("rb+") as file:
@@ -143,15 +210,15 @@ class Journal:
         return done
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Append one row; it is in the file when this returns."""
+        """Append one row and flush the file."""
         try:
             self._file.write(dumps(record) + "\n")
             self._file.flush()
         except OSError as error:
-            raise RagError(f"{self.path}: cannot be written: {error.strerror}; --resume goes on from here") from error
+            raise RagError(f"{self.path}: cannot be written: {error.strerror}; --resume continues from here") from error
 
     def replace(self, records: Mapping[str, Mapping[str, Any]]) -> None:
-        """Put other rows in the place of those with these ids, in one step: a kill leaves the old rows or the new."""
+        """Replace the rows with these ids atomically: a kill leaves either the old rows or the new ones."""
         self.close()
         write_whole(self.path, self._rows(records))
         self._file = self.path.open("a", encoding="utf-8", newline="\n")
@@ -162,7 +229,7 @@ class Journal:
             yield dumps(row if new is None else new)
 
     def close(self) -> None:
-        """Make sure the rows are on disk."""
+        """Sync the rows to disk and close the file."""
         try:
             os.fsync(self._file.fileno())
             self._file.close()
@@ -171,7 +238,7 @@ class Journal:
 
 
 def pending(questions: Iterable[Question], done: Sequence[str]) -> list[Question]:
-    """The questions still to answer; `FormatError` if the rows there are not the first questions in order."""
+    """The questions still to answer; raises `FormatError` if `done` are not the first questions, in order."""
     listed = list(questions)
     if [question.id for question in listed[: len(done)]] != list(done):
         raise FormatError("the rows already written are not the first of these questions; was the file changed?")

@@ -1,4 +1,4 @@
-"""A benchmark (`eval/benchmarks/<name>.toml`): questions, corpus and their checksums; the data stay where they are."""
+"""A benchmark (`eval/benchmarks/<name>.toml`): questions and corpus by path and checksum; no data is included."""
 
 import tomllib
 from collections.abc import Mapping
@@ -13,16 +13,16 @@ from rag.resources import folder, names
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file of the benchmark's data, by its path below the data folder and its SHA-256."""
+    """A data file of a benchmark: its path relative to the data folder, and its SHA-256."""
 
     file: str
     sha256: str
 
     def check(self, data: Path) -> Path:
-        """Where it lies; `RagError` if it is not there or not the file that the benchmark means."""
+        """The path of the file; raises `RagError` if it is missing or has another checksum."""
         path = data / self.file
         if not path.is_file():
-            raise RagError(f"{path} is not there; name the folder of the data")
+            raise RagError(f"{path} is missing; name the folder of the data")
         found = sha256_file(path)
         if found != self.sha256:
             raise RagError(f"{path} is another version: sha256 {found[:12]}..., expected {self.sha256[:12]}...")
@@ -31,7 +31,7 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """What is asked over what, and how deep; `closed_pool` must be said wherever a result is."""
+    """Questions, corpus and depth of a benchmark; every report of a result must state `closed_pool`."""
 
     name: str
     version: int
@@ -45,7 +45,7 @@ class Benchmark:
 
 
 def read_benchmark(name: str) -> Benchmark:
-    """The shipped benchmark of that name; `RagError` lists the names there are."""
+    """Read a benchmark that ships with the package; raises `RagError` for an unknown name."""
     known = names("benchmarks", ".toml")
     if name not in known:
         raise RagError(f"no benchmark called {name!r}; there are: {', '.join(known)}")

@@ -3,191 +3,193 @@
 import signal
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autoais.cli import VersionOption, run
+from autoais.cli import HELP, VersionOption, run
 
-# Imports stand inside the commands: `rag --help` must not wait for an engine.
+if TYPE_CHECKING:
+    from rag.corpus.reader import Corpus
+    from rag.systems import System
+
+# Commands import what they use, so that `rag --help` loads no engine.
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
+    context_settings=HELP,
     pretty_exceptions_enable=False,
-    help="Answers in which every sentence cites its source.",
+    help="Answer questions so that every sentence cites its source.",
 )
-index_app = typer.Typer(no_args_is_help=True, help="Build and look at indexes.")
+index_app = typer.Typer(no_args_is_help=True, help="Build and inspect indexes.")
 app.add_typer(index_app, name="index")
 
 IndexOption = Annotated[
-    Path | None, typer.Option("--index", help="Index folder; without it, the handbook that ships with the product.")
+    Path | None,
+    typer.Option("--index", envvar="RAG_INDEX", help="Index folder (default: the handbook that ships with rag)."),
 ]
-KOption = Annotated[int, typer.Option("--k", help="How many passages to retrieve.")]
-SystemOption = Annotated[str, typer.Option("--system", help="Which system answers; `rag systems` lists them.")]
-SystemKOption = Annotated[int | None, typer.Option("--k", help="How many passages to retrieve; else the system's own.")]
+KOption = Annotated[int, typer.Option("--k", "-k", help="Number of passages to retrieve.")]
+SystemOption = Annotated[
+    str, typer.Option("--system", envvar="RAG_SYSTEM", help="System that answers; see `rag systems`.")
+]
+SystemKOption = Annotated[
+    int | None, typer.Option("--k", "-k", help="Number of passages to retrieve (default: the system's own).")
+]
 RecipeOption = Annotated[
-    str | None, typer.Option("--recipe", help="The retriever, as for `rag search`; else the system's own.")
+    str | None, typer.Option("--recipe", help="Retriever, as for `rag search` (default: the system's own).")
 ]
 PromptOption = Annotated[
-    str | None, typer.Option("--prompt", help="For a language model: a prompt's name, or a .txt file of your own.")
+    str | None, typer.Option("--prompt", help="Prompt for a language model: a name or a .txt file.")
 ]
 ContextOption = Annotated[
-    int | None, typer.Option("--context", min=256, help="For a language model: tokens of prompt and reply (4096).")
+    int | None, typer.Option("--context", min=256, help="Context of a language model in tokens (default: 4096).")
 ]
 TemperatureOption = Annotated[
-    float | None, typer.Option("--temperature", min=0, max=2, help="For a language model: how freely it writes (0).")
+    float | None, typer.Option("--temperature", min=0, max=2, help="Temperature of a language model (default: 0).")
 ]
-SeedOption = Annotated[int | None, typer.Option("--seed", help="For a language model above temperature 0 (0).")]
+SeedOption = Annotated[int | None, typer.Option("--seed", help="Seed for a temperature above 0 (default: 0).")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-LeastOption = Annotated[
-    float | None, typer.Option("--least", help="Least confidence (0 to 1) of an answer; else the system's own.")
+ConfidenceOption = Annotated[
+    float | None,
+    typer.Option("--min-confidence", help="Abstain below this confidence (0-1; default: the system's own)."),
 ]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")]
+SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Skip and count broken lines instead of stopping.")]
 
 DEFAULT_SYSTEM = "reader"
-NOTHING_FOUND = 1  # exit code, as grep has it
+NOTHING_FOUND = 1  # exit code, as in grep
 
 
 @app.callback()
-def _root(version: VersionOption = False) -> None:
-    pass
+def _root(context: typer.Context, version: VersionOption = False) -> None:
+    from rag.config import command_defaults
+
+    context.default_map = command_defaults()
 
 
 @app.command()
 def ask(
-    question: Annotated[str, typer.Argument(help="The question, in quotes.")],
+    question: Annotated[
+        str | None, typer.Argument(help="The question, in quotes; without one, a prompt opens.", show_default=False)
+    ] = None,
     index: IndexOption = None,
     system: SystemOption = DEFAULT_SYSTEM,
     recipe: RecipeOption = None,
     k: SystemKOption = None,
-    least: LeastOption = None,
+    min_confidence: ConfidenceOption = None,
     prompt: PromptOption = None,
     context: ContextOption = None,
     temperature: TemperatureOption = None,
     seed: SeedOption = None,
-    stream: Annotated[bool, typer.Option("--stream", help="Print a language model's text as it comes.")] = False,
+    stream: Annotated[bool, typer.Option("--stream", help="Print a language model's text as it is written.")] = False,
     history: Annotated[
-        Path | None, typer.Option(help="The turns before (jsonl: question, answer), for a follow-up question.")
+        Path | None, typer.Option(help="Earlier turns (jsonl: question, answer) that the question follows up on.")
     ] = None,
     history_model: Annotated[
-        str | None,
-        typer.Option(help="A language model that makes it stand by itself, such as gguf:<file>; else rules."),
+        str | None, typer.Option(help="Model that rewrites follow-ups as standalone questions (default: rules).")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Answer one question, with citations. Exit code 1 if the passages do not answer or the model fails."""
+    """Answer a question with citations.
+
+    Exits with 1 if the passages do not answer it or the model fails.
+    """
+    from rag.conversation import Conversation, read_history
     from rag.errors import UserError
     from rag.index.open import open_index
-    from rag.systems import Options, open_system, stream_answer
-    from rag.terminal import show_streamed
-    from rag.types import Question
+    from rag.systems import Options, open_system
+    from rag.terminal import converse
 
     if stream and as_json:
-        raise UserError("--stream prints text as it comes, --json the whole answer; choose one")
+        raise UserError("--stream and --json exclude each other: --json prints the complete answer")
+    if question is None and (as_json or not sys.stdin.isatty()):
+        raise UserError('give a question: rag ask "..." (without one, rag ask needs a terminal)')
     started = time.perf_counter()
-    if history is not None:
-        question = _standalone(question, history, history_model)
+    turns = [] if history is None else read_history(history)
     opened = open_index(index)
-    options = Options(least, prompt, context, temperature, seed)
+    options = Options(min_confidence, prompt, context, temperature, seed)
     chosen = open_system(system, opened, options, k=k, recipe=recipe)
-    asked = Question("q1", question)
-    if stream:
-        if show_streamed(stream_answer(chosen, asked)).abstained:
-            raise typer.Exit(NOTHING_FOUND)
+    conversation = Conversation(chosen, turns, history_model)
+    if question is None:
+        converse(conversation, stream=stream)
         return
-    answer = next(iter(chosen.answer([asked])))
-    if as_json:
-        from autoais.io.jsonl import dumps
-        from rag.answering import answer_record
-
-        record = answer_record(answer, opened.name, time.perf_counter() - started)
-        typer.echo(dumps(record, indent=2))
-    else:
-        from rag.terminal import show_answer, show_uncited
-
-        show_answer(answer)
-        show_uncited(answer)
-    if answer.abstained:
+    asked = conversation.standalone(question)
+    if history is not None:
+        _note(f"searched for: {asked}")
+    answered = _ask_once(chosen, asked, opened.name, started, stream=stream, as_json=as_json)
+    if not answered:
         raise typer.Exit(NOTHING_FOUND)
 
 
-def _standalone(question: str, history: Path, model: str | None) -> str:
-    """The question with what the history adds to it, which is told."""
-    from rag.generators.follow_up import read_history, standalone
-    from rag.terminal import note
+def _ask_once(system: "System", question: str, index: str, started: float, *, stream: bool, as_json: bool) -> bool:
+    """Answer one question and print the answer; returns False for an abstention."""
+    from rag.terminal import show_answer, show_streamed, show_uncited
 
-    turns = read_history(history)
-    opened = None
-    if model is not None:
-        from rag.llms import open_model
+    if stream:
+        return not show_streamed(system.stream(question)).abstained
+    answer = system.ask(question)
+    if as_json:
+        from autoais.answers import to_row
 
-        opened = open_model(model)
-    asked = standalone(question, turns, opened)
-    note(f"searched for: {asked}")
-    return asked
+        _print_json(to_row(answer.to_cited(index, time.perf_counter() - started)))
+    else:
+        show_answer(answer)
+        show_uncited(answer)
+    return not answer.abstained
 
 
 @app.command()
 def search(
     query: Annotated[str | None, typer.Argument(help="The query, in quotes.")] = None,
-    topics: Annotated[Path | None, typer.Option(help="A file of queries instead: jsonl, Open-NQ, TREC topics.")] = None,
+    questions: Annotated[
+        Path | None, typer.Option(help="File of queries: jsonl, Open-NQ jsonl or TREC topics.")
+    ] = None,
     index: IndexOption = None,
     k: KOption = 10,
     recipe: Annotated[
-        str, typer.Option(help="A retriever: a name of indexes/, a .toml file, or a+b to fuse two.")
+        str, typer.Option(help="Retriever: a recipe of indexes/, a .toml file, or a+b to fuse two.")
     ] = "bm25",
-    run_file: Annotated[Path | None, typer.Option("--run", help="Write a TREC run.")] = None,
+    run_file: Annotated[Path | None, typer.Option("--run", help="Write a TREC run to this file.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Find passages for a query, or for every query of a file."""
-    from autoais.io.jsonl import dumps, keep_inputs, write_whole
+    from autoais.io.jsonl import dumps, keep_inputs
     from autoais.questions import read_questions
-    from rag.answering import search_record, trec_lines
     from rag.errors import QuestionError, UserError
     from rag.index.open import open_index
     from rag.retrievers import open_retriever
-    from rag.terminal import note, progress_bar, show_hits
-    from rag.types import Hit, Question
+    from rag.searching import search_each, search_record, write_run
+    from rag.terminal import progress_bar, show_hits
+    from rag.types import Question
 
-    if (query is None) == (topics is None):
-        raise UserError("give either a query or --topics FILE")
-    keep_inputs([topics], [run_file])
+    if (query is None) == (questions is None):
+        raise UserError("give either a query or --questions FILE")
+    keep_inputs([questions], [run_file])
     chosen = open_retriever(recipe, open_index(index))
-    questions = [Question("q1", query)] if query is not None else list(read_questions(topics or Path()))
+    topics = [Question("q1", query)] if query is not None else list(read_questions(questions or Path()))
 
-    def hits_of(question: Question) -> list[Hit]:
-        try:
-            return chosen.search([question.text], k)[0]
-        except QuestionError as error:
-            if query is not None:
-                raise
-            note(f"{question.id}: {error}")  # one query that cannot be searched for does not end a run
-            return []
+    def refused(topic: Question, error: QuestionError) -> None:
+        if query is not None:
+            raise error
+        _note(f"{topic.id}: {error}")  # a query that cannot be searched does not end a run
 
-    found = ((question, hits_of(question)) for question in questions)
+    found = search_each(chosen, topics, k, refused)
     if run_file is not None:
         started = time.perf_counter()
-        with progress_bar("searching", len(questions), "queries") as advance:
-
-            def run_lines() -> Iterator[str]:
-                for done, (each, hits) in enumerate(found, 1):
-                    yield from trec_lines(each, hits, chosen.name)
-                    advance(done, "")
-
-            write_whole(run_file, run_lines())
+        with progress_bar("searching", len(topics), "queries") as advance:
+            write_run(run_file, found, chosen.name, len(topics), lambda done, _: advance(done, ""))
         seconds = time.perf_counter() - started
-        rate = f"{seconds:.1f} s, {len(questions) / seconds:,.1f} queries a second"
-        note(f"{len(questions):,} queries in {rate}; run in {run_file}")
+        rate = f"{seconds:.1f} s, {len(topics) / seconds:,.1f} queries a second"
+        _note(f"{len(topics):,} queries in {rate}; run in {run_file}")
         return
     any_hits = False
-    for each, hits in found:
+    for topic, hits in found:
         any_hits = any_hits or bool(hits)
         if as_json:
-            typer.echo(dumps(search_record(each, hits)))
+            typer.echo(dumps(search_record(topic, hits)))
         else:
-            show_hits(each, hits)
+            show_hits(topic, hits)
     if not any_hits:
         raise typer.Exit(NOTHING_FOUND)
 
@@ -195,37 +197,50 @@ def search(
 @app.command("eval-run")
 def eval_run(
     runs: Annotated[list[Path], typer.Argument(help="TREC runs, as `rag search --run` writes them.")],
-    qrels: Annotated[Path, typer.Option(help="Judgements: TREC qrels, BEIR's tsv, or questions (jsonl) with `gold`.")],
+    qrels: Annotated[Path, typer.Option(help="TREC qrels, BEIR qrels (tsv), or questions (jsonl) with `gold`.")],
     measure: Annotated[
         list[str] | None,
-        typer.Option("--measure", "-m", help="By ir_measures' names, nDCG@10, AP, P(rel=2)@5; or answer_hit@k."),
+        typer.Option("--measure", "-m", help="Measure of ir_measures, such as nDCG@10 or P(rel=2)@5, or answer_hit@k."),
     ] = None,
-    baseline: Annotated[Path | None, typer.Option(help="A run that the others are compared with, by topic.")] = None,
-    topics: Annotated[
-        Path | None, typer.Option(help="For answer_hit: questions with reference answers; without it, the qrels'.")
+    baseline: Annotated[Path | None, typer.Option(help="Run to compare the others with, topic by topic.")] = None,
+    questions: Annotated[
+        Path | None, typer.Option(help="Questions with reference answers, for answer_hit (default: the qrels).")
     ] = None,
-    index: Annotated[Path | None, typer.Option(help="For answer_hit: the index that has the texts.")] = None,
-    corpus: Annotated[list[Path] | None, typer.Option(help="Or the corpus files that have them.")] = None,
+    index: Annotated[Path | None, typer.Option(help="Index with the texts of the passages, for answer_hit.")] = None,
+    corpus: Annotated[
+        list[Path] | None, typer.Option(help="Corpus files with the texts of the passages, for answer_hit.")
+    ] = None,
     page_level: Annotated[
-        bool, typer.Option("--page-level", help="Count pages, not passages: what stands before # in an id.")
+        bool, typer.Option("--page-level", help="Evaluate pages instead of passages (the part of an id before #).")
     ] = False,
     report: Annotated[
-        Path | None, typer.Option(help="Write the report (json): values by topic too, and how it came about.")
+        Path | None, typer.Option(help="Write a JSON report with the values per topic and provenance.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """How good are runs? Each measure with n and 95 % interval; every topic counts, a skipped one as zero."""
+    """Evaluate TREC runs.
+
+    Prints each measure with n and its 95 % interval. Topics missing from a run score zero.
+    """
     from autoais.io.jsonl import dumps, keep_inputs, round_floats, write_whole
     from autoais.io.provenance import provenance
-    from rag.evaluation import engines, evaluate_files
+    from autoais.runs import engines
+    from rag.evaluation import evaluate_files
     from rag.terminal import show_evaluation
 
     texts = corpus or []
-    keep_inputs([*runs, qrels, baseline, topics, *texts], [report])
+    keep_inputs([*runs, qrels, baseline, questions, *texts], [report])
     result = evaluate_files(
-        runs, qrels, measure or (), baseline=baseline, topics=topics, index=index, corpus=texts, page_level=page_level
+        runs,
+        qrels,
+        measure or (),
+        baseline=baseline,
+        questions=questions,
+        index=index,
+        corpus=texts,
+        page_level=page_level,
     )
-    named = {"qrels": qrels, "baseline": baseline, "topics": topics}
+    named = {"qrels": qrels, "baseline": baseline, "questions": questions}
     inputs = {role: path for role, path in named.items() if path is not None}
     inputs |= {f"run{number}": path for number, path in enumerate(runs, 1)}
     inputs |= {f"corpus{number}": path for number, path in enumerate(texts, 1)}
@@ -233,9 +248,9 @@ def eval_run(
     if report is not None:
         write_whole(report, [dumps(result, indent=2)])
     for run_result in result["runs"]:
-        del run_result["per_topic"]  # for the report: too long to be read
+        del run_result["per_topic"]  # too long to print; only the report has it
     if as_json:
-        typer.echo(dumps(result, indent=2))
+        _print_json(result)
     else:
         show_evaluation(result)
 
@@ -243,230 +258,181 @@ def eval_run(
 @app.command()
 def answer(
     questions: Annotated[Path, typer.Argument(help="Questions: jsonl (id, question), Open-NQ jsonl or TREC topics.")],
-    out: Annotated[Path, typer.Option(help="Where the answers go, one JSON row a question.")],
+    out: Annotated[Path, typer.Option(help="Write one JSON row per question to this file (answers.jsonl).")],
     index: IndexOption = None,
     system: SystemOption = DEFAULT_SYSTEM,
     recipe: RecipeOption = None,
     k: SystemKOption = None,
-    least: LeastOption = None,
+    min_confidence: ConfidenceOption = None,
     prompt: PromptOption = None,
     context: ContextOption = None,
     temperature: TemperatureOption = None,
     seed: SeedOption = None,
-    concurrency: Annotated[int, typer.Option(min=1, max=64, help="How many questions to answer at once.")] = 1,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped run ended.")] = False,
+    concurrency: Annotated[int, typer.Option(min=1, max=64, help="Number of questions to answer at once.")] = 1,
+    resume: ResumeOption = False,
     retry_failed: Annotated[
-        bool,
-        typer.Option("--retry-failed", help="Ask only those again whose model gave nothing; rows keep their place."),
+        bool, typer.Option("--retry-failed", help="Retry only the questions whose model failed.")
     ] = False,
     price: Annotated[
         tuple[float, float] | None,
-        typer.Option(min=0, metavar="READ WRITTEN", help="What a million tokens cost; the run's cost is told."),
+        typer.Option(
+            min=0, metavar="INPUT OUTPUT", help="Price per million input and output tokens; prints the total cost."
+        ),
     ] = None,
 ) -> None:
-    """Answer every question of a file; a stopped run goes on with --resume and ends with the same rows."""
-    from autoais.io.provenance import command, sha256_file, versions
-    from autoais.questions import read_questions
-    from rag.answering import Journal, answer_record, pending, tokens_of
-    from rag.errors import UserError
-    from rag.index.open import open_index
-    from rag.systems import Options, answer_each, open_system
-    from rag.terminal import counted, note, progress_bar
+    """Answer every question of a file.
 
-    if retry_failed and not out.exists():
-        raise UserError(f"{out}: no such file; --retry-failed needs the answers of an earlier run")
-    listed = list(read_questions(questions))
+    A stopped run continues with --resume and ends with the same rows.
+    """
+    from rag.answering import answer_file
+    from rag.index.open import open_index
+    from rag.systems import Options, open_system
+    from rag.terminal import answered, run_progress
+
     opened = open_index(index)
-    options = Options(least, prompt, context, temperature, seed)
+    options = Options(min_confidence, prompt, context, temperature, seed)
     chosen = open_system(system, opened, options, k=k, recipe=recipe)
-    settings: dict[str, Any] = {
-        "system": chosen.name,
-        "index": {"name": opened.name} | {key: opened.manifest[key] for key in ("checksum", "recipe", "analyzer")},
-        "questions": {"file": questions.name, "sha256": sha256_file(questions)},
-        "versions": versions(),
-        "command": command(),
-    }
-    journal = Journal(out, settings, resume=resume or retry_failed)
-    left = pending(listed, journal.done)
-    done, failed = len(journal.done), len(journal.failed)
-    if retry_failed:
-        again = set(journal.failed)
-        left, done, failed = [question for question in listed if question.id in again], done - failed, 0
-    renewed: dict[str, Any] = {}
-    try:
-        with progress_bar("answering", len(listed), "questions") as advance:
-            for answered, seconds in answer_each(chosen, left, concurrency):
-                record = answer_record(answered, opened.name, seconds)
-                if retry_failed:
-                    renewed[answered.question.id] = record
-                else:
-                    journal.write(record)
-                done, failed = done + 1, failed + answered.failed
-                advance(done, "")
-    except KeyboardInterrupt:
-        way = "--retry-failed" if retry_failed else "--resume"
-        note(f"stopped after {done} of {len(listed)} questions; {way} goes on from there")
-        raise
-    finally:
-        if renewed:
-            journal.replace(renewed)
-    journal.close()
-    hint = f", {failed} of them failed (--retry-failed asks again)" if failed else ""
-    read, written = tokens_of(out)
-    if read or written:
-        cost = f": {(read * price[0] + written * price[1]) / 1e6:.4f} by the price given" if price else ""
-        note(f"{read:,} tokens read and {written:,} written{cost}")
-    note(f"{counted(done, 'answer')} in {out}{hint}")
+    with run_progress("answering", "questions", "--retry-failed" if retry_failed else "--resume") as progress:
+        result = answer_file(
+            questions,
+            out,
+            chosen,
+            opened,
+            concurrency=concurrency,
+            resume=resume,
+            retry_failed=retry_failed,
+            progress=progress,
+        )
+    for line in answered(result, out, price):
+        _note(line)
 
 
 @app.command()
 def attribute(
-    answers: Annotated[
-        Path, typer.Argument(help="Answers of any system, in any format of `autoais schema`, told from the file.")
-    ],
-    out: Annotated[Path, typer.Option(help="Where the answers go with their sources, one JSON row an answer.")],
+    answers: Annotated[Path, typer.Argument(help="Answers of any system, in any format of `autoais schema`.")],
+    out: Annotated[Path, typer.Option(help="Write the answers with their sources to this file (answers.jsonl).")],
     index: IndexOption = None,
-    recipe: Annotated[str, typer.Option("--recipe", help="The retriever, as for `rag search`.")] = "bm25",
-    k: Annotated[int, typer.Option("--k", help="How many passages each search brings.")] = 10,
-    judge: Annotated[str, typer.Option(help="Which judge decides what supports, as for `autoais score`.")] = "minilm",
+    recipe: Annotated[str, typer.Option("--recipe", help="Retriever, as for `rag search`.")] = "bm25",
+    k: Annotated[int, typer.Option("--k", "-k", help="Number of passages per search.")] = 10,
+    judge: Annotated[str, typer.Option(help="Judge of support, as for `autoais score`.")] = "minilm",
     revise: Annotated[
-        str | None, typer.Option(help="Sentences without support: drop, or a language model that rewrites them.")
+        str | None, typer.Option(help="Unsupported sentences: `drop`, or a language model that rewrites them.")
     ] = None,
-    name: Annotated[str | None, typer.Option("--format", help="The format of ANSWERS, where it is not told.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped run ended.")] = False,
+    name: Annotated[str | None, typer.Option("--format", help="Format of ANSWERS (default: detected).")] = None,
+    resume: ResumeOption = False,
 ) -> None:
-    """Find sources for answers that are there: each sentence gets a passage that supports it, or stands uncited."""
-    from autoais.io.jsonl import keep_inputs
-    from autoais.io.provenance import command, sha256_file, versions
+    """Add citations to existing answers.
+
+    Each sentence gets a passage that supports it, or stays uncited.
+    """
     from autoais.judges import open_judge
-    from rag.answering import Journal, answer_record, pending
-    from rag.attribution.post_hoc import PostHoc, read_given
+    from rag.answering import attribute_file
+    from rag.attribution.post_hoc import PostHoc
     from rag.attribution.revise import open_reviser
     from rag.index.open import open_index
     from rag.retrievers import open_retriever
-    from rag.terminal import counted, note, progress_bar
+    from rag.terminal import counted, run_progress
 
-    keep_inputs([answers], [out])
-    given = list(read_given(answers, name))
     opened = open_index(index)
     post_hoc = PostHoc(open_retriever(recipe, opened), open_judge(judge), k)
     reviser = None if revise is None else open_reviser(revise, post_hoc.attributor)
-    settings: dict[str, Any] = {
-        "system": post_hoc.name if reviser is None else f"{post_hoc.name}>{reviser.name}",
-        "index": {"name": opened.name} | {key: opened.manifest[key] for key in ("checksum", "recipe", "analyzer")},
-        "answers": {"file": answers.name, "sha256": sha256_file(answers)},
-        "versions": versions(),
-        "command": command(),
-    }
-    journal = Journal(out, settings, resume=resume)
-    pending([answer.question for answer in given], journal.done)
-    done, attached, uncited = len(journal.done), 0, 0
-    try:
-        with progress_bar("attributing", len(given), "answers") as advance:
-            for answer in given[done:]:
-                started = time.perf_counter()
-                sourced = post_hoc.attribute(answer)
-                attached += sourced.trace["attribution"]["attached"]
-                uncited += sourced.trace["attribution"]["uncited"]
-                if reviser is not None:
-                    sourced = reviser.revise(sourced)
-                journal.write(answer_record(sourced, opened.name, time.perf_counter() - started))
-                done += 1
-                advance(done, "")
-    except KeyboardInterrupt:
-        note(f"stopped after {done} of {len(given)} answers; --resume goes on from there")
-        raise
-    journal.close()
-    support = f"{counted(attached, 'sentence')} sourced, {uncited:,} without support"
-    note(f"{counted(len(given), 'answer')} in {out}: {support}")
+    with run_progress("attributing", "answers", "--resume") as progress:
+        result = attribute_file(
+            answers, out, post_hoc, opened, reviser=reviser, format=name, resume=resume, progress=progress
+        )
+    cited = f"{counted(result.attached, 'sentence')} with a source, {result.uncited:,} without"
+    _note(f"{counted(result.answers, 'answer')} in {out}: {cited}")
 
 
 @app.command()
 def systems() -> None:
-    """List the systems that answer, and what each needs."""
-    from rag.systems import SYSTEMS
+    """List the systems and what each needs."""
+    from rag.systems import list_systems
     from rag.terminal import show_systems
 
-    show_systems(SYSTEMS)
+    show_systems(list_systems())
 
 
 @app.command()
 def train(
-    recipe: Annotated[Path, typer.Argument(help="A training recipe (toml), such as eval/recipes/reader.toml.")],
-    index: Annotated[Path, typer.Option(help="The index whose passages are learnt from.")],
-    data: Annotated[list[Path], typer.Option(help="A folder with the recipe's files; may be given several times.")],
-    out: Annotated[Path, typer.Option(help="The folder of the model; a stopped run goes on from what is in it.")],
-    short: Annotated[bool, typer.Option(help="A few pairs and steps, to see that the recipe runs.")] = False,
+    recipe: Annotated[Path, typer.Argument(help="Training recipe (toml), such as eval/recipes/reader.toml.")],
+    index: Annotated[Path, typer.Option(help="Index with the passages to train on.")],
+    data: Annotated[list[Path], typer.Option(help="Folder with the recipe's files; may be repeated.")],
+    out: Annotated[Path, typer.Option(help="Folder of the model; a stopped run continues from it.")],
+    short: Annotated[bool, typer.Option(help="Train on a few pairs only, to check that the recipe runs.")] = False,
 ) -> None:
-    """Train a reader or static embeddings, with all their data and checksums on record."""
+    """Train a reader or static embeddings."""
     from rag.index.open import open_index
-    from rag.terminal import note
     from rag.training import run as run_recipe
 
-    run_recipe(recipe, open_index(index), data, out, short=short, say=note)
+    run_recipe(recipe, open_index(index), data, out, short=short, say=_note)
 
 
 @index_app.command()
 def build(
-    to: Annotated[Path, typer.Option(help="The folder of the index.")],
+    to: Annotated[Path, typer.Option(help="Folder of the index.")],
     sources: Annotated[
-        list[Path] | None, typer.Argument(help="Corpus files (.gz, .zst too) or folders of documents.")
+        list[Path] | None, typer.Argument(help="Corpus files (also .gz, .zst) or folders of documents.")
     ] = None,
     recipe: Annotated[
         list[str] | None,
-        typer.Option(help="A retriever that adds a part of its own; without SOURCES, to the index that is there."),
+        typer.Option(help="Retriever that adds its own part; without SOURCES, it is added to an existing index."),
     ] = None,
     memory: Annotated[
-        str | None, typer.Option(help="The most that a part may keep in memory, such as 8GiB; picks its kind.")
+        str | None, typer.Option(help="Memory limit of a part while searching, such as 8GiB; selects its index type.")
     ] = None,
     format_: Annotated[
-        str | None,
-        typer.Option("--format", help="miracl, aqa, dpr, beir, pyserini or documents; else told from the file."),
+        str | None, typer.Option("--format", help="Corpus format, or `documents` (default: detected).")
     ] = None,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Count and report broken lines instead of stopping.")
-    ] = False,
+    skip_bad: SkipBadOption = False,
 ) -> None:
-    """Build an index, or add to one. An index already there is replaced only when the new one is whole."""
+    """Build an index, or add a retriever's part to one.
+
+    An existing index is replaced only when the new one is complete.
+    """
+    from rag.api import check_recipes
     from rag.corpus.reader import Corpus
     from rag.errors import UserError
-    from rag.index.steps import add_parts, build_base, check_parts
+    from rag.index.parts import parse_size
 
     if not sources and not recipe:
-        raise UserError("nothing to build: give SOURCES, or --recipe NAME to add to the index that is there")
+        raise UserError("nothing to build: give SOURCES, or --recipe NAME to add a part to an existing index")
     if memory is not None and not recipe:
         raise UserError("--memory is for the parts that --recipe NAME adds")
-    check_parts(recipe or [], memory)
+    budget = None if memory is None else parse_size(memory)
+    check_recipes(recipe or [])
     if sources:
-        build_base(Corpus(sources, format_, skip_bad), to)
-    if recipe:
-        add_parts(to, recipe, memory)
+        _build_base(Corpus(sources, format_, skip_bad), to)
+    for name in recipe or []:
+        _add_parts(to, name, budget)
 
 
 @index_app.command()
 def info(
-    folder: Annotated[Path | None, typer.Argument(help="Index folder; without it, the handbook.")] = None,
+    folder: Annotated[Path | None, typer.Argument(help="Index folder (default: the handbook).")] = None,
 ) -> None:
-    """Print an index's manifest as JSON."""
-    from autoais.io.jsonl import dumps
+    """Print the manifest of an index as JSON."""
     from rag.index.open import open_index
 
-    typer.echo(dumps(open_index(folder).manifest, indent=2))
+    _print_json(open_index(folder).manifest)
 
 
 @index_app.command()
 def fetch(
-    name: Annotated[str, typer.Argument(help="A Lucene index that others have built, such as miracl-v1.0-en.")],
-    table: Annotated[Path | None, typer.Option(help="A table of indexes of your own (toml).")] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Open no connection (also RAG_OFFLINE=1).")] = False,
+    name: Annotated[str, typer.Argument(help="Prebuilt Lucene index, such as miracl-v1.0-en.")],
+    table: Annotated[Path | None, typer.Option(help="Your own table of prebuilt indexes (toml).")] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Do not connect (also RAG_OFFLINE=1).")] = False,
 ) -> None:
-    """Download a prebuilt Lucene index, going on where that broke off, and print its folder: search --recipe lucene."""
+    """Download a prebuilt Lucene index and print its folder.
+
+    A broken download continues where it stopped. Search the index with --recipe lucene.
+    """
     from rag.index.download import fetch as fetch_index
     from rag.index.download import named, read_table
-    from rag.terminal import megabytes, note, progress_bar
+    from rag.terminal import megabytes, progress_bar
 
     item = named(name, read_table(table))
-    note(f"{item.name}: {item.description}, {megabytes(item.size)} packed")
+    _note(f"{item.name}: {item.description}, {megabytes(item.size)} packed")
     with progress_bar("downloading", item.size, None) as advance:
         home = fetch_index(item, offline=offline, tell=lambda done: advance(done, ""))
     typer.echo(home)
@@ -474,40 +440,97 @@ def fetch(
 
 @index_app.command("import")
 def import_(
-    folder: Annotated[Path, typer.Argument(help="A Lucene index made by Anserini or Pyserini, with its text stored.")],
-    to: Annotated[Path, typer.Option(help="The folder of the index.")],
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Count and report broken documents instead of stopping.")
-    ] = False,
+    folder: Annotated[Path, typer.Argument(help="Lucene index of Anserini or Pyserini that stores its texts.")],
+    to: Annotated[Path, typer.Option(help="Folder of the index.")],
+    skip_bad: SkipBadOption = False,
 ) -> None:
-    """Build an index of the passages that a Lucene index stores, for all retrievers and not Lucene alone."""
+    """Build an index from the passages of a Lucene index, for all retrievers."""
     from rag.index.lucene import Stored
-    from rag.index.steps import build_base
 
-    build_base(Stored(folder, skip_bad=skip_bad), to)
+    _build_base(Stored(folder, skip_bad=skip_bad), to)
 
 
 @app.command()
 def doctor(as_json: JsonOption = False) -> None:
-    """Say which engines work here, and what to do about those that do not."""
+    """Check which engines work here, and how to install the others."""
+    from dataclasses import asdict
+
     from rag.doctor import examine, show
 
     found = examine()
     if as_json:
-        from dataclasses import asdict
-
-        from autoais.io.jsonl import dumps
-
-        typer.echo(dumps([asdict(check) for check in found], indent=2))
+        _print_json([asdict(check) for check in found])
     else:
         show(found)
 
 
+def _build_base(corpus: "Corpus", to: Path) -> None:
+    """Build passages and postings; print an estimate of disk and memory first, and the skipped lines at the end."""
+    from rag.index.build import build, estimate
+    from rag.terminal import counted, free_disk, megabytes, progress_bar
+
+    needed = estimate(corpus)
+    _note(f"needs about {megabytes(needed.disk)} of disk ({free_disk(to)} free), {megabytes(needed.memory)} of memory")
+    try:
+        with progress_bar("indexing", corpus.bytes_total, corpus.unit) as advance:
+            manifest = build(
+                corpus, to, lambda reading, passages: advance(reading.bytes_read, f"{passages:,} passages")
+            )
+    except KeyboardInterrupt:
+        _note(f"stopped; {to} is as it was before")
+        raise
+    for reason in corpus.reasons:
+        _note(f"skipped {reason}")
+    if corpus.bad > len(corpus.reasons):
+        _note(f"... and {corpus.bad - len(corpus.reasons)} more skipped")
+    _note(f"{counted(manifest['passages'], 'passage')} in {to}, {manifest['skipped']:,} skipped")
+
+
+def _add_parts(to: Path, name: str, memory: int | None) -> None:
+    """Add the parts of a recipe; print an estimate of disk and memory for each first."""
+    from rag.index.open import open_index
+    from rag.retrievers import kind_of, parts_of
+    from rag.terminal import free_disk, megabytes, progress_bar
+
+    parts = list(parts_of(name))
+    if not parts:
+        _note(f"{name}: adds nothing to the index")
+    for part, recipe in parts:
+        kind, index = kind_of(recipe), open_index(to)
+        if kind.needs is not None:
+            needs = kind.needs(index, recipe, memory)
+            disk, building, searching = (megabytes(size) for size in (needs.disk, needs.memory, needs.resident))
+            _note(
+                f"{part}: {needs.why + '; ' if needs.why else ''}needs about {disk} of disk ({free_disk(to)} free), "
+                f"{building} of memory to build and {searching} to search"
+            )
+        try:
+            with progress_bar(part, index.manifest["passages"], "passages") as advance:
+                if kind.add is not None:
+                    kind.add(index, recipe, memory, advance)
+        except KeyboardInterrupt:
+            _note("stopped; the same command continues from here")
+            raise
+        _note(f"{part} is in {to}")
+
+
+def _note(text: str) -> None:
+    from rag.terminal import note
+
+    note(text)
+
+
+def _print_json(value: object) -> None:
+    from autoais.io.jsonl import dumps
+
+    typer.echo(dumps(value, indent=2))
+
+
 def main() -> None:
     """Entry point of `rag`."""
-    if hasattr(signal, "SIGPIPE"):  # `rag search ... | head` ends quietly, as other commands do
+    if hasattr(signal, "SIGPIPE"):  # `rag search ... | head` ends without a traceback
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    # A pipe or a C locale must not turn a passage in another script into a traceback.
+    # In a pipe or a C locale, printing a passage with non-ASCII characters would raise UnicodeEncodeError.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="replace")

@@ -1,4 +1,4 @@
-"""`rag doctor`: what is installed, which engines work, and what to do about those that do not."""
+"""`rag doctor`: which engines are installed and work, and how to fix the others."""
 
 import shutil
 import subprocess
@@ -16,7 +16,7 @@ from rag.errors import RagError
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One engine: its version (None where it is not installed), whether it can be used, what else there is to say."""
+    """One engine: its version (None if not installed), whether it works, and advice."""
 
     name: str
     purpose: str
@@ -25,24 +25,24 @@ class Check:
     advice: str = ""
 
 
-# Distribution, its module, what it is for, the extra that brings it ("" for what every install has).
+# Distribution, module, purpose, and the extra that installs it ("" for required dependencies).
 _PACKAGES = (
     ("tantivy", "tantivy", "BM25, the default retriever", ""),
     ("rank-bm25", "rank_bm25", "the readable reference", "reference"),
-    ("onnxruntime", "onnxruntime", "the judge and the encoders that ship", ""),
-    ("tokenizers", "tokenizers", "the judge and the encoders that ship", ""),
-    ("torch", "torch", "models of your own, and training", "models"),
-    ("transformers", "transformers", "models of your own, and training", "models"),
+    ("onnxruntime", "onnxruntime", "the judge and encoders that ship with rag", ""),
+    ("tokenizers", "tokenizers", "the judge and encoders that ship with rag", ""),
+    ("torch", "torch", "your own models, and training", "models"),
+    ("transformers", "transformers", "your own models, and training", "models"),
     ("sentence-transformers", "sentence_transformers", "dense retrieval, reranking", "dense"),
-    ("onnx", "onnx", "exporting what was trained", "train"),
-    ("ir-measures", "ir_measures", "measuring runs (rag eval-run)", "measures"),
+    ("onnx", "onnx", "export of trained models", "train"),
+    ("ir-measures", "ir_measures", "evaluation of runs (rag eval-run)", "measures"),
     ("httpx", "httpx", "models behind a server", "llm"),
     ("xllamacpp", "xllamacpp", "language models from GGUF files", "gguf"),
 )
 
 
 def examine() -> list[Check]:
-    """All engines. Nothing heavy is imported: what is installed is read off its metadata; Java alone is run."""
+    """Check all engines from package metadata, without importing them; only Java is run."""
     checks = [_package(*row) for row in _PACKAGES]
     checks[1:1] = [_lucene()]
     names = [check.name for check in checks]
@@ -63,7 +63,7 @@ def _package(name: str, module: str, purpose: str, extra: str) -> Check:
         return Check(name, purpose, None, works=False, advice=_install(extra))
     if find_spec(module) is None:
         return Check(
-            name, purpose, version, works=False, advice=f"its files are gone: pip install --force-reinstall {name}"
+            name, purpose, version, works=False, advice=f"its files are missing: pip install --force-reinstall {name}"
         )
     return Check(name, purpose, version, works=True, advice=_device(version) if name == "torch" else "")
 
@@ -73,7 +73,7 @@ def _install(extra: str) -> str:
 
 
 def _device(version: str) -> str:
-    """What torch computes on, told from its version (2.6.0+cpu) and from the driver's own tool."""
+    """The device torch uses, from its version (2.6.0+cpu) and nvidia-smi."""
     gpu = _gpu()
     if not gpu:
         return "on the CPU"
@@ -104,16 +104,16 @@ def _faiss() -> Check:
     purpose = "dense indexes"
     cpu, gpu = _version("faiss-cpu"), _version("faiss-gpu")
     if cpu and gpu:
-        advice = "faiss-cpu and faiss-gpu are one module and overwrite each other: pip uninstall both, install one"
+        advice = "faiss-cpu and faiss-gpu share one module and overwrite each other: uninstall both, then install one"
         return Check("faiss", purpose, f"{cpu}, {gpu}", works=False, advice=advice)
     check = _package("faiss-gpu" if gpu else "faiss-cpu", "faiss", purpose, "dense")
-    if check.version is None and find_spec("faiss") is not None:  # conda's, which comes under another name
+    if check.version is None and find_spec("faiss") is not None:  # from conda, under another distribution name
         return Check("faiss", purpose, "not known", works=True)
     return check
 
 
 def _lucene() -> Check:
-    purpose = "BM25 by Lucene, and indexes of others"
+    purpose = "BM25 by Lucene, and Anserini's indexes"
     version = None
     try:
         version = jvm.find_jar().name.removeprefix("anserini-").removesuffix("-fatjar.jar")
@@ -128,7 +128,7 @@ def _lucene() -> Check:
 
 
 def show(checks: Sequence[Check]) -> None:
-    """One line an engine; colour in a terminal, plain text in a pipe."""
+    """Print one line per engine; colour in a terminal, plain text in a pipe."""
     console = Console(highlight=False, markup=False, emoji=False)
     names = max(len(check.name) for check in checks)
     versions = max(len(check.version or "") for check in checks)

@@ -1,16 +1,25 @@
-"""Errors of `rag`, each one line that a person can act on.
+"""Errors of `rag`, each a one-line message that says what to do.
 
-UserError (autoais.errors: shown as one line, exit code 2)
-├── FormatError       a line of a file is broken: `file:line`, field, what was there
+UserError (autoais.errors: printed as one line, exit code 2)
+├── FormatError, CitationError, UsageError    as in autoais.errors
 └── RagError
-    ├── IndexingError an index cannot be built, opened or read
-    ├── QuestionError a question that cannot be searched for
-    └── CitationError an answer cites what it was not shown, or quotes what is not there
+    ├── IndexingError    an index cannot be built, opened or read
+    └── QuestionError    a question cannot be searched
 """
 
-from autoais.errors import FormatError, UserError
+from autoais import errors
+from autoais.errors import CitationError, FormatError, UsageError, UserError
 
-__all__ = ["CitationError", "FormatError", "IndexingError", "QuestionError", "RagError", "UserError", "missing_extra"]
+__all__ = [
+    "CitationError",
+    "FormatError",
+    "IndexingError",
+    "QuestionError",
+    "RagError",
+    "UsageError",
+    "UserError",
+    "missing_extra",
+]
 
 
 class RagError(UserError):
@@ -22,13 +31,9 @@ class IndexingError(RagError):
 
 
 class QuestionError(RagError):
-    """A question that cannot be searched for: empty, too long, or without a content word."""
-
-
-class CitationError(RagError):
-    """An answer that cites a passage it was not shown, or a span that is not in the passage."""
+    """A question cannot be searched: it is empty, too long, or has no content word."""
 
 
 def missing_extra(what: str, extra: str) -> RagError:
-    """The one line to raise when an optional package is not installed."""
-    return RagError(f'{what} needs a package that is not installed: pip install "attributed-rag[{extra}]"')
+    """`autoais.errors.missing_extra`, as a `RagError`."""
+    return RagError(str(errors.missing_extra(what, extra)))

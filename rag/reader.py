@@ -1,4 +1,4 @@
-"""A reader: a small cross-encoder says how well a passage answers a question, and which words answer it."""
+"""A reader: a small cross-encoder that scores how well a passage answers a question and finds the answer span."""
 
 import hashlib
 import math
@@ -10,10 +10,9 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autoais.errors import first_line
-from autoais.judges.encoding import CLAIM, CLAIM_ONLY, EVIDENCE, SHARED, readable, typed
-from autoais.judges.inference import open_session
-from autoais.judges.reading import matched, pieces, unmatched
+from autoais.models.onnx import open_session, open_tokenizer
+from autoais.models.pairs import CLAIM, CLAIM_ONLY, EVIDENCE, SHARED, readable, typed
+from autoais.text.excerpt import matched, pieces, unmatched
 from autoais.text.words import content_stems
 from rag.errors import RagError
 from rag.types import Passage
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 SHIPPED = Path(__file__).parent / "data" / "reader"
-RULES = 1  # counts the changes of what is read, in here and in the modules it reads with
+RULES = 1  # version of the input format; increase it when this module or one it encodes with changes the input
 MAX_LENGTH = 224  # word pieces of question, headings and text together
 MAX_QUESTION, MAX_HEADINGS = 64, 32
 LONGEST_ANSWER = 16  # word pieces of an answer span
@@ -33,11 +32,11 @@ LONGEST_ANSWER = 16  # word pieces of an answer span
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch of a passage as the network takes it: `[CLS] question [SEP] headings [SEP] text [SEP]`.
+    """A part of a passage as input of the network: `[CLS] question [SEP] headings [SEP] text [SEP]`.
 
-    `types` say what both sides share (0 question, 1 content word of it that the passage lacks, 2 passage, 3 content
-    word of the passage that the question has); `offsets` are the characters of the passage's text that each word
-    piece from number `first` on stands for.
+    `types` mark shared words: 0 question, 1 content word of the question that the passage lacks, 2 passage, 3 content
+    word of the passage that the question has. `offsets` are the character spans, in the passage's text, of the word
+    pieces from position `first`.
     """
 
     ids: list[int]
@@ -46,35 +45,27 @@ class Window:
     offsets: list[tuple[int, int]]
 
 
-class Encoder:
-    """BERT's tokenizer and the layout above, the same in training and in reading."""
+class WindowEncoder:
+    """Encodes questions and passages as windows, with BERT's tokenizer; the same for training and reading."""
 
     def __init__(self, tokenizer: "Tokenizer", max_length: int = MAX_LENGTH) -> None:
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
         self._tokenizer = tokenizer
         self._cls, self._sep = (self._special(mark) for mark in ("[CLS]", "[SEP]"))
         self.max_length = max_length
 
     @classmethod
-    def from_file(cls, path: Path, max_length: int = MAX_LENGTH) -> "Encoder":
-        """From a `tokenizer.json`; `RagError` where it is none."""
-        from tokenizers import Tokenizer
-
-        try:
-            tokenizer = Tokenizer.from_file(str(path))
-        except Exception as error:
-            raise RagError(f"{path}: not a tokenizer ({first_line(error)})") from error
-        return cls(tokenizer, max_length)
+    def from_file(cls, path: Path, max_length: int = MAX_LENGTH) -> "WindowEncoder":
+        """Load a `tokenizer.json`; raises `RagError` if the file is not a tokenizer."""
+        return cls(open_tokenizer(path, RagError), max_length)
 
     def _special(self, mark: str) -> int:
         number: int | None = self._tokenizer.token_to_id(mark)
         if number is None:
-            raise RagError(f"the reader's tokenizer has no {mark}; it is not BERT's")
+            raise RagError(f"the reader's tokenizer has no {mark} token; it needs BERT's tokenizer")
         return number
 
     def windows(self, question: str, passage: Passage) -> list[Window]:
-        """The passage in as few windows as hold it whole, cut between sentences where that can be."""
+        """The fewest windows that cover the passage, split between sentences where possible."""
         question, headings, text = readable(question), readable(passage.headings), readable(passage.text)
         asked = frozenset(content_stems(question))
         there = frozenset(content_stems(headings)) | frozenset(content_stems(text))
@@ -105,7 +96,7 @@ class Encoder:
 
 
 def _cut(text: str, offsets: Sequence[tuple[int, int]], room: int) -> list[tuple[int, int]]:
-    """Stretches of at most `room` word pieces, from sentence to sentence; one empty stretch for an empty text."""
+    """Ranges of at most `room` word pieces, split between sentences; one empty range for an empty text."""
     if len(offsets) <= room:
         return [(0, len(offsets))]
     begins = {start for start, _ in pieces(text)}
@@ -120,10 +111,10 @@ def _cut(text: str, offsets: Sequence[tuple[int, int]], room: int) -> list[tuple
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the reader makes of a passage.
+    """The reader's output for a passage.
 
-    `relevance`: logit that it answers the question. `start`, `end`: the characters of its text that answer best, None
-    where the text is empty; `answer`: their log-probability among all spans of the passage.
+    `relevance`: the logit that it answers the question. `start`, `end`: the characters of the best answer span in its
+    text, None if the text is empty. `answer`: the log-probability of this span among all spans of the passage.
     """
 
     relevance: float
@@ -133,10 +124,10 @@ class Reading:
 
 
 class Reader:
-    """Reads each passage by itself in windows of up to 224 word pieces, its best window speaking for it.
+    """Reads each passage in windows of up to 224 word pieces; the window with the highest relevance counts.
 
-    Nothing is padded, so no batch and no order changes a result. `model` is a folder made by `rag train`;
-    without it the one that ships is read.
+    Nothing is padded, so results depend neither on the batch nor on the order. `model` is a folder written by `rag
+    train` (default: the reader that ships with rag).
     """
 
     def __init__(self, model: str | Path | None = None, *, threads: int | None = None) -> None:
@@ -144,7 +135,7 @@ class Reader:
         self.threads = threads or os.cpu_count() or 1
         for name in ("model.onnx", "tokenizer.json"):
             if not (self.folder / name).is_file():
-                raise RagError(f"{self.folder}: {name} is missing; the folder is no reader of `rag train`")
+                raise RagError(f"{self.folder}: {name} is missing; name a folder written by `rag train`")
 
     @cached_property
     def name(self) -> str:
@@ -155,20 +146,20 @@ class Reader:
         return f"reader@{digest.hexdigest()[:8]}/{self.encoder.max_length}"
 
     @cached_property
-    def encoder(self) -> Encoder:
-        """How pairs are read."""
-        return Encoder.from_file(self.folder / "tokenizer.json")
+    def encoder(self) -> WindowEncoder:
+        """The encoder of questions and passages."""
+        return WindowEncoder.from_file(self.folder / "tokenizer.json")
 
     @cached_property
     def session(self) -> "InferenceSession":
-        """The network; `RagError` where the file is none that runs."""
+        """The network; raises `RagError` if the file cannot be run."""
         return open_session(self.folder / "model.onnx", RagError, "; run `rag train` again")
 
     def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
-        """Read each passage, `threads` beside one another."""
+        """Read each passage, up to `threads` in parallel."""
         if not passages:
             return []
-        _ = self.encoder, self.session  # loaded once, before threads do
+        _ = self.encoder, self.session  # load them before the threads start
         with ThreadPoolExecutor(self.threads) as pool:
             return list(pool.map(lambda passage: self._one(question, passage), passages))
 
@@ -197,7 +188,7 @@ class Reader:
 
 @cache
 def shipped() -> Reader:
-    """The reader that ships, one for all parts of a process that need it: its network is loaded once."""
+    """The reader that ships with rag, shared within the process so that its network is loaded once."""
     return Reader()
 
 

@@ -1,4 +1,4 @@
-"""Files that ship with the product: prompts, index recipes, benchmarks and the handbook, in wheel or checkout."""
+"""Files that ship with the package: prompts, index recipes, benchmarks and the handbook, in a wheel or checkout."""
 
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -16,16 +16,16 @@ _IN_CHECKOUT: dict[Kind, str] = {
 
 
 def folder(kind: Kind) -> Traversable:
-    """Where the files of that kind lie; `RuntimeError` if this install came without them."""
+    """The folder with the files of that kind; raises `RuntimeError` if they are not installed."""
     packed = files("rag").joinpath("_shipped", kind)
     if packed.is_dir():
         return packed
     beside = _CHECKOUT / _IN_CHECKOUT[kind]
     if beside.is_dir():
         return beside
-    raise RuntimeError(f"this install of attributed-rag came without its {kind}; reinstall it")
+    raise RuntimeError(f"this install of attributed-rag lacks its {kind}; reinstall it")
 
 
 def names(kind: Kind, suffix: str) -> list[str]:
-    """The names of the shipped files with that suffix, sorted, without it."""
+    """The names of the shipped files with that suffix, without it, sorted."""
     return sorted(f.name.removesuffix(suffix) for f in folder(kind).iterdir() if f.name.endswith(suffix))

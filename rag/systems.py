@@ -1,16 +1,16 @@
-"""Systems: named recipes of retriever and generator that turn questions into cited answers."""
+"""Systems: a retriever and a generator under one name, which answer questions with citations."""
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field, fields, replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from rag.citations import render
-from rag.errors import QuestionError, RagError
+from autoais.registry import Registry
+from rag.errors import QuestionError, RagError, UsageError
 from rag.generators import Generator, Streaming
 from rag.index.index import Index
 from rag.retrievers import Retriever, open_retriever
@@ -20,22 +20,41 @@ if TYPE_CHECKING:
     from rag.llms import LanguageModel
 
 
-class System(Protocol):
-    """Anything that answers questions."""
+class System(ABC):
+    """Answers questions. A subclass defines `name` and `respond`; callers use `ask`, `answer` and `stream`."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
-        """Says all that changes an answer."""
-        ...
+        """Identifies everything that can change an answer."""
 
-    def answer(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        """One answer a question, in order, streaming; `QuestionError` for one that cannot be asked."""
-        ...
+    @abstractmethod
+    def respond(self, question: Question) -> Answer:
+        """Answer one question; raises `QuestionError` if it cannot be searched."""
+
+    def ask(self, question: str | Question) -> Answer:
+        """Answer one question, which may be a plain string."""
+        return self.respond(_as_question(question, 1))
+
+    def answer(self, questions: Iterable[str | Question]) -> Iterator[Answer]:
+        """Answer questions lazily, in order; raises `UsageError` for a string instead of a list."""
+        if isinstance(questions, str):
+            raise UsageError(f"questions should be a list, found one string; write [{questions[:30]!r}]")
+        return (self.respond(_as_question(question, number)) for number, question in enumerate(questions, 1))
+
+    def stream(self, question: str | Question) -> Iterator[str | Answer]:
+        """Yield the text in pieces as it is written, or whole if the system cannot stream; then the answer."""
+        answer = self.ask(question)
+        yield from (str(answer), answer)
+
+
+def _as_question(question: str | Question, number: int) -> Question:
+    return question if isinstance(question, Question) else Question(f"q{number}", question)
 
 
 @dataclass(frozen=True, slots=True)
-class RetrieveThenRead:
-    """Search with the question, read what was found (RTR of Bohnet et al. 2022)."""
+class RetrieveThenRead(System):
+    """Searches with the question and reads the hits (retrieve-then-read, Bohnet et al. 2022)."""
 
     retriever: Retriever
     generator: Generator
@@ -47,49 +66,39 @@ class RetrieveThenRead:
         """Retriever, depth and generator."""
         return f"{self.retriever.name}@{self.k}+{self.generator.name}"
 
-    def answer(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        """Search and read one question at a time."""
-        for question in questions:
-            yield replace(self.generator.generate(question, self._hits(question)), system=self.name)
+    def respond(self, question: Question) -> Answer:
+        """Search, then read."""
+        return replace(self.generator.generate(question, self._hits(question)), system=self.name)
 
-    def stream(self, question: Question) -> Iterator[str | Answer]:
-        """The text in pieces as it is written, or at once where the generator cannot stream; then the answer."""
-        hits = self._hits(question)
+    def stream(self, question: str | Question) -> Iterator[str | Answer]:
+        """Yield the generator's text in pieces, or whole if it cannot stream; then the answer."""
+        asked = _as_question(question, 1)
+        hits = self._hits(asked)
         if not isinstance(self.generator, Streaming):
-            answer = replace(self.generator.generate(question, hits), system=self.name)
-            yield from (render(answer), answer)
+            answer = replace(self.generator.generate(asked, hits), system=self.name)
+            yield from (str(answer), answer)
             return
-        for piece in self.generator.stream(question, hits):
+        for piece in self.generator.stream(asked, hits):
             yield replace(piece, system=self.name) if isinstance(piece, Answer) else piece
 
     def _hits(self, question: Question) -> list[Hit]:
-        with self._searching:  # not every engine may be asked from several threads at once
+        with self._searching:  # not every engine is thread-safe
             (hits,) = self.retriever.search([question.text], self.k)
         return hits
 
 
 def answer_or_abstain(system: System, question: Question) -> Answer:
-    """The system's answer, or, so that a run goes on, an abstention with the reason it cannot be searched for."""
+    """The system's answer; for a question that cannot be searched, an abstention with the reason."""
     try:
-        return next(iter(system.answer([question])))
+        return system.respond(question)
     except QuestionError as error:
         return Answer(question, "", (), (), system.name, abstained=True, reason=str(error))
 
 
-def stream_answer(system: System, question: Question) -> Iterator[str | Answer]:
-    """The system's text in pieces as it is written, then its answer; all at once where the system cannot stream."""
-    if isinstance(system, RetrieveThenRead):
-        yield from system.stream(question)
-    else:
-        answer = next(iter(system.answer([question])))
-        yield from (render(answer), answer)
-
-
 def answer_each(system: System, questions: Iterable[Question], concurrency: int = 1) -> Iterator[tuple[Answer, float]]:
-    """`answer_or_abstain` and the seconds it took for each question, in order, up to `concurrency` at once.
+    """Yield the answer (`answer_or_abstain`) and the seconds it took for each question, in order.
 
-    With more than one, a question is begun before the answers of those before it are there: what is lost when the
-    run is stopped is at most `concurrency` answers.
+    Up to `concurrency` questions are answered at once; a run that is stopped loses at most that many answers.
     """
 
     def timed(question: Question) -> tuple[Answer, float]:
@@ -103,19 +112,19 @@ def answer_each(system: System, questions: Iterable[Question], concurrency: int 
     for question in questions:
         if len(waiting) == concurrency:
             yield waiting.popleft().result()
-        waiting.append(_begun(timed, question))
+        waiting.append(_started(timed, question))
     while waiting:
         yield waiting.popleft().result()
 
 
-def _begun(work: Callable[[Question], tuple[Answer, float]], question: Question) -> "Future[tuple[Answer, float]]":
-    """The work in a thread of its own, for which a program that is stopped does not wait, as it would for a pool's."""
+def _started(work: Callable[[Question], tuple[Answer, float]], question: Question) -> "Future[tuple[Answer, float]]":
+    """Start the work in a daemon thread: at exit, Python would wait for the threads of a pool."""
     future: Future[tuple[Answer, float]] = Future()
 
     def run() -> None:
         try:
             future.set_result(work(question))
-        except BaseException as error:  # noqa: BLE001  (raised where the result is asked for)
+        except BaseException as error:  # noqa: BLE001  (raised by future.result())
             future.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
@@ -124,26 +133,26 @@ def _begun(work: Callable[[Question], tuple[Answer, float]], question: Question)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a caller may choose of a system beside retriever and k; None leaves it to the system.
+    """The options of a system besides retriever and k; None means the system's default.
 
-    `least`: the confidence below which it abstains. `prompt`: a name or file (`Prompt.read`). `context` (tokens),
-    `temperature` and `seed`: of its language model.
+    `min_confidence`: abstain below it (0 to 1). `prompt`: a name or a .txt file (`Prompt.read`). `context` (tokens),
+    `temperature` and `seed` are those of its language model.
     """
 
-    least: float | None = None
+    min_confidence: float | None = None
     prompt: str | None = None
     context: int | None = None
     temperature: float | None = None
     seed: int | None = None
 
     def chosen(self) -> dict[str, Any]:
-        """Those that are not None."""
+        """The options that are not None."""
         return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a system is opened with: the index, what stands behind the colon of its name, and what the caller chose."""
+    """The arguments to open a system: the index, the model (the name after the colon), and the caller's choices."""
 
     index: Index
     model: str
@@ -153,18 +162,19 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """A row of the table of systems; `recipe` and `k` hold unless the caller chooses, `needs` what must be there.
+class SystemKind:
+    """An entry of `SYSTEMS`.
 
-    `takes` says which `Options` mean something to it.
+    `recipe` and `k` are the defaults, `requires` names what the system needs, and `options` the fields of `Options`
+    that it supports.
     """
 
-    says: str
-    needs: str
+    description: str
+    requires: str
     recipe: str
     k: int
-    make: Callable[[Settings], System]
-    takes: frozenset[str] = frozenset()
+    open: Callable[[Settings], System]
+    options: frozenset[str] = frozenset()
 
 
 def _extractive(settings: Settings) -> System:
@@ -174,9 +184,10 @@ def _extractive(settings: Settings) -> System:
 
 
 def _reader(settings: Settings) -> System:
-    from rag.generators.span_reader import Spans
+    from rag.generators.span_reader import SpanReader
 
-    return RetrieveThenRead(settings.retriever, Spans(least=settings.options.least), settings.k)
+    reader = SpanReader(min_confidence=settings.options.min_confidence)
+    return RetrieveThenRead(settings.retriever, reader, settings.k)
 
 
 def _cited(kind: str) -> Callable[[Settings], System]:
@@ -193,12 +204,12 @@ def _cited(kind: str) -> Callable[[Settings], System]:
     return make
 
 
-# Told that it may refuse, a small model does: Qwen2.5-Coder 1.5B refused 36 of 50 questions with `hagrid-few-shot.v1`,
-# and none of 25 of them with this one (eval/results/open-nq-pool/repair*.json).
+# A prompt that allows refusals makes small models refuse: Qwen2.5-Coder 1.5B refused 36 of 50 questions with
+# `hagrid-few-shot.v1`, and none of 25 of them with this prompt (eval/results/open-nq-pool/repair*.json).
 DEFAULT_PROMPT = "hagrid.v1"
-_MODEL = "what a language model writes, every citation checked"
-_MEMORY = frozenset({"context", "temperature", "seed"})
-_PROMPTED = _MEMORY | {"prompt"}
+_CITED = "an answer by a language model, with every citation checked"
+_MODEL_OPTIONS = frozenset({"context", "temperature", "seed"})
+_CITED_OPTIONS = _MODEL_OPTIONS | {"prompt"}
 
 
 def _closed_book(settings: Settings) -> System:
@@ -234,47 +245,84 @@ def _model(settings: Settings, system: str) -> "LanguageModel":
 def _opened(name: str, options: Options) -> "LanguageModel":
     from rag.llms import open_model
 
-    given = {key: value for key, value in options.chosen().items() if key in _MEMORY}
+    given = {key: value for key, value in options.chosen().items() if key in _MODEL_OPTIONS}
     return open_model(name, **given)
 
 
-SYSTEMS: Mapping[str, Kind] = MappingProxyType(
+SYSTEMS: Registry[SystemKind] = Registry(
+    "rag.systems",
+    "system",
     {
-        "reader": Kind(
-            "a short answer, and the sentence that holds it", "nothing", "reranked", 10, _reader, frozenset({"least"})
+        "reader": SystemKind(
+            "a short answer and the sentence that contains it",
+            "nothing",
+            "reranked",
+            10,
+            _reader,
+            frozenset({"min_confidence"}),
         ),
-        "extractive": Kind("one to three sentences that say what was asked", "nothing", "bm25", 10, _extractive),
-        "openai": Kind(
-            _MODEL, "openai:<model>, a server (OPENAI_BASE_URL)", "reranked", 5, _cited("openai"), _PROMPTED
+        "extractive": SystemKind("the one to three sentences that answer best", "nothing", "bm25", 10, _extractive),
+        "openai": SystemKind(
+            _CITED, "openai:<model>, a server (OPENAI_BASE_URL)", "reranked", 5, _cited("openai"), _CITED_OPTIONS
         ),
-        "gguf": Kind(_MODEL, "gguf:<file>, the extra gguf", "reranked", 5, _cited("gguf"), _PROMPTED),
-        "hf": Kind(_MODEL, "hf:<name or folder>, the extra models", "reranked", 5, _cited("hf"), _PROMPTED),
-        "closed-book": Kind(
-            "a model's memory, without sources", "closed-book:<model>", "bm25", 0, _closed_book, _MEMORY
+        "gguf": SystemKind(_CITED, "gguf:<file>, the extra gguf", "reranked", 5, _cited("gguf"), _CITED_OPTIONS),
+        "hf": SystemKind(_CITED, "hf:<name or folder>, the extra models", "reranked", 5, _cited("hf"), _CITED_OPTIONS),
+        "closed-book": SystemKind(
+            "what a model remembers, without sources", "closed-book:<model>", "bm25", 0, _closed_book, _MODEL_OPTIONS
         ),
-        "post-hoc": Kind(
-            "the same, its sources searched for afterwards", "post-hoc:<model>", "bm25", 10, _post_hoc, _MEMORY
+        "post-hoc": SystemKind(
+            "the same, then searches for its sources", "post-hoc:<model>", "bm25", 10, _post_hoc, _MODEL_OPTIONS
         ),
-        "llm-retriever": Kind(
-            "the same, with the page that the model names", "llm-retriever:<model>", "bm25", 10, _llm_retriever, _MEMORY
+        "llm-retriever": SystemKind(
+            "the same, citing the page that the model names",
+            "llm-retriever:<model>",
+            "bm25",
+            10,
+            _llm_retriever,
+            _MODEL_OPTIONS,
         ),
-    }
+    },
+    RagError,
 )
+
+# Generators of other packages, used as systems; an entry is called with the part of the name after the colon.
+GENERATORS: Registry[Callable[[str], Generator]] = Registry("rag.generators", "generator", {}, RagError)
+_GENERATOR_RECIPE, _GENERATOR_K = "reranked", 10
+
+
+def system_kind(name: str) -> SystemKind:
+    """The entry of a system, or of a generator as a retrieve-then-read system; raises `RagError` if it is unknown."""
+    if name in SYSTEMS:
+        return SYSTEMS[name]
+    if name not in GENERATORS:
+        raise RagError(f"no system called {name!r}; there are: {', '.join([*SYSTEMS, *GENERATORS])}")
+    make = GENERATORS[name]
+    description = next(iter((make.__doc__ or "").strip().splitlines()), "")
+    return SystemKind(
+        description.rstrip("."),
+        "an installed package",
+        _GENERATOR_RECIPE,
+        _GENERATOR_K,
+        lambda settings: RetrieveThenRead(settings.retriever, make(settings.model), settings.k),
+    )
+
+
+def list_systems() -> dict[str, SystemKind]:
+    """All systems by name, including those of installed packages."""
+    return {name: system_kind(name) for name in [*SYSTEMS, *GENERATORS]}
 
 
 def open_system(
     name: str, index: Index, options: Options | None = None, *, k: int | None = None, recipe: str | None = None
 ) -> System:
-    """The system of that name (`kind` or `kind:model`) over an index; `RagError` lists the names there are.
+    """Open a system by name (`kind` or `kind:model`) over an index.
 
-    It searches by its own recipe and reads its own number of hits unless told otherwise.
+    `recipe` and `k` default to the system's own. Raises `RagError` for an unknown name or an unsupported option.
     """
     kind, _, model = name.partition(":")
-    if kind not in SYSTEMS:
-        raise RagError(f"no system called {kind!r}; there are: {', '.join(SYSTEMS)}")
-    row, options = SYSTEMS[kind], options or Options()
-    if unknown := sorted(options.chosen().keys() - row.takes):
-        others = [name for name, other in SYSTEMS.items() if unknown[0] in other.takes]
-        raise RagError(f"system {kind!r} takes no {unknown[0]}; that is for {', '.join(others)}")
+    row, options = system_kind(kind), options or Options()
+    if unknown := sorted(options.chosen().keys() - row.options):
+        others = [other for other, its in SYSTEMS.items() if unknown[0] in its.options]
+        raise RagError(f"system {kind!r} has no option {unknown[0]!r}; systems that have it: {', '.join(others)}")
     retriever = open_retriever(recipe or row.recipe, index)
-    return row.make(Settings(index, model, retriever, k or row.k, options))
+    return row.open(Settings(index, model, retriever, k or row.k, options))

@@ -1,21 +1,24 @@
-"""What people see: answers with marked spans, hit lists and progress; colour in a terminal, plain text in a pipe."""
+"""Terminal output: answers with marked spans, hit lists and progress; colour in a terminal, plain text in a pipe."""
 
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from rag.citations import numbered, render
 from rag.generators.answer_types import answer_type
 from rag.types import Answer, Hit, Passage, Question
 
 if TYPE_CHECKING:
-    from rag.systems import Kind
+    from rag.answering import AnswerRun
+    from rag.conversation import Conversation
+    from rag.systems import SystemKind
 
 _SPAN = "bold green"
 
@@ -25,48 +28,48 @@ def _console(*, stderr: bool = False) -> Console:
 
 
 def note(text: str) -> None:
-    """A line for the person at the terminal, on standard error."""
+    """Print a line to standard error."""
     _console(stderr=True).print(_clean(text), soft_wrap=True)
 
 
 def counted(n: int, noun: str) -> str:
-    """`1 passage`, `1,200 passages`."""
+    """Format a count with its noun: `1 passage`, `1,200 passages`."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def megabytes(n: int) -> str:
-    """`1234567890` as `1,235 MB`."""
+    """Format bytes: 1234567890 is `1,235 MB`."""
     return f"{n / 1e6:,.0f} MB"
 
 
-_JOINERS = "\u200c\u200d\u200e\u200f"  # invisible, and needed to write Persian, Arabic or emoji
+_JOINERS = "\u200c\u200d\u200e\u200f"  # invisible, but needed in Persian, Arabic and emoji
 
 
 def _clean(text: str) -> str:
-    """Without control characters and overrides, a passage must not drive the terminal; without empty lines."""
+    """Remove control characters and overrides, so that a passage cannot control the terminal, and empty lines."""
     text = re.sub(r"\n\s*\n", "\n", text)
     return "".join(c if c.isprintable() or c in "\n\t" + _JOINERS else " " if c.isspace() else "�" for c in text)
 
 
 def show_answer(answer: Answer, console: Console | None = None) -> None:
-    """The short answer, the answer with `[n]` markers, then the passages: the cited ones whole, their quotes marked."""
+    """Print the short answer, the answer with `[n]` markers, then the passages; cited ones in full, quotes marked."""
     console = console or _console()
     if answer.abstained:
         _show_reason(answer, console)
     else:
         wrap = not console.is_terminal
-        # Of a question that asks for no name, date or number a few words are seldom the answer.
+        # If a question asks for no name, date or number, a few words are rarely the answer.
         short = answer.short_answer if answer_type(answer.question.text) else None
         if short:
             console.print(Text(_clean(short), style="bold"), soft_wrap=wrap)
-        console.print(Text(_clean(render(answer)), style="" if short else "bold"), soft_wrap=wrap)
-    for line in _mended(answer):
+        console.print(Text(_clean(str(answer)), style="" if short else "bold"), soft_wrap=wrap)
+    for line in _repair_notes(answer):
         console.print(_clean(line), style="yellow", soft_wrap=True)
-    _show_passages(console, answer, [(n, hit) for n, _, hit in numbered(answer)])
+    _show_passages(console, answer, [(n, hit) for n, _, hit in answer.numbered()])
 
 
 def show_streamed(pieces: Iterator[str | Answer], console: Console | None = None) -> Answer:
-    """A text as it comes, then the passages by the numbers that its writer saw, and the markers that point nowhere."""
+    """Print a text as it arrives, then unresolved markers and the passages, numbered as in the model's prompt."""
     console = console or _console()
     answer = None
     for piece in pieces:
@@ -76,14 +79,14 @@ def show_streamed(pieces: Iterator[str | Answer], console: Console | None = None
             console.print(Text(_clean(piece), style="bold"), end="", soft_wrap=True)
             console.file.flush()
     if answer is None:
-        raise RuntimeError("a stream without an answer")
+        raise RuntimeError("the stream ended without an answer")
     if answer.sentences or answer.trace.get("raw"):
         console.print()
     if answer.abstained:
         _show_reason(answer, console)
-    for line in _mended(answer):
+    for line in _repair_notes(answer):
         console.print(_clean(line), style="yellow", soft_wrap=True)
-    by_id = {hit.passage.id: hit for _, _, hit in numbered(answer)}
+    by_id = {hit.passage.id: hit for _, _, hit in answer.numbered()}
     shown = dict.fromkeys([*answer.trace.get("shown", ()), *by_id])
     cited = {citation.passage for sentence in answer.sentences for citation in sentence.citations}
     listed = [(n, by_id[identifier]) for n, identifier in enumerate(shown, 1)]
@@ -91,17 +94,17 @@ def show_streamed(pieces: Iterator[str | Answer], console: Console | None = None
     return answer
 
 
-def _mended(answer: Answer) -> Iterator[str]:
-    """What of the model's citations did not hold, a line each."""
+def _repair_notes(answer: Answer) -> Iterator[str]:
+    """A line for each unresolved marker, and one that counts repaired citations."""
     for one in answer.unresolved:
         yield f"{one.marker} points to no passage ({one.reason})"
     repair = answer.trace.get("repair", {})
-    said = {
-        "moved": "moved to a passage that supports it",
-        "attached": "attached to a sentence without one",
-        "removed": "taken away",
+    descriptions = {
+        "moved": "moved to a supporting passage",
+        "attached": "attached to an uncited sentence",
+        "removed": "removed",
     }
-    done = [f"{counted(repair[kind], 'citation')} {what}" for kind, what in said.items() if repair.get(kind)]
+    done = [f"{counted(repair[kind], 'citation')} {what}" for kind, what in descriptions.items() if repair.get(kind)]
     if done:
         yield f"checked: {', '.join(done)}"
 
@@ -110,14 +113,14 @@ def _show_reason(answer: Answer, console: Console) -> None:
     what = "Failed" if answer.failed else "Not answered"
     console.print(_clean(f"{what}: {answer.reason}."), style="yellow", soft_wrap=True)
     if answer.confidence is not None:
-        console.print("With --least 0 it answers in any case.", style="dim", soft_wrap=True)
+        console.print("Use --min-confidence 0 to always answer.", style="dim", soft_wrap=True)
 
 
 def _show_passages(console: Console, answer: Answer, listed: Sequence[tuple[int, Hit]]) -> None:
     spans: dict[str, list[tuple[int, int]]] = {}
     for sentence in answer.sentences:
         for citation in sentence.citations:
-            spans.setdefault(citation.passage, []).append((citation.start, citation.end))
+            spans.setdefault(citation.passage, []).append(citation.span)
     others = False
     for n, hit in listed:
         cited = spans.get(hit.passage.id)
@@ -131,15 +134,15 @@ def _show_passages(console: Console, answer: Answer, listed: Sequence[tuple[int,
 
 
 def show_uncited(answer: Answer) -> None:
-    """How many sentences stand without a source, on standard error, where there are any."""
+    """Print the number of sentences without a source, if any, to standard error."""
     uncited = sum(not sentence.citations for sentence in answer.sentences)
     if uncited:
         of = f"{uncited} of {counted(len(answer.sentences), 'sentence')}"
-        note(f"{of} without a source{': no passage found says it' if answer.hits else ''}")
+        note(f"{of} without a source{': not supported by any retrieved passage' if answer.hits else ''}")
 
 
 def show_hits(question: Question, hits: Sequence[Hit]) -> None:
-    """A query's hits, best first, with scores."""
+    """Print the hits of a query, best first, with scores."""
     console = _console()
     console.print(f"{_clean(question.text)}: {counted(len(hits), 'passage')}", soft_wrap=True)
     for rank, hit in enumerate(hits, 1):
@@ -150,7 +153,7 @@ def _show_passage(console: Console, label: str, passage: Passage, spans: Sequenc
     console.print()
     console.print(_heading(label, passage), soft_wrap=True)
     text, end = Text(), 0
-    # In a pipe there is no colour to mark a span with.
+    # Spans are coloured in a terminal and marked with >> << elsewhere.
     coloured = console.is_terminal and not console.is_dumb_terminal
     opening, closing = ("", "") if coloured else (">>", "<<")
     for start, stop in sorted(set(spans)):
@@ -172,7 +175,7 @@ def _heading(label: str, passage: Passage) -> Text:
 
 
 def show_evaluation(result: dict[str, Any]) -> None:
-    """The result of `rag.evaluation.evaluate_files`: a table a run, then what has to be known to read it."""
+    """Print the result of `rag.evaluation.evaluate_files`: one table per run, then the notes."""
     from rich.table import Table
 
     from autoais.terminal import clean, new_console
@@ -205,19 +208,98 @@ def show_evaluation(result: dict[str, Any]) -> None:
         console.print(clean(line))
 
 
-def show_systems(systems: Mapping[str, "Kind"]) -> None:
-    """What there is to answer with."""
+def show_systems(systems: Mapping[str, "SystemKind"]) -> None:
+    """Print a table of the systems."""
     from rich.table import Table
 
-    table = Table("system", "answers with", "searches", "needs", box=None, pad_edge=False)
+    table = Table("system", "answers with", "retriever, k", "needs", box=None, pad_edge=False)
     for name, kind in systems.items():
-        table.add_row(name, kind.says, f"{kind.recipe}, {kind.k}" if kind.k else "nothing", kind.needs)
+        table.add_row(name, _clean(kind.description), f"{kind.recipe}, {kind.k}" if kind.k else "none", kind.requires)
     _console().print(table)
 
 
+def answered(run: "AnswerRun", out: Path, price: tuple[float, float] | None) -> Iterator[str]:
+    """The summary lines of a run of `rag answer`."""
+    if run.prompt_tokens or run.completion_tokens:
+        cost = f": {run.cost(price):.4f} at the given price" if price else ""
+        yield f"{run.prompt_tokens:,} input tokens, {run.completion_tokens:,} output tokens{cost}"
+    hint = f", {run.failed} of them failed (--retry-failed asks again)" if run.failed else ""
+    yield f"{counted(run.answers, 'answer')} in {out}{hint}"
+
+
+def converse(conversation: "Conversation", *, stream: bool = False) -> None:
+    """Answer questions typed at a prompt until end of file (Ctrl-D), follow-ups included; keeps an input history."""
+    import readline
+
+    from rag.config import state_folder
+    from rag.errors import QuestionError
+
+    history = state_folder() / "history"
+    with suppress(OSError):
+        readline.read_history_file(history)
+    note("Ask a question, or press Ctrl-D to leave.")
+    while True:
+        try:
+            question = input("> ").strip()
+        except (EOFError, KeyboardInterrupt):
+            break
+        if not question:
+            continue
+        asked = conversation.standalone(question)
+        if asked != question:
+            note(f"searched for: {asked}")
+        try:
+            if stream:
+                conversation.remember(question, show_streamed(conversation.system.stream(asked)))
+            else:
+                answer = conversation.system.ask(asked)
+                conversation.remember(question, answer)
+                show_answer(answer)
+                show_uncited(answer)
+        except QuestionError as error:
+            note(str(error))
+    print(file=sys.stderr)  # noqa: T201  (ends the line of the prompt)
+    with suppress(OSError):
+        history.parent.mkdir(parents=True, exist_ok=True)
+        readline.set_history_length(1000)
+        readline.write_history_file(history)
+
+
+def free_disk(folder: Path) -> str:
+    """The free disk space at a folder, which need not exist yet."""
+    home = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    return megabytes(shutil.disk_usage(home).free)
+
+
 @contextmanager
-def progress_bar(what: str, total: int, unit: str | None) -> Iterator[Callable[[int, str], None]]:
-    """A bar with rate and time left on standard error, silent in a pipe; `unit` None counts bytes."""
+def run_progress(what: str, unit: str, resume_option: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar, called with (done, total); a stopped run prints how far it got and how to continue."""
+    reached = (0, 0)
+    with progress_bar(what, None, unit) as advance:
+
+        def update(done: int, total: int) -> None:
+            nonlocal reached
+            reached = (done, total)
+            advance(done, "", total)
+
+        try:
+            yield update
+        except KeyboardInterrupt:
+            note(f"stopped after {reached[0]:,} of {reached[1]:,} {unit}; {resume_option} continues from there")
+            raise
+
+
+class Advance(Protocol):
+    """Updates a progress bar."""
+
+    def __call__(self, done: int, extra: str, total: int | None = None) -> None:
+        """Set the bar to `done` and show `extra` next to it; `total` replaces the bar's total."""
+        ...
+
+
+@contextmanager
+def progress_bar(what: str, total: int | None, unit: str | None) -> Iterator[Advance]:
+    """A progress bar with rate and time left on standard error, silent in a pipe; `unit` None counts bytes."""
     from rich.progress import (
         BarColumn,
         DownloadColumn,
@@ -233,4 +315,8 @@ def progress_bar(what: str, total: int, unit: str | None) -> Iterator[Callable[[
     columns = (TextColumn(what), BarColumn(), *counted, TextColumn("{task.fields[extra]}"), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task(what, total=total, extra="")
-        yield lambda done, extra: progress.update(task, completed=done, extra=extra)
+
+        def advance(done: int, extra: str, total: int | None = None) -> None:
+            progress.update(task, completed=done, extra=extra, total=total)
+
+        yield advance

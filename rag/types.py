@@ -1,93 +1,52 @@
-"""The system's nouns. An `Answer` that cites what it was not shown, or misquotes it, cannot be built."""
+"""The data types. An `Answer` that cites a passage it was not shown, or misquotes one, cannot be constructed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-from autoais.questions import Question
-from rag.errors import CitationError
+from autoais.answers import CitedAnswer
+from autoais.errors import CitationError
+from autoais.io.jsonl import round_floats
+from autoais.types import Citation, CitedSentence, Passage, Question, Unresolved
 
-__all__ = ["Answer", "Citation", "Hit", "Origin", "Passage", "Question", "Sentence", "Unresolved", "ranked"]
-
-# Who says that a passage supports a sentence: the sentence was copied from there; the model cited it; the model cited
-# another and a judge found this one; the model cited none and a judge found it (spec H3, the repair chain).
-Origin = Literal["copied", "cited", "moved", "attached"]
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A citable piece of a corpus; `section` holds the headings below the title, joined by ", "."""
-
-    id: str
-    title: str
-    text: str
-    section: str = ""
-
-    @property
-    def headings(self) -> str:
-        """Title and section on one line; empty where the corpus gives neither."""
-        return ", ".join(part for part in (self.title, self.section) if part)
+__all__ = ["Answer", "Citation", "CitedSentence", "Hit", "Passage", "Question", "Unresolved", "ranked"]
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A retrieved passage and its score; higher is better, and only comparable within one result list."""
+    """A retrieved passage and its score; higher is better. Scores are comparable only within one result list."""
 
     passage: Passage
     score: float
 
 
 def ranked(passages: Sequence[Passage], scores: Sequence[float]) -> list[Hit]:
-    """Hits of passages whose scores fall; those of equal score in the order of their ids."""
+    """The hits of passages that are in descending order of score; sorts ties by passage id."""
     hits = [Hit(passage, score) for passage, score in zip(passages, scores, strict=True)]
-    if len(set(scores)) < len(scores):  # most lists have no ties
+    if len(set(scores)) < len(scores):  # most lists have no ties and need no sort
         hits.sort(key=lambda hit: (-hit.score, hit.passage.id))
     return hits
 
 
 @dataclass(frozen=True, slots=True)
-class Citation:
-    """A pointer to the characters `start:end` of a passage's text, with the words that stand there."""
-
-    passage: str
-    start: int
-    end: int
-    quote: str
-    origin: Origin = "copied"
-
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """The characters `start:end` of an answer's text, and what they cite; no citations means uncited."""
-
-    start: int
-    end: int
-    citations: tuple[Citation, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Unresolved:
-    """A citation marker that points nowhere, as it was written, and why (spec H: `out-of-range`, `unknown-id`...)."""
-
-    marker: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer to a question: clean text, its sentences with citations, and the passages it was given.
+    """An answer to a question: clean text, its sentences with citations, and the passages that were shown.
 
-    `hits` are in rank order. `short_answer` is the string exact match is taken on; None where the system gives
-    none. `abstained` means that the system says its passages do not answer, `reason` why; `failed` that it could not
-    try, as its model gave nothing that can be used. `confidence` (0 to 1) is how likely the passages hold the answer,
-    None where the system cannot tell. `trace` is what else is worth keeping (JSON): what the model wrote, tokens, what
-    was cut. Raises `CitationError` if a span is out of place, a sentence cites a passage that is not among the hits,
-    or a quote differs from it.
+    `str(answer)` is the text with `[n]` markers. `hits` are in rank order. `short_answer` is the string that exact
+    match compares, or None. `abstained` means that the system found no answer in the passages (`reason` explains why),
+    `failed` that its model returned nothing usable. `confidence` is the probability that the passages contain the
+    answer, or None. `trace` holds further data (JSON): the model's raw output, tokens, what was cut.
+
+    The `origin` of a citation is `copied` (the sentence is a quote), `cited` (by the model), `moved` (the model cited
+    another passage, a judge chose this one) or `attached` (the model cited none, a judge chose this one).
+
+    Raises `CitationError` if a span does not fit its text, a cited passage is not among the hits, or a quote differs
+    from the passage.
     """
 
     question: Question
     text: str
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[CitedSentence, ...]
     hits: tuple[Hit, ...]
     system: str
     short_answer: str | None = None
@@ -102,18 +61,84 @@ class Answer:
         shown = {hit.passage.id: hit.passage.text for hit in self.hits}
         end = 0
         for sentence in self.sentences:
-            if not end <= sentence.start < sentence.end <= len(self.text):
-                raise CitationError(
-                    f"sentence {sentence.start}:{sentence.end} does not fit: the one before ends at {end}, "
-                    f"the text has {len(self.text)} characters"
-                )
-            end = sentence.end
+            end = self._check_place(sentence, end)
             for citation in sentence.citations:
                 if citation.passage not in shown:
-                    raise CitationError(f"cites passage {citation.passage!r}, which was not retrieved")
-                there = shown[citation.passage][citation.start : citation.end]
-                if not citation.quote or citation.start < 0 or there != citation.quote:
                     raise CitationError(
-                        f"quotes {citation.quote[:60]!r}, but {citation.start}:{citation.end} of passage "
-                        f"{citation.passage!r} is {there[:60]!r}"
+                        f"answer {self.question.id!r} cites passage {citation.passage!r}, which was not retrieved"
                     )
+                start, stop = (-1, -1) if citation.start is None or citation.end is None else citation.span
+                there = shown[citation.passage][start:stop] if start >= 0 else ""
+                if not citation.quote or there != citation.quote:
+                    raise CitationError(
+                        f"answer {self.question.id!r} quotes {(citation.quote or '')[:60]!r}, but {start}:{stop} of "
+                        f"passage {citation.passage!r} is {there[:60]!r}"
+                    )
+
+    def _check_place(self, sentence: CitedSentence, before: int) -> int:
+        """The end of the sentence; raises `CitationError` if it overlaps the one before or differs from the text."""
+        start, end = sentence.start, sentence.end
+        if start is None or end is None or not before <= start < end <= len(self.text):
+            raise CitationError(
+                f"sentence {start}:{end} does not fit: the one before ends at {before}, "
+                f"the text has {len(self.text)} characters"
+            )
+        if self.text[start:end] != sentence.text:
+            raise CitationError(f"sentence {start}:{end} is {sentence.text[:60]!r}, which differs from the text there")
+        return end
+
+    def __str__(self) -> str:
+        """The text with `[n]` markers before the final punctuation of cited sentences, numbered as in `numbered`."""
+        number = {hit.passage.id: n for n, _, hit in self.numbered()}
+        pieces, end = [], 0
+        for sentence in self.sentences:
+            start = sentence.start or 0
+            body = sentence.text.rstrip(".!?")
+            markers = "".join(f"[{number[cited]}]" for cited in sentence.cites)
+            between, stops = self.text[end:start], sentence.text[len(body) :]
+            pieces.append(between + body + (f" {markers}" if markers else "") + stops)
+            end = sentence.end or 0
+        return "".join(pieces) + self.text[end:]
+
+    @property
+    def citations(self) -> tuple[Citation, ...]:
+        """All citations, sentence by sentence."""
+        return tuple(citation for sentence in self.sentences for citation in sentence.citations)
+
+    def numbered(self) -> list[tuple[int, int, Hit]]:
+        """The hits as `(n, rank, hit)`: n counts cited passages by first citation, then the others by rank."""
+        cited = dict.fromkeys(citation.passage for citation in self.citations)
+        place = {identifier: position for position, identifier in enumerate(cited)}
+        ranked = sorted(enumerate(self.hits, 1), key=lambda item: (place.get(item[1].passage.id, len(place)), item[0]))
+        return [(n, rank, hit) for n, (rank, hit) in enumerate(ranked, 1)]
+
+    def to_cited(self, index: str | None = None, seconds: float | None = None) -> CitedAnswer:
+        """Convert to the evaluator's type, as stored in `answers.jsonl`; reference answers and gold are included.
+
+        `index` is the name of the index, `seconds` the time that answering took. Floats are rounded to six digits.
+        """
+        extra = {
+            "system": self.system,
+            "index": index,
+            "failed": self.failed,
+            "reason": self.reason,
+            "confidence": self.confidence,
+            "trace": dict(self.trace),
+            "seconds": seconds if seconds is None else round(seconds, 4),
+        }
+        always_present = ("failed", "reason", "confidence", "trace")
+        return CitedAnswer(
+            id=self.question.id,
+            question=self.question.text,
+            sentences=self.sentences,
+            passages={hit.passage.id: hit.passage for _, _, hit in self.numbered()},
+            ranking=tuple(hit.passage.id for hit in self.hits),
+            scores={hit.passage.id: round_floats(float(hit.score)) for hit in self.hits},
+            short_answer=self.short_answer,
+            abstained=self.abstained,
+            unresolved_markers=self.unresolved,
+            answers=self.question.answers,
+            gold=self.question.gold,
+            text=self.text,
+            extra=round_floats({k: v for k, v in extra.items() if v is not None or k in always_present}),
+        )

@@ -1,4 +1,4 @@
-"""Writes the cards of the reader and of the static embeddings that ship, from their records and what was measured.
+"""Writes the model cards of the reader and the static embeddings, from their training records and measurements.
 
     python scripts/retrieval.py bm25 static bm25+static --data DATA --index work/subpool.index \\
         --results eval/results/retrieval/subpool
@@ -7,7 +7,7 @@
         --base ... --out eval/results/retrieval/reader-bench.json
     python -m scripts.make_retrieval_cards
 
-What the reader gives as a system is taken from eval/results/open-nq-pool/reader.json, where that is there.
+The results of the system `reader` come from eval/results/open-nq-pool/reader.json, if it exists.
 """
 
 import json
@@ -24,16 +24,16 @@ from scripts.make_judge_card import paragraph
 
 RESULTS = Path(__file__).parents[1] / "eval" / "results" / "retrieval"
 ANSWERS = RESULTS.parent / "open-nq-pool" / "reader.json"
-_DATA = """DPR's questions with answers, so that none of these can measure it: the development files of NQ (CC BY-SA
-3.0) and TriviaQA (Apache-2.0), the test files of WebQuestions (CC BY 4.0) and CuratedTREC (without a licence
-file){more}. They teach by distant supervision: passages of English Wikipedia (CC BY-SA 3.0 / GFDL) that BM25 finds and
-that hold the answer, against others that lack it. Questions that also stand in Open-NQ dev, EfficientQA dev, MIRACL
-dev, NoMIRACL, CLAPnq or AttributionBench were dropped. Nobody looked at the passages: some hold the answer by
-chance."""
+_DATA = """DPR's questions with answers, which therefore cannot be used to evaluate it: the development files of NQ (CC
+BY-SA 3.0) and TriviaQA (Apache-2.0), the test files of WebQuestions (CC BY 4.0) and CuratedTREC (without a licence
+file){more}. Supervision is distant: the positives are passages of English Wikipedia (CC BY-SA 3.0 / GFDL) that BM25
+finds and that contain the answer, the negatives are passages without it. Questions that also occur in Open-NQ dev,
+EfficientQA dev, MIRACL dev, NoMIRACL, CLAPnq or AttributionBench were dropped. The passages were not reviewed: some
+contain the answer by chance."""
 
 
 def main() -> None:
-    """Write `CARD.md` beside each model."""
+    """Write `CARD.md` into the folder of each model."""
     write_whole(READER / "CARD.md", reader_card())
     write_whole(STATIC / "CARD.md", static_card())
 
@@ -43,22 +43,22 @@ def reader_card() -> Iterator[str]:
     record, bench = _read(READER / "training.json"), _read(RESULTS / "reader-bench.json")
     name = Reader().name
     if bench["reader"] != name:
-        raise SystemExit(f"error: measured is {bench['reader']}, shipped {name}; measure again")
+        raise SystemExit(f"error: {bench['reader']} was measured, but {name} ships; measure again")
     yield from (f"# {name}", "")
     yield from paragraph(
-        f"""The reader that ships: does a passage answer a question, and which of its words do? English. The system
-        `reader` takes its short answers from it, and the recipe `best` has it reread the first eight
-        (`model = "reader"`). {bench["parameters"] / 1e6:.0f} million parameters, int8 weights
-        ({(READER / "model.onnx").stat().st_size / 1e6:.0f} MB); onnxruntime and tokenizers run it."""
+        f"""The reader that ships with rag: it scores how well a passage answers a question and finds the answer span.
+        English. The system `reader` uses it for short answers, and the recipe `best` (`model = "reader"`) reranks the
+        first eight hits with it. {bench["parameters"] / 1e6:.0f} million parameters, int8 weights
+        ({(READER / "model.onnx").stat().st_size / 1e6:.0f} MB); runs on onnxruntime and tokenizers."""
     )
     yield ""
     yield from paragraph(
-        """- A cross-encoder as in DPR (Karpukhin et al. 2020, section 6.1): all-MiniLM-L6-v2 over question, headings
-        and text, with marks on the words both sides share; relevance from the first token, the answer from a span."""
+        """- A cross-encoder as in DPR (Karpukhin et al. 2020, Section 6.1): all-MiniLM-L6-v2 over question, headings
+        and text, with shared words marked; relevance is read from the first token, the answer is a span."""
     )
     yield from base(record)
     groups = sum(part["groups"] for part in record["questions"].values())
-    yield from ("", "## Learnt from", "", "| questions | file | dropped | groups |", "|---|---|---|---|")
+    yield from ("", "## Training data", "", "| questions | file | dropped | groups |", "|---|---|---|---|")
     for file, part in record["questions"].items():
         yield f"| {part['questions']:,} | `{file}` | {part['dropped']} | {part['groups']:,} |"
     yield ""
@@ -68,77 +68,77 @@ def reader_card() -> Iterator[str]:
     yield from ("", "## Speed", "")
     yield from paragraph(
         f"""One core reads {bench["passages_per_second_and_core"]:.0f} passages of {bench["word_pieces"]:.0f} word
-        pieces a second, {bench["times_float32"]:.1f} times PyTorch in float32. Against float32 the relevance is off by
-        {bench["logit_off"]["mean"]:.3f} in the mean and {bench["logit_off"]["p95"]:.3f} at the 95th percentile of
-        {bench["pairs"]} passages, and the first of ten is the same for {100 * bench["same_first_of_ten"]:.0f} % of the
-        questions (`eval/results/retrieval/reader-bench.json`)."""
+        pieces per second, {bench["times_float32"]:.1f} times as fast as PyTorch in float32. On {bench["pairs"]}
+        passages, the relevance logit differs from float32 by {bench["logit_off"]["mean"]:.3f} on average and by
+        {bench["logit_off"]["p95"]:.3f} at the 95th percentile, and the first of ten passages is the same for
+        {100 * bench["same_first_of_ten"]:.0f} % of the questions (`eval/results/retrieval/reader-bench.json`)."""
     )
     yield from files(record)
 
 
 def static_card() -> Iterator[str]:
-    """The lines of the card of the static embeddings."""
+    """The lines of the static embeddings' card."""
     record, static = _read(STATIC / "training.json"), Static()
     yield from (f"# {static.name}", "")
     yield from paragraph(
-        f"""Static embeddings: a vector of {static.dimension} numbers for each of BERT's word pieces, a text the mean of
-        its own; no network runs. English. int8, {(STATIC / "table.npz").stat().st_size / 1e6:.0f} MB."""
+        f"""Static embeddings: a vector of {static.dimension} dimensions for each of BERT's word pieces; the vector of a
+        text is their mean, without a network. English. int8, {(STATIC / "table.npz").stat().st_size / 1e6:.0f} MB."""
     )
     yield ""
     yield from paragraph(
-        """- Begun as the vectors that all-MiniLM-L6-v2 gives each word piece by itself, reduced to their principal
-        components and weighted by smooth inverse frequency (as model2vec), then taught by contrast in the batch."""
+        """- Initialised with all-MiniLM-L6-v2's vector of each single word piece, reduced to principal components and
+        weighted by smooth inverse frequency (as in model2vec), then trained with in-batch contrastive loss."""
     )
     yield from base(record)
-    yield from ("", "## Learnt from", "")
+    yield from ("", "## Training data", "")
     taught = record["taught"]
     yield from paragraph(
-        f"""{taught["sentences"]:,} sentences of the pool's passages, each to find the rest of its passage (inverse
+        f"""{taught["sentences"]:,} sentences of the pool's passages, each paired with the rest of its passage (inverse
         cloze task, Lee et al. 2019), and {taught["questions"]:,} of """
         + _DATA.format(more=", and of SQuAD (CC BY-SA 4.0)")
     )
     yield from measured(RESULTS / "subpool", ["static", "bm25+static"], static.name)
     yield ""
     yield from paragraph(
-        """The sentences it learnt from are of the same pool (no question that is asked here): over other texts it may
-        find less. By itself it finds less than BM25; fused with it, more among the first 100 and less among the first
-        five, which is for a reranker to put right."""
+        """The training sentences come from the same pool (the training questions do not occur in these sets), so
+        results on other texts may be lower. On its own it finds less than BM25; fused with BM25, more among the first
+        100 and less among the first five, which a reranker can correct."""
     )
     yield from files(record)
 
 
 def base(record: dict[str, Any]) -> Iterator[str]:
-    """Where the weights came from, and the recipe."""
+    """The base weights and the recipe."""
     yield from paragraph(
         f"""- Base weights: sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0), SHA-256
         `{record["base"]["sha256"]}`."""
     )
     yield from paragraph(
-        f"""- Recipe: `eval/recipes/{record["recipe"]["file"]}`, SHA-256 `{record["recipe"]["sha256"]}`; `rag train`
-        runs it again."""
+        f"""- Recipe: `eval/recipes/{record["recipe"]["file"]}`, SHA-256 `{record["recipe"]["sha256"]}`;
+        reproduce it with `rag train`."""
     )
 
 
 def answers(name: str) -> Iterator[str]:
-    """What the system `reader` answers, where that was measured."""
+    """The results of the system `reader`, if they were measured."""
     if not ANSWERS.exists():
         return
     report = _read(ANSWERS)
     if name not in report["system"]:
-        raise SystemExit(f"error: {ANSWERS} was measured with {report['system']}, shipped is {name}; measure again")
-    yield from ("", "## What it answers", "", f"`{report['system']}`, {report['description']}:", "")
+        raise SystemExit(f"error: {ANSWERS} was measured with {report['system']}, but {name} ships; measure again")
+    yield from ("", "## Answers", "", f"`{report['system']}`, {report['description']}:", "")
     for measure in ("em", "f1", "answer_recall"):
         found = report["metrics"][measure]
         yield f"- {measure}: {100 * found['value']:.1f} (n = {found['n']})"
 
 
 def measured(results: Path, recipes: Sequence[str], name: str) -> Iterator[str]:
-    """What the recipes find beside BM25."""
+    """The retrieval results of the recipes and of BM25."""
     reports = {one: _read(results / f"{one}.json") for one in ("bm25", *recipes)}
     for recipe in recipes:
         if not all(name in found["retriever"] for found in reports[recipe]["sets"].values()):
             raise SystemExit(f"error: the report of {recipe} was not measured with {name}; measure again")
-    yield from ("", "## What it finds", "", "Over " + reports["bm25"]["closed_pool"] + ":", "")
+    yield from ("", "## Retrieval", "", "Over " + reports["bm25"]["closed_pool"] + ":", "")
     yield "| set | n | recipe | Success@1 | Success@5 | Success@20 | Success@100 | nDCG@10 |"
     yield "|---|---|---|---|---|---|---|---|"
     for each in reports["bm25"]["sets"]:

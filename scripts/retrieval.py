@@ -23,7 +23,8 @@ import typer
 from autoais.errors import UserError
 from autoais.io.jsonl import dumps, field, read_objects, round_floats, write_whole
 from autoais.io.provenance import command, sha256_file, versions
-from autoais.questions import Question, read_questions
+from autoais.questions import read_questions
+from autoais.types import Question
 from rag.index.recipes import made_of, read_recipe
 
 # What asks for an index or numpy is imported where it is used: a process starts with its parent's peak memory.
@@ -51,8 +52,8 @@ def measured(name: str, folder: Path, path: Path) -> dict[str, Any]:
     """
     from autoais.metrics.rates import Mean
     from autoais.metrics.short_answers import has_answer
+    from autoais.runs import Run, open_measures, per_topic
     from rag.errors import QuestionError
-    from rag.evaluation import Run, open_measures, per_topic
     from rag.index.open import open_index
     from rag.retrievers import open_retriever
     from rag.terminal import progress_bar

@@ -3,15 +3,21 @@
 import json
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.commands import Command as Command
+from tests.commands import Result, as_process, in_process
+
 # A shell that starts the tests in the background lets their processes ignore SIGINT; some tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# What a person has set for `rag` must not change what the tests see.
+os.environ["RAG_CONFIG"] = os.devnull
+os.environ["COLUMNS"] = "120"
+for variable in ("RAG_INDEX", "RAG_SYSTEM"):
+    os.environ.pop(variable, None)
 
 SHELF = [
     ("a#1", "Marie Curie", "Marie Curie won the Nobel Prize in Physics in 1903. She shared it with her husband."),
@@ -45,36 +51,31 @@ def shelf(tmp_path: Path, corpus: Path) -> Path:
     return tmp_path / "shelf.index"
 
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
-
-
 @pytest.fixture
 def rag() -> Command:
-    """Runs the real `rag` in a process of its own."""
-    return _command("rag.cli")
+    """Runs `rag`: in this process, or with environment variables as keywords in one of its own."""
+    return in_process("rag")
 
 
 @pytest.fixture
 def autoais() -> Command:
-    """Runs the real `autoais` in a process of its own."""
-    return _command("autoais.cli")
+    """Runs `autoais` likewise."""
+    return in_process("autoais")
 
 
-def _command(module: str) -> Command:
-    root = Path(__file__).parents[1]
-    environment = os.environ | {"PYTHONPATH": f"{root}:{root / 'eval'}", "COLUMNS": "120"}
-
-    def run(*arguments: str | Path, **options: str) -> subprocess.CompletedProcess[str]:
-        code = f"import sys; sys.argv[0] = {module.split('.')[0]!r}; from {module} import main; main()"
-        argv = [sys.executable, "-c", code, *map(str, arguments)]
-        return subprocess.run(
-            argv, capture_output=True, text=True, encoding="utf-8", env=environment | options, timeout=120, check=False
-        )
-
-    return run
+@pytest.fixture
+def rag_process() -> Command:
+    """Runs `rag` as people run it, in a process of its own."""
+    return as_process("rag")
 
 
-def one_line_error(result: subprocess.CompletedProcess[str], *words: str) -> None:
+@pytest.fixture
+def autoais_process() -> Command:
+    """Runs `autoais` likewise."""
+    return as_process("autoais")
+
+
+def one_line_error(result: Result, *words: str) -> None:
     """Assert what every bad input must give: exit code 2 and one line that names the thing."""
     lines = [line for line in result.stderr.splitlines() if not line.startswith("needs about")]
     assert result.returncode == 2, result

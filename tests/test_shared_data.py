@@ -49,7 +49,7 @@ def test_the_data_of_every_benchmark_is_the_one_it_means(shared_data: Path, name
 
 def test_a_benchmark_refuses_missing_and_other_data(tmp_path: Path) -> None:
     questions = read_benchmark("open-nq-pool").questions
-    with pytest.raises(RagError, match="is not there"):
+    with pytest.raises(RagError, match="is missing"):
         questions.check(tmp_path)
     (tmp_path / "nq").mkdir()
     (tmp_path / questions.file).write_text("other")

@@ -1,5 +1,115 @@
-"""Scores anybody's cited answers; knows nothing of `rag`."""
+"""Score cited answers of any system. Does not depend on `rag`.
 
-from autoais.types import Attribution, Judge, Judgement, Verdict
+    import autoais
 
-__all__ = ["Attribution", "Judge", "Judgement", "Verdict"]
+    report = autoais.score("answers.jsonl")
+    print(report.metrics["autoais"].value)
+
+Importing `autoais` loads no submodule; each name is imported on first use.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from autoais.answers import CitedAnswer
+    from autoais.api import (
+        Metric,
+        Report,
+        RunReport,
+        compare,
+        evaluate_judge,
+        evaluate_run,
+        read_answers,
+        read_questions,
+        score,
+    )
+    from autoais.errors import CitationError, FormatError, UsageError, UserError
+    from autoais.judges import open_judge
+    from autoais.types import (
+        Attribution,
+        Citation,
+        CitedSentence,
+        Judge,
+        Judgement,
+        Passage,
+        Question,
+        Support,
+        Unresolved,
+        Verdict,
+    )
+
+    __version__: str
+
+_WHERE = {
+    "autoais.answers": ["CitedAnswer"],
+    "autoais.api": [
+        "Metric",
+        "Report",
+        "RunReport",
+        "compare",
+        "evaluate_judge",
+        "evaluate_run",
+        "read_answers",
+        "read_questions",
+        "score",
+    ],
+    "autoais.errors": ["CitationError", "FormatError", "UsageError", "UserError"],
+    "autoais.judges": ["open_judge"],
+    "autoais.types": [
+        "Attribution",
+        "Citation",
+        "CitedSentence",
+        "Judge",
+        "Judgement",
+        "Passage",
+        "Question",
+        "Support",
+        "Unresolved",
+        "Verdict",
+    ],
+}
+_MODULE = {name: module for module, names in _WHERE.items() for name in names}
+
+__all__ = [
+    "Attribution",
+    "Citation",
+    "CitationError",
+    "CitedAnswer",
+    "CitedSentence",
+    "FormatError",
+    "Judge",
+    "Judgement",
+    "Metric",
+    "Passage",
+    "Question",
+    "Report",
+    "RunReport",
+    "Support",
+    "Unresolved",
+    "UsageError",
+    "UserError",
+    "Verdict",
+    "__version__",
+    "compare",
+    "evaluate_judge",
+    "evaluate_run",
+    "open_judge",
+    "read_answers",
+    "read_questions",
+    "score",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("attributed-rag")
+    if name in _MODULE:
+        return getattr(import_module(_MODULE[name]), name)
+    raise AttributeError(f"module 'autoais' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,13 +1,12 @@
-"""The common record of a cited answer, and its lossless file format `answers.jsonl`, which any system can write."""
+"""The common record of a cited answer, and `answers.jsonl`, its lossless file format that any system can write."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
-from autoais.errors import FormatError
+from autoais.errors import CitationError, FormatError, UsageError
 from autoais.io.jsonl import dumps, read_objects
 from autoais.io.schema import (
     BOOLEAN,
@@ -22,115 +21,30 @@ from autoais.io.schema import (
     listed,
     record,
 )
-from autoais.text.wikipedia import Contents
-
-
-class Support(StrEnum):
-    """How far a cited passage supports a sentence, as people judged it (Liu et al. 2023; the TREC RAG track)."""
-
-    FULL = "full"
-    PARTIAL = "partial"
-    NONE = "none"
-
-
-@dataclass(frozen=True, slots=True)
-class Citation:
-    """What is known of one citation: the level people gave it, the words it rests on and where they stand.
-
-    `start` and `end` (exclusive) are characters of the passage's text; `quote` may be known without them. `origin` is
-    how the system came by the citation, in its own words (`cited`, `moved`...).
-    """
-
-    passage: str
-    support: Support | None = None
-    quote: str | None = None
-    start: int | None = None
-    end: int | None = None
-    origin: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SentenceCited:
-    """One sentence of an answer, without markers, and the ids of the passages it cites.
-
-    `output` is the sentence as the system wrote it, with its markers. `informative`, `attributable` and `worthy`
-    (makes a claim about the world that needs a source) are human labels, None where nobody judged. `citations` says
-    more of single citations, where more is known; a passage may stand in it twice, for two quotes.
-    """
-
-    text: str
-    cites: tuple[str, ...]
-    output: str | None = None
-    informative: bool | None = None
-    attributable: bool | None = None
-    worthy: bool | None = None
-    citations: tuple[Citation, ...] = ()
-
-    @property
-    def support(self) -> dict[str, Support]:
-        """The level people gave each cited passage they judged; the better one where they judged it twice."""
-        best_first = list(Support)
-        levels: dict[str, Support] = {}
-        for one in self.citations:
-            if one.support is not None:
-                levels[one.passage] = min(levels.get(one.passage, one.support), one.support, key=best_first.index)
-        return levels
-
-
-@dataclass(frozen=True, slots=True)
-class ShownPassage:
-    """A passage the system showed or read: its headings ("Title, Section" or empty), text and title.
-
-    The text is empty where only the id is known (TREC runs, Attributed-QA predictions without their corpus).
-    """
-
-    headings: str
-    text: str
-    title: str = ""
-    score: float | None = None
-
-    @property
-    def section(self) -> str:
-        """The headings below the title."""
-        return Contents(self.title, self.headings, self.text).section
-
-    @property
-    def evidence(self) -> str:
-        """What a judge reads: headings, then text, as the Attributed-QA premise has them (they resolve "he", "it")."""
-        return f"{self.headings}. {self.text}" if self.headings and self.text else self.text
-
-
-@dataclass(frozen=True, slots=True)
-class Unresolved:
-    """A marker that points to no passage, why, and the sentence it stands in (0-based; None where unknown)."""
-
-    marker: str
-    reason: str
-    sentence: int | None = None
-
-    @property
-    def is_citation(self) -> bool:
-        """False for what only looks like a marker and stayed in the text: `[1998]`, an interval, code (spec H2)."""
-        return self.reason not in ("year-like", "interval", "code-like")
+from autoais.types import Citation, CitedSentence, Passage, Support, Unresolved
 
 
 @dataclass(frozen=True, slots=True)
 class CitedAnswer:
-    """One row: what was asked, what was said, what was cited, and the passages.
+    """A question with its answer, citations and passages.
 
-    `passages` are in the order of the numbers that markers in `output` use (1-based), `ranking` in the retriever's.
-    `answers` (reference strings) and `gold` (passage ids) are the benchmark's; empty where it has none.
-    `short_answer` is the string exact match is taken on; None where the system gives none.
-    `text` is the whole answer without markers, where it is not just its sentences with a space between; `output` is
-    the text exactly as the system wrote it, with its markers. `informative` and `attributable` are human labels of
-    the whole answer. `extra` holds what other formats say that this record has no name for.
+    `passages` (by id) follows the numbering of the markers in `output` (1-based), `ranking` the retriever's order.
+    `scores` holds the retriever's scores by id, if known.
+    `answers` (reference strings) and `gold` (passage ids) come from the benchmark; empty if it has none.
+    `short_answer` is the string for exact match; None if the system gives none.
+    `text` is the whole answer without markers; None if it is the sentences joined with spaces. `output` is the text
+    exactly as the system wrote it, with markers. `informative` and `attributable` are human labels of the whole
+    answer. `extra` holds fields of other formats that this record has no attribute for.
+    Raises `CitationError` if a sentence cites a passage that is not in `passages`; such markers belong in
+    `unresolved_markers`.
     """
 
     id: str
     question: str
-    sentences: tuple[SentenceCited, ...] = ()
-    passages: dict[str, ShownPassage] = field(default_factory=dict)
+    sentences: tuple[CitedSentence, ...] = ()
+    passages: Mapping[str, Passage] = field(default_factory=dict)
     ranking: tuple[str, ...] = ()
+    scores: Mapping[str, float] = field(default_factory=dict)
     short_answer: str | None = None
     abstained: bool = False
     unresolved_markers: tuple[Unresolved, ...] = ()
@@ -142,14 +56,20 @@ class CitedAnswer:
     attributable: bool | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for sentence in self.sentences:
+            for cited in sentence.cites:
+                if cited not in self.passages:
+                    raise CitationError(f"answer {self.id!r} cites passage {cited!r}, which is not among its passages")
+
     @property
     def unresolved(self) -> int:
-        """How many markers point to no passage, without those that only look like one."""
+        """The number of citation markers that resolve to no passage (`Unresolved.is_citation`)."""
         return sum(one.is_citation for one in self.unresolved_markers)
 
     @property
     def plain(self) -> str:
-        """The whole answer without markers."""
+        """The whole answer, without markers."""
         return " ".join(sentence.text for sentence in self.sentences) if self.text is None else self.text
 
 
@@ -208,18 +128,18 @@ SCHEMA = record(
         "extra": {"type": "object"},
     },
 )
-# `n` and the offsets of sentences follow from the rest.
+# `n` and the offsets of sentences are not in the schema: they follow from the rest.
 _KNOWN = frozenset(SCHEMA["properties"])
-# Between sentences: bullets, signs of headings and quotations, pipes, numbers of lists; never a word (spec H1).
+# Allowed between sentences: bullets, heading and quotation marks, pipes, list numbers; never a word.
 _STRUCTURE = re.compile(r"(?:[\W_]|(?<!\w)\d{1,3}[.)](?=\s))*")
 
 
 def read_answers(path: Path) -> Iterator[CitedAnswer]:
-    """Stream `answers.jsonl`; `FormatError` at the first broken line or repeated id.
+    """Stream `answers.jsonl`; raises `FormatError` at the first broken row or duplicate id.
 
-    A row must have `id` and `question`. `sentences` (`text`, `citations` of `passage`), `passages` (`id`, `text`,
-    `rank`), `short_answer`, `abstained`, `unresolved`, `answers` and `gold` may be left out: nothing was said, shown,
-    or known. A citation of an id that is not among the row's passages is unresolved and counted.
+    `id` and `question` are required. Optional are `sentences` (`text`, `citations` of `passage`), `passages` (`id`,
+    `text`, `rank`), `short_answer`, `abstained`, `unresolved`, `answers` and `gold`. A citation of an id that is not
+    among the row's passages is unresolved and counted.
     """
     seen: set[str] = set()
     for where, row in read_objects(path):
@@ -233,9 +153,9 @@ def read_answers(path: Path) -> Iterator[CitedAnswer]:
 
 
 def from_row(row: Mapping[str, Any], where: str) -> CitedAnswer:
-    """The answer of a row that fits `SCHEMA`; `FormatError` where its fields contradict each other."""
+    """Return the answer of a row that fits `SCHEMA`; raises `FormatError` if its fields contradict each other."""
     listed = row.get("passages", [])
-    passages = {one["id"]: _shown(one) for one in listed}
+    passages = {one["id"]: _passage(one) for one in listed}
     if len(passages) < len(listed):
         raise FormatError(f"{where}: a passage id occurs twice among the row's passages")
     ranked = sorted(listed, key=lambda one: one["rank"]) if all("rank" in one for one in listed) else listed
@@ -244,10 +164,9 @@ def from_row(row: Mapping[str, Any], where: str) -> CitedAnswer:
     ]
     sentences = []
     for number, item in enumerate(row.get("sentences", [])):
-        sentence = _sentence(item)
-        unknown = [cited for cited in sentence.cites if cited not in passages]
+        sentence, unknown = _sentence(item, passages)
         unresolved += [Unresolved(cited, "unknown-id", number) for cited in unknown]
-        sentences.append(_without(sentence, unknown))
+        sentences.append(sentence)
     _check_covered(row, sentences, where)
     abstained = row.get("abstained", False)
     if abstained and sentences:
@@ -260,6 +179,7 @@ def from_row(row: Mapping[str, Any], where: str) -> CitedAnswer:
         sentences=tuple(sentences),
         passages=passages,
         ranking=tuple(one["id"] for one in ranked),
+        scores={one["id"]: float(one["score"]) for one in listed if one.get("score") is not None},
         short_answer=row.get("short_answer"),
         abstained=abstained,
         unresolved_markers=tuple(unresolved),
@@ -273,8 +193,8 @@ def from_row(row: Mapping[str, Any], where: str) -> CitedAnswer:
     )
 
 
-def _check_covered(row: Mapping[str, Any], sentences: Iterable[SentenceCited], where: str) -> None:
-    """What stands outside the sentences would be shown and never judged."""
+def _check_covered(row: Mapping[str, Any], sentences: Iterable[CitedSentence], where: str) -> None:
+    """Raise `FormatError` if the answer has text outside its sentences, which would be shown but never judged."""
     answer = row.get("answer")
     if answer is None:
         return
@@ -283,11 +203,11 @@ def _check_covered(row: Mapping[str, Any], sentences: Iterable[SentenceCited], w
         found = {start + len(text) for end in ends for start in _starts(answer, text, end)}
         ends = {min(found), max(found)} if found else set()
     if not any(_STRUCTURE.fullmatch(answer, end) for end in ends):
-        raise FormatError(f"{where}: field 'answer' is not its sentences one after the other")
+        raise FormatError(f"{where}: field 'answer' should be the row's sentences in order, without other text")
 
 
 def _starts(answer: str, text: str, at: int) -> set[int]:
-    """The first and the last place where the sentence may stand after mere structure: "1" stands twice in "1. 1"."""
+    """Return the first and last offset where `text` may start, after structure only: "1" starts twice in "1. 1"."""
     gap = _STRUCTURE.match(answer, at)
     stop = (gap.end() if gap else at) + len(text)
     first, last = answer.find(text, at, stop), answer.rfind(text, at, stop)
@@ -298,115 +218,134 @@ def _starts(answer: str, text: str, at: int) -> set[int]:
     return {first, last} if first >= 0 else set()
 
 
-def _sentence(item: Mapping[str, Any]) -> SentenceCited:
+def _sentence(item: Mapping[str, Any], passages: Mapping[str, Passage]) -> tuple[CitedSentence, list[str]]:
+    """Return the sentence, and the cited ids that are not among the passages."""
     citations = tuple(
         Citation(
             one["passage"],
-            Support(one["support"]) if one.get("support") else None,
-            one.get("quote"),
             one.get("start"),
             one.get("end"),
+            one.get("quote"),
             one.get("origin"),
+            Support(one["support"]) if one.get("support") else None,
         )
         for one in item.get("citations", [])
     )
-    cites = tuple(dict.fromkeys(one.passage for one in citations))
-    if citations == tuple(map(Citation, cites)):
-        citations = ()  # nothing that `cites` does not say
-    labels = (item.get("informative"), item.get("attributable"), item.get("worthy"))
-    return SentenceCited(item["text"], cites, item.get("output"), *labels, citations)
-
-
-def _without(sentence: SentenceCited, unknown: list[str]) -> SentenceCited:
-    if not unknown:
-        return sentence
-    return SentenceCited(
-        sentence.text,
-        tuple(cited for cited in sentence.cites if cited not in unknown),
-        sentence.output,
-        sentence.informative,
-        sentence.attributable,
-        sentence.worthy,
-        tuple(one for one in sentence.citations if one.passage not in unknown),
+    sentence = CitedSentence(
+        item["text"],
+        tuple(one for one in citations if one.passage in passages),
+        output=item.get("output"),
+        informative=item.get("informative"),
+        attributable=item.get("attributable"),
+        worthy=item.get("worthy"),
     )
+    return sentence, list(dict.fromkeys(one.passage for one in citations if one.passage not in passages))
 
 
-def _shown(passage: Mapping[str, Any]) -> ShownPassage:
-    title = passage.get("title") or ""
-    headings = passage.get("headings")
-    if headings is None:
-        headings = _headings(title, passage.get("section") or "")
-    return ShownPassage(headings, passage["text"], title, passage.get("score"))
+def _passage(row: Mapping[str, Any]) -> Passage:
+    headings: Any = row.get("headings")  # None: derived from title and section
+    return Passage(row["id"], row.get("title") or "", row["text"], row.get("section") or "", headings)
 
 
-def _headings(title: str, section: str) -> str:
-    return ", ".join(filter(None, (title, section)))
+@runtime_checkable
+class HasCited(Protocol):
+    """An answer of another class that converts to a `CitedAnswer`, such as `rag.Answer`."""
+
+    def to_cited(self) -> CitedAnswer:
+        """Return the answer as a `CitedAnswer`."""
+        ...
+
+
+def as_cited(answer: object, number: int = 1) -> CitedAnswer:
+    """Return an answer from a `CitedAnswer`, a row of `answers.jsonl` (a dict), or an object with `to_cited`.
+
+    `number` names the row in errors. Raises `UsageError` for other types, `FormatError` for a row that does not fit.
+    """
+    if isinstance(answer, CitedAnswer):
+        return answer
+    if isinstance(answer, HasCited):
+        return answer.to_cited()
+    if not isinstance(answer, Mapping):
+        kinds = "a CitedAnswer, a rag.Answer or a row of answers.jsonl (a dict)"
+        raise UsageError(f"answer {number}: should be {kinds}, found {type(answer).__name__}")
+    for fault in faults(dict(answer), SCHEMA):
+        raise FormatError(f"answer {number}: {fault}")
+    return from_row(answer, f"answer {number}")
 
 
 def write_answers(answers: Iterable[CitedAnswer]) -> Iterator[str]:
-    """The lines of `answers.jsonl`; `read_answers` gives the same answers back."""
+    """Yield the lines of `answers.jsonl`; `read_answers` restores the same answers."""
     for answer in answers:
         yield dumps(to_row(answer))
 
 
+# The system's own fields (`index`, `trace`, `seconds`, ...) have fixed places; unknown fields of other formats go last.
+_ORDER = (
+    "id", "question", "system", "index", "answer", "output", "short_answer", "sentences", "passages", "unresolved",
+    "abstained", "failed", "reason", "confidence", "trace", "seconds", "informative", "attributable", "answers", "gold",
+)  # fmt: skip
+
+
 def to_row(answer: CitedAnswer) -> dict[str, Any]:
-    """The answer as JSON; what is empty or unknown is left out."""
+    """Return the answer as a JSON object; missing labels, output, references and gold passages are left out."""
     plain = answer.plain
-    ranks = {key: rank for rank, key in enumerate(dict.fromkeys((*answer.ranking, *answer.passages)), 1)}
-    sentences = []
-    at = 0
-    for sentence in answer.sentences:
-        start = plain.find(sentence.text, at)
-        place = {"start": start, "end": start + len(sentence.text)} if start >= 0 else {}
-        at = place.get("end", at)
-        sentences.append(
-            {
-                "text": sentence.text,
-                **place,
-                **_known(output=sentence.output, informative=sentence.informative, attributable=sentence.attributable),
-                **_known(worthy=sentence.worthy),
-                "citations": [
-                    {
-                        "passage": one.passage,
-                        **_known(support=one.support, quote=one.quote, start=one.start, end=one.end),
-                        **_known(origin=one.origin),
-                    }
-                    for one in sentence.citations or map(Citation, sentence.cites)
-                ],
-            }
-        )
     row = {
         "id": answer.id,
         "question": answer.question,
         "answer": plain,
         **_known(output=answer.output),
         "short_answer": answer.short_answer,
-        "sentences": sentences,
-        "passages": [
-            {
-                "n": number,
-                "rank": ranks[key],
-                "id": key,
-                "title": shown.title,
-                "section": shown.section,
-                **({} if shown.headings == _headings(shown.title, shown.section) else {"headings": shown.headings}),
-                "text": shown.text,
-                **_known(score=shown.score),
-            }
-            for number, (key, shown) in enumerate(answer.passages.items(), 1)
-        ],
+        "sentences": list(_sentence_rows(answer.sentences, plain)),
+        "passages": list(_passage_rows(answer)),
         "unresolved": [
             {"marker": one.marker, "reason": one.reason, **_known(sentence=one.sentence)}
             for one in answer.unresolved_markers
         ],
         "abstained": answer.abstained,
         **_known(informative=answer.informative, attributable=answer.attributable),
-        "answers": list(answer.answers),
-        "gold": list(answer.gold),
+        **({"answers": list(answer.answers)} if answer.answers else {}),
+        **({"gold": list(answer.gold)} if answer.gold else {}),
     }
     clashing = {name: value for name, value in answer.extra.items() if name in _KNOWN}
     row |= {name: value for name, value in answer.extra.items() if name not in _KNOWN}
-    return row | ({"extra": clashing} if clashing else {})
+    ordered = {name: row[name] for name in _ORDER if name in row} | row
+    return ordered | ({"extra": clashing} if clashing else {})
+
+
+def _sentence_rows(sentences: Iterable[CitedSentence], plain: str) -> Iterator[dict[str, Any]]:
+    at = 0
+    for sentence in sentences:
+        start = plain.find(sentence.text, at) if sentence.start is None else sentence.start
+        place = {"start": start, "end": start + len(sentence.text)} if start >= 0 else {}
+        at = place.get("end", at)
+        yield {
+            "text": sentence.text,
+            **place,
+            **_known(output=sentence.output, informative=sentence.informative, attributable=sentence.attributable),
+            **_known(worthy=sentence.worthy),
+            "citations": [
+                {
+                    "passage": one.passage,
+                    **_known(start=one.start, end=one.end, quote=one.quote, origin=one.origin, support=one.support),
+                }
+                for one in sentence.citations
+            ],
+        }
+
+
+def _passage_rows(answer: CitedAnswer) -> Iterator[dict[str, Any]]:
+    ranks = {key: rank for rank, key in enumerate(dict.fromkeys((*answer.ranking, *answer.passages)), 1)}
+    for number, (key, passage) in enumerate(answer.passages.items(), 1):
+        yield {
+            "n": number,
+            "rank": ranks[key],
+            "id": key,
+            "title": passage.title,
+            "section": passage.section,
+            **({} if passage.headings == passage.default_headings else {"headings": passage.headings}),
+            "text": passage.text,
+            **_known(score=answer.scores.get(key)),
+        }
 
 
 def _known(**values: object) -> dict[str, Any]:

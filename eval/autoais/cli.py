@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -13,13 +13,29 @@ from autoais.terminal import new_console, say, show_ais, show_comparison, show_r
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
+    from autoais.scoring import ScoreRun
     from autoais.types import Judge
 
-_JUDGES = "Which judge: minilm, lexical, minilm:<folder>, hf[:<model>], llm:<model>."
+HELP = {"help_option_names": ["-h", "--help"]}
 
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, help="Score anybody's cited answers.", pretty_exceptions_enable=False
+    no_args_is_help=True, context_settings=HELP, help="Score cited answers.", pretty_exceptions_enable=False
 )
+
+JudgeOption = Annotated[
+    str, typer.Option(help="Judge: minilm, lexical, hf[:<model>], llm:<model>, minilm:<folder>, or an installed one.")
+]
+JudgeOptions = Annotated[
+    list[str] | None, typer.Option(metavar="KEY=VALUE", help="Option of the judge, such as threshold=0.7; repeatable.")
+]
+CalibrationOption = Annotated[Path | None, typer.Option(help="Calibration of the judge, from `autoais calibrate`.")]
+CacheOption = Annotated[Path | None, typer.Option(help="Cache judgements in this file; a stopped run resumes.")]
+CorpusOption = Annotated[
+    list[Path] | None, typer.Option(help="Corpus file (also .gz, .zst) with the texts of passages known by id only.")
+]
+LabelsArgument = Annotated[list[Path], typer.Argument(help="Human labels, in any format that has them.")]
+SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Skip and count broken lines of the corpus.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def _version(wanted: bool) -> None:
@@ -40,55 +56,45 @@ def _root(version: VersionOption = False) -> None:
 
 @app.command()
 def score(
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="Cited answers in any format of `autoais schema`, told from the file."),
-    ],
-    judge: Annotated[str, typer.Option(help=_JUDGES)] = DEFAULT,
-    judge_option: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the judge, such as max_length=512.")
-    ] = None,
-    calibration: Annotated[Path | None, typer.Option(help="A fit of `autoais calibrate` for this judge.")] = None,
-    name: Annotated[str | None, typer.Option("--format", help="The format of FILE, where it is not told.")] = None,
-    corpus: Annotated[
-        list[Path] | None, typer.Option(help="Passages (jsonl, also .zst or .gz), for those known by id only.")
-    ] = None,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Cited answers, in any format of `autoais schema`.")],
+    judge: JudgeOption = DEFAULT,
+    judge_option: JudgeOptions = None,
+    calibration: CalibrationOption = None,
+    name: Annotated[str | None, typer.Option("--format", help="Format of FILE (default: detected).")] = None,
+    corpus: CorpusOption = None,
     questions: Annotated[
-        Path | None, typer.Option(help="The whole benchmark; a question without an answer then counts as a no.")
+        Path | None, typer.Option(help="The whole benchmark; unanswered questions count as not attributable.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write one judgement a sentence (jsonl), for `compare`.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Write the report (json) with how it came about.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write one judgement per sentence (jsonl), for `compare`.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write the report with its provenance (json).")] = None,
     scores: Annotated[Path | None, typer.Option(help="Write Attributed QA's scores file: AutoAIS, EM, F1.")] = None,
     ais_csv: Annotated[
         Path | None, typer.Option("--ais-csv", help="Write Attributed QA's AIS file: each answer with Y or N.")
     ] = None,
     compat: Annotated[
-        str | None,
-        typer.Option(help="google-2023: count and write as Attributed QA's released script does, faults included."),
+        str | None, typer.Option(help="google-2023: score as Attributed QA's released script does, bugs included.")
     ] = None,
-    cache: Annotated[
-        Path | None, typer.Option(help="Keep judgements in this file: a killed run goes on, another metric is free.")
-    ] = None,
+    cache: CacheOption = None,
     metrics: Annotated[
-        str, typer.Option(help="Citation metrics, which judge citations singly: alce, hagrid, liu, trec; all or none.")
+        str, typer.Option(help="Citation metrics: alce, hagrid, liu, trec (comma-separated), all or none.")
     ] = "alce,hagrid",
-    skip_bad: Annotated[bool, typer.Option(help="Pass over broken lines of the corpus, and count them.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    skip_bad: SkipBadOption = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Judge every sentence against what it cites and print rates with n, undecided and 95 % intervals."""
-    from collections import deque
+    """Judge every sentence against the passages it cites.
+
+    Prints each metric with its n, undecided count and 95 % interval.
+    """
     from contextlib import ExitStack
 
     from autoais import attributed_qa, formats
-    from autoais.formats.aqa import ais_lines, last_question
-    from autoais.io.jsonl import dumps, keep_inputs, round_floats, write_whole
+    from autoais.io.jsonl import keep_inputs, round_floats
     from autoais.io.provenance import judge_record, provenance
     from autoais.judges import open_judge
     from autoais.judges.options import parse_options
     from autoais.meta.calibrate import calibrated
     from autoais.questions import read_questions
-    from autoais.score_run import Run, answers_to_score
-    from autoais.scoring import choose_metrics
+    from autoais.scoring import Scoring, choose_metrics, score_file
 
     corpora = corpus or []
     keep_inputs([file, questions, calibration, *corpora], [out, report, scores, ais_csv, cache])
@@ -100,20 +106,12 @@ def score(
         options.setdefault("compat", attributed_qa.GOOGLE_2023)
     chosen = open_judge(judge, **options)
     benchmark = None if questions is None else list(read_questions(questions))
-    notes = formats.Notes()
-    answers = answers_to_score(file, name, benchmark, corpora, notes, skip_bad=skip_bad or as_2023)
-    if as_2023:
-        answers = attributed_qa.as_read_in_2023(answers)
+    how = Scoring(name, benchmark, corpora, measured, as_2023, skip_bad, keep_answers=ais_csv is not None)
     with ExitStack() as stack:
         asked = _cached(chosen, cache, stack)
         if calibration is not None:
             asked = calibrated(asked, calibration)
-        run = Run(asked, measured, as_2023=as_2023, keep_answers=ais_csv is not None)
-        rows = (dumps(round_floats(row)) for row in run.records(answers, benchmark))
-        if out is None:
-            deque(rows, maxlen=0)
-        else:
-            write_whole(out, rows)
+        run, notes = score_file(file, asked, how, out)
     for what, count in notes.items():
         say(f"{count:,} {what}", err=True)
     if (client := getattr(chosen, "client", None)) is not None:
@@ -121,51 +119,71 @@ def score(
     inputs = {"answers": file} | ({"questions": questions} if questions else {})
     inputs |= {f"corpus{number}": path for number, path in enumerate(corpora, 1)}
     inputs |= {"calibration": calibration} if calibration else {}
-    how = provenance(inputs) | {"judge": judge_record(chosen), "mode": compat or "default"}
-    result = {"format": name, "mode": compat or "default", **run.report(), "notes": dict(notes)}
-    shown = round_floats({**result, "provenance": how})
-    # Neither a full disk nor a reader that has gone (`| head`) may take away what the judge was asked for.
+    mode = compat or "default"
+    made_by = provenance(inputs) | {"judge": judge_record(chosen), "mode": mode}
+    result = {"format": name, "mode": mode, **run.report(), "notes": dict(notes)}
+    shown = round_floats({**result, "provenance": made_by})
+    # Judging may be expensive: a closed pipe (`| head`) must not lose the files, nor a full disk the printed report.
     try:
-        if report is not None:
-            write_whole(report, [dumps(shown, indent=2)])
-        if ais_csv is not None:
-            write_whole(ais_csv, ais_lines(run.kept, compat=as_2023, last=last_question(file) if as_2023 else ""))
-        if scores is not None:
-            write_whole(scores, attributed_qa.scores(result["metrics"]))
-            say(f"AutoAIS in {scores} is by the judge {chosen.name}", err=True)
+        _write_scores(run, file, result, shown, report=report, scores=scores, ais_csv=ais_csv, as_2023=as_2023)
     finally:
         if as_json:
-            typer.echo(dumps(shown, indent=2))
+            _print_json(shown)
         else:
             show_report(shown)
 
 
+def _write_scores(
+    run: "ScoreRun",
+    file: Path,
+    result: dict[str, Any],
+    shown: dict[str, Any],
+    *,
+    report: Path | None,
+    scores: Path | None,
+    ais_csv: Path | None,
+    as_2023: bool,
+) -> None:
+    """Write the output files of `score`."""
+    from autoais import attributed_qa
+    from autoais.formats.aqa import ais_lines, last_question
+    from autoais.io.jsonl import dumps, write_whole
+
+    if report is not None:
+        write_whole(report, [dumps(shown, indent=2)])
+    if ais_csv is not None:
+        write_whole(ais_csv, ais_lines(run.kept, compat=as_2023, last=last_question(file) if as_2023 else ""))
+    if scores is not None:
+        write_whole(scores, attributed_qa.scores(result["metrics"]))
+        say(f"AutoAIS in {scores} is from judge {run.judge.name}", err=True)
+
+
 @app.command()
 def compare(
-    a: Annotated[Path, typer.Argument(help="Judgements of one system: the file of `score --out`.")],
-    b: Annotated[Path, typer.Argument(help="Judgements of the other, by the same judge.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
+    a: Annotated[Path, typer.Argument(help="Judgements of one system, from `score --out`.")],
+    b: Annotated[Path, typer.Argument(help="Judgements of the other system, by the same judge.")],
+    as_json: JsonOption = False,
 ) -> None:
-    """Does A get more attributable answers than B? Paired bootstrap and McNemar's test over questions."""
-    from autoais.compare import compare_files
-    from autoais.io.jsonl import dumps, round_floats
+    """Compare two systems question by question: paired bootstrap and McNemar's test."""
+    from autoais.comparison import compare_files
+    from autoais.io.jsonl import round_floats
     from autoais.io.provenance import provenance
 
     result = round_floats({**compare_files(a, b), "provenance": provenance({"a": a, "b": b})})
     if as_json:
-        typer.echo(dumps(result, indent=2))
+        _print_json(result)
     else:
         show_comparison(result)
 
 
 @app.command()
 def train(
-    recipe: Annotated[Path, typer.Argument(help="A training recipe (toml), such as eval/recipes/minilm.toml.")],
-    data: Annotated[list[Path], typer.Option(help="A folder with the recipe's files; may be given several times.")],
-    out: Annotated[Path, typer.Option(help="The folder of the model; a stopped run goes on from what is in it.")],
-    short: Annotated[bool, typer.Option(help="A few pairs and steps, to see that the recipe runs.")] = False,
+    recipe: Annotated[Path, typer.Argument(help="Training recipe (toml), such as eval/recipes/minilm.toml.")],
+    data: Annotated[list[Path], typer.Option(help="Folder with the recipe's files; may be repeated.")],
+    out: Annotated[Path, typer.Option(help="Folder for the model; a stopped run resumes from it.")],
+    short: Annotated[bool, typer.Option(help="Train on a few pairs only, to check that the recipe runs.")] = False,
 ) -> None:
-    """Train a judge for --judge minilm:<folder>, with all its data and checksums on record."""
+    """Train a judge, for --judge minilm:<folder>."""
     from autoais.training import needs
     from autoais.training.recipe import run
 
@@ -175,10 +193,10 @@ def train(
 
 @app.command("ais-report")
 def ais_report(
-    files: Annotated[list[Path], typer.Argument(help="CSVs of the AIS paper's release, or in their format.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    files: Annotated[list[Path], typer.Argument(help="Annotations in the format of the AIS paper's release (csv).")],
+    as_json: JsonOption = False,
 ) -> None:
-    """Flagged, interpretable and AIS rates a model, and how far annotators agreed (AIS paper, Tables 3 to 7)."""
+    """Print the rates and annotator agreement of the AIS paper (Tables 3 to 7) from its annotations."""
     from autoais.io.jsonl import dumps, each_once, round_floats
     from autoais.io.provenance import provenance
     from autoais.meta.ais_report import read_ratings, report
@@ -195,29 +213,27 @@ def ais_report(
 
 @app.command()
 def meta(
-    labels: Annotated[list[Path], typer.Argument(help="Files of human labels, in any format that has some.")],
-    judge: Annotated[str, typer.Option(help=_JUDGES)] = DEFAULT,
-    judge_option: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the judge, such as threshold=0.7.")
-    ] = None,
-    calibration: Annotated[Path | None, typer.Option(help="Use the fit that `calibrate` stored for the judge.")] = None,
-    cache: Annotated[Path | None, typer.Option(help="Keep judgements in this file: a killed run goes on.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Write the report (json), the judge's card.")] = None,
+    labels: LabelsArgument,
+    judge: JudgeOption = DEFAULT,
+    judge_option: JudgeOptions = None,
+    calibration: CalibrationOption = None,
+    cache: CacheOption = None,
+    report: Annotated[Path | None, typer.Option(help="Write the report, the judge's card (json).")] = None,
     texts: Annotated[
-        bool, typer.Option("--texts", help="Keep claims and evidence in the report: mind the licence of the labels.")
+        bool, typer.Option("--texts", help="Keep claims and evidence in the report; mind the licence of the labels.")
     ] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw reliability and ROC curves (svg).")] = None,
-    worst: Annotated[int, typer.Option(min=0, max=1000, help="How many of the worst disagreements a data set.")] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    worst: Annotated[int, typer.Option(min=0, max=1000, help="Worst disagreements to show per data set.")] = 3,
+    as_json: JsonOption = False,
 ) -> None:
-    """How far a judge agrees with people, a data set at a time and on average."""
+    """Measure how well a judge agrees with human labels, per data set and on average."""
     from contextlib import ExitStack
 
+    from autoais.formats import read_labels
     from autoais.io.jsonl import dumps, each_once, keep_inputs, round_floats, write_whole
     from autoais.io.provenance import judge_record, provenance
     from autoais.judges import open_judge
     from autoais.judges.options import parse_options
-    from autoais.labels import read_labels
     from autoais.meta.calibrate import calibrated
     from autoais.meta.evaluate import evaluate, without_texts
     from autoais.meta.plot import reliability_svg
@@ -243,34 +259,35 @@ def meta(
     if plot is not None:
         write_whole(plot, reliability_svg(result))
     if as_json:
-        typer.echo(dumps(result, indent=2))
+        _print_json(result)
     else:
         show_meta(new_console(), result)
 
 
 @app.command()
 def calibrate(
-    labels: Annotated[list[Path], typer.Argument(help="Files of human labels, in any format that has some.")],
-    out: Annotated[Path, typer.Option(help="Write the fit (json), for --calibration of `score` and `meta`.")],
-    judge: Annotated[str, typer.Option(help=f"{_JUDGES} It must give probabilities.")] = DEFAULT,
+    labels: LabelsArgument,
+    out: Annotated[Path, typer.Option(help="Write the calibration (json), for --calibration of `score` and `meta`.")],
+    judge: JudgeOption = DEFAULT,
     by: Annotated[
-        str, typer.Option(help="What the threshold is chosen by: macro_f1 or balanced_accuracy.")
+        str, typer.Option(help="Measure that the threshold maximises: macro_f1 or balanced_accuracy.")
     ] = "macro_f1",
-    folds: Annotated[int, typer.Option(help="Parts of the cross-validation.")] = 5,
-    judge_option: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the judge, such as threshold=0.7.")
-    ] = None,
-    cache: Annotated[Path | None, typer.Option(help="Keep judgements in this file: a killed run goes on.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+    folds: Annotated[int, typer.Option(help="Number of cross-validation folds.")] = 5,
+    judge_option: JudgeOptions = None,
+    cache: CacheOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Fit a judge's threshold and probabilities to human labels, and say what that gains in cross-validation."""
+    """Fit a judge's threshold and probabilities to human labels.
+
+    Prints the gain in cross-validation.
+    """
     from contextlib import ExitStack
 
+    from autoais.formats import read_labels
     from autoais.io.jsonl import dumps, each_once, keep_inputs, round_floats, write_whole
     from autoais.io.provenance import judge_record, provenance
     from autoais.judges import open_judge
     from autoais.judges.options import parse_options
-    from autoais.labels import read_labels
     from autoais.meta.calibrate import calibrate as fit
     from autoais.meta.terminal import show_calibration
 
@@ -284,13 +301,13 @@ def calibrate(
     result = round_floats(result | {"provenance": provenance(inputs) | {"judge": judge_record(chosen)}})
     write_whole(out, [dumps(result, indent=2)])
     if as_json:
-        typer.echo(dumps(result, indent=2))
+        _print_json(result)
     else:
         show_calibration(new_console(), result)
 
 
 def _cached(judge: "Judge", cache: Path | None, stack: "ExitStack") -> "Judge":
-    """The judge, reading and filling the cache, if there is one, for as long as `stack` is open."""
+    """Return the judge, wrapped with the cache if one is named; `stack` closes the cache."""
     from autoais.judges.cache import CachedJudge, JudgementCache
 
     if cache is None:
@@ -304,18 +321,16 @@ def _cached(judge: "Judge", cache: Path | None, stack: "ExitStack") -> "Judge":
 @app.command()
 def convert(
     source: Annotated[Path, typer.Argument(metavar="IN", help="Answers in any format of `autoais schema`.")],
-    target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write; .gz is packed.")],
-    to: Annotated[str, typer.Option("--to", help="The format to write.")],
-    come_from: Annotated[str | None, typer.Option("--from", help="The format of IN, where it is not told.")] = None,
-    corpus: Annotated[
-        list[Path] | None, typer.Option(help="Passages (jsonl, also .zst or .gz), for those known by id only.")
-    ] = None,
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="File to write; .gz is compressed.")],
+    to: Annotated[str, typer.Option("--to", help="Format to write.")],
+    come_from: Annotated[str | None, typer.Option("--from", help="Format of IN (default: detected).")] = None,
+    corpus: CorpusOption = None,
     questions: Annotated[
-        Path | None, typer.Option(help="The benchmark: gives ids and references, drops answers to other questions.")
+        Path | None, typer.Option(help="The benchmark: adds ids and references, drops answers to other questions.")
     ] = None,
-    skip_bad: Annotated[bool, typer.Option(help="Pass over broken lines of the corpus, and count them.")] = False,
+    skip_bad: SkipBadOption = False,
 ) -> None:
-    """Write answers in another format, and say what that format cannot hold."""
+    """Convert answers to another format, and report what that format cannot hold."""
     from collections import Counter
     from itertools import chain
 
@@ -328,44 +343,47 @@ def convert(
     benchmark = None if questions is None else list(read_questions(questions))
     notes, lost, wanted = formats.Notes(), Counter[str](), formats.to_write(to)
     answers = formats.read(source, come_from, corpus=corpus or (), questions=benchmark, notes=notes, skip_bad=skip_bad)
-    if "texts of passages" in wanted.keeps:
+    if "texts of passages" in wanted.supports:
         answers = count_textless(answers, notes)
     written = formats.write(count_losses(answers, wanted, lost), to, notes)
     first = next(written, None)
     if first is None:
-        raise UserError(f"{source}: nothing in it can be written as {to}; {target} is left as it was")
+        raise UserError(f"{source}: nothing in it can be written as {to}; {target} was not changed")
     write_whole(target, chain([first], written))
     for what, count in notes.items():
         say(f"{count} {what}", err=True)
     for what, count in lost.items():
-        say(f"not kept, because {to} has no place for it: {what} ({count} answers)", err=True)
+        say(f"lost, because {to} has no field for it: {what} ({count} answers)", err=True)
 
 
 @app.command()
 def schema(
-    name: Annotated[str | None, typer.Argument(help="A format; without one the formats are listed.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Name of a format (default: list them all).")] = None,
 ) -> None:
-    """Print the JSON Schema of a format's records, or list the formats."""
+    """List the formats, or print the JSON Schema of one."""
     from autoais import formats
     from autoais.io.jsonl import dumps
 
     if name is not None:
         typer.echo(dumps(formats.schema_of(name), indent=2))
         return
-    for one in formats.NAMES:
+    for one in formats.names():
         typer.echo(f"{one:<17} {formats.schema_of(one)['description']}")
 
 
 @app.command()
 def validate(
-    file: Annotated[Path, typer.Argument(help="A file in any format of `autoais schema`.")],
-    name: Annotated[str | None, typer.Option("--format", help="Its format, where it is not told.")] = None,
-    questions: Annotated[Path | None, typer.Option(help="The official topics of a TREC run.")] = None,
+    file: Annotated[Path, typer.Argument(help="File in any format of `autoais schema`.")],
+    name: Annotated[str | None, typer.Option("--format", help="Format of FILE (default: detected).")] = None,
+    questions: Annotated[Path | None, typer.Option(help="Official topics of a TREC run.")] = None,
     apply_fixes: Annotated[
-        bool, typer.Option("--apply-fixes", help="Write FILE.fixed: a TREC run that keeps to the limits.")
+        bool, typer.Option("--apply-fixes", help="Write a TREC run, cut to the track's limits, to FILE.fixed.")
     ] = False,
 ) -> None:
-    """List every fault of a file with its line and field; exit code 0 where there is none but warnings, else 1."""
+    """List the faults of a file with line and field.
+
+    Exits with 1 if there are faults other than warnings.
+    """
     from autoais import formats
     from autoais.io.jsonl import keep_inputs, write_whole
     from autoais.questions import read_questions
@@ -385,8 +403,14 @@ def validate(
     raise SystemExit(1 if faults else 0)
 
 
+def _print_json(value: object) -> None:
+    from autoais.io.jsonl import dumps
+
+    typer.echo(dumps(value, indent=2))
+
+
 def run(application: typer.Typer) -> None:
-    """Run a command line: a `UserError` is one line on standard error and exit code 2."""
+    """Run a command line; a `UserError` becomes one line on standard error and exit code 2."""
     try:
         application()
     except UserError as error:

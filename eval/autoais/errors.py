@@ -1,15 +1,34 @@
-"""Errors that a person can mend: one line that names the thing, what was there and the way out."""
+"""Errors that users can fix. The message is one line: the thing, what was there, the way out.
+
+UserError              shown by the commands as one line, exit code 2
+├── FormatError        a file is not in the expected format: `file:line`, field, what was there
+├── CitationError      an answer cites a passage that it does not hold, or quotes text that is not in it
+└── UsageError         a wrong call, such as one string instead of a list of strings; also a TypeError
+"""
 
 
 class UserError(Exception):
-    """Root of all errors shown as one line with exit code 2; any other exception keeps its traceback."""
+    """Base class of errors that commands show as one line, with exit code 2; others keep their traceback."""
 
 
 class FormatError(UserError):
-    """A file is not in the format it should be in; the message starts with `file:line` and names the field."""
+    """A file is not in the expected format; the message starts with `file:line` and names the field."""
+
+
+class CitationError(UserError):
+    """An answer cites a passage that it does not hold, or quotes text that is not in the passage."""
+
+
+class UsageError(UserError, TypeError):
+    """A call with an argument of the wrong kind."""
+
+
+def missing_extra(what: str, extra: str) -> UserError:
+    """Return the error for an optional package that is not installed."""
+    return UserError(f'{what} needs a package that is not installed: pip install "attributed-rag[{extra}]"')
 
 
 def first_line(error: Exception) -> str:
-    """The first 200 characters of what a library's error says, without line breaks; its type where it says nothing."""
+    """Return the first line of an error's message, at most 200 characters; the error's type if it has no message."""
     lines = str(error).strip().splitlines()
     return lines[0][:200] if lines else type(error).__name__

@@ -3,29 +3,19 @@
 import ast
 import csv
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from autoais.errors import FormatError, UserError
 from autoais.io.jsonl import field, identifier, parse_object, strings
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question with its reference answers (strings) and gold passages (ids), both empty where unknown."""
-
-    id: str
-    text: str
-    answers: tuple[str, ...] = ()
-    gold: tuple[str, ...] = ()
+from autoais.types import Question
 
 
 def read_questions(path: Path) -> Iterator[Question]:
-    """Stream a question file, its format told from the first line.
+    """Stream the questions of a file; its first line decides the format.
 
     `{"id","question"[,"answers"][,"gold"]}` jsonl; Open-NQ jsonl `{"question","answer"}`; TREC topics
-    `qid<TAB>text`; DPR `text<TAB>['answer', ...]`. Formats without ids get the line number as id.
-    `FormatError` names file and line of a broken row, an empty question or an id that occurs twice.
+    `qid<TAB>text`; DPR `text<TAB>['answer', ...]`. Formats without ids get the line number as id. Raises
+    `FormatError` for a broken row, an empty question or a duplicate id.
     """
     seen: set[str] = set()
     parse: Callable[[bytes, str, int], Question] | None = None
@@ -38,7 +28,7 @@ def read_questions(path: Path) -> Iterator[Question]:
         if not question.text.strip():
             raise FormatError(f"{where}: the question is empty")
         if not _encodable(question):
-            raise FormatError(f"{where}: half a surrogate pair, which is no character")
+            raise FormatError(f"{where}: half a surrogate pair, which is not a character")
         if question.id in seen:
             raise FormatError(f"{where}: id {question.id!r} occurs twice")
         seen.add(question.id)
@@ -94,10 +84,10 @@ def _topic(line: bytes, where: str, number: int) -> Question:
 
 
 def _dpr(line: bytes, where: str, number: int) -> Question:
-    # A cell with quotation marks in it is written as CSV writes it.
+    # Cells that contain quotation marks are quoted as in CSV.
     cells = next(csv.reader(["\t".join(_columns(line, where))], delimiter="\t"))
     if len(cells) != 2:
-        raise FormatError(f"{where}: two columns were expected, found {len(cells)}; are its quotation marks doubled?")
+        raise FormatError(f"{where}: expected two columns, found {len(cells)}; are its quotation marks doubled?")
     text, listed = cells
     try:
         answers = ast.literal_eval(listed)

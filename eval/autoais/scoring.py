@@ -1,155 +1,35 @@
-"""Scores a file of cited answers: one pass, one judgement a sentence, every question of the benchmark counted."""
+"""Scoring of cited answers: one pass, one judgement per sentence, every question of the benchmark counted."""
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import islice
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from autoais.answers import CitedAnswer, Support
+from autoais import formats
+from autoais.answers import CitedAnswer
+from autoais.attributed_qa import as_read_in_2023
 from autoais.errors import UserError
-from autoais.judges import NO_TEXT
-from autoais.markers.alce import strict_sentences
+from autoais.formats import Notes
+from autoais.io.jsonl import dumps, round_floats, write_whole
+from autoais.judged import JudgedAnswer, judge_answers
+from autoais.meta.human import HumanSummary
 from autoais.metrics import alce, hagrid, liu, trec
-from autoais.metrics.claims import CitedClaim, JudgedClaim, all_yes, judge_claims
 from autoais.metrics.rates import Mean, Rate
 from autoais.metrics.scores import CitationScores
 from autoais.metrics.short_answers import exact_match, f1, has_answer
-from autoais.questions import Question
-from autoais.text.claims import applicable
-from autoais.types import Judge, Verdict
+from autoais.types import Judge, Question, Support
 
 DEPTHS = (1, 5, 20, 100)
 CITATION_METRICS = ("alce", "hagrid", "liu", "trec")  # they need judgements of single citations
 DEFAULT_METRICS = ("alce", "hagrid")
-NOT_APPLICABLE = "not_applicable"  # the verdict of a row whose sentence claims nothing
 _NEEDS = {"Success": "gold passages", "R": "gold passages", "answer_hit": "reference answers"}
-_BATCH = 256  # answers judged together: bounds memory, changes no result
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedAnswer:
-    """A question of the benchmark, its answer (None if it was never answered) and a judged claim a sentence.
-
-    The claim is None where a sentence claims nothing (a question, an instruction): it is not judged and not counted.
-    `strict` are the claims as ALCE's script would parse them from the output (spec F2), None where that is not known.
-    """
-
-    question: Question
-    answer: CitedAnswer | None
-    claims: tuple[JudgedClaim | None, ...]
-    strict: tuple[JudgedClaim, ...] | None = None
-
-    @property
-    def judged(self) -> list[JudgedClaim]:
-        """The sentences that claim something."""
-        return [claim for claim in self.claims if claim is not None]
-
-    @property
-    def ais(self) -> bool | None:
-        """Whether the whole answer is attributable: every sentence is, to all it cites together (rule `union`).
-
-        No answer is a no; one sentence that is not attributable decides; else one undecided leaves it undecided.
-        """
-        return all_yes(claim.union.verdict.ais for claim in self.judged)
-
-    @property
-    def hagrid(self) -> bool | None:
-        """The same with HAGRID's rule for sentences: every citation supports by itself."""
-        return all_yes(map(hagrid.attributable, self.judged))
-
-    def records(self, judge: str) -> Iterator[dict[str, Any]]:
-        """One JSON row a sentence, or one without a sentence (null) for a question without an answer.
-
-        id, sentence (0-based), text, cites, verdict, probability, reason, judge; `alone`, the verdict on each citation
-        by itself, in the order of `cites`; `evidence`, what the verdict rests on, as characters of what the judge read
-        of a passage (headings, then text); `unsupported`, characters of the sentence without support.
-        """
-        sentences = self.answer.sentences if self.answer else ()
-        if not sentences:
-            yield _row(self.question.id, judge, Verdict.NOT_ATTRIBUTABLE, "nothing was said")
-        for number, (sentence, claim) in enumerate(zip(sentences, self.claims, strict=True)):
-            said = {"sentence": number, "text": sentence.text, "cites": list(sentence.cites)}
-            if claim is None:
-                yield _row(self.question.id, judge, NOT_APPLICABLE, "a question or an instruction") | said
-                continue
-            union = claim.union
-            # All that a sentence cites may be ids that are not among the passages of its row.
-            reason = NO_TEXT if not claim.claim.cited and claim.claim.unresolved else union.reason
-            yield _row(self.question.id, judge, union.verdict, reason) | said | {
-                "probability": union.probability,
-                "alone": [judgement.verdict.value for judgement in claim.alone],
-                "evidence": [
-                    {"passage": sentence.cites[span.evidence], "start": span.start, "end": span.end}
-                    for span in union.evidence
-                    if span.evidence < len(sentence.cites)
-                ],
-                "unsupported": [list(part) for part in union.unsupported],
-            }  # fmt: skip
-
-
-def _row(question: str, judge: str, verdict: str, reason: str | None) -> dict[str, Any]:
-    return {
-        "id": question, "sentence": None, "text": "", "cites": [], "verdict": str(verdict), "probability": None,
-        "reason": reason, "judge": judge, "alone": [], "evidence": [], "unsupported": [],
-    }  # fmt: skip
-
-
-def judge_answers(
-    answers: Iterable[CitedAnswer],
-    judge: Judge,
-    questions: Iterable[Question] | None = None,
-    *,
-    each: bool = True,
-    strict: bool = False,
-) -> Iterator[JudgedAnswer]:
-    """Judge each answer's sentences against the passages they cite, together and with `each` also singly; streaming.
-
-    With `strict` also the sentences that ALCE's script would see. With `questions` (the whole benchmark), references
-    come from there, a question without an answer is yielded with None, and a second answer to a question, or one to
-    a question that is not among them, is a `UserError`. Without, the answers' own rows are taken for the benchmark.
-    """
-    benchmark = None if questions is None else {question.id: question for question in questions}
-    left = dict(benchmark or {})
-    stream = iter(answers)
-    while batch := list(islice(stream, _BATCH)):
-        claims = [_claims(answer) for answer in batch]
-        as_alce = [_strict_claims(answer) if strict else None for answer in batch]
-        listed = [claim for row in claims for claim in row if claim is not None]
-        listed += [claim for row in as_alce for claim in row or ()]
-        judged = iter(judge_claims(judge, listed, each=each))
-        rows = [tuple(None if claim is None else next(judged) for claim in row) for row in claims]
-        for answer, row, strictly in zip(batch, rows, as_alce, strict=True):
-            question = _own_question(answer) if benchmark is None else _asked(answer, benchmark, left)
-            as_judged = None if strictly is None else tuple(islice(judged, len(strictly)))
-            yield JudgedAnswer(question, answer, row, as_judged)
-    for question in left.values():
-        yield JudgedAnswer(question, None, ())
-
-
-def _own_question(answer: CitedAnswer) -> Question:
-    return Question(answer.id, answer.question, answer.answers, answer.gold)
-
-
-def _asked(answer: CitedAnswer, benchmark: Mapping[str, Question], left: dict[str, Question]) -> Question:
-    """The benchmark's question of an answer, which is taken from those `left` to be answered."""
-    question = benchmark.get(answer.id)
-    if question is None:
-        raise UserError(f"answer {answer.id!r} is to no question of the benchmark; are these its answers?")
-    if question.text.split() != answer.question.split():
-        raise UserError(
-            f"answer {answer.id!r} is to {answer.question[:60]!r}, the benchmark's question of that id is "
-            f"{question.text[:60]!r}; are these its answers?"
-        )
-    if left.pop(answer.id, None) is None:
-        raise UserError(
-            f"question {answer.id!r} ({question.text[:60]!r}) has two answers; give one a question, or no --questions"
-        )
-    return question
+_NO_SENTENCES = "answers without sentences, not attributable (set `abstained` if intended)"
+_NO_TEXT = "cited passages without a text, not attributable (--corpus FILE adds texts)"
 
 
 def choose_metrics(names: str) -> tuple[str, ...]:
-    """The citation metrics of a list with commas; `all` and `none` are short for theirs. `UserError` on other names."""
+    """Return the citation metrics of a comma-separated list, `all` or `none`; raises `UserError` for other names."""
     if names in ("all", "none"):
         return CITATION_METRICS if names == "all" else ()
     chosen = tuple(dict.fromkeys(name.strip() for name in names.split(",")))
@@ -159,44 +39,22 @@ def choose_metrics(names: str) -> tuple[str, ...]:
     return chosen
 
 
-def _claims(answer: CitedAnswer) -> list[CitedClaim | None]:
-    unresolved = Counter(one.sentence for one in answer.unresolved_markers if one.is_citation)
-    return [
-        CitedClaim(
-            sentence.text,
-            tuple(answer.passages[cited].evidence for cited in sentence.cites),
-            unresolved[number],
-            answer.question,
-        )
-        if applicable(sentence.text, answer.short_answer)
-        else None
-        for number, sentence in enumerate(answer.sentences)
-    ]
-
-
-def _strict_claims(answer: CitedAnswer) -> list[CitedClaim] | None:
-    """What ALCE's script would judge of the output; None without an output or the texts of what it cites."""
-    if answer.output is None or not any(passage.text.strip() for passage in answer.passages.values()):
-        return None
-    documents = [f"Title: {passage.title}\n{passage.text}" for passage in answer.passages.values()]
-    return alce.strict_claims(strict_sentences(answer.output), documents)
-
-
 class Summary:
-    """All metrics over the benchmark's questions, as fractions; what cannot be computed is null with a reason.
+    """All metrics over the benchmark's questions, as fractions; a metric without a value is null with a reason.
 
-    `autoais`: answers whose every sentence is attributable, of all questions. `sentences`: attributable sentences.
-    By `metrics`: `citation_recall`, `citation_precision`, `citation_f1` (alce: ALCE's rules, normalised, means over
-    questions, a question without an answer 0), beside them with `_strict` what ALCE's script gives, from the answers
-    whose output is known (it leaves out those without a sentence, `left_out`, and takes undecided as no); `hagrid`,
-    `hagrid_sentences` (every citation supports by itself);
-    `liu_*` and `liu_*_averaged` (pooled, and a mean over responses; every sentence counts as worth verifying);
-    `trec_precision`, `trec_recall` (first citation of a sentence; full 1, partial 0.5, none 0; `levels` counts all
-    citations, and a judge of two verdicts never says partial).
-    `em`, `f1`: SQuAD, on `short_answer`. `answer_recall`: a reference string stands in the cited sentences.
-    `Success@k`, `R@k` (ir_measures): gold passages in the first k; `answer_hit@k`: a reference in the first k texts.
-    Per question it keeps a few numbers and no text. With `undecided_is_no` (google-2023, spec A7) nothing is
-    undecided in `autoais` and `sentences`.
+    - `autoais`: answers with every sentence attributable, of all questions. `sentences`: attributable sentences.
+    - `citation_recall`, `citation_precision`, `citation_f1` (alce): ALCE's rules, normalised, means over questions; a
+      question without an answer scores 0. With `_strict`: the values of ALCE's script, for answers whose output is
+      known; it leaves out answers without sentences (`left_out`) and counts undecided as no.
+    - `hagrid`, `hagrid_sentences`: every citation supports the sentence by itself.
+    - `liu_*`, `liu_*_averaged`: pooled, and averaged over responses; every sentence counts as worth verifying.
+    - `trec_precision`, `trec_recall`: the first citation of a sentence; full 1, partial 0.5, none 0. `levels` counts
+      all citations; binary judges never give partial.
+    - `em`, `f1`: SQuAD's, on `short_answer`. `answer_recall`: a reference string occurs in the cited sentences.
+    - `Success@k`, `R@k` (ir_measures): gold passages in the first k; `answer_hit@k`: a reference in the first k texts.
+
+    Keeps a few numbers per question and no text. With `undecided_is_no` (google-2023), undecided counts as no in
+    `autoais` and `sentences`.
     """
 
     def __init__(self, metrics: Collection[str] = DEFAULT_METRICS, *, undecided_is_no: bool = False) -> None:
@@ -254,7 +112,7 @@ class Summary:
         return ais is True if self.undecided_is_no else ais
 
     def _cited(self, item: JudgedAnswer) -> None:
-        # Those of a claim are counted with it; here are the others, whose sentence is not known or claims nothing.
+        # A claim counts its own unresolved markers; these have no known sentence, or one that claims nothing.
         unresolved = item.answer.unresolved - sum(c.claim.unresolved for c in item.judged) if item.answer else 0
         if "alce" in self.metrics:
             alce.add(self.alce, item.judged, unresolved)
@@ -269,7 +127,7 @@ class Summary:
         if "trec" in self.metrics:
             levels = [trec.judged_levels(claim) for claim in item.judged]
             trec.add(self.trec, levels)
-            self.trec_levels.update(str(level or "undecided") for of_sentence in levels for level in of_sentence)
+            self.trec_levels.update(str(level or "undecided") for listed in levels for level in listed)
 
     def _citation_metrics(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -291,7 +149,7 @@ class Summary:
         return found
 
     def report(self, judge: str) -> dict[str, Any]:
-        """The metrics by name, as JSON."""
+        """Return the metrics by name, as JSON."""
         metrics: dict[str, Any] = {
             "autoais": Rate.of(self.answer_ais).record(),
             "sentences": Rate.of(self.sentence_ais).record(),
@@ -308,7 +166,7 @@ class Summary:
             else:
                 metrics |= {name: _absent("the system gives no short answers") for name in ("em", "f1")}
         for k in DEPTHS:
-            # A depth beyond what the system returned would only repeat the value at the last one.
+            # Beyond the longest list, the value would only repeat.
             too_deep = f"no answer lists {k} passages" if k > self.depth else None
             for name, values in (("Success", self.success[k]), ("answer_hit", self.answer_hit[k])):
                 missing = too_deep or (None if values else f"no question has {_NEEDS[name]}")
@@ -334,3 +192,118 @@ def _holds(answer: CitedAnswer | None, passage: str, question: Question) -> bool
 
 def _absent(reason: str) -> dict[str, Any]:
     return {"value": None, "reason": reason}
+
+
+# --- runs ------------------------------------------------------------------------------------------------------
+
+
+def answers_to_score(
+    path: Path,
+    format_name: str,
+    questions: Sequence[Question] | None = None,
+    corpus: Sequence[Path] = (),
+    notes: Notes | None = None,
+    *,
+    skip_bad: bool = False,
+) -> Iterator[CitedAnswer]:
+    """Stream the answers of a file in any format, for `judge_answers`.
+
+    With `questions`, answers in foreign formats get the benchmark's ids and references, matched by the exact text of
+    the question. Answers to other questions are dropped and counted in `notes`; raises `UserError` if none is left.
+    `answers.jsonl` already has the benchmark's ids: there `judge_answers` rejects answers to other questions.
+    """
+    notes = Notes() if notes is None else notes
+    join = None if format_name == formats.ANSWERS.name else questions
+    ids = {question.text: question.id for question in join or ()}
+    some = False
+    for answer in formats.read(path, format_name, corpus=corpus, questions=join, notes=notes, skip_bad=skip_bad):
+        some = True
+        _count(answer, notes, texts=not corpus)
+        yield answer if join is None else replace(answer, id=ids[answer.question])
+    if join and notes and not some:
+        raise UserError(f"{path}: no answer has its question in the benchmark; do they belong together?")
+
+
+def with_notes(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[CitedAnswer]:
+    """Yield the answers; count those without sentences, and cited passages without texts, in `notes`."""
+    for answer in answers:
+        _count(answer, notes, texts=True)
+        yield answer
+
+
+def _count(answer: CitedAnswer, notes: Notes, *, texts: bool) -> None:
+    if not (answer.sentences or answer.abstained):
+        notes[_NO_SENTENCES] += 1
+    if texts:
+        cited = {key for sentence in answer.sentences for key in sentence.cites}
+        if missing := sum(not answer.passages[key].text.strip() for key in cited):
+            notes[_NO_TEXT] += missing
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """Settings of `score_file`: format, benchmark, corpora with passage texts, and citation metrics.
+
+    `as_2023` scores as Attributed QA's released script does. `skip_bad` skips broken lines of the corpora.
+    `keep_answers` keeps each answer with its outcome (`ScoreRun.kept`).
+    """
+
+    format: str
+    questions: Sequence[Question] | None = None
+    corpus: Sequence[Path] = ()
+    metrics: Collection[str] = DEFAULT_METRICS
+    as_2023: bool = False
+    skip_bad: bool = False
+    keep_answers: bool = False
+
+
+def score_file(path: Path, judge: Judge, how: Scoring, out: Path | None = None) -> "tuple[ScoreRun, Notes]":
+    """Score the answers of a file, streaming; `out` receives one judgement per sentence, and only if all succeed."""
+    notes = Notes()
+    answers = answers_to_score(path, how.format, how.questions, how.corpus, notes, skip_bad=how.skip_bad or how.as_2023)
+    if how.as_2023:
+        answers = as_read_in_2023(answers)
+    run = ScoreRun(judge, how.metrics, as_2023=how.as_2023, keep_answers=how.keep_answers)
+    rows = (dumps(round_floats(row)) for row in run.records(answers, how.questions))
+    if out is None:
+        deque(rows, maxlen=0)
+    else:
+        write_whole(out, rows)
+    return run, notes
+
+
+class ScoreRun:
+    """Judges answers and counts the outcomes.
+
+    `keep_answers` keeps a pair (answer, whether it is attributable) for each answer in `kept`; otherwise a run keeps a
+    few numbers per question and no text. `as_2023` scores as Attributed QA's script does.
+    """
+
+    def __init__(
+        self, judge: Judge, metrics: Collection[str], *, as_2023: bool = False, keep_answers: bool = False
+    ) -> None:
+        self.judge = judge
+        self.summary, self.human = Summary(metrics, undecided_is_no=as_2023), HumanSummary()
+        self._as_2023 = as_2023
+        self.kept: list[tuple[CitedAnswer, bool | None]] = []
+        self._keep_answers = keep_answers
+
+    def records(
+        self, answers: Iterable[CitedAnswer], questions: Iterable[Question] | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Yield one JSON row per sentence (`JudgedAnswer.records`); `report` is complete after the last row."""
+        measured = self.summary.metrics
+        for item in judge_answers(answers, self.judge, questions, each=bool(measured), strict="alce" in measured):
+            self.summary.add(item)
+            if self._as_2023 and item.question.answers:
+                short = (item.answer.short_answer if item.answer else None) or ""
+                self.summary.f1[-1] = f1(short, item.question.answers, nothing=0.0)
+            self.human.add(item)
+            if self._keep_answers and item.answer is not None:
+                self.kept.append((item.answer, item.ais))
+            yield from item.records(self.judge.name)
+
+    def report(self) -> dict[str, Any]:
+        """Return `Summary.report`, plus the human labels under `human` if there are any."""
+        human = self.human.report()
+        return self.summary.report(self.judge.name) | ({"human": human} if human else {})

@@ -1,4 +1,4 @@
-"""What the commands print for people: tables, and lines that nothing in a file can break."""
+"""Terminal output of the commands: tables, and lines without control characters from files."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,31 +10,31 @@ if TYPE_CHECKING:
 
 
 def clean(text: str) -> str:
-    """The text on one line, whatever a file put into it, with nothing that drives a terminal."""
+    """Return the text with line breaks and control characters replaced."""
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
 def say(line: str, *, err: bool = False) -> None:
-    """Print one clean line."""
+    """Print one line, cleaned."""
     typer.echo(clean(line), err=err)
 
 
 def show_report(result: dict[str, Any]) -> None:
-    """The report of `score`: the metrics, then what people said where the file holds their labels."""
+    """Print the report of `score`: the metrics, then the human labels if the file holds some."""
     console = new_console()
     mode = "" if result["mode"] == "default" else f", mode {result['mode']}"
     console.print(f"{result['questions']} questions, {result['answered']} answered, judge {result['judge']}{mode}")
     _show_metrics(console, result["metrics"])
     if result["not_applicable"]:
-        console.print(f"{result['not_applicable']} sentences are questions or instructions, which claim nothing")
+        console.print(f"{result['not_applicable']} sentences are questions or instructions and were not judged")
     if result["unresolved_markers"]:
-        console.print(f"{result['unresolved_markers']} citation markers pointed nowhere")
+        console.print(f"{result['unresolved_markers']} citation markers could not be resolved")
     if "human" in result:
         _show_human(result["human"], result["judge"])
 
 
 def _show_metrics(console: "Console", metrics: dict[str, Any]) -> None:
-    """A row a metric; those without a value stand together under it, by their reason."""
+    """Print a table with a row per metric; metrics without a value follow it, grouped by reason."""
     table = _table("metric", "value", "95 % interval", "n", "undecided", "floor")
     absent: dict[str, list[str]] = {}
     for name, metric in metrics.items():
@@ -55,11 +55,11 @@ def _show_metrics(console: "Console", metrics: dict[str, Any]) -> None:
 def _show_human(human: dict[str, Any], judge: str) -> None:
     console = new_console()
     data = human["data"]
-    console.print("\nWhat people said", style="bold")
+    console.print("\nHuman labels", style="bold")
     console.print(
         f"{data['questions']} questions with {data['quotes_per_question']:.1f} quotes each; {data['answers']} answers, "
-        f"{data['answers_per_question']:.1f} a question; {data['citations']} citations, "
-        f"{data['citations_per_answer']:.1f} an answer"
+        f"{data['answers_per_question']:.1f} per question; {data['citations']} citations, "
+        f"{data['citations_per_answer']:.1f} per answer"
     )
     if human["labels"]:
         table = _table("label", "total", "yes", "no", "yes %", "95 % interval")
@@ -75,13 +75,13 @@ def _show_human(human: dict[str, Any], judge: str) -> None:
     for what, one in human["agreement"].items():
         kappa = "-" if one["cohen_kappa"] is None else f"{one['cohen_kappa']:.3f}"
         console.print(
-            f"{judge} and people on {one['n']} {what}: macro-F1 {one['macro_f1']:.3f}, kappa {kappa} "
+            f"{judge} against people on {one['n']} {what}: macro-F1 {one['macro_f1']:.3f}, kappa {kappa} "
             f"({one['undecided']} undecided)"
         )
 
 
 def show_comparison(result: dict[str, Any]) -> None:
-    """The result of `compare.compare_files`."""
+    """Print the result of `comparison.compare_files`."""
     console = new_console()
     table = _table("", "attributable", "95 % interval", "n", "undecided", "floor")
     for side in ("a", "b"):
@@ -99,7 +99,7 @@ def show_comparison(result: dict[str, Any]) -> None:
     )
     console.print(f"only A right {counts['only_a']}, only B right {counts['only_b']}, both {counts['both']}")
     for test in (tests["exact"], tests["corrected"]):
-        used = ", the one to report" if test["variant"] == tests["used"] else ""
+        used = " (report this one)" if test["variant"] == tests["used"] else ""
         p = test.get("reason") or f"p = {test['p']:.4f}"
         console.print(f"McNemar, {test['variant']}: {p}{used}")
     for note in result["notes"]:
@@ -107,7 +107,7 @@ def show_comparison(result: dict[str, Any]) -> None:
 
 
 def show_ais(one: dict[str, Any]) -> None:
-    """One file's result of `ais_report.report`."""
+    """Print the result of `ais_report.report` for one file."""
     console = new_console()
     table = _table("model", "n", "Flag %", "Int %", "AIS %", "95 % interval", "AIS of unflagged %")
     for model in one["models"]:
@@ -138,8 +138,8 @@ def _table(first: str, *others: str) -> "Table":
 
 
 def new_console() -> "Console":
-    """Where people read: plain text as wide as it is; nothing from a file is taken for markup."""
+    """Return a console for plain text: no markup, no highlighting, no fixed width."""
     from rich.console import Console
 
-    # A table that is too wide would lose columns and figures; a terminal folds a line that is too long.
+    # A narrower console would drop columns and figures of wide tables; a terminal wraps long lines.
     return Console(highlight=False, markup=False, emoji=False, soft_wrap=True, width=1000)

@@ -1,15 +1,154 @@
-"""The evaluator's nouns: a claim with its evidence, and what a judge says of them."""
+"""Types that both packages share: questions, passages, citations, judgements and the `Judge` interface."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+
+from autoais.errors import UsageError
+
+# --- questions and passages ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question with its reference answers (strings) and gold passages (ids); both are empty if unknown."""
+
+    id: str
+    text: str
+    answers: tuple[str, ...] = ()
+    gold: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A citable piece of a corpus. `text` is empty if only the id is known.
+
+    `section` holds the headings below the title, joined by ", ". `headings` defaults to title and section on one line;
+    a few passages of Attributed QA's Wikipedia have headings that lack the title.
+    """
+
+    id: str
+    title: str = ""
+    text: str = ""
+    section: str = ""
+    headings: str = None  # type: ignore[assignment]  # a string after __post_init__
+
+    def __post_init__(self) -> None:
+        if self.headings is None:
+            object.__setattr__(self, "headings", self.default_headings)
+
+    @property
+    def default_headings(self) -> str:
+        """Title and section on one line; empty if both are empty."""
+        return ", ".join(part for part in (self.title, self.section) if part)
+
+    @property
+    def evidence(self) -> str:
+        """The text that a judge reads: `{headings}. {text}`, the premise of AutoAIS (Bohnet et al. 2022).
+
+        The headings resolve pronouns. Without headings it is the text alone; without a text it is empty.
+        """
+        return f"{self.headings}. {self.text}" if self.headings and self.text else self.text
+
+
+# --- citations -------------------------------------------------------------------------------------------------
+
+
+class Support(StrEnum):
+    """The level of support that a passage gives a sentence (Liu et al. 2023; TREC RAG track)."""
+
+    FULL = "full"
+    PARTIAL = "partial"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A pointer from a sentence to a passage.
+
+    `start` and `end` (exclusive) are character offsets into the passage's text, and `quote` is the text of that span;
+    a quote may come without offsets. `origin` names how the system made the citation, in its own vocabulary: `copied`,
+    `cited`, `moved` or `attached` in `rag`. `support` is the human label.
+    """
+
+    passage: str
+    start: int | None = None
+    end: int | None = None
+    quote: str | None = None
+    origin: str | None = None
+    support: Support | None = None
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """`(start, end)`; raises `ValueError` if the offsets are unknown."""
+        if self.start is None or self.end is None:
+            raise ValueError(f"the citation of {self.passage!r} has no span")
+        return self.start, self.end
+
+
+@dataclass(frozen=True, slots=True)
+class CitedSentence:
+    """A sentence of an answer, without citation markers, and its citations.
+
+    A passage may occur twice in `citations`, with two quotes. `start` and `end` are character offsets into the
+    answer's text, if known. `output` is the sentence as the system wrote it, with its markers. `informative`,
+    `attributable` and `worthy` (it makes a claim about the world that needs a source) are human labels, None if
+    missing.
+    """
+
+    text: str
+    citations: tuple[Citation, ...] = ()
+    start: int | None = None
+    end: int | None = None
+    output: str | None = None
+    informative: bool | None = None
+    attributable: bool | None = None
+    worthy: bool | None = None
+
+    @property
+    def cites(self) -> tuple[str, ...]:
+        """Ids of the cited passages, without duplicates, in order of mention."""
+        return tuple(dict.fromkeys(one.passage for one in self.citations))
+
+    @property
+    def support(self) -> dict[str, Support]:
+        """The human support label of each labelled passage; the better one of two labels."""
+        best_first = list(Support)
+        levels: dict[str, Support] = {}
+        for one in self.citations:
+            if one.support is not None:
+                levels[one.passage] = min(levels.get(one.passage, one.support), one.support, key=best_first.index)
+        return levels
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """A marker, or a part of one, that resolves to no passage; as written, with the reason.
+
+    Reasons: `code-like`, `empty`, `interval`, `malformed`, `no-statement`, `out-of-range`, `reversed-range`,
+    `unknown-id`, `year-like`, `zero`. `sentence` is the index of its sentence (0-based), `position` its character
+    offset in the clean text; None if unknown.
+    """
+
+    marker: str
+    reason: str
+    sentence: int | None = None
+    position: int | None = None
+
+    @property
+    def is_citation(self) -> bool:
+        """False for text that only looks like a marker and is kept: `[1998]`, an interval, code."""
+        return self.reason not in ("year-like", "interval", "code-like")
+
+
+# --- judgements ------------------------------------------------------------------------------------------------
 
 
 class Verdict(StrEnum):
     """The outcome of judging one claim against its evidence (AttrScore's three labels, AIS's no, and undecided).
 
-    `NOT_ATTRIBUTABLE` is what a two-way judge says when it cannot tell extrapolatory from contradictory.
+    `NOT_ATTRIBUTABLE` is for binary judges, which do not tell extrapolatory from contradictory.
     """
 
     ATTRIBUTABLE = "attributable"
@@ -20,25 +159,30 @@ class Verdict(StrEnum):
 
     @property
     def ais(self) -> bool | None:
-        """True or False in the AIS sense; None where the judge could not decide."""
+        """Whether the verdict is attributable (AIS); None if undecided."""
         return None if self is Verdict.UNDECIDED else self is Verdict.ATTRIBUTABLE
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """A claim and the texts it cites, each a whole passage; no evidence means nothing was cited.
+    """A claim and the texts it cites, each a whole passage; empty evidence means no citations.
 
-    `question` is what the claim answers, for the templates and judges that read it; empty where there is none.
+    `question` is the question that the claim answers, for judges and templates that read it; empty if there is none.
     """
 
     claim: str
     evidence: tuple[str, ...] = ()
     question: str = ""
 
+    def __post_init__(self) -> None:
+        if isinstance(self.evidence, str):
+            raise UsageError(f"evidence should be a list of texts, found one string; write [{self.evidence[:30]!r}]")
+        object.__setattr__(self, "evidence", tuple(self.evidence))
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Characters `start` to `end` (exclusive) of the evidence text with that index (0-based)."""
+    """Characters `start` to `end` (exclusive) of the evidence text with index `evidence` (0-based)."""
 
     evidence: int
     start: int
@@ -47,10 +191,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict with the probability of `attributable` (0 to 1; None where there is none) and its reason.
+    """A verdict, the probability of `attributable` (0 to 1; None if the judge gives none) and the reason.
 
-    `evidence` is what the verdict rests on, in order, where the judge read less than everything or can tell.
-    `unsupported` are the parts of the claim (character offsets, end exclusive) that the judge found no support for.
+    `evidence` holds the spans that the verdict rests on, in order, if the judge read only part of the evidence or can
+    point to them. `unsupported` holds the parts of the claim (character offsets, end exclusive) without support.
     """
 
     verdict: Verdict
@@ -60,14 +204,50 @@ class Judgement:
     unsupported: tuple[tuple[int, int], ...] = ()
 
 
-class Judge(Protocol):
-    """Anything that judges attributions: batch in, batch out, same order and length."""
+NO_TEXT = "no text is known for what was cited"
+
+
+def nothing_to_judge(attribution: Attribution) -> str | None:
+    """The reason to judge a pair without a model: no claim, no citations, or no cited text; else None."""
+    if not attribution.claim.strip():
+        return "nothing was said"
+    if not any(text.strip() for text in attribution.evidence):
+        return NO_TEXT if attribution.evidence else "nothing was cited"
+    return None
+
+
+class Judge(ABC):
+    """Judges whether evidence supports claims. Subclasses define `name` and `decide`; callers use `judge`.
+
+    A claim without evidence is not attributable, whatever the judge: a system must supply the passages (AIS), and a
+    sentence without citations has recall 0 (ALCE). `judge` decides such pairs itself and passes each other pair to
+    `decide` once.
+    """
 
     @property
+    @abstractmethod
     def name(self) -> str:
-        """Says all that changes a verdict: `model@revision/length or threshold/template`."""
-        ...
+        """Identifies everything that changes a verdict: `model@revision/length or threshold/template`."""
+
+    @abstractmethod
+    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+        """Judge distinct attributions, each with a claim and evidence; return the judgements in the same order.
+
+        A judgement must not depend on the other attributions of the call.
+        """
 
     def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        """Judge each attribution by itself; the batch it comes in changes nothing."""
-        ...
+        """Return one judgement per attribution, in order."""
+        judgements = {
+            attribution: Judgement(Verdict.NOT_ATTRIBUTABLE, None, reason)
+            for attribution in attributions
+            if (reason := nothing_to_judge(attribution))
+        }
+        asked = list(dict.fromkeys(one for one in attributions if one not in judgements))
+        if asked:
+            judgements.update(zip(asked, self.decide(asked), strict=True))
+        return [judgements[attribution] for attribution in attributions]
+
+    def support(self, claim: str, evidence: Sequence[str], question: str = "") -> Judgement:
+        """Judge whether the texts together support the claim; raises `UsageError` if `evidence` is one string."""
+        return self.judge([Attribution(claim, evidence, question)])[0]  # type: ignore[arg-type]  # Attribution makes it a tuple

@@ -1,1 +1,1 @@
-"""Attribution: which passage supports a sentence, before and after an answer is written."""
+"""Attribution: finds the passages that support the sentences of an answer."""

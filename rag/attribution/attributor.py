@@ -1,25 +1,25 @@
-"""Attribution after the fact: which of some passages supports a sentence, and which words of it do, by a judge."""
+"""Attribution of a claim: the passage that supports it according to a judge, and the supporting span."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from autoais.judges import weigh
 from autoais.metrics.short_answers import has_answer
+from autoais.text.sentences import sentence_spans
 from autoais.text.words import content_stems, idf
 from autoais.types import Attribution, Judge, Judgement, Span
-from rag.attribution.sentences import sentence_spans
-from rag.types import Citation, Origin, Passage
+from rag.types import Citation, Passage
 
-# Chosen on every eighth question of nq_pool_dev (scripts/bench/posthoc.py): more judged pairs find little more.
-_CANDIDATES = 5  # passages that are judged for a sentence
-_SENTENCES = 3  # sentences of the passage chosen that are judged alone
+# Chosen on every eighth question of nq_pool_dev (scripts/bench/posthoc.py): judging more pairs gains little.
+_CANDIDATES = 5  # passages judged per claim
+_SENTENCES = 3  # sentences of the chosen passage that are judged individually
 
 
 @dataclass(frozen=True, slots=True)
-class Support:
-    """A passage that supports a claim, and `start:end`, the characters of its text that are enough for it.
+class SupportingSpan:
+    """A passage that supports a claim, and the span `start:end` of its text that suffices.
 
-    `probability` is the judge's for the whole passage, None where it gives none.
+    `probability` is the judge's for the whole passage, or None.
     """
 
     passage: Passage
@@ -27,17 +27,17 @@ class Support:
     end: int
     probability: float | None
 
-    def citation(self, origin: Origin) -> Citation:
-        """The pointer to these characters."""
+    def citation(self, origin: str) -> Citation:
+        """The citation of this span."""
         return Citation(self.passage.id, self.start, self.end, self.passage.text[self.start : self.end], origin)
 
 
 class Attributor:
-    """Finds the support of claims among passages with few questions to the judge.
+    """Finds support for claims among passages, with few calls to the judge.
 
-    A passage is judged as the evaluator judges it, with its headings before the text (spec A3). The claim is what the
-    judge's own template makes of it: a short answer is taken together with its question, a sentence by itself
-    (`autoais.judges.templates.auto`). `candidates` passages are judged for each claim.
+    Passages are judged as in AutoAIS, with their headings before the text (Bohnet et al. 2022). The judge's template
+    makes the hypothesis: a short answer is combined with its question, a sentence stays unchanged
+    (`autoais.judges.templates.auto`). `candidates` passages are judged per claim.
     """
 
     def __init__(self, judge: Judge, candidates: int = _CANDIDATES) -> None:
@@ -46,27 +46,27 @@ class Attributor:
 
     @property
     def name(self) -> str:
-        """The judge, and how many passages it is asked about."""
+        """The judge, and the number of passages it judges per claim."""
         return f"{self.judge.name}@{self._candidates}"
 
     def verdicts(self, claim: str, passages: Sequence[Passage], question: str = "") -> list[Judgement]:
-        """What the judge says of the claim against each whole passage."""
-        return weigh(self.judge, [Attribution(claim, (premise(passage),), question) for passage in passages])
+        """Judge the claim against each whole passage."""
+        return self.judge.judge([Attribution(claim, (passage.evidence,), question) for passage in passages])
 
     def together(self, claim: str, passages: Sequence[Passage], question: str = "") -> Judgement:
-        """What the judge says of the claim against all passages at once."""
-        evidence = tuple(premise(passage) for passage in passages)
-        return weigh(self.judge, [Attribution(claim, evidence, question)])[0]
+        """Judge the claim against all passages together."""
+        evidence = tuple(passage.evidence for passage in passages)
+        return self.judge.support(claim, evidence, question)
 
     def nearest(self, claim: str, passages: Sequence[Passage]) -> list[Passage]:
-        """The passages that are worth asking about: those that have most of the claim's words, ties by place."""
+        """The candidates for the judge: the passages that share most of the claim's words, ties in the given order."""
         known = {passage.id: passage for passage in passages if passage.text.strip()}
         weights = _weights(claim)
         shares = {key: _share(weights, f"{passage.headings} {passage.text}") for key, passage in known.items()}
         return [known[key] for key in sorted(known, key=lambda key: -shares[key])[: self._candidates]]
 
-    def support(self, claim: str, passages: Sequence[Passage], question: str = "") -> Support | None:
-        """The passage that most probably supports the claim, ties by place; None where none does."""
+    def support(self, claim: str, passages: Sequence[Passage], question: str = "") -> SupportingSpan | None:
+        """The passage that most probably supports the claim, ties in the given order; None if no passage does."""
         near = self.nearest(claim, passages)
         judged = self.verdicts(claim, near, question)
         yes = [pair for pair in zip(near, judged, strict=True) if pair[1].verdict.ais is True]
@@ -76,28 +76,28 @@ class Attributor:
         passage, judgement = min(yes, key=lambda pair: (-_probability(pair[1]), place[pair[0].id]))
         return self.located(claim, passage, judgement, question)
 
-    def located(self, claim: str, passage: Passage, judgement: Judgement, question: str = "") -> Support:
-        """The words of a passage that support a claim, given what the judge said of the whole.
+    def located(self, claim: str, passage: Passage, judgement: Judgement, question: str = "") -> SupportingSpan:
+        """The supporting span of a passage, given the judgement of the whole passage.
 
-        The shortest stretch that the judge still finds enough, of one sentence or of neighbours; else the sentence it
-        finds likeliest.
+        This is the shortest span of one to three sentences that the judge still accepts, or else the sentence with the
+        highest probability.
         """
-        start, end = self._stretch(claim, passage, judgement, question)
-        return Support(passage, start, end, judgement.probability)
+        start, end = self._span(claim, passage, judgement, question)
+        return SupportingSpan(passage, start, end, judgement.probability)
 
-    def _stretch(self, claim: str, passage: Passage, judgement: Judgement, question: str) -> tuple[int, int]:
+    def _span(self, claim: str, passage: Passage, judgement: Judgement, question: str) -> tuple[int, int]:
         spans = sentence_spans(passage.text)
         if len(spans) < 2:
             return spans[0] if spans else (0, len(passage.text))
-        said, asked = _weights(claim), _weights(question)
+        claimed, asked = _weights(claim), _weights(question)
         texts = [passage.text[start:end] for start, end in spans]
         verbatim = [has_answer(text, [claim]) for text in texts]
 
         def promise(at: int) -> tuple[bool, bool, float, float]:
             read = _was_read(spans[at], passage, judgement.evidence)
-            return verbatim[at], read, _share(said, texts[at]), _share(asked, texts[at])
+            return verbatim[at], read, _share(claimed, texts[at]), _share(asked, texts[at])
 
-        order = sorted(range(len(spans)), key=promise, reverse=True)[:_SENTENCES]  # the first of equals stays first
+        order = sorted(range(len(spans)), key=promise, reverse=True)[:_SENTENCES]  # stable: ties stay in order
         alone = zip(order, self._judged(claim, passage, [spans[at] for at in order], question), strict=True)
         best, found = min(alone, key=lambda one: _preference(one[1], verbatim[one[0]]))
         if found.verdict.ais is True:
@@ -107,25 +107,20 @@ class Attributor:
         wider = [(low, high) for low, high in [*pairs, (best - 1, best + 1)] if low >= 0 and high <= last]
         wider = [(spans[low][0], spans[high][1]) for low, high in dict.fromkeys(wider)]
         enough = [
-            stretch
-            for stretch, verdict in zip(wider, self._judged(claim, passage, wider, question), strict=True)
+            span
+            for span, verdict in zip(wider, self._judged(claim, passage, wider, question), strict=True)
             if verdict.verdict.ais is True
         ]
-        return min(enough, key=lambda stretch: stretch[1] - stretch[0], default=spans[best])
+        return min(enough, key=lambda span: span[1] - span[0], default=spans[best])
 
     def _judged(self, claim: str, passage: Passage, spans: Sequence[tuple[int, int]], question: str) -> list[Judgement]:
-        texts = [premise(Passage(passage.id, passage.title, passage.text[a:b], passage.section)) for a, b in spans]
-        return weigh(self.judge, [Attribution(claim, (text,), question) for text in texts])
-
-
-def premise(passage: Passage) -> str:
-    """A passage as a judge reads it (`autoais.answers.ShownPassage.evidence`): headings, a full stop, text."""
-    return f"{passage.headings}. {passage.text}" if passage.headings and passage.text else passage.text
+        texts = [replace(passage, text=passage.text[start:end]).evidence for start, end in spans]
+        return self.judge.judge([Attribution(claim, (text,), question) for text in texts])
 
 
 def _was_read(span: tuple[int, int], passage: Passage, read: Sequence[Span]) -> bool:
-    """Whether the judge read any of it; where it does not say what it read, it read everything."""
-    before = len(premise(passage)) - len(passage.text)
+    """Whether the judge read any part of the span; a judge that reports no spans has read everything."""
+    before = len(passage.evidence) - len(passage.text)
     return not read or any(one.start - before < span[1] and span[0] < one.end - before for one in read)
 
 
@@ -134,7 +129,7 @@ def _probability(judgement: Judgement) -> float:
 
 
 def _preference(judgement: Judgement, verbatim: bool) -> tuple[bool, bool, float]:
-    """Sorts what is attributable first, of that what holds the claim's own words, then what is likelier."""
+    """Sort key: attributable first, then spans that contain the claim verbatim, then the more probable ones."""
     return judgement.verdict.ais is not True, not verbatim, -_probability(judgement)
 
 
@@ -143,7 +138,26 @@ def _weights(text: str) -> dict[str, float]:
 
 
 def _share(weights: dict[str, float], text: str) -> float:
-    """The part of the weighted words that stands in the text, 0 to 1."""
+    """The share of the weighted words that occur in the text, 0 to 1."""
     whole = sum(weights.values())
     stems = set(content_stems(text)) if whole else set()
     return sum(weight for stem, weight in weights.items() if stem in stems) / whole if whole else 0.0
+
+
+def nearest_sentence(text: str, claim: str) -> tuple[int, int] | None:
+    """The span of the sentence that shares most with a claim, or None if no sentence shares a content word.
+
+    Each shared stem counts once with its idf; ties go to the first sentence.
+    """
+    weights = _weights(claim)
+    best, most = None, 0.0
+    for start, end, stems in _stems(text):
+        shared = sum(sorted(weights[stem] for stem in stems & weights.keys()))  # sorted: float sums depend on order
+        if shared > most:
+            best, most = (start, end), shared
+    return best
+
+
+@lru_cache(256)
+def _stems(text: str) -> tuple[tuple[int, int, frozenset[str]], ...]:
+    return tuple((start, end, frozenset(content_stems(text[start:end]))) for start, end in sentence_spans(text))

@@ -1,13 +1,13 @@
-"""Post-hoc attribution (Bohnet et al. 2022; spec A1): the answer is there first, its sources are searched for."""
+"""Post-hoc attribution (Bohnet et al. 2022): search for sources of an existing answer."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from autoais import answers as own
 from autoais import formats
-from autoais.answers import CitedAnswer
+from autoais.answers import CitedAnswer, as_cited
 from autoais.errors import FormatError
 from autoais.io.files import records
 from autoais.io.schema import faults
@@ -15,20 +15,20 @@ from autoais.markers.grammar import parse
 from autoais.text.claims import applicable
 from autoais.types import Judge
 from rag.attribution.attributor import Attributor
-from rag.errors import QuestionError
+from rag.errors import QuestionError, UsageError
 from rag.retrievers import Retriever
 from rag.retrievers.fusion import reciprocal_ranks, summed
 from rag.systems import System
-from rag.types import Answer, Hit, Question, Sentence
+from rag.types import Answer, CitedSentence, Hit, Question
 
-DEFAULT_K = 10  # hits of each search; more bring little (scripts/bench/posthoc.py)
+DEFAULT_K = 10  # hits per search; more gain little (scripts/bench/posthoc.py)
 
 
 class PostHoc:
-    """Searches with the question and what was said, judges what is found, and attaches the best passage and span.
+    """Searches with question and answer, judges the hits, and attaches the best passage and span to each sentence.
 
-    Each sentence is searched for with the question before it, and so is the short answer; all that was found for an
-    answer may support each of its sentences.
+    There is one query for each sentence and for the short answer, preceded by the question. All hits of an answer are
+    candidates for each of its sentences.
     """
 
     def __init__(self, retriever: Retriever, judge: Judge, k: int = DEFAULT_K) -> None:
@@ -37,17 +37,17 @@ class PostHoc:
         self.name = f"post-hoc.v1({retriever.name}@{k},{self.attributor.name})"
 
     def attribute(self, answer: Answer) -> Answer:
-        """The same answer with sources: each sentence cites one passage, or none where none supports it.
+        """The answer with new citations: each sentence cites one supporting passage, or none.
 
-        What it cited before, and was shown, is set aside. `hits` are the first k of all that was found, and what is
-        cited. `trace["attribution"]` counts sentences: `attached`, `uncited` (`uncited_sentences` says which) and
-        `not_applicable`, which claim nothing (spec E1) and are not searched for.
+        Earlier citations and hits are discarded. `hits` are the first k of all hits, and the cited ones.
+        `trace["attribution"]` counts sentences: `attached`, `uncited` (listed in `uncited_sentences`) and
+        `not_applicable`, which claim nothing, such as questions (Rashkin et al. 2023), and are not searched for.
         """
         question = answer.question.text
-        claims = [answer.text[sentence.start : sentence.end] for sentence in answer.sentences]
+        claims = [sentence.text for sentence in answer.sentences]
         wanted = [applicable(claim, answer.short_answer) for claim in claims]
-        said = [claim for claim, claims_something in zip(claims, wanted, strict=True) if claims_something]
-        found = self._found(question, [*said, *filter(None, [answer.short_answer])] if said else [])
+        statements = [claim for claim, claims_something in zip(claims, wanted, strict=True) if claims_something]
+        found = self._found(question, [*statements, *filter(None, [answer.short_answer])] if statements else [])
         pool = [hit.passage for hit in found]
         sentences = []
         for sentence, claim, claims_something in zip(answer.sentences, claims, wanted, strict=True):
@@ -67,10 +67,10 @@ class PostHoc:
         system = f"{answer.system}>{self.name}"
         return replace(answer, sentences=tuple(sentences), hits=tuple(shown), system=system, trace=trace)
 
-    def _found(self, question: str, said: Sequence[str]) -> list[Hit]:
-        """What the searches found, fused by reciprocal rank; one that cannot be asked is passed over."""
+    def _found(self, question: str, statements: Sequence[str]) -> list[Hit]:
+        """The hits of all queries, fused by reciprocal rank; a query that cannot be searched is skipped."""
         lists = []
-        for query in dict.fromkeys(f"{question} {text}".strip() for text in said):
+        for query in dict.fromkeys(f"{question} {text}".strip() for text in statements):
             try:
                 lists += self._retriever.search([query], self._k)
             except QuestionError:
@@ -81,45 +81,62 @@ class PostHoc:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerThenAttribute:
-    """The architecture as a system: another system answers, closed book as a rule, then sources are searched for."""
+class AnswerThenAttribute(System):
+    """Post-hoc attribution as a system: another system answers, usually closed book, then sources are searched."""
 
     system: System
     post_hoc: PostHoc
 
     @property
     def name(self) -> str:
-        """What answers, then what attributes."""
+        """The answering system, then the attribution."""
         return f"{self.system.name}>{self.post_hoc.name}"
 
-    def answer(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        """One answer a question, in order."""
-        for answer in self.system.answer(questions):
-            yield self.post_hoc.attribute(answer)
+    def respond(self, question: Question) -> Answer:
+        """Answer, then attribute."""
+        return self.post_hoc.attribute(self.system.respond(question))
 
 
 # --- answers of other systems ----------------------------------------------------------------------------------
 
 
 def read_given(path: Path, name: str | None = None) -> Iterator[Answer]:
-    """The answers of a file in any format that holds some (`autoais.formats`), without what they cite.
+    """Read the answers of a file in any answer format (`autoais.formats`), without their citations.
 
-    Our own format may also give `answer` alone, markers and all: it is cut into sentences. A short answer stands for
-    the sentence where there is none. What says nothing is an abstention. `FormatError` at a broken row or a second
-    answer of an id.
+    A row of `answers.jsonl` may have `answer` without `sentences`: it is split into sentences, and its markers are
+    removed. Without any sentence, the short answer is the sentence; without either, the answer is an abstention.
+    Raises `FormatError` at a broken row or a repeated id.
     """
     name = name or formats.detect(path)
     answers = _read_own(path) if name == formats.ANSWERS.name else formats.read(path, name)
-    return map(given, answers)
+    return map(_given, answers)
 
 
-def given(answer: CitedAnswer) -> Answer:
-    """An answer of another system as one of ours that cites nothing and was shown nothing."""
+def given_pair(pair: tuple[str, ...], number: int) -> Answer:
+    """An answer from a (question, answer) pair; markers are removed. Raises `UsageError` unless both are strings."""
+    if len(pair) != 2 or not all(isinstance(part, str) for part in pair):
+        raise UsageError(f"answer {number}: should be a pair of strings (question, answer), found {pair!r:.80}")
+    return given({"id": f"q{number}", "question": pair[0], "answer": pair[1]}, number)
+
+
+def given(answer: object, number: int = 1) -> Answer:
+    """Convert an answer of another system (`autoais.answers.as_cited`) to an `Answer` without hits and citations.
+
+    A row of `answers.jsonl` may have `answer` without `sentences`: it is split. `number` identifies it in errors.
+    """
+    if isinstance(answer, Mapping):
+        for fault in faults(dict(answer), own.SCHEMA):
+            raise FormatError(f"answer {number}: {fault}")
+        answer = _with_sentences(answer)
+    return _given(as_cited(answer, number))
+
+
+def _given(answer: CitedAnswer) -> Answer:
     question = Question(answer.id, answer.question, answer.answers, answer.gold)
     texts = [text for sentence in answer.sentences if (text := sentence.text.strip())]
     short = (answer.short_answer or "").strip()
     text, spans = _placed(answer.plain, texts or [short] * bool(short))
-    sentences = tuple(Sentence(start, end) for start, end in spans)
+    sentences = tuple(CitedSentence(text[start:end], (), start, end) for start, end in spans)
     named = answer.extra.get("system")
     system = named if isinstance(named, str) and named else "given"
     reason = None if sentences else "nothing was said"
@@ -128,7 +145,7 @@ def given(answer: CitedAnswer) -> Answer:
 
 
 def _placed(text: str, sentences: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
-    """The text and where its sentences stand in it; of sentences that are not in it the text is made."""
+    """The text and the spans of its sentences; if one does not occur in it, the text is the joined sentences."""
     spans, at = [], 0
     for sentence in sentences:
         start = text.find(sentence, at)
@@ -154,9 +171,9 @@ def _read_own(path: Path) -> Iterator[CitedAnswer]:
 
 
 def _with_sentences(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The row with the sentences of its `answer`, where it has the one without the others."""
+    """The row, with `sentences` split from its `answer` if it has only that."""
     text = row.get("answer")
-    if not text or row.get("sentences") or row.get("abstained"):
+    if not isinstance(text, str) or not text or row.get("sentences") or row.get("abstained"):
         return row
     parsed = parse(text, len(row.get("passages", [])))
     sentences = [{"text": parsed.text[one.start : one.end]} for one in parsed.sentences]

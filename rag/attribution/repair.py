@@ -1,29 +1,27 @@
-"""Citations checked by a judge: small models write the right sentence and the wrong number."""
+"""Repairs citations with a judge: small models often write a correct sentence with a wrong number."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from autoais.text.claims import applicable
+from autoais.text.sentences import sentence_spans
 from autoais.types import Judge
 from rag.attribution.attributor import Attributor
-from rag.attribution.sentences import sentence_spans
-from rag.citations import render
 from rag.generators import Generator, Streaming
-from rag.types import Answer, Citation, Hit, Origin, Passage, Question, Sentence
+from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 
 
 class Repaired:
-    """Another generator's answers with each citation checked, in this order (spec H3, the repair chain).
+    """Checks each citation of another generator's answers, in this order.
 
-    A citation that the judge supports, alone or with the others of its sentence, stays (`cited`), and so does one it
-    cannot decide; one of a whole passage is narrowed to the sentences that support. Of the others, those beside a
-    citation that supports are taken away; where all go, the shown passage that supports the sentence takes their place
-    (`moved`). A sentence without citations gets the shown passage that supports it (`attached`). Else it stands
-    uncited. What was copied from a passage is not judged.
+    A citation is kept (`cited`) if the judge finds that it supports its sentence, alone or together with the sentence's
+    other citations, or cannot decide; a citation of a whole passage is narrowed to the supporting sentences. The others
+    are removed; if none remains, they are replaced by a shown passage that supports the sentence (`moved`). A sentence
+    without citations gets a shown passage that supports it (`attached`), or stays uncited. Quotes are not judged.
 
-    `Citation.origin` says it of each citation. `trace["repair"]` counts citations (`cited`, `undecided`, `moved`,
-    `attached`, `removed`: taken away and not moved) and names the sentences that stand `uncited` (from 0).
+    `Citation.origin` records the result. `trace["repair"]` counts citations (`cited`, `undecided`, `moved`,
+    `attached`, and `removed` without replacement) and lists the `uncited` sentences (from 0).
     """
 
     def __init__(self, generator: Generator, judge: Judge) -> None:
@@ -32,15 +30,15 @@ class Repaired:
         self.name = f"{generator.name}>repair.v1({self._attributor.name})"
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
-        """What the generator says, its citations repaired; where it says nothing, as it is."""
+        """The generator's answer with its citations repaired; an abstention is unchanged."""
         answer = self._generator.generate(question, hits)
         return self.repaired(answer) if answer.sentences else replace(answer, system=self.name)
 
     def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[str | Answer]:
-        """The generator's text as it is written, or at once where it cannot stream; then the answer, repaired."""
+        """Yield the generator's text as it is written, or whole if it cannot stream; then the repaired answer."""
         if not isinstance(self._generator, Streaming):
             answer = self.generate(question, hits)
-            yield from (render(answer), answer)
+            yield from (str(answer), answer)
             return
         for piece in self._generator.stream(question, hits):
             if isinstance(piece, Answer):
@@ -49,7 +47,7 @@ class Repaired:
                 yield piece
 
     def repaired(self, answer: Answer) -> Answer:
-        """The answer with its citations checked, moved, attached or taken away."""
+        """The answer with its citations kept, moved, attached or removed."""
         done: Counter[str] = Counter(cited=0, undecided=0, moved=0, attached=0, removed=0)
         passages = {hit.passage.id: hit.passage for hit in answer.hits}
         sentences = tuple(self._sentence(answer, sentence, passages, done) for sentence in answer.sentences)
@@ -58,9 +56,9 @@ class Repaired:
         return replace(answer, sentences=sentences, system=self.name, trace=trace)
 
     def _sentence(
-        self, answer: Answer, sentence: Sentence, passages: dict[str, Passage], done: Counter[str]
-    ) -> Sentence:
-        claim, question = answer.text[sentence.start : sentence.end], answer.question.text
+        self, answer: Answer, sentence: CitedSentence, passages: dict[str, Passage], done: Counter[str]
+    ) -> CitedSentence:
+        claim, question = sentence.text, answer.question.text
         if any(one.origin == "copied" for one in sentence.citations):
             return sentence
         if not sentence.citations and not applicable(claim, answer.short_answer):
@@ -75,7 +73,7 @@ class Repaired:
         if support is None:
             done["removed"] += len(sentence.citations)
             return replace(sentence, citations=())
-        origin: Origin = "moved" if sentence.citations else "attached"
+        origin = "moved" if sentence.citations else "attached"
         done[origin] += 1
         done["removed"] += max(0, len(sentence.citations) - 1)
         return replace(sentence, citations=(support.citation(origin),))
@@ -88,7 +86,7 @@ class Repaired:
         passages: dict[str, Passage],
         done: Counter[str],
     ) -> tuple[Citation, ...]:
-        """Those citations that stay, with the words that support."""
+        """The citations to keep, narrowed to the supporting spans."""
         cited = [passages[key] for key in dict.fromkeys(one.passage for one in citations)]
         judged = dict(zip((p.id for p in cited), self._attributor.verdicts(claim, cited, question), strict=True))
         if len(cited) > 1 and not any(judgement.verdict.ais for judgement in judged.values()):
@@ -102,7 +100,7 @@ class Repaired:
             if judgement.verdict.ais is False:
                 continue
             done["undecided" if judgement.verdict.ais is None else "cited"] += 1
-            whole = (citation.start, citation.end) == (0, len(passage.text)) and len(sentence_spans(passage.text)) > 1
+            whole = citation.span == (0, len(passage.text)) and len(sentence_spans(passage.text)) > 1
             if whole and judgement.verdict.ais is True:
                 citation = self._attributor.located(claim, passage, judgement, question).citation("cited")
             kept.append(citation)

@@ -1,4 +1,4 @@
-"""Sentences that no passage supports: dropped, or rewritten from the evidence (RARR: Gao et al. 2023)."""
+"""Revision of unsupported sentences: drop them, or rewrite them from the evidence (RARR, Gao et al. 2023)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,31 +6,31 @@ from typing import Any, Protocol
 
 from autoais.markers.grammar import parse
 from autoais.text.claims import applicable
+from autoais.text.sentences import sentence_spans
 from autoais.text.words import words
-from rag.attribution.attributor import Attributor, premise
-from rag.attribution.sentences import sentence_spans
+from rag.attribution.attributor import Attributor
 from rag.generators.labelled import ask, fields
 from rag.llms import LanguageModel, ModelError, open_model
 from rag.llms.prompts import Prompt, plain
-from rag.types import Answer, Citation, Passage, Sentence
+from rag.types import Answer, Citation, CitedSentence, Passage
 
 DROP = "drop"
 _PROMPT = "revise.v1"
-_PRESERVED = 0.5  # RARR takes no edit that changes more than half of a text
+_PRESERVED = 0.5  # RARR rejects edits that change more than half of a text
 _LONGEST = 300  # words of a sentence that is rewritten
-_PASSAGE = 4000  # characters of the passage that a model is shown
+_PASSAGE = 4000  # characters of the passage in the prompt
 
 
 class Rewriter(Protocol):
-    """Makes a sentence say what a passage says."""
+    """Corrects a sentence so that a passage supports it."""
 
     @property
     def name(self) -> str:
-        """Says all that changes a sentence."""
+        """Identifies everything that can change a rewritten sentence."""
         ...
 
     def rewrite(self, question: str, sentence: str, passage: Passage) -> str | None:
-        """The sentence corrected; None where the passage says nothing about it, or there is no reply."""
+        """The corrected sentence; None if the passage does not cover it, or the model did not reply."""
         ...
 
 
@@ -42,25 +42,25 @@ class ModelRewriter:
         self.name = f"{model.name},{self._prompt.id}"
 
     def rewrite(self, question: str, sentence: str, passage: Passage) -> str | None:
-        """What the model makes of the sentence."""
-        texts = (question, premise(passage)[:_PASSAGE], sentence)
+        """The sentence as rewritten by the model, or None."""
+        texts = (question, passage.evidence[:_PASSAGE], sentence)
         values = dict(zip(("question", "passage", "sentence"), map(plain, texts), strict=True))
         try:
             reply = ask(self._model, self._prompt, 40 + 2 * len(sentence.split()), **values).text
         except ModelError:
             return None
-        said = fields(reply, ("sentence",)).get("sentence", "")
-        said = parse(said, 0).text  # a marker would point nowhere
-        return None if not said or said.strip("\"'. ").upper() == "NONE" else said
+        rewritten = fields(reply, ("sentence",)).get("sentence", "")
+        rewritten = parse(rewritten, 0).text  # removes markers: the prompt numbers no passages
+        return None if not rewritten or rewritten.strip("\"'. ").upper() == "NONE" else rewritten
 
 
 class Reviser:
-    """Leaves only what passages support, and says what it changed.
+    """Keeps only supported sentences, and records its changes.
 
-    A sentence that cites something is not touched: the judge agreed with it (RARR's agreement gate). Of the others,
-    those that claim something are rewritten from the nearest passage shown; the new sentence is kept if the judge finds
-    it supported by that passage and at least half of the old one is preserved. Else, and without a rewriter, the
-    sentence is dropped.
+    A sentence with a citation is unchanged: the judge agreed with it (RARR's agreement gate). Any other sentence that
+    makes a claim is rewritten from the nearest passage shown; the new sentence is kept if the judge finds it supported
+    by that passage and it preserves at least half of the old one. Otherwise, and without a rewriter, the sentence is
+    dropped.
     """
 
     def __init__(self, attributor: Attributor, rewriter: Rewriter | None = None) -> None:
@@ -68,15 +68,15 @@ class Reviser:
         self.name = f"revise.v1({DROP if rewriter is None else rewriter.name})"
 
     def revise(self, answer: Answer) -> Answer:
-        """The answer with its unsupported sentences rewritten or dropped; an abstention where none is left.
+        """The answer with unsupported sentences rewritten or dropped; an abstention if no cited sentence remains.
 
-        `trace["revised"]` lists each change: `before`, `after` (None: dropped) and `why`. The short answer goes where
-        the text does not hold it any longer.
+        `trace["revised"]` lists the changes: `before`, `after` (None: dropped) and `why`. The short answer is
+        dropped if the text no longer contains it.
         """
         kept: list[tuple[int, str, tuple[Citation, ...]]] = []
         changes: list[dict[str, Any]] = []
         for number, sentence in enumerate(answer.sentences):
-            before = answer.text[sentence.start : sentence.end]
+            before = sentence.text
             if sentence.citations or not applicable(before, answer.short_answer):
                 kept.append((number, before, sentence.citations))
                 continue
@@ -89,7 +89,7 @@ class Reviser:
         if not changes:
             return replace(answer, system=system, trace=trace)
         if not any(citations for _, _, citations in kept):
-            reason = "no sentence of the answer is supported by a passage found"
+            reason = "no sentence of the answer is supported by a retrieved passage"
             return replace(
                 answer,
                 text="",
@@ -107,31 +107,31 @@ class Reviser:
         return replace(answer, text=text, sentences=sentences, short_answer=short, system=system, trace=trace)
 
     def _corrected(self, answer: Answer, before: str) -> tuple[str | None, tuple[Citation, ...], str]:
-        """The new sentence (None: dropped) with what it cites, and why."""
+        """The new sentence (None: dropped), its citations, and the reason."""
         unsupported = "no passage shown supports it"
         near = self._attributor.nearest(before, [hit.passage for hit in answer.hits])[:1]
         if self._rewriter is None or not near or len(before.split()) > _LONGEST:
             return None, (), unsupported
         after = self._rewriter.rewrite(answer.question.text, before, near[0])
         if after is None:
-            return None, (), f"{unsupported}, and the rewriter made nothing of it"
+            return None, (), f"{unsupported}, and the rewriter returned nothing"
         if len(sentence_spans(after)) != 1 or preserved(before, after) < _PRESERVED:
             return None, (), f"{unsupported}, and the rewriter changed too much of it"
         support = self._attributor.support(after, near, answer.question.text)
         if support is None:
-            return None, (), f"{unsupported}, nor what the rewriter made of it"
+            return None, (), f"{unsupported}, nor the rewritten sentence"
         return after, (support.citation("attached"),), f"{unsupported}; {near[0].id} supports the new sentence"
 
 
 def open_reviser(name: str, attributor: Attributor) -> Reviser:
-    """`drop`, or a language model that rewrites (`rag.llms.open_model`)."""
+    """The reviser of that name: `drop`, or a language model that rewrites (`rag.llms.open_model`)."""
     if name == DROP:
         return Reviser(attributor)
     return Reviser(attributor, ModelRewriter(open_model(name)))
 
 
 def preserved(before: str, after: str) -> float:
-    """How much of a sentence an edit preserves, 0 to 1: RARR's Pres_Lev, 1 - distance / length, taken over words."""
+    """How much of a sentence an edit preserves, 0 to 1: RARR's Pres_Lev, 1 - distance / length, computed on words."""
     a, b = words(before), words(after)
     if not a:
         return float(not b)
@@ -147,13 +147,15 @@ def _holds(text: str, short: str) -> bool:
     return " ".join(words(short)) in " ".join(words(text))
 
 
-def _joined(answer: Answer, kept: Sequence[tuple[int, str, tuple[Citation, ...]]]) -> tuple[str, tuple[Sentence, ...]]:
-    """The text with the sentences that are kept, and what stood between them (line ends, signs of lists)."""
+def _joined(
+    answer: Answer, kept: Sequence[tuple[int, str, tuple[Citation, ...]]]
+) -> tuple[str, tuple[CitedSentence, ...]]:
+    """The text of the kept sentences, with the separators between them (line ends, list markers)."""
     text = ""
-    sentences: list[Sentence] = []
+    sentences: list[CitedSentence] = []
     for number, words_of, citations in kept:
         gap = answer.text[answer.sentences[number - 1].end if number else 0 : answer.sentences[number].start]
         text += gap if sentences else gap.lstrip()
-        sentences.append(Sentence(len(text), len(text) + len(words_of), citations))
+        sentences.append(CitedSentence(words_of, citations, len(text), len(text) + len(words_of)))
         text += words_of
     return text, tuple(sentences)

@@ -1,4 +1,4 @@
-"""Pages by the names that models give them: a fuzzy match against the titles of an index, then passages of the page."""
+"""Resolves page names written by models: a fuzzy match against the titles of an index, then passages of the page."""
 
 import re
 import unicodedata
@@ -10,18 +10,18 @@ from rag.index.index import Index
 from rag.index.recipes import Recipe
 from rag.types import Hit
 
-_DEPTH = 200  # passages whose titles are compared, and among which those of a page are looked for
-_ALIKE = 0.85  # the least likeness of a title to the name
-_ASIDE = 0.9  # likeness of titles that differ by what stands in brackets, "Deadpool (film)" and "Deadpool"
+_DEPTH = 200  # hits whose titles are compared, and among which the passages of a page are found
+_ALIKE = 0.85  # minimum similarity of a title and a name
+_ASIDE = 0.9  # similarity of titles that differ only in brackets, such as "Deadpool (film)" and "Deadpool"
 _BRACKETS = re.compile(r"\s*\([^()]*\)\s*\Z")
 _NUMBER = re.compile(r"\d+")
 _URL = re.compile(r"\A<?https?://[^/\s]+/(?:wiki/)?", re.IGNORECASE)
 
 
 class Titles:
-    """The pages of an index by name.
+    """Finds pages of an index by name.
 
-    Titles that share a word with the name (as the index's English analysis has words: with their accents) are compared.
+    Only titles that share a word with the name are compared; the index's English analysis keeps accents.
     """
 
     def __init__(self, index: Index) -> None:
@@ -30,9 +30,9 @@ class Titles:
         self._by_both = index.bm25.weighted(Recipe("pages.v1", "bm25", {"weights": {"contents": 1.0, "title": 1.0}}))
 
     def resolve(self, pointer: str, query: str, k: int) -> list[Hit]:
-        """At most k passages that a pointer may mean, those that suit the query first; none where it names no page.
+        """At most k passages of the page that a pointer names, ranked by the query; none if it names no page.
 
-        A pointer is the id of a passage, or a title with or without "#" and a heading, also as the address of a page.
+        A pointer is the id of a passage, or a title or URL of a page, with or without "#" and a heading.
         """
         passage = self._store.get(pointer) if _encodable(pointer) else None
         if passage is not None:
@@ -42,7 +42,7 @@ class Titles:
         if title is None:
             return []
         wanted = " ".join(f"{title} {section.replace('#', ' ')} {query}".split())
-        # A title of few words that many pages have may not bring the page's own passages to the front.
+        # The passages of a page may rank low if its title has few words, which many pages share.
         for search, text in ((self._by_both, wanted), (self._by_title, title)):
             try:
                 hits = search.search([text], _DEPTH)[0]
@@ -53,7 +53,7 @@ class Titles:
         return []
 
     def title(self, name: str) -> str | None:
-        """The title most like a name, the first found of equals; None where none is alike enough."""
+        """The title most similar to a name, ties to the first hit; None if no title is similar enough."""
         try:
             hits = self._by_title.search([name.strip("\"'“”‘’*. ")], _DEPTH)[0]
         except QuestionError:
@@ -64,10 +64,10 @@ class Titles:
 
 
 def alike(name: str, title: str) -> float:
-    """How like a name is to a title, 0 to 1: share of characters in common, in order (Ratcliff & Obershelp 1988).
+    """The similarity of a name and a title, 0 to 1, by matching characters in order (Ratcliff & Obershelp 1988).
 
-    Case, accents, punctuation and white space do not count; what one of them has in brackets at the end counts little;
-    other numbers make another page (the cup of 2014 is not the cup of 2018).
+    Ignores case, accents, punctuation and white space; brackets at the end of one of them count little. Different
+    numbers give 0 (the cup of 2014 is not the cup of 2018).
     """
     a, b = _plain(name), _plain(title)
     bare_a, bare_b = (_plain(_BRACKETS.sub("", text)) for text in (name, title))

@@ -1,4 +1,4 @@
-"""One's own documents: Markdown, text, HTML and PDF to passages, split on paragraphs, headings kept."""
+"""Passages from documents (Markdown, text, HTML, PDF): split at paragraphs, with their headings."""
 
 import codecs
 import logging
@@ -9,16 +9,16 @@ from importlib.resources.abc import Traversable
 from itertools import zip_longest
 from pathlib import Path
 
-from rag.attribution.sentences import sentence_spans
+from autoais.text.sentences import sentence_spans
 from rag.errors import FormatError
 from rag.types import Passage
 
 _LARGEST = 64 << 20  # bytes
-_LONGEST = 200  # words; a longer paragraph is cut at sentence ends
-_LEAD_IN = 12  # words; a shorter paragraph ("For example:") goes with the one after it
+_LONGEST = 200  # words; a longer paragraph is split between sentences
+_LEAD_IN = 12  # words; a shorter paragraph ("For example:") is joined with the next one
 _SPACE = re.compile(r"\s+")
 _WORD = re.compile(r"\S+")
-_APART = "\n\n"  # ends a sentence for the splitter, whatever stands before it
+_APART = "\n\n"  # ends a sentence for the splitter, whatever precedes it
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 
 
@@ -31,16 +31,16 @@ class _Block:
 
 
 def read_document(path: Path | Traversable, name: str) -> list[Passage]:
-    """The passages of one file, ids `name#1`, `name#2`, ...; `FormatError` names a file that cannot be read."""
+    """The passages of a file, ids `name#1`, `name#2`, ...; raises `FormatError` if it cannot be read."""
     suffix = Path(name).suffix.lower()
     if suffix not in SUFFIXES:
-        raise FormatError(f"{path}: not a document known here ({', '.join(sorted(SUFFIXES))})")
+        raise FormatError(f"{path}: not a known type of document ({', '.join(sorted(SUFFIXES))})")
     try:
         data = path.read_bytes()
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
     if len(data) > _LARGEST:
-        raise FormatError(f"{path}: {len(data) >> 20} MiB; a document of at most {_LARGEST >> 20} MiB is read whole")
+        raise FormatError(f"{path}: {len(data) >> 20} MiB; a document may have at most {_LARGEST >> 20} MiB")
     if suffix == ".pdf":
         blocks = list(_pdf(data, str(path)))
     else:
@@ -50,7 +50,7 @@ def read_document(path: Path | Traversable, name: str) -> list[Passage]:
 
 
 def _decoded(data: bytes, path: str) -> str:
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # what Windows calls Unicode
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # "Unicode" in Windows programs
         return data.decode("utf-16", "replace").replace("\r\n", "\n")
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n")
@@ -83,7 +83,7 @@ def _passages(blocks: Iterable[_Block], name: str) -> Iterator[Passage]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The text, or parts of at most `_LONGEST` words that end where sentences end, or where words do."""
+    """The text in parts of at most `_LONGEST` words, split between sentences, or else between words."""
     start = end = words = 0
     for first, last in _breakable(text):
         length = len(text[first:last].split())
@@ -96,7 +96,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _breakable(text: str) -> Iterator[tuple[int, int]]:
-    """Sentences; one that is longer than a passage may be, in parts of so many words."""
+    """The spans of sentences; a sentence longer than `_LONGEST` words is split."""
     for first, last in sentence_spans(text):
         ends = [word.end() for word in _WORD.finditer(text, first, last)]
         for end in [*ends[_LONGEST - 1 : -1 : _LONGEST], last]:
@@ -111,7 +111,7 @@ def _paragraphs(text: str) -> Iterator[_Block]:
 
 
 def _unwrapped(lines: Sequence[str]) -> str:
-    """The lines as running text; a short line without an end, before a capital, is a heading and stays apart."""
+    """Join lines to running text; a short line without punctuation, before a capital, is a heading and stays apart."""
     lines = [squeezed for line in lines if (squeezed := _SPACE.sub(" ", line).strip())]
     widest = max(map(len, lines), default=0)
     text = ""
@@ -155,11 +155,11 @@ def _markdown(text: str) -> Iterator[_Block]:
             items = []
 
 
-_CELL = "\x00"  # between cells of a row, until the row is whole; NUL is in no text that HTML or Markdown gives
+_CELL = "\x00"  # separates the cells of a row until it is complete; HTML and Markdown parsers never return NUL
 
 
 def _rows(text: str) -> str:
-    """Items and table rows, each apart from the next; cells with ` | ` between them."""
+    """Separate list items and table rows by blank lines, and cells by ` | `."""
     rows = (
         " | ".join(_SPACE.sub(" ", cell).strip() for cell in row.strip(_CELL).split(_CELL))
         for row in text.split(_APART)
@@ -188,13 +188,13 @@ def _html(text: str) -> Iterator[_Block]:
         yield _Block(_SPACE.sub(" ", title.text(strip=True)), 1)
     if tree.body is None:
         return
-    # An explicit stack, because a hostile page can nest deeper than Python recurses; a str is the end of an element.
+    # An explicit stack, because a page can nest deeper than Python recurses; a str marks the end of an element.
     stack, words, rows = [tree.body], [], 0  # type: list[object], list[str], int
     while stack:
         node = stack.pop()
         if isinstance(node, str):
             rows -= node in _ROWS
-            if rows:  # inside a list or table: a row or an item ends, not the block
+            if rows:  # inside a list or table, only the row or item ends
                 words.append(_CELL if node in ("td", "th", "dt") else _APART)
                 continue
             if plain := _rows("".join(words)):
@@ -212,7 +212,7 @@ def _html(text: str) -> Iterator[_Block]:
                 words.append("" if tag in _INLINE else " ")
                 stack.extend(reversed(children))
                 continue
-            if words and not rows:  # what came before a block ends with it
+            if words and not rows:  # a block element ends the text before it
                 stack.extend((node, "p"))
                 continue
             rows += tag in _ROWS
@@ -228,7 +228,7 @@ def _pdf(data: bytes, path: str) -> Iterator[_Block]:
 
     from pypdf import PdfReader
 
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # what is wrong with a file is in our one line
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # errors are reported as one FormatError
 
     try:
         reader = PdfReader(io.BytesIO(data))
@@ -236,10 +236,11 @@ def _pdf(data: bytes, path: str) -> Iterator[_Block]:
             yield _Block(str(reader.metadata.title), 1)
         for number, page in enumerate(reader.pages, 1):
             yield _Block(f"page {number}", 2)
-            extracted = page.extract_text().encode("utf-8", "replace").decode("utf-8")  # fonts can map to half a pair
-            text = re.sub(r"(\w)-\n(\w)", r"\1\2", extracted)  # a word cut at the line's end
+            # Fonts can map to lone surrogates.
+            extracted = page.extract_text().encode("utf-8", "replace").decode("utf-8")
+            text = re.sub(r"(\w)-\n(\w)", r"\1\2", extracted)  # a hyphenated word
             yield from _paragraphs(text)
-    except Exception as error:  # on a broken file pypdf fails in any way it can
+    except Exception as error:  # on a broken file pypdf raises all kinds of errors
         raise FormatError(f"{path}: the PDF cannot be read: {error}") from error
 
 

@@ -1,9 +1,9 @@
-"""Encoders: texts to vectors. Each kind has a module, imported only when one is opened."""
+"""Encoders: texts to vectors. The module of a kind is imported only when one is opened."""
 
-from collections.abc import Sequence
-from importlib import import_module
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from autoais.registry import Registry
 from rag.errors import RagError
 from rag.types import Passage
 
@@ -15,44 +15,46 @@ if TYPE_CHECKING:
 
 
 class Encoder(Protocol):
-    """Makes vectors whose inner product says how alike two texts are."""
+    """Makes vectors whose inner product is the similarity of two texts."""
 
     @property
     def name(self) -> str:
-        """Says all that changes a vector: the model, its checksum or revision, prefixes, pooling, length."""
+        """Identifies everything that can change a vector: model, checksum or revision, prefixes, pooling, length."""
         ...
 
     @property
     def dimension(self) -> int:
-        """Of the vectors."""
+        """The dimension of the vectors."""
         ...
 
     def queries(self, texts: Sequence[str]) -> "Vectors":
-        """(texts, dimension), float32; each text by itself, whatever else is encoded with it."""
+        """Encode queries, (texts, dimension) float32; a vector must not depend on the other texts."""
         ...
 
     def passages(self, texts: Sequence[str]) -> "Vectors":
-        """The same for passages: headings and text."""
+        """Encode passages (headings and text), (texts, dimension) float32."""
         ...
 
 
-# Kind of encoder -> module. It has `encoder(model)`, which is given what stands behind the colon of the name.
-ENCODERS = {
-    "onnx": "rag.encoders.onnx",
-    "st": "rag.encoders.sentence",
-    "static": "rag.encoders.static",
-}
+# An entry is called with the part of the name after the colon (or "") and returns an `Encoder`.
+ENCODERS: Registry[Callable[[str], Encoder]] = Registry(
+    "rag.encoders",
+    "encoder",
+    {
+        "onnx": "rag.encoders.onnx:OnnxEncoder",
+        "st": "rag.encoders.sentence:SentenceEncoder",
+        "static": "rag.encoders.static:Static",
+    },
+    RagError,
+)
 
 
 def open_encoder(name: str) -> Encoder:
-    """`static[:<folder>]`, `onnx:<folder or package>`, `st:<name or folder>`; `RagError` lists the kinds there are."""
+    """Open `static[:<folder>]`, `onnx:<folder or package>` or `st:<name or folder>`; others raise `RagError`."""
     kind, _, model = name.partition(":")
-    if kind not in ENCODERS:
-        raise RagError(f"no encoder called {kind!r}; there are: {', '.join(ENCODERS)}")
-    opened: Encoder = import_module(ENCODERS[kind]).encoder(model)
-    return opened
+    return ENCODERS[kind](model)
 
 
 def passage_text(passage: Passage) -> str:
-    """What every encoder is given of a passage."""
+    """The text of a passage for encoders: headings and text."""
     return f"{passage.headings} {passage.text}".strip()

@@ -1,4 +1,4 @@
-"""`onnx:<model>`: a sentence-transformers model as ONNX, by onnxruntime and tokenizers, without torch."""
+"""`onnx:<model>`: a sentence-transformers model in ONNX, run by onnxruntime and tokenizers, without torch."""
 
 import hashlib
 import json
@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autoais.errors import first_line
-from autoais.judges.encoding import readable
-from autoais.judges.inference import open_session
+from autoais.models.onnx import open_session, open_tokenizer
+from autoais.models.pairs import readable
 from rag.errors import RagError
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-_LONGEST = 1 << 20  # tokens; a tokenizer without a limit says 10**30
-RULES = 1  # counts the changes of how a vector is made
-POOLING: dict[str, Callable[["Vectors"], "Vectors"]] = {  # of the vectors of a text's tokens
+_LONGEST = 1 << 20  # tokens; a tokenizer without a limit reports 10**30
+RULES = 1  # version of the encoding; increase it with every change that affects vectors
+POOLING: dict[str, Callable[["Vectors"], "Vectors"]] = {  # over the vectors of a text's tokens
     "mean": lambda hidden: hidden.mean(axis=0),
     "cls": lambda hidden: hidden[0],
     "max": lambda hidden: hidden.max(axis=0),
@@ -37,28 +37,23 @@ _TYPES = {"tensor(int64)": "int64", "tensor(int32)": "int32"}
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a model reads a text and makes one vector of it; the defaults are all-MiniLM's."""
+    """The preprocessing and pooling of a model; the defaults are all-MiniLM's."""
 
     pooling: str = "mean"
     normalize: bool = True
-    max_length: int = 256  # tokens; what is beyond them is not read
+    max_length: int = 256  # tokens; longer texts are truncated
     lower: bool = False
     query: str = ""  # prefixes
     passage: str = ""
 
 
-def encoder(model: str) -> "OnnxEncoder":
-    """`<folder or package>`, or `<of the network>,<of the tokenizer>` where they lie apart."""
-    return OnnxEncoder(model)
-
-
 class OnnxEncoder:
-    """Encodes each text by itself, `threads` beside one another.
+    """Encodes each text separately, up to `threads` in parallel.
 
-    Int8 networks take the range of their activations from the whole batch, so that in one batch a text's vector would
-    depend on the others. A folder has `model.onnx` (or `onnx/model.onnx`) and `tokenizer.json`; pooling, length,
-    prefixes and normalisation are read from the files of sentence-transformers beside the tokenizer, where they are.
-    Raises `RagError` for a folder that is no such model.
+    Int8 networks scale activations by their range in the whole batch, so that vectors would depend on the other texts.
+    A folder has `model.onnx` (or `onnx/model.onnx`) and `tokenizer.json`; pooling, length, prefixes and normalisation
+    are read from the files of sentence-transformers next to the tokenizer, if present. Raises `RagError` for a folder
+    without such a model.
     """
 
     def __init__(self, model: str, *, threads: int | None = None) -> None:
@@ -73,27 +68,21 @@ class OnnxEncoder:
     def name(self) -> str:
         """`onnx:<model>@<8 hex of the SHA-256 of rules, layout, network and tokenizer>/<pooling><tokens>`."""
         digest = hashlib.sha256(json.dumps([RULES, asdict(self.layout)]).encode())
-        for path in [*sorted(self.network.parent.glob("model.onnx*")), self.tokens]:  # large weights lie beside it
+        for path in [*sorted(self.network.parent.glob("model.onnx*")), self.tokens]:  # also external weights
             digest.update(path.read_bytes())
         short = Path(self.model.partition(",")[0]).name.replace(" ", "_")
         return f"onnx:{short}@{digest.hexdigest()[:8]}/{self.layout.pooling}{self.layout.max_length}"
 
     @cached_property
     def dimension(self) -> int:
-        """Of the vectors: that of a word's."""
+        """The dimension of the vectors."""
         return len(self._one("a"))
 
     @cached_property
     def _tokenizer(self) -> "Tokenizer":
-        from tokenizers import Tokenizer
-
-        try:
-            tokenizer = Tokenizer.from_file(str(self.tokens))
-        except Exception as error:
-            raise RagError(f"{self.tokens}: not a tokenizer ({first_line(error)})") from error
-        tokenizer.no_padding()
+        tokenizer = open_tokenizer(self.tokens, RagError)
         tokenizer.enable_truncation(self.layout.max_length)
-        tokenizer.encode_special_tokens = True  # "[SEP]" in a text is text
+        tokenizer.encode_special_tokens = True  # "[SEP]" in a text is plain text
         return tokenizer
 
     @cached_property
@@ -102,23 +91,23 @@ class OnnxEncoder:
         wanted = {given.name: given.type for given in session.get_inputs()}
         known = {"input_ids", "attention_mask", "token_type_ids"}
         if "input_ids" not in wanted or not wanted.keys() <= known or not set(wanted.values()) <= set(_TYPES):
-            raise RagError(f"{self.network}: takes {wanted}, which is no text encoder's input")
+            raise RagError(f"{self.network}: takes {wanted}, which are not the inputs of a text encoder")
         if not any(len(made.shape) == 3 for made in session.get_outputs()):
-            raise RagError(f"{self.network}: has no output of one vector a token (texts, tokens, dimension)")
+            raise RagError(f"{self.network}: has no output with one vector per token (texts, tokens, dimension)")
         return session
 
     def queries(self, texts: Sequence[str]) -> "Vectors":
-        """(texts, dimension), float32."""
+        """Encode queries, (texts, dimension) float32."""
         return self._encode([self.layout.query + text for text in texts])
 
     def passages(self, texts: Sequence[str]) -> "Vectors":
-        """(texts, dimension), float32."""
+        """Encode passages, (texts, dimension) float32."""
         return self._encode([self.layout.passage + text for text in texts])
 
     def _encode(self, texts: Sequence[str]) -> "Vectors":
         import numpy as np
 
-        _ = self._tokenizer, self._session  # loaded once, before threads do
+        _ = self._tokenizer, self._session  # load them before the threads start
         with ThreadPoolExecutor(self.threads) as pool:
             found = list(pool.map(self._one, texts))
         return np.stack(found) if found else np.zeros((0, self.dimension), np.float32)
@@ -128,7 +117,7 @@ class OnnxEncoder:
 
         text = readable(text.lower() if self.layout.lower else text)
         encoded = self._tokenizer.encode(text)
-        if not encoded.ids:  # nothing that the tokenizer knows, and no marks around it
+        if not encoded.ids:  # no known token, and no special tokens
             return np.zeros(self.dimension, np.float32)
         columns = {
             "input_ids": encoded.ids,
@@ -146,7 +135,7 @@ class OnnxEncoder:
 
 
 def unit(vector: "Vectors") -> "Vectors":
-    """The vector at length 1; one of length 0 as it is."""
+    """The vector with norm 1; a zero vector is unchanged."""
     import numpy as np
 
     length = np.float32(np.sqrt(np.square(vector, dtype=np.float64).sum()))
@@ -154,33 +143,33 @@ def unit(vector: "Vectors") -> "Vectors":
 
 
 def _file(model: str, where: str, places: Sequence[str]) -> Path:
-    """The first of the places that is there, in a folder or in that of an installed package."""
+    """The first existing file of `places` in a folder, or in the folder of an installed package."""
     home = Path(where).expanduser()
     if not where or not home.is_dir():
         package = where.replace("-", "_")
         found = find_spec(package) if package.isidentifier() else None
         if found is None or not found.submodule_search_locations:
-            raise RagError(f"onnx:{model}: there is no folder and no installed package {where!r}")
+            raise RagError(f"onnx:{model}: neither a folder nor an installed package {where!r}")
         home = Path(next(iter(found.submodule_search_locations)))
     for place in places:
         if (home / place).is_file():
             return home / place
     raise RagError(
-        f"onnx:{model}: {home} has no {places[0]}; a model without a tokenizer, or a tokenizer without a model, is "
-        "named together with the other: onnx:MODEL,TOKENIZER"
+        f"onnx:{model}: {home} has no {places[0]}; if model and tokenizer are in different places, name both: "
+        "onnx:MODEL,TOKENIZER"
     )
 
 
 def read_layout(folder: Path) -> Layout:
-    """What the files of sentence-transformers in a folder say; `RagError` where it cannot be done here."""
+    """Read the layout from the files of sentence-transformers in a folder; raises `RagError` if it is not supported."""
     modules = _read(folder / "modules.json", list)
     parts = {str(module.get("type", "")).rsplit(".", 1)[-1]: module for module in modules if isinstance(module, dict)}
     if unknown := parts.keys() - {"Transformer", "Pooling", "Normalize"}:
-        raise RagError(f"{folder}: has a module {sorted(unknown)[0]!r}, which an ONNX file lacks; use st: instead")
+        raise RagError(f"{folder}: has a module {sorted(unknown)[0]!r}, which onnx: does not support; use st: instead")
     where = str(parts.get("Pooling", {}).get("path") or "1_Pooling")
     pooling = _read(folder / where / "config.json", dict)
     reading = _read(folder / "sentence_bert_config.json", dict)
-    tokens = _read(folder / "tokenizer_config.json", dict) if reading else {}  # where version 6 keeps the length
+    tokens = _read(folder / "tokenizer_config.json", dict) if reading else {}  # version 6 stores the length here
     model = _read(folder / "config_sentence_transformers.json", dict)
     prompts = model.get("prompts") if isinstance(model.get("prompts"), dict) else {}
     default = prompts.get(model.get("default_prompt_name") or "") or ""
@@ -191,7 +180,7 @@ def read_layout(folder: Path) -> Layout:
     if not (isinstance(query, str) and isinstance(passage, str)):
         raise RagError(f"{folder}: prompts should be text, found {prompts}")
     if (query or passage) and pooling.get("include_prompt") is False:
-        raise RagError(f"{folder}: leaves the prompt out of the pooling, which an ONNX file cannot; use st: instead")
+        raise RagError(f"{folder}: excludes the prompt from pooling, which onnx: does not support; use st: instead")
     return Layout(
         pooling=_pooling(folder, pooling),
         normalize="Normalize" in parts or model.get("similarity_fn_name") not in ("dot", "dot_product"),
@@ -203,17 +192,17 @@ def read_layout(folder: Path) -> Layout:
 
 
 def _pooling(folder: Path, config: dict[str, Any]) -> str:
-    """Newer files name it (`pooling_mode`), older ones set `pooling_mode_mean_tokens` and its like to true."""
+    """The pooling: `pooling_mode` in newer files, flags such as `pooling_mode_mean_tokens` in older ones."""
     on = [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
     named = config.get("pooling_mode") or [key[len("pooling_mode_") :].removesuffix("_tokens") for key in on]
     modes = [str(mode).removesuffix("_token") for mode in ([named] if isinstance(named, str) else named)] or ["mean"]
     if len(modes) != 1 or modes[0] not in POOLING:
-        raise RagError(f"{folder}: pools by {', '.join(modes)}; an ONNX encoder can {', '.join(POOLING)}")
+        raise RagError(f"{folder}: onnx: cannot pool by {', '.join(modes)}; there are: {', '.join(POOLING)}")
     return modes[0]
 
 
-def _read(path: Path, kind: type) -> Any:  # noqa: ANN401  (what the file says)
-    """The JSON in a file, nothing where there is none; `RagError` where it is of another type."""
+def _read(path: Path, kind: type) -> Any:  # noqa: ANN401  (of type `kind`)
+    """The JSON of a file, or an empty `kind` if it is missing; raises `RagError` if it has another type."""
     if not path.is_file():
         return kind()
     try:

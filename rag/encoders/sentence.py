@@ -1,4 +1,4 @@
-"""`st:<name or folder>`: a SentenceTransformer with its own prompts, pooling and length, on a GPU if there is one."""
+"""`st:<name or folder>`: a SentenceTransformer with its own prompts, pooling and length, on a GPU if available."""
 
 import hashlib
 from collections.abc import Sequence
@@ -19,17 +19,12 @@ _GPU_BATCH = 64
 _MODEL_FILES = (".bin", ".json", ".model", ".safetensors", ".txt")
 
 
-def encoder(model: str) -> "SentenceEncoder":
-    """By name on the Hugging Face hub, or by folder."""
-    return SentenceEncoder(model)
-
-
 class SentenceEncoder:
-    """Encodes queries one at a time, so that no other query changes a result.
+    """Encodes queries one at a time, so that a vector does not depend on the other queries.
 
-    Passages too on a CPU; on a GPU in batches of 64, whose padding can change a vector in its last digits. Vectors
-    have length 1, but for models that say that their similarity is the dot product. Code that comes with a model is
-    not run. Raises `RagError` where sentence-transformers is not installed or the model cannot be opened.
+    On a CPU, passages too; on a GPU, passages in batches of 64, whose padding can change the last digits of a vector.
+    Vectors have norm 1, except for models whose similarity is the dot product. Remote code of a model is not run.
+    Raises `RagError` if sentence-transformers is not installed or the model cannot be opened.
     """
 
     def __init__(self, model: str) -> None:
@@ -39,11 +34,11 @@ class SentenceEncoder:
             from sentence_transformers import SentenceTransformer
         except ImportError:
             raise missing_extra(f"the encoder st:{model}", "dense") from None
-        from autoais.judges.hf import quiet
+        from autoais.models.transformers import quiet
 
         local = self.folder.is_dir()
         if local and not (self.folder / "config.json").is_file() and not (self.folder / "modules.json").is_file():
-            raise RagError(f"st:{model}: the folder has neither config.json nor modules.json; it is no model")
+            raise RagError(f"st:{model}: no config.json or modules.json in this folder; name the folder of a model")
         try:
             with quiet(local=local):
                 self._model: Any = SentenceTransformer(str(self.folder) if local else model)
@@ -53,36 +48,36 @@ class SentenceEncoder:
 
     @cached_property
     def name(self) -> str:
-        """`st:<model>@<8 hex>/<tokens>`, as `named`."""
+        """`st:<model>@<8 hex>/<tokens>`, see `named`."""
         return f"st:{named(self.model, self._model)}/{self._model.max_seq_length}"
 
     @cached_property
     def dimension(self) -> int:
-        """Of the vectors."""
+        """The dimension of the vectors."""
         return len(self.queries(["a"])[0])
 
     def queries(self, texts: Sequence[str]) -> "Vectors":
-        """(texts, dimension), float32."""
+        """Encode queries, (texts, dimension) float32."""
         return self._encode(texts, ("query",), 1)
 
     def passages(self, texts: Sequence[str]) -> "Vectors":
-        """(texts, dimension), float32."""
+        """Encode passages, (texts, dimension) float32."""
         batch = 1 if self._model.device.type == "cpu" else _GPU_BATCH
         return self._encode(texts, ("document", "passage", "corpus"), batch)
 
     def _encode(self, texts: Sequence[str], prompts: Sequence[str], batch: int) -> "Vectors":
         import numpy as np
 
-        from autoais.judges.encoding import readable
+        from autoais.models.pairs import readable
 
         if not texts:
             return np.zeros((0, self.dimension), np.float32)
         name = next((name for name in prompts if self._model.prompts.get(name)), None)
-        # Newer models may read queries and passages with different layers, which these methods know about.
+        # Newer models may have different layers for queries and passages, which these methods select.
         method = getattr(self._model, f"encode_{prompts[0]}", self._model.encode)
         found = method(
             [readable(text) for text in texts],
-            prompt_name=name,  # None: the model's default prompt, where it has one
+            prompt_name=name,  # None: the model's default prompt, if any
             batch_size=batch,
             show_progress_bar=False,
             normalize_embeddings=self._normalize,
@@ -91,9 +86,9 @@ class SentenceEncoder:
 
 
 def named(model: str, loaded: Any) -> str:  # noqa: ANN401
-    """`<model>@<8 hex>`: of a folder's files (SHA-256), of the hub's commit, or of the weights where there is none.
+    """`<model>@<8 hex>`, from the SHA-256 of a folder's files, the hub's commit, or else the SHA-256 of the weights.
 
-    `model` is what `loaded`, a SentenceTransformer or CrossEncoder, was opened by.
+    `model` is the name or folder of `loaded`, a SentenceTransformer or CrossEncoder.
     """
     short = model.rstrip("/").rsplit("/", 1)[-1].replace(" ", "_")
     folder, digest = Path(model).expanduser(), hashlib.sha256()

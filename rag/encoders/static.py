@@ -1,4 +1,4 @@
-"""Static embeddings: a vector for each word piece, a text the mean of its own. Thousands of passages a second."""
+"""Static embeddings: a text's vector is the mean of its word pieces' vectors. Thousands of passages per second."""
 
 import hashlib
 from collections.abc import Sequence
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoais.errors import first_line
-from autoais.judges.encoding import readable
+from autoais.models.onnx import open_tokenizer
+from autoais.models.pairs import readable
 from rag.errors import RagError
 
 if TYPE_CHECKING:
@@ -21,24 +22,19 @@ if TYPE_CHECKING:
 SHIPPED = Path(__file__).parents[1] / "data" / "static"
 
 
-def encoder(model: str) -> "Static":
-    """The table of a folder made by `rag train`; without one the table that ships."""
-    return Static(model or None)
-
-
 class Static:
-    """The table of a folder made by `rag train`; without a folder the one that ships.
+    """The embeddings in a folder written by `rag train` (default: those that ship with rag).
 
-    `table.npz` holds `rows` (word pieces, dimension) int8 and `scale` (word pieces, 1) float32; the weight of each
-    word piece is in its row. A text without a known word piece has the vector 0. `RagError` where a file is missing or
-    is none of ours.
+    `table.npz` holds `rows` (word pieces, dimension) int8 and `scale` (word pieces, 1) float32; rows include the
+    weights of word pieces. A text without a known word piece has the zero vector. Raises `RagError` if a file is
+    missing or invalid.
     """
 
     def __init__(self, folder: str | Path | None = None) -> None:
-        self.folder = SHIPPED if folder is None else Path(folder)
+        self.folder = Path(folder) if folder else SHIPPED
         for name in ("table.npz", "tokenizer.json"):
             if not (self.folder / name).is_file():
-                raise RagError(f"{self.folder}: {name} is missing; the folder holds no static embeddings")
+                raise RagError(f"{self.folder}: {name} is missing; name a folder written by `rag train`")
 
     @cached_property
     def name(self) -> str:
@@ -50,15 +46,7 @@ class Static:
 
     @cached_property
     def _tokenizer(self) -> "Tokenizer":
-        from tokenizers import Tokenizer
-
-        try:
-            tokenizer = Tokenizer.from_file(str(self.folder / "tokenizer.json"))
-        except Exception as error:
-            raise RagError(f"{self.folder}: not a tokenizer ({first_line(error)})") from error
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        return tokenizer
+        return open_tokenizer(self.folder / "tokenizer.json", RagError)
 
     @cached_property
     def _table(self) -> NDArray[np.float32]:
@@ -73,11 +61,11 @@ class Static:
 
     @property
     def dimension(self) -> int:
-        """Of the vectors."""
+        """The dimension of the vectors."""
         return int(self._table.shape[1])
 
     def queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """(texts, dimension) float32 of length 1, or 0 where nothing is known."""
+        """Encode queries, (texts, dimension) float32, with norm 1, or 0 for texts without a known word piece."""
         encoded = self._tokenizer.encode_batch([readable(text) for text in texts], add_special_tokens=False)
         found = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for row, each in enumerate(encoded):
@@ -88,5 +76,5 @@ class Static:
         return found
 
     def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The same as for queries."""
+        """Encode passages in the same way as queries."""
         return self.queries(texts)

@@ -1,4 +1,4 @@
-"""Generators: from a question and its hits to the sentences of an answer."""
+"""Generators: write an answer from a question and its hits."""
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol, runtime_checkable
@@ -7,11 +7,11 @@ from rag.types import Answer, Hit, Question
 
 
 class Generator(Protocol):
-    """Writes a cited answer from the hits it is given, or abstains."""
+    """Writes a cited answer from hits, or abstains."""
 
     @property
     def name(self) -> str:
-        """Says all that changes an answer: model, prompt, version."""
+        """Identifies everything that can change an answer: model, prompt, version."""
         ...
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
@@ -21,8 +21,8 @@ class Generator(Protocol):
 
 @runtime_checkable
 class Streaming(Protocol):
-    """A generator that can also show its text while it is written."""
+    """A generator that can also stream its text."""
 
     def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[str | Answer]:
-        """The text, as written, in pieces that tear no citation; then the answer, the same that `generate` gives."""
+        """Yield the text in pieces that split no citation marker; then the same answer as `generate`."""
         ...

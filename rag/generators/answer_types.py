@@ -1,11 +1,11 @@
-"""What an answer should contain, by the words of the question: a name, a date, a number."""
+"""The type of answer that a question asks for: a name, a date or a number."""
 
 import re
 from functools import cache
 
 
 @cache
-def _asked_for() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
+def _patterns() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
     name = re.compile(r"(?<!^)(?<![.!?] )\b[A-Z][a-z]+")
     number = re.compile(r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|hundred|thousand|million)\b")
     date = re.compile(
@@ -19,6 +19,6 @@ def _asked_for() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
 
 
 def answer_type(question: str) -> re.Pattern[str] | None:
-    """What an answer to the question should contain: a name, a date, a number; None where the words do not tell."""
+    """A pattern that the answer should match (a name, date or number), or None if the type is not clear."""
     folded = question.casefold()
-    return next((looked_for for asks, looked_for in _asked_for() if asks.search(folded)), None)
+    return next((looked_for for asks, looked_for in _patterns() if asks.search(folded)), None)

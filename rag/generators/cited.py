@@ -1,4 +1,4 @@
-"""What a language model writes from the passages it is shown, with citations that are checked one by one."""
+"""Answers that a language model writes from passages, with each citation checked."""
 
 import re
 from bisect import bisect_left
@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from autoais.markers.grammar import StreamParser, parse
-from rag.attribution.sentences import nearest_sentence, sentence_spans
+from autoais.text.sentences import sentence_spans
+from rag.attribution.attributor import nearest_sentence
 from rag.errors import RagError
 from rag.llms import Completion, LanguageModel, Message, ModelError, traced, without_thoughts
 from rag.llms.prompts import STOP, Prompt
-from rag.types import Answer, Citation, Hit, Question, Sentence, Unresolved
+from rag.types import Answer, Citation, CitedSentence, Hit, Question, Unresolved
 
-MAX_TOKENS = 512  # of a reply; a small context gives it a quarter
-_LONGEST_TOKEN = 16  # characters; a longer reply comes from a server that does not keep to its tokens
+MAX_TOKENS = 512  # of a reply; at most a quarter of the context
+_LONGEST_TOKEN = 16  # characters per token; a longer reply comes from a server that ignores max_tokens
 _LOOP = re.compile(r"(.{10,400}?)\1{3}", re.DOTALL)
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -33,8 +34,8 @@ _REFUSAL = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What the model is asked, and of each passage it is shown (by number, from 1) how many characters."""
+class _Request:
+    """A prompt: its messages, and the passages shown, in the order of their numbers, with the characters shown."""
 
     messages: tuple[Message, ...]
     shown: tuple[tuple[Hit, int], ...]
@@ -46,22 +47,21 @@ class _Asked:
 
 
 class Cited:
-    """Asks a language model with a prompt; the numbers it cites are checked against the passages it was shown.
+    """Asks a language model with a prompt and checks the numbers it cites against the passages shown.
 
-    Passages that do not fit the model's context are cut at the end of a sentence, or left out, from the last on. A
-    number that was shown becomes a citation with the words of the passage that are nearest to the sentence
-    (`nearest_sentence`), or all that was shown of it where they share none; any other is left `unresolved`. A
-    sentence without a citation stays without. The answer is an abstention where the model says that the contexts do
-    not answer and cites nothing, and failed where it gives nothing that can be used.
+    Passages that do not fit the context window are cut at the end of a sentence, or dropped, from the last. A number of
+    a shown passage becomes a citation of its sentence nearest to the claim (`nearest_sentence`), or of all the text
+    shown if they share no word; any other number stays `unresolved`. The answer is an abstention if the model refuses
+    and cites nothing, and `failed` if the model returns nothing usable.
 
-    `trace` of an answer: `raw` (what the model wrote), `prompt`, `shown` (ids of passages in the order of their
-    numbers), `tokens` (`read`, `written`), and, only where it happened, `stopped` (at the most tokens it may write),
-    `repeated` (it wrote a loop, which was cut) and `cut` (`shortened`: characters shown, by id; `dropped`: ids).
+    `trace` of an answer: `raw` (the model's output), `prompt`, `shown` (passage ids in the order of their numbers),
+    `tokens` (`read`, `written`), and if they apply: `stopped` (at the token limit), `repeated` (a loop was cut) and
+    `cut` (`shortened`: characters shown, by id; `dropped`: ids).
     """
 
     def __init__(self, model: LanguageModel, prompt: Prompt, *, max_tokens: int = MAX_TOKENS) -> None:
         if not prompt.shows_passages:
-            raise RagError(f"{prompt.name}: no place for passages; it needs {{contexts}} or {{titled_contexts}}")
+            raise RagError(f"{prompt.name}: no placeholder for passages; it needs {{contexts}} or {{titled_contexts}}")
         self._model = model
         self._prompt = prompt
         self._max_tokens = max(1, min(max_tokens, model.context // 4))
@@ -69,33 +69,33 @@ class Cited:
         self.name = f"cited.v1({model.name},{prompt.id},{self._max_tokens})"
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
-        """The model's answer; where there is no passage it is not asked. `UserError` only where a person must act."""
-        asked = self._asked(question, hits)
-        if isinstance(asked, Answer):
-            return asked
+        """The model's answer; without passages, it is not called. Raises `UserError` only if the user must act."""
+        request = self._request(question, hits)
+        if isinstance(request, Answer):
+            return request
         try:
-            completion = self._model.complete(asked.messages, self._max_tokens, STOP)
+            completion = self._model.complete(request.messages, self._max_tokens, STOP)
         except ModelError as error:
-            return self._nothing(question, hits, str(error), asked.trace, failed=True)
-        return self._read(question, hits, asked, completion)
+            return self._nothing(question, hits, str(error), request.trace, failed=True)
+        return self._read(question, hits, request, completion)
 
     def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[str | Answer]:
-        """The model's text as it comes, citations whole and numbered as in `trace["shown"]`; then the answer."""
+        """Yield the model's text, with whole citation markers numbered as in `trace["shown"]`; then the answer."""
         return (piece for piece in self._stream(question, hits) if piece != "")
 
     def _stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[str | Answer]:
-        asked = self._asked(question, hits)
-        if isinstance(asked, Answer):
-            yield asked
+        request = self._request(question, hits)
+        if isinstance(request, Answer):
+            yield request
             return
-        parser = StreamParser(lambda _: parse("", 0))  # the answer is read from the whole reply, as without a stream
+        parser = StreamParser(lambda _: parse("", 0))  # the answer is parsed from the whole reply, as without streaming
         raw, begin = "", None
         try:
-            for piece in self._model.stream(asked.messages, self._max_tokens, STOP):
+            for piece in self._model.stream(request.messages, self._max_tokens, STOP):
                 if isinstance(piece, Completion):
                     yield parser.feed("" if begin is not None else without_thoughts(raw))
                     yield parser.close()[0]
-                    yield self._read(question, hits, asked, piece)
+                    yield self._read(question, hits, request, piece)
                     return
                 raw += piece
                 if begin is not None:
@@ -103,10 +103,10 @@ class Cited:
                 elif (begin := _thought_end(raw)) is not None:
                     yield parser.feed(raw[begin:])
         except ModelError as error:
-            yield self._nothing(question, hits, str(error), asked.trace | {"raw": raw}, failed=True)
+            yield self._nothing(question, hits, str(error), request.trace | {"raw": raw}, failed=True)
 
-    def _asked(self, question: Question, hits: Sequence[Hit]) -> _Asked | Answer:
-        """What to ask, or the answer where there is nothing to ask about."""
+    def _request(self, question: Question, hits: Sequence[Hit]) -> _Request | Answer:
+        """The request to the model, or an abstention if there is nothing to show it."""
         readable = [hit for hit in hits if hit.passage.text.strip()]
         trace: dict[str, Any] = {"prompt": self._prompt.id}
         if not readable:
@@ -120,14 +120,14 @@ class Cited:
         dropped = [hit.passage.id for hit in readable[len(shown) :]]
         if shortened or dropped:
             trace["cut"] = {"shortened": shortened, "dropped": dropped}
-        return _Asked(self._messages(question, shown), shown, trace)
+        return _Request(self._messages(question, shown), shown, trace)
 
     def _messages(self, question: Question, shown: Sequence[tuple[Hit, int]]) -> tuple[Message, ...]:
         passages = [replace(hit.passage, text=hit.passage.text[:end]) for hit, end in shown]
         return (Message("user", self._prompt.fill(question.text, passages)),)
 
     def _fitted(self, question: Question, hits: Sequence[Hit]) -> tuple[tuple[Hit, int], ...]:
-        """As many of the first passages as fit, the last of them cut at the end of a sentence if need be."""
+        """The first passages that fit the context window; the last one is cut at the end of a sentence if needed."""
         whole = tuple((hit, len(hit.passage.text)) for hit in hits)
         if self._fits(question, whole):
             return whole
@@ -140,7 +140,7 @@ class Cited:
         return shown
 
     def _fitting_end(self, question: Question, before: tuple[tuple[Hit, int], ...], hit: Hit) -> int:
-        """Where the last sentence ends with which a passage still fits behind others; 0 where none does."""
+        """The end of the last sentence up to which a passage fits after the others, or 0."""
         ends = [end for _, end in sentence_spans(hit.passage.text)]
         fitting = bisect_left(ends, True, key=lambda end: not self._fits(question, (*before, (hit, end))))
         return ends[fitting - 1] if fitting else 0
@@ -148,19 +148,19 @@ class Cited:
     def _fits(self, question: Question, shown: Sequence[tuple[Hit, int]]) -> bool:
         return self._model.count(self._messages(question, shown)) <= self._room
 
-    def _read(self, question: Question, hits: Sequence[Hit], asked: _Asked, completion: Completion) -> Answer:
+    def _read(self, question: Question, hits: Sequence[Hit], request: _Request, completion: Completion) -> Answer:
         raw = completion.text[: self._max_tokens * _LONGEST_TOKEN]
         completion = replace(completion, text=raw, cut=completion.cut or len(raw) < len(completion.text))
-        trace = asked.trace | traced(completion)
+        trace = request.trace | traced(completion)
         text = _SURROGATE.sub("\ufffd", _CONTROL.sub(" ", without_thoughts(raw)))
-        # A model that repeats itself does so to the end, so only a reply that was stopped can be a loop.
+        # A model in a loop writes up to the token limit, so only a reply that was cut can be one.
         if completion.cut and (loop := _LOOP.search(text)):
             trace["repeated"] = True
             once = len(text[: loop.end(1)].rstrip())
             text = text[: next((end for _, end in sentence_spans(text[: loop.end()]) if end >= once), once)]
-        parsed = parse(text, len(asked.shown), passages=asked.texts)
+        parsed = parse(text, len(request.shown), passages=request.texts)
         unresolved = tuple(Unresolved(one.marker, one.reason) for one in parsed.unresolved)
-        cited = any(statement.cites for statement in parsed.sentences)
+        cited = any(one.cites for one in parsed.sentences)
         if not cited and _REFUSAL.search(" ".join(parsed.text.casefold().replace("’", "'").split())):
             reason = "the model says that the passages do not answer"
             return self._nothing(question, hits, reason, trace, unresolved)
@@ -168,10 +168,10 @@ class Cited:
             reason = "the model wrote no sentence" if raw.strip() else "the model wrote nothing"
             return self._nothing(question, hits, reason, trace, unresolved, failed=True)
         sentences = []
-        for statement in parsed.sentences:
-            said = parsed.text[statement.start : statement.end]
-            citations = tuple(_citation(said, *asked.shown[number - 1]) for number in statement.cites)
-            sentences.append(Sentence(statement.start, statement.end, citations))
+        for one in parsed.sentences:
+            sentence = parsed.text[one.start : one.end]
+            citations = tuple(_citation(sentence, *request.shown[number - 1]) for number in one.cites)
+            sentences.append(CitedSentence(sentence, citations, one.start, one.end))
         return Answer(
             question, parsed.text, tuple(sentences), tuple(hits), self.name, unresolved=unresolved, trace=trace
         )
@@ -200,14 +200,14 @@ class Cited:
         )
 
 
-def _citation(said: str, hit: Hit, end: int) -> Citation:
+def _citation(sentence: str, hit: Hit, end: int) -> Citation:
     text = hit.passage.text[:end]
-    first, last = nearest_sentence(text, said) or (len(text) - len(text.lstrip()), len(text.rstrip()))
+    first, last = nearest_sentence(text, sentence) or (len(text) - len(text.lstrip()), len(text.rstrip()))
     return Citation(hit.passage.id, first, last, text[first:last], "cited")
 
 
 def _thought_end(text: str) -> int | None:
-    """Where a reply that grows begins behind a model's thoughts; None as long as it may still be in them."""
+    """The start of a streamed reply after the model's thoughts; None while the text may still be in them."""
     begun = text.lstrip()
     if not begun or ("<think>".startswith(begun) and len(begun) < len("<think>")):
         return None

@@ -1,24 +1,26 @@
-"""A model that answers from memory: the baseline without attribution, and what post-hoc attribution begins with."""
+"""A model that answers from memory: the baseline without attribution, and the first step of post-hoc attribution."""
 
-from collections.abc import Iterable, Iterator
-
-from rag.generators.labelled import ask_each
+from rag.generators.labelled import ask_about
 from rag.llms import LanguageModel
 from rag.llms.prompts import Prompt
+from rag.systems import System
 from rag.types import Answer, Question
 
 _PROMPT = "closed-book.v1"
 _MOST = 200  # tokens of a reply
 
 
-class ClosedBook:
-    """Asks for a sentence and a short answer; nothing is searched for, shown or cited."""
+class ClosedBook(System):
+    """Asks a model for a sentence and a short answer, without search, passages or citations."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model, self._prompt = model, Prompt.read(_PROMPT)
-        self.name = f"closed-book({model.name},{self._prompt.id})"
 
-    def answer(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        """One answer a question, in order; one that the model gives nothing to has failed and says why."""
-        for answer, _ in ask_each(self._model, self._prompt, _MOST, ("answer", "short"), questions, self.name):
-            yield answer
+    @property
+    def name(self) -> str:
+        """Model and prompt."""
+        return f"closed-book({self._model.name},{self._prompt.id})"
+
+    def respond(self, question: Question) -> Answer:
+        """The model's answer; if the model fails, a failed answer with the reason."""
+        return ask_about(self._model, self._prompt, _MOST, ("answer", "short"), question, self.name)[0]

@@ -1,30 +1,29 @@
-"""The answer without any model: one to three sentences of the passages, quoted and cited. Deterministic."""
+"""The generator without a model: quotes and cites one to three sentences of the passages. Deterministic."""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from autoais.text.sentences import sentence_spans
 from autoais.text.words import content_stems, idf
-from rag.attribution.sentences import sentence_spans
 from rag.generators.answer_types import answer_type
-from rag.types import Answer, Citation, Hit, Passage, Question, Sentence
+from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 
-# What each constant buys, in answer recall and in questions wrongly answered: scripts/bench/extractive.py.
-# Of the question's weighted words, what sentence and headings must say: less answers another question.
-_ENOUGH = 0.4
+# scripts/bench/extractive.py measures the effect of each constant on answer recall and wrong answers.
+_ENOUGH = 0.4  # minimum share of the question's weighted words in sentence and headings
 _MOST = 3  # sentences in an answer
-_WORTH = 0.8  # of the best sentence's score: less is not quoted beside it
-_SAME = 0.6  # shared part of the words above which two sentences say the same
-# A question for a definition, and what stands between the subject of a definition and the rest.
+_WORTH = 0.8  # minimum score of a further sentence, as a share of the best one's
+_SAME = 0.6  # overlap of stems above which two sentences are duplicates
+# A question for a definition; the verb between the subject of a definition and the rest.
 _DEFINING = re.compile(r"\s*(?:what|who)(?:'s|’s| is| are| was| were| does)\b", re.IGNORECASE)
 _COPULA = re.compile(r"\s(?:is|are|was|were|means|denotes|refers to|stands for)\s")
 _ALIAS = re.compile(r"\(([^()]+)\)")
 
-# What counts beside the share of the question's words (0 to 1), chosen on half of nq_pool_dev by answer recall:
+# Weights of the other features, chosen on half of nq_pool_dev by answer recall:
 _RANK = 1.2  # the passage's score, as a share of the best passage's
-_OPENS = 0.4  # the sentence opens with, or defines, what was asked about
-_TYPE = 0.3  # it holds a name, a date or a number where the question asks for one
-_LONG = 0.2  # taken off where it has more than 45 content words
+_OPENS = 0.4  # the sentence opens with, or defines, the subject of the question
+_TYPE = 0.3  # it contains the name, date or number that the question asks for
+_LONG = 0.2  # subtracted for more than 45 content words
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class _Candidate:
 
 
 class Extractive:
-    """Chooses the sentences whose words answer the question's words best; the floor for every other generator."""
+    """Quotes the sentences that best match the words of the question; the baseline for every other generator."""
 
     name = "extractive.v1"
 
@@ -50,16 +49,16 @@ class Extractive:
         self._passages = passages
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
-        """Quote up to three sentences; abstain where none says enough of what the question does."""
+        """Quote up to three sentences; abstain if no sentence matches enough of the question."""
         chosen = _choose(sorted(self._candidates(question.text, hits), key=lambda c: (-c.score, c.order)))
         text, sentences = "", []
         for candidate in chosen:
             text += " " if text else ""
             start = len(text)
             text += " ".join(candidate.quote.split())
-            citation = Citation(candidate.passage.id, candidate.start, candidate.end, candidate.quote)
-            sentences.append(Sentence(start, len(text), (citation,)))
-        reason = None if chosen else "no sentence found says enough of what the question asks about"
+            citation = Citation(candidate.passage.id, candidate.start, candidate.end, candidate.quote, "copied")
+            sentences.append(CitedSentence(text[start:], (citation,), start, len(text)))
+        reason = None if chosen else "no retrieved sentence covers enough of the question"
         return Answer(question, text, tuple(sentences), tuple(hits), self.name, abstained=not chosen, reason=reason)
 
     def _candidates(self, question: str, hits: Sequence[Hit]) -> Iterator[_Candidate]:
@@ -77,9 +76,9 @@ class Extractive:
                 stems = content_stems(sentence)
                 if len(stems) < 3 or not any(stem in asked for stem in stems):
                     continue
-                # What the headings say need not be said again.
-                said = headings.union(stems)
-                score = sum(weight for stem, weight in asked.items() if stem in said) / whole
+                # A sentence need not repeat the words of the headings.
+                covered = headings.union(stems)
+                score = sum(weight for stem, weight in asked.items() if stem in covered) / whole
                 if score < _ENOUGH:
                     continue
                 score += _RANK * hit.score / top
@@ -96,7 +95,7 @@ def _choose(ranked: Sequence[_Candidate]) -> list[_Candidate]:
             break
         if all(_overlap(candidate.stems, other.stems) < _SAME for other in chosen):
             chosen.append(candidate)
-    # Read on: the passage of the best sentence first, and each passage's sentences as it has them.
+    # Reading order: the passage of the best sentence first, and the sentences of a passage in text order.
     passages = list(dict.fromkeys(candidate.passage.id for candidate in chosen))
     return sorted(chosen, key=lambda candidate: (passages.index(candidate.passage.id), candidate.start))
 
@@ -106,12 +105,12 @@ def _overlap(a: frozenset[str], b: frozenset[str]) -> float:
 
 
 def _opens_with(stems: Sequence[str], asked: dict[str, float]) -> bool:
-    """A sentence that opens with what was asked about is likely to define it ("Citation precision is ...")."""
+    """Whether a sentence opens with the question's words: it is likely to define them ("Citation precision is ...")."""
     return len(asked) <= len(stems) and set(stems[: len(asked)]) <= asked.keys()
 
 
 def _defines(sentence: str, asked: dict[str, float]) -> float:
-    """How far the subject of "X is ..." is what was asked about and no more: 0 to 1, 1 for "X" alone."""
+    """How well the subject of "X is ..." matches the subject of the question, 0 to 1; 1 for an exact match."""
     subject, copula, _ = _COPULA.sub("\0", sentence, count=1).partition("\0")
     if any(set(content_stems(alias)) == asked.keys() for alias in _ALIAS.findall(subject)):
         return 1.0  # "Attributable to Identified Sources (AIS) is ..." defines AIS

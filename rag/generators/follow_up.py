@@ -1,7 +1,7 @@
-"""Follow-up questions: history in, a question out that stands by itself (AIS paper, section 3; spec E1: explicature).
+"""Rewrites a follow-up question as a standalone one (its explicature: Rashkin et al. 2023, Section 3).
 
-Everything after this, search, reader and judge, gets the question that stands by itself: that is how the earlier turns
-are context for the judge too, which takes a question and no history.
+Search, reader and judge all receive the standalone question. This gives the judge, which takes no history, the context
+of the earlier turns.
 """
 
 import re
@@ -19,7 +19,7 @@ from rag.llms.prompts import Prompt, plain
 _PROMPT = "follow-up.v1"
 _MOST = 120  # tokens of a model's question
 _TURNS = 6  # the last turns that are read
-_SHORT = 4  # words of an answer that is a name as it stands
+_SHORT = 4  # words of an answer that counts as a name
 _LONGEST = 100  # characters of a name
 
 _PERSON = frozenset("he she him her his hers".split())
@@ -36,26 +36,26 @@ _YEAR = re.compile(r"\b[12]\d{3}\b")
 _AUXILIARY = frozenset(
     "is are was were am be been do does did has have had can could will would shall should may might must".split()
 )
-# What may end the stretch of words that names a topic.
+# Verbs that end a phrase which names a topic.
 _VERBS = frozenset(
     """born built made written published founded located released invented discovered called named known die died live
     lived win won write wrote happen happened start started end ended begin began come came play played
     """.split()
 )
-# "there" that stands for no place: "is there a bridge", "there were".
+# "there" that refers to no place: "is there a bridge", "there were".
 _EXISTENTIAL = re.compile(r"\b(?:is|are|was|were|be|been)\s+there\b|\bthere\s+(?:is|are|was|were|be)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A question that was asked, and what was answered."""
+    """A question and its answer."""
 
     question: str
     answer: str
 
 
 def read_history(path: Path) -> list[Turn]:
-    """Turns in order, one JSON row each (`question`, `answer`); `FormatError` at a broken row."""
+    """Read turns from JSON lines (`question`, `answer`); raises `FormatError` at a broken row."""
     turns = []
     for where, row in read_objects(path):
         question, answer = (field(row, name, str, where).strip() for name in ("question", "answer"))
@@ -66,18 +66,18 @@ def read_history(path: Path) -> list[Turn]:
 
 
 def standalone(question: str, history: Sequence[Turn], model: LanguageModel | None = None) -> str:
-    """The question as it can be understood without the history; one that stands by itself comes back as it is.
+    """Rewrite a question so that it can be understood without the history; a standalone question is unchanged.
 
-    With a model, its question is taken if it keeps to the words of the history and of the question; else, and without
-    one, rules decide (English): a pronoun gives way to the name that the last turn is about, "and in 1990?" and "what
-    about X?" are put into the last question, a bare "why?" is asked of it.
+    A model's question is accepted if it only uses words of the history and the question. Otherwise, and without a
+    model, rules apply (English): a pronoun is replaced by the name that the last turn is about, "and in 1990?" and
+    "what about X?" are inserted into the last question, and a bare "why?" is combined with it.
     """
     turns = list(history[-_TURNS:])
     if not turns:
         return question
-    if model is not None and (said := _by_model(question, turns, model)):
-        return said
-    # The turns before are follow-ups of one another: each is made to stand by itself first.
+    if model is not None and (rewritten := _by_model(question, turns, model)):
+        return rewritten
+    # Earlier turns may be follow-ups too: rewrite them first, in order.
     whole: list[Turn] = []
     for turn in turns:
         whole.append(Turn(_by_rules(turn.question, whole), turn.answer))
@@ -85,17 +85,17 @@ def standalone(question: str, history: Sequence[Turn], model: LanguageModel | No
 
 
 def _by_model(question: str, turns: Sequence[Turn], model: LanguageModel) -> str | None:
-    """What the model makes of the question; None where it says nothing, too much, or a word that nobody said."""
+    """The model's question; None if it is empty, too long, or has a word of neither the history nor the question."""
     lines = ((f"Question: {plain(turn.question)}", f"Answer: {plain(turn.answer[:500])}") for turn in turns)
-    told = "\n".join(line for pair in lines for line in pair)
+    history = "\n".join(line for pair in lines for line in pair)
     try:
-        reply = ask(model, Prompt.read(_PROMPT), _MOST, history=told, question=plain(question)).text
+        reply = ask(model, Prompt.read(_PROMPT), _MOST, history=history, question=plain(question)).text
     except ModelError:
         return None
-    said = fields(reply, ("question",)).get("question", "")
-    known = set(content_stems(f"{told} {question}"))
-    invented = set(content_stems(said)) - known
-    return None if not content_stems(said) or invented or len(said) > 300 + len(question) else said
+    rewritten = fields(reply, ("question",)).get("question", "")
+    known = set(content_stems(f"{history} {question}"))
+    stems = set(content_stems(rewritten))
+    return None if not stems or stems - known or len(rewritten) > 300 + len(question) else rewritten
 
 
 def _by_rules(question: str, turns: Sequence[Turn]) -> str:
@@ -111,37 +111,37 @@ def _by_rules(question: str, turns: Sequence[Turn]) -> str:
         return resolved
     asked = about[1] or about[2]
     if about[2] and not _elliptic(asked):
-        return _LINKED.sub("", resolved, count=1)  # "and who wrote it?" is a whole question
+        return _LINKED.sub("", resolved, count=1)  # "and who wrote it?" is a complete question
     own = _own_name(last, asked)
     if own is None and resolved != question:
-        return resolved  # "what about his wife" of somebody whom only the answer named
+        return resolved  # "what about his wife", of a person whom only the answer names
     return _put_into(last, asked, own, resolved)
 
 
 def _elliptic(text: str) -> bool:
-    """Whether a question without its "and" lacks a verb of its own."""
+    """Whether a question after "and" has no verb of its own."""
     return not set(words(text)) & (_AUXILIARY | set(_WH))
 
 
 def _own_name(last: Turn, asked: str) -> str | None:
-    """The name in the last question that stands in this one too: "Frank Herbert" of "Frank Herbert's wife"."""
-    said = set(words(asked))
-    return next((name for name in _asked_names(last) if set(words(name)) & said), None)
+    """The name of the last question that occurs in this one too: "Frank Herbert" in "Frank Herbert's wife"."""
+    known = set(words(asked))
+    return next((name for name in _question_names(last) if set(words(name)) & known), None)
 
 
 def _put_into(last: Turn, asked: str, own: str | None, question: str) -> str:
-    """The last question about something else: a year for its year, a name for its name; else both side by side."""
+    """The last question with its year or name replaced; otherwise both questions combined."""
     before = last.question.rstrip(" ?")
     if year := _YEAR.search(asked):
         if _YEAR.search(before):
             return f"{_YEAR.sub(year[0], before)}?"
         return f"{before} in {year[0]}?" if asked.strip() == year[0] else f"{before} {_tail(question)}?"
-    old = own or next(reversed(_asked_names(last)), None)
+    old = own or next(reversed(_question_names(last)), None)
     return f"{asked} ({before})?" if old is None else f"{_replaced(before, old, asked)}?"
 
 
 def _tail(question: str) -> str:
-    """What stands behind "and" or "what about", with its preposition."""
+    """The question after "and" or "what about", with its preposition."""
     return re.sub(
         r"^\s*(?:and\s+)?(?:(?:what|how)\s+about\s+)?(?:and\s+)?", "", question.rstrip(" ?.!"), flags=re.IGNORECASE
     )
@@ -151,11 +151,11 @@ def _replaced(text: str, old: str, new: str) -> str:
     return re.sub(rf"\b{re.escape(old)}(?!\w)", lambda _: new, text, count=1, flags=re.IGNORECASE)
 
 
-# --- what a pronoun stands for ---------------------------------------------------------------------------------
+# --- resolving pronouns ----------------------------------------------------------------------------------------
 
 
 def names(text: str) -> list[str]:
-    """The names in a text, by their capitals; a first word counts only where it is no word of questions."""
+    """The capitalised names in a text; the first word of a sentence counts unless it is a question or stop word."""
     found = []
     for match in _NAME.finditer(text):
         name, start = match.group().rstrip(".'’-"), match.start()
@@ -170,33 +170,33 @@ def names(text: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _asked_names(turn: Turn) -> list[str]:
-    """The names in a question; in one in small letters those that the answer shows to be names."""
+def _question_names(turn: Turn) -> list[str]:
+    """The names in a question; if it is in lower case, its words that the answer capitalises as names."""
     asked = set(words(turn.question))
     return names(turn.question) or [name for name in names(turn.answer) if set(words(name)) <= asked]
 
 
-def _told_names(turn: Turn) -> list[str]:
-    """The names that the answer adds; an answer of a few words without capitals is taken for one."""
+def _answer_names(turn: Turn) -> list[str]:
+    """The names that the answer adds; a short answer without capitals counts as a name."""
     asked = set(words(turn.question))
-    told = [name for name in names(turn.answer) if not set(words(name)) & asked]
+    added = [name for name in names(turn.answer) if not set(words(name)) & asked]
     short = turn.answer.strip(" .!")
-    return told or [short] * (0 < len(short.split()) <= _SHORT and not names(turn.answer))
+    return added or [short] * (0 < len(short.split()) <= _SHORT and not names(turn.answer))
 
 
 def _topic(pronoun: str, turns: Sequence[Turn]) -> str | None:
-    """What a pronoun most likely stands for: the answer to "who", else what was asked about, the latest turn first."""
+    """The likely referent of a pronoun: the answer to "who", or else the subject of a question; latest turn first."""
     for turn in reversed(turns):
         kind = next((word for word in words(turn.question) if word in _WH), "")
-        asked, told = _asked_names(turn), _told_names(turn)
+        asked, answered = _question_names(turn), _answer_names(turn)
         if pronoun in _PERSON:
-            order = [told, asked] if kind in ("who", "whom", "whose") else [asked]
+            order = [answered, asked] if kind in ("who", "whom", "whose") else [asked]
         elif pronoun in ("they", "them", "their", "theirs"):
-            order = [told, asked] if kind in ("who", "whom", "whose") else [asked, told]
+            order = [answered, asked] if kind in ("who", "whom", "whose") else [asked, answered]
         elif pronoun == "there":
-            order = [told, asked] if kind in ("where", "what", "which") else [asked, told]
+            order = [answered, asked] if kind in ("where", "what", "which") else [asked, answered]
         else:
-            order = [told, asked] if kind in ("what", "which") and not _of_a_time(turn.question) else [asked]
+            order = [answered, asked] if kind in ("what", "which") and not _asks_for_time(turn.question) else [asked]
         chosen = next((found for found in order if found), None)
         if chosen:
             return chosen[0]
@@ -205,15 +205,15 @@ def _topic(pronoun: str, turns: Sequence[Turn]) -> str | None:
     return None
 
 
-def _of_a_time(question: str) -> bool:
-    """Whether it asks "what year", whose answer is nothing that is talked of further."""
+def _asks_for_time(question: str) -> bool:
+    """Whether it asks "what year" or the like: its answer is rarely the topic of a follow-up."""
     return bool(
         re.match(r"\s*(?:in\s+)?(?:what|which)\s+(?:year|day|date|month|time|century)\b", question, re.IGNORECASE)
     )
 
 
 def _phrase(question: str) -> str:
-    """The longest stretch of content words without a verb: it names the topic of a question without capitals."""
+    """The longest run of content words without a verb: the topic of a question in lower case."""
     best, end, count, most = "", 0, 0, 0
     start: int | None = None
     for begin, stop, word in [*word_spans(question), (len(question), len(question), "the")]:
@@ -227,7 +227,7 @@ def _phrase(question: str) -> str:
 
 
 def _without_pronouns(question: str, turns: Sequence[Turn]) -> str:
-    """The question with pronouns replaced by what they stand for, unless it names that itself."""
+    """Replace pronouns by their referents, unless the question itself names one before."""
     pieces, at = [], 0
     for match in _PRONOUN.finditer(question):
         pronoun = match.group().lower()
@@ -246,6 +246,6 @@ def _without_pronouns(question: str, turns: Sequence[Turn]) -> str:
 
 
 def _owns(pronoun: str, rest: str) -> bool:
-    """Whether "her" is followed by what she has; the other possessives always are."""
+    """Whether the pronoun is possessive here: "her" only before a content word, the others always."""
     following = next(iter(words(rest)), "")
     return pronoun != "her" or (bool(following) and following not in STOP_WORDS)

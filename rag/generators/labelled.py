@@ -1,51 +1,44 @@
-"""Questions to a model whose reply is a few labelled lines, and what small models make of such lines."""
+"""Prompts whose reply is a few labelled lines, and a parser that tolerates the variants of small models."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autoais.markers.grammar import parse
 from rag.llms import Completion, LanguageModel, Message, ModelError, traced, without_thoughts
 from rag.llms.prompts import Prompt, plain
-from rag.types import Answer, Question, Sentence, Unresolved
+from rag.types import Answer, CitedSentence, Question, Unresolved
 
 _QUESTION = re.compile(r"[\W_]*question[*_\s]*[:：]", re.IGNORECASE)
 _UNKNOWN = re.compile(r"\W*unknown\b\W*", re.IGNORECASE)
 
 
 def ask(model: LanguageModel, prompt: Prompt, max_tokens: int, **values: str) -> Completion:
-    """The reply to a prompt with its placeholders filled; `ModelError` if there is none."""
+    """The reply to a prompt with its placeholders filled; raises `ModelError` if there is no reply."""
     return model.complete([Message("user", prompt.put(values))], max_tokens)
 
 
-def ask_each(
-    model: LanguageModel,
-    prompt: Prompt,
-    max_tokens: int,
-    labels: Sequence[str],
-    questions: Iterable[Question],
-    system: str,
-) -> Iterator[tuple[Answer, dict[str, str]]]:
-    """For each question, in order, what the model says to it (`spoken`) and the fields of its reply.
+def ask_about(
+    model: LanguageModel, prompt: Prompt, max_tokens: int, labels: Sequence[str], question: Question, system: str
+) -> tuple[Answer, dict[str, str]]:
+    """The model's answer to a question (`spoken`) and the fields of its reply.
 
-    One that the model gives nothing to has failed and says why.
+    If the model fails, the answer is a failed one with the reason, without fields.
     """
-    for question in questions:
-        try:
-            completion = ask(model, prompt, max_tokens, question=plain(question.text))
-        except ModelError as error:
-            yield failed(question, system, str(error)), {}
-            continue
-        reply = fields(completion.text, labels)
-        yield spoken(question, prompt, completion, reply, system), reply
+    try:
+        completion = ask(model, prompt, max_tokens, question=plain(question.text))
+    except ModelError as error:
+        return failed(question, system, str(error)), {}
+    reply = fields(completion.text, labels)
+    return spoken(question, prompt, completion, reply, system), reply
 
 
 def fields(reply: str, labels: Sequence[str]) -> dict[str, str]:
-    """`Label: text` lines by label, in small letters; the first of each counts, white space is squeezed.
+    """Parse lines `Label: text` into a dict by label, in lower case; the first of each counts, white space is squeezed.
 
-    Marks of lists and of bold type around a label are passed over, and so are a model's thoughts. A line without a
-    label goes on with the one before, up to an empty line; what stands before any label has the label "". A model that
-    goes on to write the next question is not listened to.
+    List and bold markup around labels and the model's thoughts are skipped. A line without a label continues the field
+    before, up to an empty line; text before any label has the key "". Parsing stops at a next question that the model
+    makes up.
     """
     label = re.compile(rf"[\W_]*({'|'.join(labels)})[*_\s]*[:：][*_\s]*(.*)", re.IGNORECASE)
     found: dict[str, str] = {}
@@ -67,19 +60,21 @@ def fields(reply: str, labels: Sequence[str]) -> dict[str, str]:
 
 
 def spoken(question: Question, prompt: Prompt, completion: Completion, reply: Mapping[str, str], system: str) -> Answer:
-    """What a model said without sources, from the fields `answer` and `short` or, without those, from all it wrote.
+    """A model's answer without sources, from the fields `answer` and `short` or, if both are missing, the whole reply.
 
-    Markers that it wrote point nowhere, as it was shown nothing: they are taken out and kept as unresolved. "UNKNOWN"
-    is an abstention; a reply without a word has failed.
+    Markers are removed and kept as unresolved, because the model was shown no passages. "UNKNOWN" is an abstention; an
+    empty reply is a failed answer.
     """
     trace = {"prompt": prompt.id, **traced(completion)}
     short = reply.get("short", "")
-    said = reply.get("answer") or short or reply.get("", "")
-    if _UNKNOWN.fullmatch(said):
+    text = reply.get("answer") or short or reply.get("", "")
+    if _UNKNOWN.fullmatch(text):
         reason = "the model says that it does not know"
         return Answer(question, "", (), (), system, abstained=True, reason=reason, trace=trace)
-    parsed = parse(said, 0)
-    sentences = tuple(Sentence(one.start, one.end) for one in parsed.sentences)
+    parsed = parse(text, 0)
+    sentences = tuple(
+        CitedSentence(parsed.text[one.start : one.end], (), one.start, one.end) for one in parsed.sentences
+    )
     if not sentences:
         return failed(question, system, "the model wrote no answer that can be read", trace)
     unresolved = tuple(Unresolved(one.marker, one.reason) for one in parsed.unresolved)
@@ -96,5 +91,5 @@ def spoken(question: Question, prompt: Prompt, completion: Completion, reply: Ma
 
 
 def failed(question: Question, system: str, reason: str, trace: Mapping[str, Any] | None = None) -> Answer:
-    """No answer, as the model gave nothing that can be used."""
+    """A failed answer: the model returned nothing usable."""
     return Answer(question, "", (), (), system, abstained=True, reason=reason, failed=True, trace=trace or {})

@@ -1,6 +1,6 @@
-"""The model as the retriever (Bohnet et al. 2022; spec A1): it answers and names the page, which is then looked up."""
+"""LLM-as-retriever (Bohnet et al. 2022): the model answers and names a page, which is then looked up."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from autoais.text.claims import applicable
@@ -8,10 +8,11 @@ from autoais.types import Judge
 from rag.attribution.attributor import Attributor
 from rag.attribution.titles import Titles
 from rag.errors import QuestionError
-from rag.generators.labelled import ask_each
+from rag.generators.labelled import ask_about
 from rag.llms import LanguageModel
 from rag.llms.prompts import Prompt
 from rag.retrievers import Retriever
+from rag.systems import System
 from rag.types import Answer, Hit, Question, Unresolved
 
 _PROMPT = "llm-retriever.v1"
@@ -20,33 +21,38 @@ _MOST = 250  # tokens of a reply
 _LONGEST = 300  # characters of a page's name or of a query
 
 
-class ModelAsRetriever:
-    """Resolves the page (`rag.attribution.titles`) or query that the model names, and cites what supports the answer.
+class ModelAsRetriever(System):
+    """Resolves the page (`rag.attribution.titles`) or query that the model names, and cites supporting passages.
 
-    Where it does not resolve, or where nothing there supports any sentence, nothing is cited and the pointer stays in
-    `Answer.unresolved`: `unknown-page` (no title is like it), `nothing-found` (by the query), `unsupported`, or
-    `no-pointer` (it named none).
+    If the pointer does not resolve, or its passages support no sentence, nothing is cited and the pointer is kept in
+    `Answer.unresolved`: `unknown-page` (no similar title), `nothing-found` (no hits for the query), `unsupported`, or
+    `no-pointer` (the model named neither).
     """
 
     def __init__(self, model: LanguageModel, titles: Titles, retriever: Retriever, judge: Judge, k: int) -> None:
         self._model, self._titles, self._retriever, self._k = model, titles, retriever, k
         self._prompt, self._attributor = Prompt.read(_PROMPT), Attributor(judge)
-        self.name = f"llm-retriever({model.name},{self._prompt.id},{retriever.name}@{k},{self._attributor.name})"
 
-    def answer(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        """One answer a question, in order; one that the model gives nothing to has failed and says why."""
-        for said, reply in ask_each(self._model, self._prompt, _MOST, _LABELS, questions, self.name):
-            if said.sentences:
-                said = self._pointed(said, reply.get("page", "")[:_LONGEST], reply.get("search", "")[:_LONGEST])
-            yield said
+    @property
+    def name(self) -> str:
+        """Model, prompt, retriever and judge."""
+        parts = (self._model.name, self._prompt.id, f"{self._retriever.name}@{self._k}", self._attributor.name)
+        return f"llm-retriever({','.join(parts)})"
 
-    def _pointed(self, answer: Answer, page: str, query: str) -> Answer:
+    def respond(self, question: Question) -> Answer:
+        """The model's answer with citations; if the model fails, a failed answer with the reason."""
+        answer, reply = ask_about(self._model, self._prompt, _MOST, _LABELS, question, self.name)
+        if not answer.sentences:
+            return answer
+        return self._cited(answer, reply.get("page", "")[:_LONGEST], reply.get("search", "")[:_LONGEST])
+
+    def _cited(self, answer: Answer, page: str, query: str) -> Answer:
         hits, reason = self._resolved(answer, page, query)
         answer = replace(answer, hits=tuple(hits), trace={**answer.trace, "page": page, "search": query})
         passages = [hit.passage for hit in hits]
         sentences = []
         for sentence in answer.sentences:
-            claim = answer.text[sentence.start : sentence.end]
+            claim = sentence.text
             claims = applicable(claim, answer.short_answer)
             support = self._attributor.support(claim, passages, answer.question.text) if claims else None
             sentences.append(replace(sentence, citations=(support.citation("cited"),) if support else ()))
@@ -56,7 +62,7 @@ class ModelAsRetriever:
         return replace(answer, sentences=tuple(sentences), unresolved=unresolved)
 
     def _resolved(self, answer: Answer, page: str, query: str) -> tuple[Sequence[Hit], str | None]:
-        """The passages that are meant, or why there are none."""
+        """The passages of the pointer, or the reason why there are none."""
         if page:
             hits = self._titles.resolve(page, f"{answer.question.text} {answer.text}", self._k)
             return hits, None if hits else "unknown-page"

@@ -1,4 +1,4 @@
-"""The short answer that the embedded reader finds, in the sentence that holds it, cited."""
+"""The short answer found by the reader, and the sentence that contains it as a citation."""
 
 import math
 from collections.abc import Sequence
@@ -6,24 +6,23 @@ from dataclasses import dataclass
 
 from autoais.judges.minilm import shipped
 from autoais.metrics.short_answers import normalize_answer
+from autoais.text.sentences import sentence_spans
 from autoais.text.words import words
 from autoais.types import Attribution, Judge
-from rag.attribution.sentences import sentence_spans
-from rag.encoders import passage_text
 from rag.errors import RagError
 from rag.generators.confidence import Confidence
 from rag.reader import Reader, Reading
 from rag.reader import shipped as shipped_reader
-from rag.types import Answer, Citation, Hit, Question, Sentence
+from rag.types import Answer, Citation, CitedSentence, Hit, Question
 
 # Chosen on every eighth question of nq_pool_dev by exact match:
-_PASSAGES = 8  # hits that are read
-_RANK = 12.0  # what a hit's score, as a share of the best one's, counts beside the reader's logit
+_PASSAGES = 8  # hits read
+_RANK = 12.0  # weight of a hit's score (as a share of the best one's), added to the reader's logit
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """An answer in a passage: how much it weighs, and what it is the same as."""
+    """A candidate answer in a passage: its weight, and its normalised text as the key for votes."""
 
     weight: float
     hit: Hit
@@ -35,13 +34,13 @@ class _Found:
         return self.hit.passage.text[self.reading.start : self.reading.end]
 
 
-class Spans:
-    """Reads the first hits and takes the answer that they agree on.
+class SpanReader:
+    """Reads the first hits and returns the answer with the most votes.
 
-    Each passage gives its likeliest span the product of how likely it is there and of the passage's weight, a softmax
-    over the reader's logit and the retriever's score; spans that are the same answer (normalised as for exact match)
-    add up. The sentence with the span is quoted from the passage that gave it most. Abstains where the confidence
-    (`rag.generators.confidence`) is below `least`, the reader's own unless given; a reader without one always answers.
+    Each passage votes for its best span with the span's probability times the passage's weight, a softmax over reader
+    logits and retriever scores; votes for the same answer (normalised as for exact match) add up. The sentence is
+    quoted from the passage with the largest vote. Abstains if the confidence (`rag.generators.confidence`) is below
+    `min_confidence` (default: the reader's own); a reader without `confidence.json` never abstains for that reason.
     """
 
     def __init__(
@@ -50,29 +49,30 @@ class Spans:
         judge: Judge | None = None,
         *,
         passages: int = _PASSAGES,
-        least: float | None = None,
+        min_confidence: float | None = None,
     ) -> None:
         self._reader = reader or shipped_reader()
         self._judge = judge or shipped()
         self._passages = passages
         weights = self._reader.folder / "confidence.json"
         self._confidence = Confidence.read(weights) if weights.exists() else None
-        if least is not None and not 0 <= least <= 1:
-            raise RagError(f"the least confidence should be between 0 and 1, found {least:g}")
-        if least is not None and self._confidence is None:
-            raise RagError(f"{self._reader.folder} has no confidence.json, so its answers have no least confidence")
-        self._least = least if least is not None else self._confidence.least if self._confidence else 0.0
-        judged = f", {self._judge.name} >= {self._least:g}" if self._confidence else ""
+        if min_confidence is not None and not 0 <= min_confidence <= 1:
+            raise RagError(f"the minimum confidence should be between 0 and 1, found {min_confidence:g}")
+        if min_confidence is not None and self._confidence is None:
+            raise RagError(f"{self._reader.folder} has no confidence.json, so its answers have no confidence")
+        own = self._confidence.threshold if self._confidence else 0.0
+        self._min_confidence = own if min_confidence is None else min_confidence
+        judged = f", {self._judge.name} >= {self._min_confidence:g}" if self._confidence else ""
         self.name = f"spans.v1({self._reader.name}@{passages}{judged})"
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
-        """One sentence with the answer; an abstention keeps the best candidate in its trace."""
+        """Quote the sentence with the answer; an abstention keeps the best candidate in its trace."""
         best, signals = self._candidate(question, hits)
         if best is None:
-            reason = "no passage found holds words that could answer"
+            reason = "no retrieved passage contains a possible answer"
             return Answer(question, "", (), tuple(hits), self.name, abstained=True, reason=reason)
         confidence = self._confidence.of(signals) if self._confidence else None
-        if confidence is None or confidence >= self._least:
+        if confidence is None or confidence >= self._min_confidence:
             return self._quoted(question, hits, best, confidence)
         return Answer(
             question,
@@ -81,13 +81,14 @@ class Spans:
             tuple(hits),
             self.name,
             abstained=True,
-            reason=f"the passages found do not seem to answer it (confidence {confidence:.2f}, least {self._least:g})",
+            reason=f"the retrieved passages do not seem to answer it "
+            f"(confidence {confidence:.2f}, minimum {self._min_confidence:g})",
             confidence=confidence,
             trace={"candidate": " ".join(best.span.split()), "passage": best.hit.passage.id},
         )
 
     def signals(self, question: Question, hits: Sequence[Hit]) -> dict[str, float]:
-        """The signals of the best candidate (`rag.generators.confidence.SIGNALS`); empty where there is none."""
+        """The signals of the best candidate (`rag.generators.confidence.SIGNALS`), or an empty dict."""
         return self._candidate(question, hits)[1]
 
     def _candidate(self, question: Question, hits: Sequence[Hit]) -> tuple[_Found | None, dict[str, float]]:
@@ -98,9 +99,9 @@ class Spans:
         votes: dict[str, float] = {}
         for one in found:
             votes[one.key] = votes.get(one.key, 0.0) + math.exp(one.weight - most)
-        answer = max(votes, key=lambda key: votes[key])  # of equals the first hit's
+        answer = max(votes, key=lambda key: votes[key])  # ties: the first hit's
         best = max((one for one in found if one.key == answer), key=lambda one: one.weight)
-        claim = Attribution(best.span, (passage_text(best.hit.passage),), question.text)
+        claim = Attribution(best.span, (best.hit.passage.evidence,), question.text)
         return best, {
             "relevance": best.reading.relevance,
             "agreement": votes[answer] / sum(votes.values()),
@@ -128,7 +129,11 @@ class Spans:
         return Answer(
             question,
             sentence,
-            (Sentence(0, len(sentence), (Citation(best.hit.passage.id, first, last, quote),)),),
+            (
+                CitedSentence(
+                    sentence, (Citation(best.hit.passage.id, first, last, quote, "copied"),), 0, len(sentence)
+                ),
+            ),
             tuple(hits),
             self.name,
             short_answer=" ".join(best.span.split()),

@@ -1,1 +1,1 @@
-"""An index: a folder with passages, postings, and the parts that recipes add."""
+"""Indexes: folders with passages, postings, and the parts that recipes add."""

@@ -1,15 +1,16 @@
-"""English analysis: the tokens of passages and the terms of queries, the same for every lexical retriever."""
+"""English analysis of passages and queries, the same for every lexical retriever."""
 
+from collections.abc import Sequence
 from functools import cache
 
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
-from rag.errors import QuestionError, RagError
+from rag.errors import QuestionError, RagError, UsageError
 
 ANALYZER = "english.v1: simple tokens of at most 40 bytes, lower case, Snowball English stems; queries drop stop words"
 _LONGEST_QUERY = 10_000
 
-# Lucene's English stop words, and the words that only make a sentence a question.
+# Lucene's English stop words, and question words.
 QUERY_STOP_WORDS = """
     a an and are as at be but by for if in into is it no not of on or such that the their then there these they
     this to was will with did do does how which what when where who whom whose why
@@ -18,7 +19,7 @@ QUERY_STOP_WORDS = """
 
 @cache
 def passage_analyzer() -> TextAnalyzer:
-    """Tokens of a passage, stop words kept."""
+    """The analyzer of passages, which keeps stop words."""
     return _english()
 
 
@@ -35,7 +36,7 @@ def _english(*filters: Filter) -> TextAnalyzer:
 
 
 def check_query(query: str) -> None:
-    """`QuestionError` for a query that is empty, too long, or holds what is no character."""
+    """Raise `QuestionError` for a query that is empty, too long, or contains invalid characters."""
     if not query.strip():
         raise QuestionError("the question is empty")
     if len(query) > _LONGEST_QUERY:
@@ -43,11 +44,11 @@ def check_query(query: str) -> None:
     try:
         query.encode("utf-8")
     except UnicodeEncodeError:
-        raise QuestionError("the question holds bytes or half a surrogate pair that are no characters") from None
+        raise QuestionError("the question contains bytes or a lone surrogate that are not characters") from None
 
 
 def query_terms(query: str) -> list[str]:
-    """The different stems of a query that are searched for, in order; `QuestionError` if there are none."""
+    """The distinct terms (stems) of a query, in order; raises `QuestionError` if there are none."""
     check_query(query)
     terms = list(dict.fromkeys(_query_analyzer().analyze(query)))
     if not terms:
@@ -56,7 +57,9 @@ def query_terms(query: str) -> list[str]:
     return terms
 
 
-def check_depth(k: int) -> None:
-    """`RagError` unless k is at least 1."""
+def check_search(queries: Sequence[str], k: int) -> None:
+    """Raise `UsageError` for a string instead of a list of queries, `RagError` for a k below 1."""
+    if isinstance(queries, str):
+        raise UsageError(f"queries should be a list of strings, found one string; write [{queries[:30]!r}]")
     if k < 1:
         raise RagError(f"k must be at least 1, not {k}")

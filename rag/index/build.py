@@ -1,4 +1,4 @@
-"""Builds an index: a build that is stopped, killed or out of disk leaves the index that was there in use."""
+"""Builds an index; a build that is stopped, killed or out of disk leaves the existing index intact."""
 
 import hashlib
 import shutil
@@ -22,30 +22,30 @@ from rag.types import Passage
 
 _LOCK = ".rag-lock"
 _BATCH = 1000
-_HEAP_BYTES = 500_000_000  # half of it leaves a million passages in twice the segments, which take longer to search
+_HEAP_BYTES = 500_000_000  # with half of it, a million passages end in twice the segments, which search slower
 
 Progress = Callable[[Corpus, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a build will need, in bytes."""
+    """The estimated needs of a build, in bytes."""
 
     memory: int
     disk: int
 
 
 def estimate(corpus: Corpus) -> Estimate:
-    """Memory and disk of a build: the writer's heap, and caches; passages as they are plus about 0.4 of postings."""
+    """Estimate memory (the writer's heap and caches) and disk (the passages, and about 0.4 times that for postings)."""
     return Estimate(memory=_HEAP_BYTES + 100_000_000, disk=int(corpus.bytes_unpacked * 1.45))
 
 
 def build(corpus: Corpus, to: Path, progress: Progress | None = None) -> dict[str, Any]:
     """Build an index in the folder `to` and return its manifest.
 
-    An index that is already there stays in use until the new manifest replaces the old in one step, so a build that
-    is stopped, killed or out of disk loses nothing; what it left behind is removed by the next build.
-    Raises `IndexingError` (a folder that is no index, a full disk, no passages) or `FormatError` (a broken line).
+    An existing index stays in use until the new manifest replaces the old one atomically, so a build that is stopped,
+    killed or out of disk loses nothing; the next build removes its files. Raises `IndexingError` (a folder that is not
+    an index, a full disk, no passages) or `FormatError` (a broken line).
     """
     made = not to.exists()
     with _claimed(to):
@@ -67,7 +67,7 @@ def _build(corpus: Corpus, to: Path, made: bool, progress: Progress | None) -> d
             "command": command(),
         }
         write_whole(to / MANIFEST, [dumps(manifest, indent=2)])
-    except BaseException:  # also Ctrl-C: an unfinished build must not stay and fill the disk
+    except BaseException:  # also Ctrl-C: remove the files of an unfinished build
         shutil.rmtree(work, ignore_errors=True)
         if made:
             (to / _LOCK).unlink(missing_ok=True)
@@ -80,7 +80,7 @@ def _build(corpus: Corpus, to: Path, made: bool, progress: Progress | None) -> d
 
 @contextmanager
 def _claimed(to: Path) -> Iterator[None]:
-    """Make the folder, or check that it is ours to build in, and keep other builds out of it."""
+    """Create the folder, or check that it is an index or empty, and lock it against other builds."""
     if to.exists() and not to.is_dir():
         raise IndexingError(f"{to} is a file; name a folder for the index")
     with ExitStack() as stack:
@@ -95,12 +95,12 @@ def _claimed(to: Path) -> Iterator[None]:
 
 
 def _ours(name: str) -> bool:
-    # `.manifest.json.*` is what a kill can leave of writing the manifest.
+    # A kill while the manifest is written can leave `.manifest.json.*`.
     return name in (MANIFEST, _LOCK) or name.startswith((BUILD, f".{MANIFEST}."))
 
 
 def _sweep(to: Path, keep: str) -> None:
-    """Remove what earlier builds left, once the manifest names another."""
+    """Remove the files of earlier builds."""
     for path in to.iterdir():
         if _ours(path.name) and path.name not in (MANIFEST, _LOCK, keep):
             shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
@@ -125,7 +125,7 @@ def write_passages(
     refuse: Callable[[FormatError], None],
     tell: Callable[[int], object],
 ) -> tuple[dict[str, int], str]:
-    """Write all passages to both; return counts and the SHA-256 over ids, headings and texts in order."""
+    """Write all passages to store and postings; return counts and the SHA-256 of ids, headings and texts in order."""
     digest = hashlib.sha256()
     rows = untitled = 0
     stream = _encodable(located, refuse)
@@ -152,8 +152,10 @@ def _encodable(
 ) -> Iterator[tuple[str, Passage, bytes]]:
     for where, passage in located:
         try:
-            encoded = "\x1f".join((passage.id, passage.title, passage.section, passage.text, "")).encode("utf-8")
-        except UnicodeEncodeError:  # JSON can write half a surrogate pair: "\ud83d"
-            refuse(FormatError(f"{where}: passage {passage.id!r} holds half a surrogate pair, which is no character"))
+            own = "" if passage.headings == passage.default_headings else passage.headings
+            parts = (passage.id, passage.title, passage.section, passage.text, own)
+            encoded = "\x1f".join(parts).encode("utf-8")
+        except UnicodeEncodeError:  # JSON can contain a lone surrogate: "\ud83d"
+            refuse(FormatError(f"{where}: passage {passage.id!r} contains a lone surrogate, which is not a character"))
         else:
             yield where, passage, encoded

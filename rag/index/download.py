@@ -1,4 +1,4 @@
-"""Indexes that others have built, by name: download with resume and checksum, into a cache folder, or not at all."""
+"""Prebuilt indexes: downloads into a cache folder, with resume and checksum."""
 
 import difflib
 import hashlib
@@ -23,17 +23,17 @@ from autoais.io.locks import alone
 from rag.errors import RagError
 
 _BLOCK = 1 << 20
-_TIMEOUT = 60  # seconds without a byte
-_ATTEMPTS = 4  # in a row that bring nothing new
+_TIMEOUT = 60  # seconds without data
+_ATTEMPTS = 4  # in a row without new data
 _REFUSED_RANGE = 416
 
 Progress = Callable[[int], None]
-"""Told how many bytes have come."""
+"""Called with the number of bytes received."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prebuilt:
-    """A packed index: where it lies, its size in bytes, and its `md5:...` or `sha256:...`."""
+    """A packed index: its URL, its size in bytes, and its checksum, `md5:...` or `sha256:...`."""
 
     name: str
     url: str
@@ -43,7 +43,7 @@ class Prebuilt:
 
 
 def read_table(path: Path | None = None) -> dict[str, Prebuilt]:
-    """The indexes of a table (TOML), by name; without a path, the table that ships. `RagError` where it is no table."""
+    """The indexes of a TOML table by name (default: the table that ships with rag); raises `RagError` if invalid."""
     try:
         text = path.read_text("utf-8") if path else files("rag").joinpath("data", "prebuilt.toml").read_text("utf-8")
         return {name: _checked(name, row) for name, row in tomllib.loads(text).items()}
@@ -60,12 +60,12 @@ def _checked(name: str, row: Mapping[str, object]) -> Prebuilt:
     if type(size) is not int or size < 1:
         raise ValueError(f"{name}: size should be a number of bytes, found {size!r}")
     if Path(name).name != name or name.startswith("."):
-        raise ValueError(f"{name!r} becomes a folder, and should be a plain name")
+        raise ValueError(f"{name!r} should be a plain name, as it becomes a folder")
     return Prebuilt(name, url, checksum, size, str(row.get("description", "")))
 
 
 def named(name: str, table: dict[str, Prebuilt]) -> Prebuilt:
-    """The index of that name; `RagError` shows the nearest names."""
+    """The index of that name; otherwise raises `RagError` with similar names."""
     if name in table:
         return table[name]
     near = difflib.get_close_matches(name, table, n=3, cutoff=0.4)
@@ -74,26 +74,26 @@ def named(name: str, table: dict[str, Prebuilt]) -> Prebuilt:
 
 
 def cache_folder() -> Path:
-    """Where downloads go: the variable RAG_CACHE, else `~/.cache/attributed-rag`."""
+    """The folder for downloads: RAG_CACHE, or `~/.cache/attributed-rag`."""
     return Path(os.environ.get("RAG_CACHE") or Path.home() / ".cache" / "attributed-rag")
 
 
 def is_offline() -> bool:
-    """Whether the variable RAG_OFFLINE says that nothing may be downloaded here (Hugging Face reads HF_HUB_OFFLINE)."""
+    """Whether RAG_OFFLINE forbids downloads (Hugging Face has HF_HUB_OFFLINE)."""
     return os.environ.get("RAG_OFFLINE", "0") not in ("", "0")
 
 
 def fetch(item: Prebuilt, *, offline: bool = False, tell: Progress | None = None) -> Path:
-    """The folder of a prebuilt Lucene index in the cache, downloaded and unpacked if it is not there yet.
+    """The folder of a prebuilt Lucene index in the cache; downloads and unpacks it first if it is missing.
 
-    What a stopped download left is gone on with. Raises `RagError`: offline, a broken connection, a wrong checksum, an
-    archive that is broken or holds no index, a full disk, another download of it running.
+    A stopped download resumes. Raises `RagError` if offline, or for a broken connection, a wrong checksum, an archive
+    that is broken or holds no index, a full disk, or a second download of the same index at the same time.
     """
     home = cache_folder() / "indexes" / item.name
     if home.is_dir():
         return home
     if offline or is_offline():
-        raise RagError(f"{item.name} is not in {home.parent}, and this is offline: rag index fetch {item.name} gets it")
+        raise RagError(f"{item.name} is not in {home.parent}, and this is offline: run rag index fetch {item.name}")
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         lock = home.with_name(f"{home.name}.lock")
@@ -109,7 +109,7 @@ def fetch(item: Prebuilt, *, offline: bool = False, tell: Progress | None = None
 
 
 def download(item: Prebuilt, to: Path, tell: Progress | None = None) -> None:
-    """Download to a file, whole and with the right checksum or not there; `<file>.part` keeps what has come so far."""
+    """Download to `to`, which appears only when the checksum is right; `<to>.part` holds an unfinished download."""
     if to.exists():
         return
     part = to.with_name(f"{to.name}.part")
@@ -123,23 +123,23 @@ def download(item: Prebuilt, to: Path, tell: Progress | None = None) -> None:
             _get(item, part, tell)
             reason = "the connection broke off"
         except urllib.error.HTTPError as error:
-            if error.code == _REFUSED_RANGE:  # all there is has come, and it is too short
+            if error.code == _REFUSED_RANGE:  # the file on the server is shorter than expected
                 part.unlink(missing_ok=True)
-            raise RagError(f"{item.url}: the server says {error.code} {error.reason}") from error
+            raise RagError(f"{item.url}: the server returned {error.code} {error.reason}") from error
         except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError, SSLError) as error:
             reason = str(error.reason if isinstance(error, urllib.error.URLError) else error) or type(error).__name__
         vain = 0 if _size(part) > most else vain + 1
         if vain == _ATTEMPTS:
             raise RagError(
                 f"{item.url}: {reason} after {_size(part):,} of {item.size:,} bytes; "
-                "the same command goes on from there"
+                "the same command continues from there"
             )
     algorithm, _, wanted = item.checksum.partition(":")
     with part.open("rb") as file:
         found = hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
     if found != wanted:
         part.unlink()
-        raise RagError(f"{item.url}: {algorithm} should be {wanted}, found {found}: what came is removed, fetch again")
+        raise RagError(f"{item.url}: {algorithm} should be {wanted}, found {found}: the file was removed, fetch again")
     part.replace(to)
 
 
@@ -148,7 +148,7 @@ def _size(path: Path) -> int:
 
 
 def _get(item: Prebuilt, part: Path, tell: Progress | None) -> None:
-    """One request for what is missing; a server that ignores ranges starts from the beginning."""
+    """Request the missing bytes; if the server ignores ranges, start from the beginning."""
     have = _size(part)
     headers = {"User-Agent": "attributed-rag", "Accept-Encoding": "identity"}
     if have:
@@ -157,7 +157,7 @@ def _get(item: Prebuilt, part: Path, tell: Progress | None) -> None:
     with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:
         ranged = response.status == http.client.PARTIAL_CONTENT
         if ranged and not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
-            raise http.client.HTTPException("the server sent another range than was asked for")
+            raise http.client.HTTPException("the server sent another range than requested")
         with part.open("ab" if ranged else "wb") as file:
             _copy(response, file, item, tell)
 
@@ -169,14 +169,14 @@ def _copy(response: http.client.HTTPResponse, file: BinaryIO, item: Prebuilt, te
         file.write(block[: item.size - done] if done > item.size else block)
         if tell:
             tell(min(done, item.size))
-        if done > item.size:  # the checksum says the rest
+        if done > item.size:  # too long: the checksum will fail
             return
 
 
 def _unpack(archive: Path, home: Path) -> None:
-    """The Lucene index of a packed folder, moved to `home` once it is whole; nothing is written outside."""
+    """Unpack the Lucene index of an archive to `home`, atomically; nothing is written outside."""
     work = home.with_name(f"{home.name}.unpacking")
-    shutil.rmtree(work, ignore_errors=True)  # a killed run's
+    shutil.rmtree(work, ignore_errors=True)  # of a killed run
     try:
         with tarfile.open(archive) as packed:
             packed.extractall(work, filter="data")
@@ -186,6 +186,6 @@ def _unpack(archive: Path, home: Path) -> None:
         found.pop().replace(home)
     except (tarfile.TarError, BadGzipFile, EOFError, zlib.error) as error:
         archive.unlink()
-        raise RagError(f"{home.name}: the archive cannot be used, and is removed: {error}") from error
+        raise RagError(f"{home.name}: the archive cannot be used and was removed: {error}") from error
     finally:
         shutil.rmtree(work, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""An opened index: passages, postings, and where the parts that recipes add lie."""
+"""An open index: passages, postings, and the folder of parts that recipes add."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +11,10 @@ from rag.index.postings import BM25
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An opened index: its manifest, its passages and the BM25 retriever over them.
+    """An open index: its manifest, its passages and the BM25 retriever over them.
 
-    `build` is the folder that holds them and the parts that recipes add (`rag.index.parts`). It is None for an index
-    in memory, and for one that Anserini made: that one's folder is `lucene`, and its only BM25 is Lucene's.
+    `build` is the folder with its files and the parts that recipes add (`rag.index.parts`). It is None for an index in
+    memory, and for an index built by Anserini, whose folder is `lucene` and which only Lucene can search.
     """
 
     name: str
@@ -26,9 +26,9 @@ class Index:
 
     @property
     def bm25(self) -> BM25:
-        """BM25 as the recipe `bm25` has it; `IndexingError` for an index that Anserini made."""
+        """BM25 with the recipe `bm25`; raises `IndexingError` for an index built by Anserini."""
         if self.postings is None:
             raise IndexingError(
-                f"{self.name} is a Lucene index: search it by --recipe lucene, or import it (rag index import)"
+                f"{self.name} is a Lucene index: search it with --recipe lucene, or import it (rag index import)"
             )
         return self.postings

@@ -1,4 +1,4 @@
-"""Lucene indexes that Anserini or Pyserini made: searched as they are, or imported. They need the extra `lucene`."""
+"""Lucene indexes built by Anserini or Pyserini, to search or import; needs the extra `lucene`."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -19,12 +19,12 @@ from rag.types import Passage
 if TYPE_CHECKING:
     from rag.index.index import Index
 
-_DPR = re.compile(r'"([^\n]*)"\n(.+)', re.DOTALL)  # how Pyserini writes DPR's passages: the title in quotes, a line end
-_JAVAS_NAMES = re.compile(r"^JVM exception occurred: |[\w.]+\.\w+(?:Exception|Error): ")  # around what went wrong
+_DPR = re.compile(r'"([^\n]*)"\n(.+)', re.DOTALL)  # Pyserini's form of DPR's passages: the title in quotes, a line end
+_EXCEPTION_NAMES = re.compile(r"^JVM exception occurred: |[\w.]+\.\w+(?:Exception|Error): ")  # before the message
 
 
 def directory(folder: Path) -> Any:  # noqa: ANN401  (a Java object)
-    """The folder as Lucene takes it."""
+    """The folder as a Lucene `Directory`."""
     from jnius import autoclass
 
     return autoclass("org.apache.lucene.store.FSDirectory").open(autoclass("java.io.File")(str(folder)).toPath())
@@ -32,27 +32,27 @@ def directory(folder: Path) -> Any:  # noqa: ANN401  (a Java object)
 
 @contextmanager
 def faults(what: str) -> Iterator[None]:
-    """What goes wrong in Java, as an `IndexingError` of one line."""
+    """Raise Java exceptions as an `IndexingError` of one line."""
     from jnius import JavaException
 
     try:
         yield
     except JavaException as error:
-        reason = _JAVAS_NAMES.sub("", str(error).splitlines()[0])
+        reason = _EXCEPTION_NAMES.sub("", str(error).splitlines()[0])
         raise IndexingError(f"the Lucene index {what}: {reason}") from error
 
 
 class Passages:
-    """The passages that an Anserini index stores, by Lucene's numbers (as rows) and by id.
+    """The passages stored in an Anserini index, by Lucene's document number (as row) and by id.
 
-    Their text is Anserini's field `raw` (JSON of a corpus format, or the text itself), else `contents`.
-    `FormatError` for a document that holds no passage, `IndexingError` for an index with deleted documents, whose
-    numbers would name some passages twice.
+    Their text is Anserini's field `raw` (JSON of a corpus format, or plain text), or else `contents`. Raises
+    `FormatError` for a document without a passage, `IndexingError` for an index with deleted documents, in which some
+    passages would occur twice.
     """
 
     def __init__(self, folder: Path) -> None:
         if not any(folder.glob("segments_*")):
-            raise IndexingError(f"{folder} is no Lucene index (no segments_*)")
+            raise IndexingError(f"{folder} is not a Lucene index (no segments_*)")
         jvm.start()
         from jnius import autoclass
 
@@ -61,24 +61,24 @@ class Passages:
             self.reader = autoclass("org.apache.lucene.index.DirectoryReader").open(directory(folder))
             self._texts = self.reader.storedFields()
         if self.reader.hasDeletions():
-            raise IndexingError(f"{folder} holds documents that were deleted; merge it first (Anserini's -optimize)")
+            raise IndexingError(f"{folder} has deleted documents; merge it first (Anserini's -optimize)")
 
     def __len__(self) -> int:
         return int(self.reader.maxDoc())
 
     def at(self, number: int) -> Passage:
-        """The passage of a document."""
+        """The passage of a document, by its number."""
         with faults("is damaged"):
             document = self._texts.document(number)
             name, text = document.get("id"), document.get("raw") or document.get("contents")
         return _passage(name, text, f"{self.folder}, document {number}")
 
     def rows(self, rows: Sequence[int]) -> list[Passage]:
-        """The passages of these documents, in the order asked for."""
+        """The passages of these documents, in the given order."""
         return [self.at(row) for row in rows]
 
     def scan(self, first: int = 0) -> Iterator[Passage]:
-        """The passages from a document on."""
+        """Stream the passages, from a document on."""
         return (self.at(number) for number in range(first, len(self)))
 
     def get(self, identifier: str) -> Passage | None:
@@ -94,7 +94,7 @@ class Passages:
 
 
 class Stored(Corpus):
-    """The passages that an Anserini index stores, as a corpus to build an index of our own from."""
+    """The passages stored in an Anserini index, as a corpus to build an index from."""
 
     unit = "passages"
 
@@ -104,16 +104,16 @@ class Stored(Corpus):
 
     @property
     def bytes_total(self) -> int:
-        """The number of documents: how far the reading is cannot be told in bytes."""
+        """The number of documents, as progress cannot be measured in bytes."""
         return len(self._passages)
 
     @property
     def bytes_unpacked(self) -> int:
-        """About three times the files that store documents, which are packed."""
+        """An estimate: three times the size of the compressed files that store documents."""
         return 3 * sum(path.stat().st_size for path in self.sources[0].glob("*.fdt"))
 
     def read(self) -> Iterator[tuple[str, Passage]]:
-        """Yield (where it stands, passage) in Lucene's order."""
+        """Yield (location, passage) in Lucene's order."""
         self.bytes_read = 0
         for number in range(len(self._passages)):
             self.bytes_read = number + 1
@@ -124,7 +124,7 @@ class Stored(Corpus):
 
 
 def open_lucene(folder: Path) -> "Index":
-    """An index that Anserini made, to be searched by recipes of kind `lucene`; nothing can be added to it."""
+    """Open an index built by Anserini, for recipes of kind `lucene`; no parts can be added to it."""
     from rag.index.index import Index
 
     passages = Passages(folder)
@@ -134,7 +134,7 @@ def open_lucene(folder: Path) -> "Index":
         "format": "a Lucene index",
         "passages": len(passages),
         "untitled": 0,
-        "checksum": f"sha256:{sha256_file(newest)}",  # it names and checks all files of the index
+        "checksum": f"sha256:{sha256_file(newest)}",  # it names all files of the index, with checksums
         "recipe": read_recipe("lucene").record(),
         "analyzer": "as the index was made; queries by Anserini's DefaultEnglishAnalyzer with the stop words of bm25",
         "versions": versions(),
@@ -144,23 +144,21 @@ def open_lucene(folder: Path) -> "Index":
 
 def _passage(name: str | None, text: str | None, where: str) -> Passage:
     if not name or not text:
-        raise FormatError(f"{where}: it stores no id or no text; an index made with -storeRaw is needed")
+        raise FormatError(f"{where}: it stores no id or no text; build the index with -storeRaw")
     try:
         row = parse_object(text.encode("utf-8", "replace"), where)
     except FormatError:
         row = {}
     if isinstance(row.get("text"), str):
         title = row["title"] if isinstance(row.get("title"), str) else ""
-        # Anserini indexes titles with the text: what is only a title is found too.
+        # Anserini also indexes titles, so a document with only a title is a passage too.
         passage = Passage(name, title, row["text"]) if row["text"].strip() else Passage(name, "", title)
     else:
         contents = row["contents"] if isinstance(row.get("contents"), str) else text
-        parts, quoted = wikipedia.parse(contents), _DPR.fullmatch(contents)
-        if parts:
-            passage = Passage(name, parts.title, parts.text, parts.section)
-        else:
-            passage = Passage(name, quoted[1], quoted[2]) if quoted else Passage(name, "", contents)
+        parsed, quoted = wikipedia.parse(contents, name), _DPR.fullmatch(contents)
+        plain = Passage(name, quoted[1], quoted[2]) if quoted else Passage(name, "", contents)
+        passage = parsed or plain
     if not passage.text.strip():
         raise FormatError(f"{where}: passage {name!r} has no text")
-    # JSON can write half a surrogate pair, which is no character.
+    # JSON can contain lone surrogates, which are not characters.
     return Passage(*(part.encode("utf-8", "replace").decode("utf-8") for part in astuple(passage)))

@@ -1,4 +1,4 @@
-"""`manifest.json`: written last, it names the build folder that holds the passages and says how it was made."""
+"""`manifest.json`: written last, it names the build folder of the passages and describes how it was built."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from rag.index.analysis import ANALYZER
 from rag.index.postings import weights_of
 from rag.index.recipes import Recipe, read_recipe
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 BUILD = ".rag-build-"
 BASE_RECIPE = "bm25"
@@ -18,7 +18,7 @@ _RECIPE_NOTE = "k1 and b are fixed by tantivy's Python binding"
 
 
 def described(sources: list[str], formats: list[str], counts: dict[str, int], checksum: str) -> dict[str, Any]:
-    """What a manifest says of every index, however it was built."""
+    """The part of the manifest that every index has."""
     return {
         "format_version": FORMAT_VERSION,
         "sources": sources,
@@ -33,7 +33,7 @@ def described(sources: list[str], formats: list[str], counts: dict[str, int], ch
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of an index folder; `IndexingError` where there is none, or it is damaged or of another version."""
+    """The manifest of an index folder; raises `IndexingError` if it is missing, damaged or of another version."""
     path = folder / MANIFEST
     if not folder.exists():
         raise IndexingError(f"no index at {folder}: build one with rag index build SOURCE --to {folder}")
@@ -50,6 +50,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise IndexingError(
             f"{folder} is an index of format {version}, this version reads {FORMAT_VERSION}: upgrade attributed-rag"
         )
+    if version < FORMAT_VERSION:
+        raise IndexingError(
+            f"{folder} is an index of the older format {version}, this version reads {FORMAT_VERSION}: "
+            "build it again with rag index build"
+        )
     try:
         weights_of(Recipe.of(manifest["recipe"]))
         counts = [field(manifest, name, int, str(path)) for name in ("passages", "untitled")]
@@ -57,7 +62,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         field(manifest, "checksum", str, str(path))
     except (RagError, ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
         raise IndexingError(f"the manifest is damaged ({error}): build the index again") from error
-    # `build` becomes a path: a manifest from elsewhere must not lead out of its folder.
-    if version < 1 or min(counts) < 0 or not build.startswith(BUILD) or Path(build).name != build:
+    # `build` becomes a path: it must not point outside of the index folder.
+    if min(counts) < 0 or not build.startswith(BUILD) or Path(build).name != build:
         raise IndexingError(f"{path} is damaged: build the index again")
     return manifest

@@ -1,4 +1,4 @@
-"""Opens indexes: by folder, those that Anserini made, and the handbook that ships."""
+"""Opens indexes: index folders, Lucene indexes built by Anserini, and the handbook that ships with rag."""
 
 from pathlib import Path
 
@@ -14,13 +14,13 @@ from rag.index.recipes import Recipe, read_recipe
 from rag.resources import folder as shipped_folder
 
 HANDBOOK = "handbook"
-_SMALL_HEAP_BYTES = 15_000_000  # the least Tantivy takes
+_SMALL_HEAP_BYTES = 15_000_000  # Tantivy's minimum
 
 
 def open_index(folder: Path | None) -> Index:
-    """Open an index by its folder, also one that Anserini made; None is the handbook that ships, indexed in memory.
+    """Open an index folder, also one built by Anserini; None indexes the handbook that ships with rag in memory.
 
-    Raises `IndexingError` if the folder does not exist, is half-built, or was written by a newer version.
+    Raises `IndexingError` if the folder does not exist, is half-built, or was written by another version.
     """
     if folder is None:
         return _handbook()
@@ -31,7 +31,7 @@ def open_index(folder: Path | None) -> Index:
     manifest = read_manifest(folder)
     work = folder / manifest["build"]
     if not work.is_dir():
-        raise IndexingError(f"{folder}: {MANIFEST} names {work.name!r}, which is not there; build the index again")
+        raise IndexingError(f"{folder}: {MANIFEST} names {work.name!r}, which is missing; build the index again")
     store = PassageStore.open(work / "passages.sqlite")
     counts = {name: manifest[name] for name in ("untitled", "passages")}
     name = folder.resolve().name

@@ -1,6 +1,7 @@
-"""Parts that recipes add to an index: a folder each beside the passages, whole or not there."""
+"""Parts that recipes add to an index: one folder each, which is either complete or missing."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,18 +21,18 @@ if TYPE_CHECKING:
 _MANIFEST = "part.json"
 _PLAN = "plan.json"
 
-Tell = Callable[[int, str], None]
-"""Told how many passages are done, and what is being done."""
+Progress = Callable[[int, str], None]
+"""Called with the number of passages done and the name of the step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What adding a part takes, in bytes: `memory` while it is built, `resident` while it is searched, `disk`."""
+    """The needs of a part, in bytes: `memory` to build it, `resident` to search it, and `disk`."""
 
     memory: int
     resident: int
     disk: int
-    why: str = ""  # what was chosen, where there was a choice
+    why: str = ""  # the reason for the kind of index, if one was chosen
 
 
 def _home(index: "Index", recipe: Recipe) -> Path:
@@ -43,16 +44,16 @@ def _home(index: "Index", recipe: Recipe) -> Path:
 
 
 def open_part(index: "Index", recipe: Recipe) -> tuple[Path, dict[str, Any]]:
-    """The folder of a recipe's part and its manifest; `IndexingError` where it is missing, damaged or another's."""
+    """The folder and manifest of a recipe's part; raises `IndexingError` if it is missing, damaged or not its own."""
     home = _home(index, recipe)
     if not home.exists() and (old := home.with_name(f"{recipe.name}.old")).exists():
-        home = old  # another was about to take its place, and was stopped
+        home = old  # a run was stopped while it replaced the part
     path = home / _MANIFEST
     if not path.is_file():
         begun = ", it is half-built" if home.with_name(f"{recipe.name}.new").exists() else ""
         raise IndexingError(
             f"index {index.name} has no part {recipe.name!r} yet{begun}: "
-            f"add it with rag index build --to {home.parents[2]} --recipe NAME, the recipe that you search by"
+            f"add it with rag index build --to {home.parents[2]} --recipe NAME (the recipe that you search with)"
         )
     try:
         part = parse_object(path.read_bytes(), str(path))
@@ -60,18 +61,19 @@ def open_part(index: "Index", recipe: Recipe) -> tuple[Path, dict[str, Any]]:
     except (OSError, FormatError, KeyError) as error:
         raise IndexingError(f"{path} is damaged ({error}): add the part again") from error
     if made_of != index.manifest["checksum"]:
-        raise IndexingError(f"{home} was made of other passages than the index holds: add the part again")
+        raise IndexingError(f"{home} was built from other passages than the index: add the part again")
     if recipe_made != recipe.record():
-        raise IndexingError(f"{home} was made by another recipe of that name: add the part again")
+        raise IndexingError(f"{home} was built with another recipe of that name: add the part again")
     return home, part
 
 
 @contextmanager
 def adding(index: "Index", recipe: Recipe, plan: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """A folder to make the part in, and the record that will be its manifest; it is the part once the block ends.
+    """Yield a work folder and the record for its manifest; at the end of the block, the folder becomes the part.
 
-    What a stopped run left there stays if `plan` (all that decides the bytes) is the same, so that the block can go on
-    from it; else it is empty. `IndexingError` on a full or failing disk, and where another process is adding it.
+    The folder holds the files of a stopped run if its `plan` (everything that determines the bytes) is the same, so
+    that the block can resume; otherwise it is empty. Raises `IndexingError` on a full or failing disk, or if another
+    process is adding the part.
     """
     home = _home(index, recipe)
     work, old = (home.with_name(f"{recipe.name}.{which}") for which in ("new", "old"))
@@ -93,7 +95,7 @@ def adding(index: "Index", recipe: Recipe, plan: Mapping[str, Any]) -> Iterator[
             if home.exists():
                 home.replace(old)
             work.replace(home)
-            # Only now: killed before, the next run goes on from `work`, which its plan says is what was begun.
+            # Removed last: after a kill before this point, the next run recognises its work folder by the plan.
             (home / _PLAN).unlink()
             shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
@@ -105,3 +107,14 @@ def _read(path: Path) -> object:
         return parse_object(path.read_bytes(), str(path))
     except (OSError, FormatError):
         return None
+
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
+
+
+def parse_size(size: str) -> int:
+    """Parse a size such as `8GiB`, `500MB` or `1.5g` into bytes; raises `RagError` for anything else."""
+    match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]+)?)\s*([kmg]i?)?b?", size.strip().lower())
+    if match is None or float(match[1]) <= 0:
+        raise RagError(f"{size!r} is not a size; write it as 8GiB or 500MB")
+    return int(float(match[1]) * _UNITS[match[2] or ""])

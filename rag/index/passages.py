@@ -1,4 +1,4 @@
-"""The passages of an index in one SQLite file, by row number (what engines return) and by id (what answers cite)."""
+"""The passages of an index in one SQLite file, by row number (for engines) and by id (for citations)."""
 
 import sqlite3
 import weakref
@@ -12,14 +12,14 @@ from autoais.io.jsonl import sync
 from rag.errors import IndexingError
 from rag.types import Passage
 
-_COLUMNS = "id, title, text, section"
+_COLUMNS = "id, title, text, section, headings"
 
 
 class Store(Protocol):
     """Passages by row number, by id and in order."""
 
     def rows(self, rows: Sequence[int]) -> list[Passage]:
-        """The passages in these rows, in the order asked for."""
+        """The passages in these rows, in the given order."""
         ...
 
     def get(self, identifier: str) -> Passage | None:
@@ -27,38 +27,38 @@ class Store(Protocol):
         ...
 
     def scan(self, first: int = 0) -> Iterator[Passage]:
-        """The passages from a row on, streaming."""
+        """Stream the passages, from a row on."""
         ...
 
 
 class PassageStore:
-    """Rows 0..n-1 in the order they were added. Ids are unique; adding a known one is refused row by row."""
+    """Passages in rows 0 to n - 1, in the order they were added; ids are unique."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path | None = None) -> None:
         self._connection = connection
         self._path = path
-        # A store lives as long as something uses it; nobody has to remember to close it.
+        # Closes the connection with the last reference, so that callers need not.
         weakref.finalize(self, connection.close)
 
     @classmethod
     def create(cls, path: Path | None) -> "PassageStore":
-        """A new store at `path`, or in memory."""
+        """Create a store at `path`, or in memory."""
         with _faults("cannot be written"):
             store = cls(sqlite3.connect(path or ":memory:", isolation_level=None, check_same_thread=False), path)
-            # No journal: a build that breaks off is thrown away whole (the manifest is written last).
+            # No journal: an interrupted build is discarded as a whole.
             store._connection.executescript(
                 "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-32768;"
                 "CREATE TABLE passage (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,"
-                " title TEXT NOT NULL, text TEXT NOT NULL, section TEXT NOT NULL); BEGIN"
+                " title TEXT NOT NULL, text TEXT NOT NULL, section TEXT NOT NULL, headings TEXT); BEGIN"
             )
         return store
 
     @classmethod
     def open(cls, path: Path) -> "PassageStore":
-        """An existing store, read only."""
+        """Open an existing store, read-only."""
         try:
             store = cls(_read_only(path), path)
-            # Memory-mapped reading saves time at every page of hits; only what is touched stays resident.
+            # Memory-mapped reads are faster, and only pages that are read become resident.
             store._connection.execute(f"PRAGMA mmap_size={1 << 40}")
             store._connection.execute(f"SELECT row, {_COLUMNS} FROM passage LIMIT 1").fetchone()
         except sqlite3.Error as error:
@@ -66,21 +66,21 @@ class PassageStore:
         return store
 
     def add(self, first_row: int, passages: Sequence[Passage]) -> list[bool]:
-        """Add passages as rows `first_row`, ... and say which were added; one whose id is known is not.
+        """Add passages as rows from `first_row`; return which were added, as a repeated id is skipped.
 
-        Those added take the rows without gaps. Raises `IndexingError` on a full or failing disk.
+        Rows are consecutive, without gaps. Raises `IndexingError` on a full or failing disk.
         """
         with _faults("cannot be written"):
             return self._add(first_row, passages)
 
     def _add(self, first_row: int, passages: Sequence[Passage]) -> list[bool]:
-        values = [(p.id, p.title, p.text, p.section) for p in passages]
-        sql = f"INSERT OR IGNORE INTO passage (row, {_COLUMNS}) VALUES (?, ?, ?, ?, ?)"
+        values = [(p.id, p.title, p.text, p.section, _own_headings(p)) for p in passages]
+        sql = f"INSERT OR IGNORE INTO passage (row, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
         before = self._connection.total_changes
         self._connection.executemany(sql, ((first_row + i, *value) for i, value in enumerate(values)))
         if self._connection.total_changes - before == len(values):
             return [True] * len(values)
-        # Some id was known: take the batch back and add one at a time, so that rows stay without gaps.
+        # An id was repeated: remove the batch and add one at a time, so that rows have no gaps.
         self._connection.execute("DELETE FROM passage WHERE row >= ?", (first_row,))
         added, row = [], first_row
         for value in values:
@@ -91,7 +91,7 @@ class PassageStore:
         return added
 
     def finish(self) -> None:
-        """End the build: what was added is on disk."""
+        """Commit and sync to disk."""
         with _faults("cannot be written"):
             self._connection.execute("COMMIT")
             if self._path:
@@ -99,15 +99,13 @@ class PassageStore:
                 sync(self._path.parent)
 
     def rows(self, rows: Sequence[int]) -> list[Passage]:
-        """The passages in these rows, in the order asked for."""
-        if len(rows) > 500:  # SQLite's limit on parameters, and no page is worth more
+        """The passages in these rows, in the given order."""
+        if len(rows) > 500:  # SQLite limits the number of parameters
             return [p for i in range(0, len(rows), 500) for p in self.rows(rows[i : i + 500])]
         marks = ",".join("?" * len(rows))
         with _faults("is damaged, build the index again"):
             found = self._connection.execute(f"SELECT row, {_COLUMNS} FROM passage WHERE row IN ({marks})", rows)
-            passages = {
-                row: Passage(identifier, title, text, section) for row, identifier, title, text, section in found
-            }
+            passages = {row: Passage(*values) for row, *values in found}
         return [passages[row] for row in rows]
 
     def get(self, identifier: str) -> Passage | None:
@@ -118,7 +116,7 @@ class PassageStore:
         return Passage(*found) if found else None
 
     def scan(self, first: int = 0) -> Iterator[Passage]:
-        """The passages from a row on, streaming, by ordinary reads: pages that are mapped would count as memory."""
+        """Stream the passages, from a row on, by ordinary reads, as mapped pages would count as memory."""
         sql = f"SELECT {_COLUMNS} FROM passage WHERE row >= ? ORDER BY row"
         with _faults("is damaged, build the index again"), ExitStack() as stack:
             connection = self._connection
@@ -126,6 +124,11 @@ class PassageStore:
                 connection = stack.enter_context(closing(_read_only(self._path)))
             for values in connection.execute(sql, (first,)):
                 yield Passage(*values)
+
+
+def _own_headings(passage: Passage) -> str | None:
+    """The headings if they differ from title and section, as in a few passages of the Attributed QA Wikipedia."""
+    return None if passage.headings == passage.default_headings else passage.headings
 
 
 def _read_only(path: Path) -> sqlite3.Connection:

@@ -14,20 +14,20 @@ import tantivy
 from tantivy import Occur, Query
 
 from rag.errors import IndexingError, RagError
-from rag.index.analysis import check_depth, passage_analyzer, query_terms
+from rag.index.analysis import check_search, passage_analyzer, query_terms
 from rag.index.passages import PassageStore
 from rag.index.recipes import Recipe, is_weight
 from rag.types import Hit, Passage, ranked
 
 FIELDS = frozenset(["contents", "title"])  # title, section and text; title and section
 _ANALYZER_ID = "english"
-TIED = 5  # hits fetched beyond k: of ties at rank k nineteen in twenty are shorter, and a second search costs more
+TIED = 5  # extra hits fetched: 95 % of ties at rank k are shorter, and a second search would cost more
 
 
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     for name in sorted(FIELDS):
-        # Without positions: no query asks for phrases, and the index is smaller.
+        # Without positions, which only phrase queries need, the index is smaller.
         builder.add_text_field(name, tokenizer_name=_ANALYZER_ID, index_option="freq")
     builder.add_integer_field("row", fast=True)
     builder.add_integer_field("untitled", indexed=True)
@@ -35,7 +35,7 @@ def _schema() -> tantivy.Schema:
 
 
 def weights_of(recipe: Recipe) -> Mapping[str, float]:
-    """Of each field; `RagError` where the recipe gives none that can be used."""
+    """The weight of each field; raises `RagError` if the recipe's weights are invalid."""
     recipe.only(["engine", "k1", "b", "weights"])
     weights: Mapping[str, float] = recipe.setting("weights", dict)
     if not weights or not weights.keys() <= FIELDS or not all(map(is_weight, weights.values())):
@@ -46,7 +46,7 @@ def weights_of(recipe: Recipe) -> Mapping[str, float]:
 
 
 def parameters(recipe: Recipe) -> tuple[float, float]:
-    """BM25's k1 and b; `RagError` for values that have no meaning."""
+    """BM25's k1 and b; raises `RagError` for values out of range."""
     k1, b = recipe.setting("k1", float, 1.2), recipe.setting("b", float, 0.75)
     if k1 < 0 or not 0 <= b <= 1:
         raise RagError(f"recipe {recipe.name}: k1 should be at least 0 and b from 0 to 1, found {k1} and {b}")
@@ -80,7 +80,7 @@ class BM25Writer:
             self._writer.add_document(document)
 
     def abandon(self) -> None:
-        """Stop the threads that write, so that the folder can be removed."""
+        """Stop the writing threads, so that the folder can be removed."""
         with suppress(ValueError, OSError):
             self._writer.rollback()
             self._writer.wait_merging_threads()
@@ -102,10 +102,10 @@ def _writing() -> Iterator[None]:
 
 
 class BM25:
-    """Searches what `BM25Writer` wrote, its fields weighted as the recipe says (`indexes/bm25.toml`).
+    """Searches an index of `BM25Writer`, with the field weights of a recipe (`indexes/bm25.toml`).
 
-    A passage without headings cannot match in `title`. So that it does not lose for that, its text stands in for
-    the title: its contents count with both weights.
+    A passage without headings cannot match in `title`. To make up for this, its text also counts as its title: its
+    contents get both weights.
     """
 
     def __init__(
@@ -118,21 +118,21 @@ class BM25:
         self._searcher = index.searcher()
         self._schema = index.schema
         self._store = store
-        # Where no passage, or every passage, lacks headings, there is nothing to make up for.
+        # If all passages have headings, or none has, scores need no correction.
         self._mixed = 0 < untitled < passages
 
     @classmethod
     def open(cls, folder: Path, store: PassageStore, recipe: Recipe, *, untitled: int, passages: int) -> "BM25":
-        """Open a written index by its folder, which need not be writable."""
+        """Open an index folder, which may be read-only."""
         counts = {"untitled": untitled, "passages": passages}
         try:
             return cls(tantivy.Index.open(str(folder)), store, recipe, **counts)
         except (ValueError, OSError) as error:
             if os.access(folder, os.W_OK) or not os.access(folder, os.R_OK):
                 raise IndexingError(f"{folder}: cannot be opened as a Tantivy index: {error}") from error
-        # Tantivy makes a lock file even to read; a folder of links gives it a place for one.
+        # Tantivy needs a lock file even for reading; a temporary folder of links can hold it.
         links = Path(tempfile.mkdtemp(prefix="rag-"))
-        for path in folder.glob("[!.]*"):  # not the writer's old lock files
+        for path in folder.glob("[!.]*"):  # without the writer's old lock files
             (links / path.name).symlink_to(path.absolute())
         try:
             opened = cls(tantivy.Index.open(str(links)), store, recipe, **counts)
@@ -143,14 +143,14 @@ class BM25:
         return opened
 
     def weighted(self, recipe: Recipe) -> "BM25":
-        """The same index searched with the weights of another recipe."""
+        """The same index, searched with the weights of another recipe."""
         other = copy.copy(self)
         other.name, other.recipe, other._weights = recipe.name, recipe, weights_of(recipe)
         return other
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """For each query at most k hits; `QuestionError` for a query that cannot be searched for."""
-        check_depth(k)
+        """Return at most k hits per query; raises `QuestionError` for a query that cannot be searched."""
+        check_search(queries, k)
         terms = [query_terms(query) for query in queries]
         with _reading():
             return [self._search(each, k) for each in terms]
@@ -161,14 +161,14 @@ class BM25:
         rows = self._searcher.fast_field_values("row", [address for _, address in (*found, *raised)])
         best = [(int(row or 0), float(score)) for row, (score, _) in zip(rows, (*found, *raised), strict=True)]
         if raised:
-            # The later score of a passage, which is higher, stays.
+            # dict() keeps the later score of a passage, which is the higher one.
             best = sorted(dict(best).items(), key=lambda item: -item[1])
-            # Of those that score as the k-th does, the ids decide; the rest need not be fetched.
+            # Keep ties with the k-th, which are sorted by id; the rest need not be fetched.
             best = [item for item in best if item[1] >= best[min(k, len(best)) - 1][1]]
         return ranked(self._store.rows([row for row, _ in best]), [score for _, score in best])[:k]
 
     def _untitled(self, terms: list[str], k: int, least: float) -> list[tuple[Any, Any]]:
-        """(score, address) of the k best passages without headings and all that tie with them, from `least` on."""
+        """(score, address) of the top k passages without headings, and ties, with a score of at least `least`."""
         alone = self._query(terms, {"contents": sum(self._weights.values())})
         marker = Query.const_score_query(Query.term_query(self._schema, "untitled", 1), 0.0)
         found = self._top(Query.boolean_query([(Occur.Must, marker), (Occur.Must, alone)]), k)
@@ -187,13 +187,13 @@ class BM25:
         )
 
     def _top(self, query: Query, k: int) -> list[tuple[Any, Any]]:
-        """(score, address) of the k best, and of all others that score the same as the k-th."""
-        limit = min(k, self._searcher.num_docs) + TIED  # the engine sets memory aside for what it is asked
+        """(score, address) of the top k, and of all others that tie with the k-th."""
+        limit = min(k, self._searcher.num_docs) + TIED  # the engine allocates memory for the limit
         while True:
             hits: list[tuple[Any, Any]] = self._searcher.search(query, limit, count=False).hits
             if len(hits) < limit or hits[-1][0] < hits[k - 1][0]:
                 return [hit for hit in hits if hit[0] >= hits[k - 1][0]] if len(hits) > k else hits
-            limit *= 2  # the tie at rank k runs on beyond what was fetched
+            limit *= 2  # the tie at rank k continues beyond the fetched hits
 
 
 @contextmanager
@@ -203,6 +203,6 @@ def _reading() -> Iterator[None]:
     except (ValueError, OSError, LookupError) as error:
         raise IndexingError(f"the index is damaged ({error}): build it again") from error
     except BaseException as error:
-        if type(error).__name__ == "PanicException":  # how pyo3 raises a Rust panic: no Exception, no public name
+        if type(error).__name__ == "PanicException":  # a Rust panic in pyo3: not an Exception, and not importable
             raise IndexingError(f"the index is damaged ({error}): build it again") from error
         raise

@@ -1,8 +1,8 @@
-"""A recipe (`indexes/<name>.toml`) is a retriever: its kind, its settings, and a name that changes with its meaning."""
+"""Retrieval recipes (`indexes/<name>.toml`): the kind, settings and versioned name of a retriever."""
 
 import math
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,17 +10,17 @@ from typing import Any
 from rag.errors import RagError
 from rag.resources import folder, names
 
-_MOST = 10**6  # of a weight: beyond it, scores leave what floats hold
+_MOST = 10**6  # largest weight, so that scores cannot overflow
 
 
 def is_weight(value: object) -> bool:
-    """Whether scores can be multiplied by it: a number above 0, a million at most."""
+    """Whether a value is a valid weight: a number above 0 and at most a million."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= _MOST
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """`kind` says which module makes the retriever (`rag.retrievers.KINDS`), which reads and checks the `settings`."""
+    """A retriever's name, kind (`rag.retrievers.RETRIEVERS`) and settings, which the kind reads and checks."""
 
     name: str
     kind: str
@@ -28,16 +28,16 @@ class Recipe:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "Recipe":
-        """From TOML or a manifest; `KeyError` where name or kind are missing."""
+        """From TOML or a manifest; raises `KeyError` if name or kind is missing."""
         settings = {key: value for key, value in record.items() if key not in ("name", "kind")}
         return cls(str(record["name"]), str(record["kind"]), settings)
 
     def record(self) -> dict[str, Any]:
-        """As a manifest keeps it."""
+        """The dict for a manifest."""
         return {"name": self.name, "kind": self.kind, **self.settings}
 
     def only(self, allowed: Iterable[str]) -> None:
-        """`RagError` for a setting that the kind does not know: a slip of the pen must not be passed over."""
+        """Raise `RagError` for an unknown setting, so that a typo is not ignored."""
         known = sorted(allowed)
         if unknown := sorted(set(self.settings) - set(known)):
             raise RagError(
@@ -45,8 +45,8 @@ class Recipe:
                 f"there are: {', '.join(known) or 'none'}"
             )
 
-    def setting(self, name: str, kind: type[Any], default: Any = None) -> Any:  # noqa: ANN401  (what the recipe says)
-        """A setting, `default` where it is not given; `RagError` unless it is of that type (an int is a float)."""
+    def setting(self, name: str, kind: type[Any], default: Any = None) -> Any:  # noqa: ANN401  (of type `kind`)
+        """A setting, or `default`; raises `RagError` if it has another type than `kind` (an int is a float)."""
         value = self.settings.get(name, default)
         if kind is float and type(value) is int:
             value = float(value) if abs(value) < _MOST else math.inf
@@ -57,10 +57,13 @@ class Recipe:
         return value
 
 
-def read_recipe(name: str) -> Recipe:
-    """A shipped recipe by its name, one of your own by its path (`.toml`), or several fused by rank (`a+b`)."""
+def read_recipe(name: str, kinds: Container[str] = ()) -> Recipe:
+    """Read a recipe that ships with rag by name, your own by path (`.toml`), or several fused by rank (`a+b`).
+
+    A name in `kinds` without a recipe is that kind of retriever without settings. Raises `RagError` otherwise.
+    """
     if "+" in name and not _is_file(name):
-        return Recipe(name, "fusion", {"of": name.split("+")})
+        return Recipe(name, "fusion", {"retrievers": name.split("+")})
     known = names("indexes", ".toml")
     if name in known:
         text = folder("indexes").joinpath(f"{name}.toml").read_text("utf-8")
@@ -69,6 +72,8 @@ def read_recipe(name: str) -> Recipe:
             text = Path(name).read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise RagError(f"{name}: cannot be read as a recipe: {error}") from error
+    elif name in kinds:
+        return Recipe(name, name, {})
     else:
         raise RagError(f"no recipe called {name!r}; there are: {', '.join(known)}, and a+b fuses two")
     try:
@@ -80,23 +85,26 @@ def read_recipe(name: str) -> Recipe:
 def _is_file(name: str) -> bool:
     try:
         return name.endswith(".toml") and Path(name).is_file()
-    except OSError:  # longer than a file's name can be
+    except OSError:  # too long for a file name
         return False
 
 
-def made_of(name: str) -> Iterator[tuple[str, Recipe]]:
-    """A recipe and those under it (`of`), each once, with the names they are read by; `RagError` for a circle."""
+def made_of(name: str, kinds: Container[str] = ()) -> Iterator[tuple[str, Recipe]]:
+    """Yield a recipe and those it is based on (`base`, `retrievers`), each once, with its name for `read_recipe`.
+
+    `kinds` as for `read_recipe`. Raises `RagError` for a cycle.
+    """
     seen: set[str] = set()
 
     def walk(name: str, above: tuple[str, ...]) -> Iterator[tuple[str, Recipe]]:
         if name in above:
-            raise RagError(f"recipe {name} is made of itself: {' of '.join((*above, name))}")
-        recipe = read_recipe(name)
+            raise RagError(f"recipe {name} is based on itself: {' of '.join((*above, name))}")
+        recipe = read_recipe(name, kinds)
         if name not in seen:
             seen.add(name)
             yield name, recipe
-        under = recipe.settings.get("of", [])
-        for other in [under] if isinstance(under, str) else under if isinstance(under, list) else []:
+        base, fused = recipe.settings.get("base", []), recipe.settings.get("retrievers", [])
+        for other in [base, *(fused if isinstance(fused, list) else [])]:
             if isinstance(other, str):
                 yield from walk(other, (*above, name))
 

@@ -1,23 +1,22 @@
-"""Language models: messages in, text out. Each kind has a module, imported only when one is opened."""
+"""Language models: messages in, text out. The module of a kind is imported only when one is opened."""
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from queue import SimpleQueue
-from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
+from autoais.registry import Registry
 from rag.errors import RagError
 
-CONTEXT = 4096  # tokens; HAGRID's prompts fit them, and a server may cut a longer prompt without a word
+CONTEXT = 4096  # tokens; enough for HAGRID's prompts, and a server may cut longer prompts without notice
 
-MOST_TEMPERATURE = 2.0  # what servers take
+MOST_TEMPERATURE = 2.0  # the limit of servers
 
 
 class ModelError(RagError):
-    """A model gave nothing that can be used, or cannot be reached; one line with the reason."""
+    """A model returned nothing usable or cannot be reached; one line with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a model wrote; `cut` where it was stopped at the most tokens it may write. Tokens as the model counts."""
+    """The output of a model; `cut` if it stopped at the token limit. Tokens are counted by the model."""
 
     text: str
     cut: bool
@@ -39,105 +38,119 @@ class Completion:
 
 
 def traced(completion: Completion) -> dict[str, Any]:
-    """What an answer's trace keeps: `raw` (what was written), `tokens`, and `stopped` where it was cut."""
+    """The entries for an answer's trace: `raw` (the output), `tokens`, and `stopped` if it was cut."""
     tokens = {"read": completion.prompt_tokens, "written": completion.completion_tokens}
     return {"raw": completion.text, "tokens": tokens} | ({"stopped": True} if completion.cut else {})
 
 
 class LanguageModel(Protocol):
-    """Anything that continues a conversation. The same messages and seed give the same text where the engine can."""
+    """Anything that continues a conversation. The same messages and seed give the same text if the engine allows it."""
 
     @property
     def name(self) -> str:
-        """Says all that changes a reply: engine, model and its revision or checksum, seed and temperature."""
+        """Identifies everything that can change a reply: engine, model, revision or checksum, seed, temperature."""
         ...
 
     @property
     def context(self) -> int:
-        """How many tokens messages and reply may take together."""
+        """The context window in tokens, for messages and reply together."""
         ...
 
     def count(self, messages: Sequence[Message]) -> int:
-        """How many tokens the messages take; an upper bound where only the server knows."""
+        """The number of tokens of the messages, or an upper bound if only the server can count them."""
         ...
 
     def complete(self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()) -> Completion:
-        """The reply, up to the first of the texts in `stop`, which is left out; `ModelError` where there is none."""
+        """The reply up to the first of the texts in `stop`, excluded; raises `ModelError` if there is no reply."""
         ...
 
     def stream(
         self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()
     ) -> Iterator[str | Completion]:
-        """The reply of `complete` in pieces as they come, then the `Completion`, whose text is the pieces joined."""
+        """Yield the reply of `complete` in pieces as they arrive, then the `Completion` with the joined text."""
         ...
 
 
-# Kind -> module, which has `model(name, context, temperature, seed) -> LanguageModel`.
-MODELS: Mapping[str, str] = MappingProxyType(
-    {"gguf": "rag.llms.gguf", "hf": "rag.llms.hf", "openai": "rag.llms.openai"},
+class OpenModel(Protocol):
+    """Opens a language model by the part of its name after the colon."""
+
+    def __call__(self, model: str, *, context: int, temperature: float, seed: int) -> LanguageModel:
+        """Open the model; raises `UserError` if that fails."""
+        ...
+
+
+LANGUAGE_MODELS: Registry[OpenModel] = Registry(
+    "rag.llms",
+    "language model",
+    {
+        "gguf": "rag.llms.gguf:Gguf",
+        "hf": "rag.llms.hf:Hf",
+        "openai": "rag.llms.openai:OpenAI",
+    },
+    RagError,
 )
 _THOUGHTS = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
-_WRITTEN = {"gguf": "gguf:<file>", "hf": "hf:<name or folder>", "openai": "openai:<model>"}
+_WRITTEN = {"gguf": "gguf:<file>", "hf": "hf:<name or folder>"}
 
 
 def open_model(name: str, *, context: int = CONTEXT, temperature: float = 0.0, seed: int = 0) -> LanguageModel:
-    """The model `openai:<model>`, `gguf:<file>` or `hf:<name or folder>`, with at most `context` tokens.
+    """Open `openai:<model>`, `gguf:<file>` or `hf:<name or folder>`, with a context window of at most `context` tokens.
 
-    `RagError` where there is no such kind, the file or folder is not one, an extra is missing, or a number is none
-    that can be used.
+    Raises `RagError` if the kind is unknown, the file or folder holds no model, an extra is missing, or a number is out
+    of range.
     """
     kind, _, model = name.partition(":")
-    if kind not in MODELS or not model.strip():
-        raise RagError(f"no language model called {name!r}; write {', '.join(_WRITTEN.values())}")
+    if not model.strip() or kind not in LANGUAGE_MODELS:
+        written = (_WRITTEN.get(one, f"{one}:<model>") for one in LANGUAGE_MODELS)
+        raise RagError(f"no language model called {name!r}; write {', '.join(written)}")
     if context < 1:
         raise RagError(f"a context of {context} tokens: must be 1 or more")
     if not 0 <= temperature <= MOST_TEMPERATURE:
         raise RagError(f"a temperature of {temperature:g}: must be from 0 to {MOST_TEMPERATURE:g}")
-    opened: LanguageModel = import_module(MODELS[kind]).model(model, context, temperature, seed)
-    return opened
+    return LANGUAGE_MODELS[kind](model, context=context, temperature=temperature, seed=seed)
 
 
 def without_thoughts(text: str) -> str:
-    """A reply without the thoughts that a model writes before it, between `<think>` and `</think>`."""
+    """A reply without the model's thoughts before it, between `<think>` and `</think>`."""
     return _THOUGHTS.sub("", text, count=1)
 
 
 def cut_at(completion: Completion, stop: Sequence[str]) -> Completion:
-    """The completion up to the first of the texts in `stop`: not every engine keeps to them."""
+    """Cut the completion before the first of the texts in `stop`, for engines that do not."""
     end = min((at for text in stop if (at := completion.text.find(text)) >= 0), default=-1)
     return completion if end < 0 else replace(completion, text=completion.text[:end], cut=False)
 
 
 class _ClosedError(Exception):
-    """Nobody reads on."""
+    """The consumer has closed the stream."""
 
 
 def in_pieces(
     write: Callable[[Callable[[str], None]], Completion], stop: Sequence[str] = ()
 ) -> Iterator[str | Completion]:
-    """What `write` tells, as it comes, and in the end what it returns, cut at `stop`.
+    """Yield the pieces that `write` passes to its callback, then the completion it returns, cut at `stop`.
 
-    `write` runs in a thread and must tell all of its text; what it raises is raised here. What may turn out to be the
-    beginning of a stop is held back. When nobody reads on, its next word ends it.
+    `write` runs in a thread and must pass all of its text to the callback; its exceptions are raised here. Text that
+    may begin a stop text is held back. If the consumer closes the stream, the next callback stops `write`.
     """
-    told: SimpleQueue[str | Completion | BaseException] = SimpleQueue()
+    queue: SimpleQueue[str | Completion | BaseException] = SimpleQueue()
     closed = threading.Event()
 
     def tell(piece: str) -> None:
         if closed.is_set():
             raise _ClosedError
-        told.put(piece)
+        queue.put(piece)
 
     def work() -> None:
         try:
-            told.put(write(tell))
-        except BaseException as error:  # noqa: BLE001  (raised below, in the thread of who asked)
-            told.put(error)
+            queue.put(write(tell))
+        except BaseException as error:  # noqa: BLE001  (raised below, in the caller's thread)
+            queue.put(error)
 
     threading.Thread(target=work, daemon=True).start()
     text, shown = "", 0
     try:
-        while isinstance(item := told.get(), str):
+        while isinstance(item := queue.get(), str):
             text += item
             safe = _safe(text, stop, shown)
             if safe > shown:
@@ -154,7 +167,7 @@ def in_pieces(
 
 
 def _safe(text: str, stop: Sequence[str], start: int) -> int:
-    """How much of a text can be shown while it grows: up to a stop, or to what may be the beginning of one."""
+    """How much of a growing text can be yielded: up to a stop text, or a possible beginning of one."""
     safe = len(text)
     for mark in stop:
         at = text.find(mark, start)

@@ -18,35 +18,35 @@ _COUNTING = 60.0  # seconds that counting tokens may take
 
 
 class Gguf:
-    """A GGUF file with its own chat template; temperature 0 and a seed, one reply at a time.
+    """A GGUF file with its own chat template; temperature 0 and a seed by default, one reply at a time.
 
-    `context` is bounded by what the model was trained with. Nothing is kept from one prompt to the next, so that a
-    reply does not depend on what was asked before. The name has the first 8 digits of the file's SHA-256.
+    `context` is limited to the model's training context. The prompt cache is off, so that a reply does not depend on
+    earlier prompts. The name has the first 8 digits of the file's SHA-256.
     """
 
-    def __init__(self, file: str | Path, *, context: int = CONTEXT, temperature: float = 0.0, seed: int = 0) -> None:
-        path = Path(file).expanduser()
+    def __init__(self, model: str | Path, *, context: int = CONTEXT, temperature: float = 0.0, seed: int = 0) -> None:
+        path = Path(model).expanduser()
         self._path = _checked(path)
         self._server, self._key = _load(path, context)
-        self._open = build_opener(ProxyHandler({})).open  # a proxy of the environment is not for this address
+        self._open = build_opener(ProxyHandler({})).open  # ignores proxies of the environment: the server is local
         self._options = {"temperature": temperature, "seed": seed, "cache_prompt": False}
         meta = self._ask("/v1/models")["data"][0]["meta"]
         self.context = min(context, int(meta["n_ctx"]), int(meta["n_ctx_train"]))
         self.name = f"gguf:{path.stem}@{sha256_file(path)[:8]}/{self.context}/t{temperature:g}/seed{seed}"
 
     def count(self, messages: Sequence[Message]) -> int:
-        """Exactly the tokens of the messages in the model's chat template."""
+        """The exact number of tokens of the messages in the model's chat template."""
         prompt = self._ask("/apply-template", {"messages": _turns(messages)})["prompt"]
         return len(self._ask("/tokenize", {"content": prompt, "add_special": True})["tokens"])
 
     def complete(self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()) -> Completion:
-        """The reply; `ModelError` with llama.cpp's reason where there is none."""
+        """The reply; raises `ModelError` with llama.cpp's reason if there is none."""
         return cut_at(self._write(messages, max_tokens, stop, lambda _: None), stop)
 
     def stream(
         self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()
     ) -> Iterator[str | Completion]:
-        """The reply, token by token."""
+        """Yield the reply, token by token."""
         return in_pieces(lambda tell: self._write(messages, max_tokens, stop, tell), stop)
 
     def _write(
@@ -56,7 +56,7 @@ class Gguf:
         last: dict[str, Any] = {}
         broken: list[BaseException] = []
 
-        def take(event: Any) -> bool:  # noqa: ANN401  (JSON; the engine stops where this is true)
+        def take(event: Any) -> bool:  # noqa: ANN401  (JSON; True stops the engine)
             try:
                 for one in event if isinstance(event, list) else [event]:
                     last.update({key: one[key] for key in ("error", "usage") if one.get(key)})
@@ -77,12 +77,12 @@ class Gguf:
             "stream_options": {"include_usage": True},
         }
         try:
-            said = self._server.handle_chat_completions(self._options | body, take)
+            response = self._server.handle_chat_completions(self._options | body, take)
         except RuntimeError as error:
             raise ModelError(f"{self._path}: {first_line(error)}") from error
         if broken:
             raise broken[0]
-        failed = last.get("error") or (said or {}).get("error")
+        failed = last.get("error") or (response or {}).get("error")
         if failed or last.get("finish") is None:
             reason = failed.get("message", failed) if isinstance(failed, dict) else failed
             raise ModelError(f"{self._path}: {first_line(ModelError(reason or 'llama.cpp broke off'))}")
@@ -95,7 +95,7 @@ class Gguf:
         )
 
     def _ask(self, path: str, body: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401  (JSON)
-        """Ask the engine's own address, which alone gives counts and facts; only this process knows its key."""
+        """Call the engine's local HTTP server, which alone counts tokens; its key is private to this process."""
         headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
         try:
@@ -104,11 +104,6 @@ class Gguf:
                 return json.load(response)
         except (URLError, OSError, ValueError) as error:
             raise ModelError(f"{self._path}: llama.cpp did not answer {path}: {first_line(error)}") from error
-
-
-def model(name: str, context: int, temperature: float, seed: int) -> Gguf:
-    """The model of a file; `RagError` where it is not a GGUF file, cannot be loaded, or xllamacpp is missing."""
-    return Gguf(name, context=context, temperature=temperature, seed=seed)
 
 
 def _turns(messages: Sequence[Message]) -> list[dict[str, str]]:
@@ -127,7 +122,7 @@ def _checked(path: Path) -> Path:
 
 
 def _load(path: Path, context: int) -> tuple[Any, str]:
-    """The engine, and the key of the address at which it listens on this machine."""
+    """Load the engine; returns it with the key of its local HTTP server."""
     try:
         import xllamacpp
     except ImportError:
@@ -146,5 +141,5 @@ def _load(path: Path, context: int) -> tuple[Any, str]:
         return xllamacpp.Server(params), key
     except RuntimeError as error:
         raise RagError(
-            f"{path}: llama.cpp cannot load it; is the file whole, and of a kind of model that it knows?"
+            f"{path}: llama.cpp cannot load it; check that the file is complete and its architecture is supported"
         ) from error

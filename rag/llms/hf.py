@@ -1,4 +1,4 @@
-"""`hf:<name or folder>`: a transformers model, seq2seq or causal, with its chat template where it has one."""
+"""`hf:<name or folder>`: a transformers model, seq2seq or causal, with its chat template if it has one."""
 
 import re
 import threading
@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from autoais.errors import first_line
-from autoais.judges.hf import load_network, load_tokenizer, local_revision, model_files, quiet
+from autoais.models.transformers import load_network, load_tokenizer, local_revision, model_files, quiet
 from rag.errors import RagError, missing_extra
 from rag.llms import CONTEXT, Completion, Message, ModelError, cut_at, in_pieces
 
 
 class Hf:
-    """A folder, or a name on the Hugging Face hub with `@revision` or without; temperature 0 and a seed.
+    """A folder, or a name on the Hugging Face hub with an optional `@revision`; temperature 0 and a seed by default.
 
-    A causal model with a chat template is asked through it; any other model is given the messages' texts, a line
-    each, and continues them. On a GPU it runs in bfloat16, which the name says. What is asked from several threads
-    while it writes is written together next; a batch changes the last digits of a number, and so, rarely, a word.
-    Above temperature 0 it writes one reply at a time, which the seed then decides, and so it does where they stream.
+    A causal model with a chat template gets the messages through it; any other model continues the messages' texts, one
+    per line. On a GPU the model runs in bfloat16, and its name ends with `/bf16`. Requests that arrive from other
+    threads during a generation form the next batch; a batch changes the last digits of logits and so, rarely, a word.
+    Above temperature 0, where the seed must decide each reply, and when streaming, replies are generated one at a time.
     """
 
     def __init__(self, model: str, *, context: int = CONTEXT, temperature: float = 0.0, seed: int = 0) -> None:
@@ -27,7 +27,7 @@ class Hf:
         self._seq2seq = bool(self._network.config.is_encoder_decoder)
         self._special = re.compile("|".join(map(re.escape, self._tokenizer.all_special_tokens)) or r"(?!)")
         places = [getattr(self._network.config, name, None) for name in ("max_position_embeddings", "n_positions")]
-        # A T5 has no table of places, and its `n_positions` is only what it was trained on.
+        # T5 has relative positions; its `n_positions` is only its training length, not a limit.
         limits = [place for place in places if isinstance(place, int) and place > 0 and not self._seq2seq]
         self.context = min([context, *limits])
         self._temperature, self._seed = temperature, seed
@@ -36,23 +36,23 @@ class Hf:
         self.name = f"hf:{identity}/{self.context}/t{temperature:g}/seed{seed}"
 
     def count(self, messages: Sequence[Message]) -> int:
-        """Exactly the tokens of the prompt."""
+        """The exact number of tokens of the prompt."""
         return len(self._ids(messages))
 
     def complete(self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()) -> Completion:
-        """The reply; `ModelError` where the messages leave no room for it."""
+        """The reply; raises `ModelError` if the messages leave no room for it."""
         reply = self._reply(messages, max_tokens, stop)
         with self._guard:
             self._waiting.append(reply)
         with self._turn:
             if not reply.ended:
-                self._write(self._taken(reply))
+                self._write(self._next_batch(reply))
         return cut_at(reply.completion(), stop)
 
     def stream(
         self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()
     ) -> Iterator[str | Completion]:
-        """The reply, word by word."""
+        """Yield the reply, word by word."""
 
         def write(tell: Callable[[str], None]) -> Completion:
             reply = self._reply(messages, max_tokens, stop, tell)
@@ -67,7 +67,7 @@ class Hf:
         if self._tokenizer.chat_template and not self._seq2seq:
             try:
                 prompt = self._tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
-            except Exception as error:  # a template is a program of the model's makers, and may raise anything
+            except Exception as error:  # a template is a program and may raise anything
                 raise ModelError(f"{self._called}: its chat template fails: {first_line(error)}") from error
             encoded = self._tokenizer(prompt, add_special_tokens=False)
         else:
@@ -76,7 +76,7 @@ class Hf:
         return ids
 
     def _plain(self, text: str) -> str:
-        """Text with nothing in it that the tokenizer takes for its own marks, or cannot read."""
+        """The text without special tokens of the tokenizer and characters that it cannot encode."""
         text = text.encode("utf-8", "replace").decode("utf-8")
         return self._special.sub(lambda mark: f"{mark[0][:1]} {mark[0][1:]}", text)
 
@@ -96,21 +96,21 @@ class Hf:
             self._tokenizer, ids, min(max_tokens, room), stop, ends if isinstance(ends, list) else [ends], tell
         )
 
-    def _taken(self, reply: "_Reply") -> list["_Reply"]:
-        """This reply, and with it all that wait where they can be written together."""
+    def _next_batch(self, reply: "_Reply") -> list["_Reply"]:
+        """The next batch: all waiting replies, or this one alone above temperature 0."""
         with self._guard:
             taken = [reply] if self._temperature > 0 else self._waiting
             self._waiting = [one for one in self._waiting if one not in taken]
         return taken
 
     def _write(self, replies: Sequence["_Reply"]) -> None:
-        """Write them together; where that fails, as for want of memory, each by itself."""
+        """Generate the replies as a batch; if that fails, for example out of memory, one by one."""
         try:
             self._generate(replies)
         except (RuntimeError, ValueError, IndexError) as error:
             if len(replies) > 1:
                 for reply in replies:
-                    self._write([reply.begun_anew()])
+                    self._write([reply.restarted()])
             else:
                 replies[0].fail(ModelError(f"{self._called}: generation failed: {first_line(error)}"))
         except BaseException:
@@ -130,7 +130,7 @@ class Hf:
         device = self._network.device
 
         def take(ids: Any, _scores: Any, **_: Any) -> Any:  # noqa: ANN401  (tensors)
-            """Called with each token that was added; says which rows are done."""
+            """Stopping criterion: add each row's new token; returns which rows are done."""
             done = [reply.put(token) for reply, token in zip(replies, ids[:, -1].tolist(), strict=True)]
             return torch.tensor(done, device=device)
 
@@ -152,13 +152,13 @@ class Hf:
             reply.end()
 
     def _filler(self) -> int:
-        """What stands before a prompt that is shorter than others, and behind a reply's end: never looked at."""
+        """The padding token; models without one use the end token, or 0. It is masked."""
         pad, end = self._tokenizer.pad_token_id, self._tokenizer.eos_token_id
         return int(next((one for one in (pad, end) if one is not None), 0))
 
 
 class _Reply:
-    """A reply while it is written, token by token; its text is told word by word."""
+    """A reply during generation, token by token; its text is passed to `tell` word by word."""
 
     def __init__(
         self,
@@ -177,13 +177,13 @@ class _Reply:
         self._failed: ModelError | None = None
 
     def put(self, token: int) -> bool:
-        """The next token; whether it was the last."""
+        """Add the next token; returns whether the reply has ended."""
         if self.ended:
             return True
         self._ids.append(token)
         if self._stop or self._tell:
             text = self._decoded()
-            # A character or a word may still grow; what was told must stay.
+            # The last word may still change; text that was passed on must not.
             end = len(text) if text.endswith("\n") else text.rfind(" ")
             self._show(text[: max(end, 0)])
             self.ended = any(mark in text for mark in self._stop)
@@ -191,21 +191,21 @@ class _Reply:
         return self.ended
 
     def end(self) -> None:
-        """All that is left."""
+        """End the reply and pass on the rest of its text."""
         self.ended = True
         self._show(self._decoded())
 
     def fail(self, error: ModelError) -> None:
-        """There is no reply."""
+        """End the reply with an error."""
         self.ended, self._failed = True, error
 
-    def begun_anew(self) -> "_Reply":
-        """Nothing is written yet."""
+    def restarted(self) -> "_Reply":
+        """Discard the text so far; returns the reply itself."""
         self.ended, self._ids, self._text = False, [], ""
         return self
 
     def completion(self) -> Completion:
-        """The reply, once it has ended; `ModelError` where it failed."""
+        """The completed reply; raises `ModelError` if it failed."""
         if self._failed:
             raise self._failed
         cut = len(self._ids) >= self.most and self._ids[-1] not in self._ends
@@ -222,15 +222,10 @@ class _Reply:
                 self._tell(piece)
 
 
-def model(name: str, context: int, temperature: float, seed: int) -> Hf:
-    """The model of that name or folder; `UserError` where it cannot be loaded or transformers is missing."""
-    return Hf(name, context=context, temperature=temperature, seed=seed)
-
-
 def _load(model: str) -> tuple[Any, Any, str]:
-    """Network, tokenizer, and `name@revision` with the precision where it is not float32."""
+    """Load the model: network, tokenizer, and `name@revision` with the precision if it is not float32."""
     try:
-        import torch  # noqa: F401  (transformers runs without, but loads nothing)
+        import torch  # noqa: F401  (transformers imports without torch, but cannot load models)
         import transformers
         from safetensors import SafetensorError
     except ImportError:

@@ -2,19 +2,18 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from autoais.judges.chat import ChatClient, NoReply, Reply, Request
-from autoais.judges.llm import estimated_tokens
+from autoais.models.chat import ChatClient, NoReply, Reply, Request, estimated_tokens
 from rag.llms import CONTEXT, Completion, Message, ModelError, cut_at, in_pieces
 
-_AROUND = 8  # tokens that a chat template puts around a message, rather too many
-_TIMEOUT = 300.0  # seconds for a whole reply: a small machine reads a prompt for a minute
+_AROUND = 8  # tokens of a chat template per message, a high estimate
+_TIMEOUT = 300.0  # seconds for a whole reply: a small machine can take a minute to read a prompt
 
 
 class OpenAI:
-    """A model on the server of OPENAI_BASE_URL, asked with the key of OPENAI_API_KEY; temperature 0 and a seed.
+    """A model on the server at OPENAI_BASE_URL, with the key OPENAI_API_KEY; temperature 0 and a seed by default.
 
-    The server is not asked how long its context is: `context` says so. Tokens are estimated as one for three bytes
-    until a reply tells them. A `client` brings its own time-out and number of tries.
+    The server is not asked for its context window; `context` sets it. Tokens are estimated as one per three bytes
+    unless a reply reports them. A `client` has its own time-out and number of attempts.
     """
 
     def __init__(
@@ -34,18 +33,18 @@ class OpenAI:
         self.name = f"openai:{model}@{self.client.place}/{context}/t{temperature:g}/seed{seed}"
 
     def count(self, messages: Sequence[Message]) -> int:
-        """An estimate, above what common tokenizers give for most languages."""
+        """An estimate, above the counts of common tokenizers for most languages."""
         return sum(estimated_tokens(message.content) + _AROUND for message in messages)
 
     def complete(self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()) -> Completion:
-        """The reply; `ModelError` with what the server said, `UserError` where only a person can mend it."""
+        """The reply; raises `ModelError` with the server's message, or `UserError` if only the user can fix it."""
         (reply,) = self.client.answer([self._request(messages, max_tokens, stop)])
         return cut_at(self._completion(messages, reply), stop)
 
     def stream(
         self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()
     ) -> Iterator[str | Completion]:
-        """The reply as the server sends it; `ModelError` also where it breaks off."""
+        """Yield the reply as the server sends it; raises `ModelError` also if the stream breaks off."""
         request = self._request(messages, max_tokens, stop)
 
         def write(tell: Callable[[str], None]) -> Completion:
@@ -67,8 +66,3 @@ class OpenAI:
             self.count(messages) if read is None else read,
             estimated_tokens(reply.text) if written is None else written,
         )
-
-
-def model(name: str, context: int, temperature: float, seed: int) -> OpenAI:
-    """The model that the server calls `name`; `UserError` if no server is named or httpx is missing."""
-    return OpenAI(name, context=context, temperature=temperature, seed=seed)

@@ -1,4 +1,4 @@
-"""Prompts: text files in `prompts/`, read, filled and named with their checksum (form: prompts/README.md)."""
+"""Prompts: text files with placeholders in `prompts/`, named with their checksum (format: prompts/README.md)."""
 
 import hashlib
 import re
@@ -10,10 +10,10 @@ from rag import resources
 from rag.errors import RagError
 from rag.types import Passage
 
-# A model that goes on after its answer writes the next question; that is no part of the answer.
+# A model that continues after its answer makes up the next question.
 STOP = ("\nQUESTION:", "\nCONTEXTS:")
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-# What a chat template may take for a mark of its own: <|im_end|>, </s>, <start_of_turn>, [INST].
+# Text that a chat template may take for special tokens: <|im_end|>, </s>, <start_of_turn>, [INST].
 _MARK = re.compile(r"<(?=[^\s<>]{1,40}>)|\[(?=/?[A-Z_]{3,30}\])")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -21,7 +21,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A message with placeholders, and the SHA-256 of the file."""
+    """A message with placeholders, and the SHA-256 of its file."""
 
     name: str
     text: str
@@ -29,7 +29,7 @@ class Prompt:
 
     @classmethod
     def read(cls, name: str) -> "Prompt":
-        """The shipped prompt of that name, or a .txt file of one's own; `RagError` lists the names there are."""
+        """Read a prompt that ships with rag, by name, or your own .txt file; raises `RagError` for an unknown name."""
         there = resources.names("prompts", ".txt")
         try:
             if name in there:
@@ -49,19 +49,19 @@ class Prompt:
 
     @property
     def id(self) -> str:
-        """Name and the first 8 digits of the checksum: what a system's name holds."""
+        """Name and first 8 digits of the checksum, as in names of systems."""
         return f"{self.name}@{self.sha256[:8]}"
 
     @property
     def shows_passages(self) -> bool:
-        """Whether there is a place for passages; a closed-book prompt has none."""
+        """Whether the prompt has a placeholder for passages; a closed-book prompt has none."""
         return "{contexts}" in self.text or "{titled_contexts}" in self.text
 
     def fill(self, question: str, passages: Sequence[Passage] = ()) -> str:
-        """The message; each passage on a line of its own, numbered from 1, so that none can open another.
+        """The message, with each passage on one line, numbered from 1, so that a passage cannot fake another one.
 
-        Braces in question and passages stay what they are. What a chat template may take for a mark of its own is
-        broken up by a space: a passage is text that the model reads, never a turn of the conversation.
+        Braces in question and passages are kept. Text that a chat template may take for special tokens is broken up by
+        a space, so that a passage cannot start a turn of the conversation.
         """
         texts = [plain(passage.text) for passage in passages]
         titles = [f"({headings}) " if (headings := plain(passage.headings)) else "" for passage in passages]
@@ -75,11 +75,11 @@ class Prompt:
         return self.put(values)
 
     def put(self, values: Mapping[str, str]) -> str:
-        """The text with these values as they are in the places of their names; braces in a value stay braces."""
+        """Replace the placeholders by their values; braces in a value are kept."""
         return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), self.text)
 
 
 def plain(text: str) -> str:
-    """A text on one line, without control characters, lone surrogates and a chat template's marks."""
+    """The text on one line, without control characters, lone surrogates and a chat template's special tokens."""
     text = _SURROGATE.sub("\ufffd", _CONTROL.sub(" ", text))
     return " ".join(_MARK.sub(lambda mark: f"{mark[0]} ", text).split())

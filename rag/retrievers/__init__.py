@@ -1,16 +1,15 @@
-"""Retrievers: one method, batch first. Each kind of recipe has a module, imported only when it is opened."""
+"""Retrievers: find hits for a batch of queries. A recipe (`rag.index.recipes`) names the kind and its settings."""
 
-from collections.abc import Sequence
-from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
+from autoais.registry import Registry
 from rag.errors import RagError
+from rag.index.index import Index
+from rag.index.parts import Needs, Progress
 from rag.index.recipes import Recipe, made_of
 from rag.types import Hit
-
-if TYPE_CHECKING:
-    from rag.index.index import Index
 
 
 class Retriever(Protocol):
@@ -18,36 +17,62 @@ class Retriever(Protocol):
 
     @property
     def name(self) -> str:
-        """Says all that changes a result list: engine, models, weights, version."""
+        """Identifies everything that can change a ranking: engine, models, weights, version."""
         ...
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """For each query at most k hits, scores falling, ties in the order of passage ids."""
+        """Return at most k hits per query, sorted by descending score, then passage id.
+
+        Raises `UsageError` for a string instead of a list, `QuestionError` for a query that cannot be searched.
+        """
         ...
 
 
-# Kind of recipe -> module. It has `retriever(index, recipe)`; where the kind adds a part of its own to an index
-# (`rag.index.parts`) also `needs(index, recipe, memory)` and `add(index, recipe, memory, tell)`.
-KINDS = {
-    "bm25": "rag.retrievers.bm25",
-    "dense": "rag.retrievers.dense",
-    "fusion": "rag.retrievers.fusion",
-    "lucene": "rag.retrievers.lucene",
-    "reference": "rag.retrievers.reference",
-    "rerank": "rag.retrievers.rerank",
-}
+@dataclass(frozen=True, slots=True)
+class RetrieverKind:
+    """A kind of retriever: `open` returns one for an index and a recipe.
+
+    A kind that adds its own part to an index (`rag.index.parts`) also has `needs(index, recipe, memory)`, an estimate
+    of its size, and `add(index, recipe, memory, progress)`, which adds it; `memory` is a limit in bytes or None.
+    """
+
+    open: Callable[[Index, Recipe], Retriever]
+    needs: Callable[[Index, Recipe, int | None], Needs] | None = None
+    add: Callable[[Index, Recipe, int | None, Progress], None] | None = None
 
 
-def kind_of(recipe: Recipe) -> ModuleType:
-    """The module of a recipe's kind; `RagError` lists the kinds there are."""
-    if recipe.kind not in KINDS:
-        there = ", ".join(sorted(KINDS))
+RETRIEVERS: Registry[RetrieverKind] = Registry(
+    "rag.retrievers",
+    "kind of retriever",
+    {
+        "bm25": "rag.retrievers.bm25:KIND",
+        "dense": "rag.retrievers.dense:KIND",
+        "fusion": "rag.retrievers.fusion:KIND",
+        "lucene": "rag.retrievers.lucene:KIND",
+        "reference": "rag.retrievers.reference:KIND",
+        "rerank": "rag.retrievers.rerank:KIND",
+    },
+    RagError,
+)
+
+
+def kind_of(recipe: Recipe) -> RetrieverKind:
+    """The kind of a recipe; raises `RagError` if it is unknown."""
+    if recipe.kind not in RETRIEVERS:
+        there = ", ".join(sorted(RETRIEVERS))
         raise RagError(f"recipe {recipe.name}: no kind called {recipe.kind!r}; there are: {there}")
-    return import_module(KINDS[recipe.kind])
+    return RETRIEVERS[recipe.kind]
 
 
-def open_retriever(name: str, index: "Index") -> Retriever:
-    """The retriever of a recipe (`read_recipe`) over an index that has the parts it needs."""
-    (_, recipe), *_ = made_of(name)
-    opened: Retriever = kind_of(recipe).retriever(index, recipe)
-    return opened
+def open_retriever(name: str, index: Index) -> Retriever:
+    """Open the retriever of a recipe (`read_recipe`) over an index that has the parts it needs.
+
+    A name that is not a recipe may be that of an installed kind, which is opened without settings.
+    """
+    (_, recipe), *_ = made_of(name, kinds=RETRIEVERS)
+    return kind_of(recipe).open(index, recipe)
+
+
+def parts_of(name: str) -> Iterator[tuple[str, Recipe]]:
+    """The recipes, among a recipe and those it is based on, that add a part to an index, each with its name."""
+    return ((part, recipe) for part, recipe in made_of(name, kinds=RETRIEVERS) if kind_of(recipe).add is not None)

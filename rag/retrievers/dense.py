@@ -1,4 +1,4 @@
-"""Dense retrieval: an encoder makes vectors of passages and queries, and the nearest by inner product are found."""
+"""Dense retrieval: finds the passages whose vectors have the largest inner product with the query's."""
 
 import resource
 import sys
@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from autoais.io.jsonl import field
 from rag.encoders import Encoder, open_encoder, passage_text
 from rag.errors import FormatError, IndexingError, RagError
-from rag.index.analysis import check_depth, check_query
-from rag.index.parts import Needs, Tell, adding, open_part
+from rag.index.analysis import check_query, check_search
+from rag.index.index import Index
+from rag.index.parts import Needs, Progress, adding, open_part
 from rag.index.passages import Store
 from rag.index.recipes import Recipe
+from rag.retrievers import RetrieverKind
 from rag.retrievers.vectors import (
     KINDS,
     SHARD,
@@ -32,15 +34,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from rag.index.index import Index
 
-_BATCH = 512  # passages that are encoded between two reports of progress
+_BATCH = 512  # passages encoded between two progress updates
 
 
-def retriever(index: "Index", recipe: Recipe) -> "Dense":
-    """The part that `add` made, searched with the encoder that made it.
+def open_dense(index: Index, recipe: Recipe) -> "Dense":
+    """Open the part that `add` built.
 
-    Raises `IndexingError` where the part is missing or damaged, or the recipe's encoder is not the one it was made by.
+    Raises `IndexingError` if the part is missing or damaged, or was built with another encoder than the recipe's.
     """
     home, part = open_part(index, recipe)
     where = str(home / "part.json")
@@ -56,16 +57,16 @@ def retriever(index: "Index", recipe: Recipe) -> "Dense":
     encoder = _encoder(recipe)
     if (encoder.name, encoder.dimension) != (made_by, dimension):
         raise IndexingError(
-            f"{home.name} was made by the encoder {made_by} ({dimension} numbers a vector), the recipe now names "
-            f"{encoder.name} ({encoder.dimension}): add the part again, or give back the model"
+            f"{home.name} was built with the encoder {made_by} ({dimension} dimensions), but the recipe now has "
+            f"{encoder.name} ({encoder.dimension}): add the part again, or restore the model"
         )
     shards = Shards(home, index.manifest["passages"], dimension, size)
     searcher = Searcher(shards, kind, settings, home / f"{kind}.faiss", longest=longest)
     return Dense(f"{recipe.name}/{encoder.name}/{kind}", encoder, searcher, index.store)
 
 
-def needs(index: "Index", recipe: Recipe, memory: int | None) -> Needs:
-    """What `add` will take; in `memory` this process as it is with its model loaded."""
+def needs(index: Index, recipe: Recipe, memory: int | None) -> Needs:
+    """Estimate what `add` takes; `memory` includes this process with its model loaded."""
     encoder = _encoder(recipe)
     rows = index.manifest["passages"]
     kind, settings, why = _choice(recipe, rows, encoder.dimension, memory)
@@ -74,12 +75,11 @@ def needs(index: "Index", recipe: Recipe, memory: int | None) -> Needs:
     return Needs(found.memory + peak, found.resident, found.disk, why)
 
 
-def add(index: "Index", recipe: Recipe, memory: int | None, tell: Tell) -> None:
-    """Encode all passages in row order, shard by shard, and build the index of their vectors.
+def add(index: Index, recipe: Recipe, memory: int | None, progress: Progress) -> None:
+    """Encode all passages in row order, shard by shard, and build an index of their vectors.
 
-    A stopped run goes on at the first shard that is missing, and ends with the same bytes. Raises `IndexingError` for
-    a vector that is no number, naming its passage, and on a full disk; nothing of the passages is in memory beyond a
-    shard's vectors.
+    At most one shard of vectors is in memory. A stopped run resumes at the first missing shard and ends with the same
+    bytes. Raises `IndexingError` on a full disk, and for a passage whose vector is not finite.
     """
     encoder = _encoder(recipe)
     rows = index.manifest["passages"]
@@ -91,10 +91,10 @@ def add(index: "Index", recipe: Recipe, memory: int | None, tell: Tell) -> None:
         for number, first in enumerate(range(0, rows, SHARD)):
             if not shard_path(work, number).exists():
                 last = min(first + SHARD, rows)
-                write_shard(work, number, _encoded(index.store, encoder, first, last, tell))
+                write_shard(work, number, _encoded(index.store, encoder, first, last, progress))
         shards = Shards(work, rows, encoder.dimension, SHARD)
         if kind != "flat":
-            build(kind, settings, shards, work / f"{kind}.faiss", tell)
+            build(kind, settings, shards, work / f"{kind}.faiss", progress)
         record |= {"index": kind, "settings": settings, "why": why, "longest": shards.longest()}
 
 
@@ -103,7 +103,7 @@ def _encoder(recipe: Recipe) -> Encoder:
 
 
 def _choice(recipe: Recipe, rows: int, dimension: int, memory: int | None) -> tuple[str, dict[str, int], str]:
-    """Kind of index, its settings and why: the recipe's, or with a memory budget the one that fits."""
+    """The kind of index, its settings and the reason: from the recipe, or chosen to fit the memory limit."""
     kind, why = recipe.setting("index", str, ""), ""
     if kind and kind not in KINDS:
         raise RagError(f"recipe {recipe.name}: no index called {kind!r}; there are: {', '.join(KINDS)}")
@@ -126,8 +126,8 @@ def _choice(recipe: Recipe, rows: int, dimension: int, memory: int | None) -> tu
     return kind, settings, why
 
 
-def _encoded(store: Store, encoder: Encoder, first: int, last: int, tell: Tell) -> "NDArray[np.float16]":
-    """The vectors of these rows, each a finite number."""
+def _encoded(store: Store, encoder: Encoder, first: int, last: int, progress: Progress) -> "NDArray[np.float16]":
+    """The vectors of these rows, checked to be finite."""
     import numpy as np
 
     found = np.empty((last - first, encoder.dimension), np.float16)
@@ -136,27 +136,27 @@ def _encoded(store: Store, encoder: Encoder, first: int, last: int, tell: Tell) 
         passages = list(islice(passing, _BATCH))
         vectors = encoder.passages([passage_text(passage) for passage in passages])
         _check_shape(encoder, vectors.shape, len(passages))
-        with np.errstate(over="ignore"):  # above 65,504 it becomes infinite
+        with np.errstate(over="ignore"):  # values above 65,504 become infinite
             rounded = vectors.astype(np.float16)
         for row in np.flatnonzero(~np.isfinite(rounded).all(axis=1)):
             raise IndexingError(
-                f"passage {passages[row].id!r}: the encoder {encoder.name} makes a vector of it that holds no number, "
-                "or one above 65,504"
+                f"passage {passages[row].id!r}: the encoder {encoder.name} returned a vector with a value that is not "
+                "finite, or above 65,504"
             )
         found[start - first : start - first + len(passages)] = rounded
-        tell(start + len(passages), "encoded")
+        progress(start + len(passages), "encoded")
     return found
 
 
 def _check_shape(encoder: Encoder, shape: tuple[int, ...], texts: int) -> None:
     if shape != (texts, encoder.dimension):
-        raise RagError(f"the encoder {encoder.name} made {shape} of {texts} texts, not {(texts, encoder.dimension)}")
+        raise RagError(f"the encoder {encoder.name} returned {shape} for {texts} texts, not {texts, encoder.dimension}")
 
 
 class Dense:
-    """Finds the passages whose vectors are nearest a query's: k of them, where the index holds as many.
+    """Finds the k passages whose vectors are nearest to a query's.
 
-    A query of which the encoder knows no word has the vector 0, to which all are equally near, and finds nothing.
+    A query of unknown words has the zero vector, which is equally near to all passages, and finds nothing.
     """
 
     def __init__(self, name: str, encoder: Encoder, searcher: Searcher, store: Store) -> None:
@@ -164,10 +164,10 @@ class Dense:
         self._encoder, self._searcher, self._store = encoder, searcher, store
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """For each query k hits; `QuestionError` for one that `check_query` refuses."""
+        """Return k hits per query; raises `QuestionError` for a query that `check_query` refuses."""
         import numpy as np
 
-        check_depth(k)
+        check_search(queries, k)
         for query in queries:
             check_query(query)
         if not queries:
@@ -175,7 +175,7 @@ class Dense:
         vectors = self._encoder.queries(queries)
         _check_shape(self._encoder, vectors.shape, len(queries))
         if not np.isfinite(vectors).all():
-            raise RagError(f"the encoder {self._encoder.name} makes a vector of the question that holds no number")
+            raise RagError(f"the encoder {self._encoder.name} returned a vector for the question that is not finite")
         found = []
         for vector, (rows, scores) in zip(vectors, self._searcher.search(vectors, k), strict=True):
             if not vector.any():
@@ -184,3 +184,6 @@ class Dense:
             hits = [Hit(passage, score) for passage, score in zip(passages, scores.tolist(), strict=True)]
             found.append(sorted(hits, key=lambda hit: (-hit.score, hit.passage.id))[:k])
         return found
+
+
+KIND = RetrieverKind(open_dense, needs, add)

@@ -1,27 +1,25 @@
-"""Several result lists made one: by rank (reciprocal rank fusion) or by score."""
+"""Fusion of rankings: by rank (reciprocal rank fusion) or by score."""
 
 from collections.abc import Sequence
 from itertools import repeat
-from typing import TYPE_CHECKING
 
 from rag.errors import QuestionError, RagError
-from rag.index.analysis import check_depth
+from rag.index.analysis import check_search
+from rag.index.index import Index
 from rag.index.recipes import Recipe, is_weight
-from rag.retrievers import Retriever, open_retriever
+from rag.retrievers import Retriever, RetrieverKind, open_retriever
 from rag.types import Hit, Passage
-
-if TYPE_CHECKING:
-    from rag.index.index import Index
 
 METHODS = ("rrf", "scores")
 
 
-def retriever(index: "Index", recipe: Recipe) -> "Fusion":
-    """The fusion of the retrievers of other recipes; one retriever stands for equals."""
-    recipe.only(["of", "method", "k", "depth", "weights"])
-    names = recipe.setting("of", list)
+def open_fusion(index: Index, recipe: Recipe) -> "Fusion":
+    """Open the fusion of other recipes' retrievers."""
+    recipe.only(["retrievers", "method", "k", "depth", "weights"])
+    names = recipe.setting("retrievers", list)
     if len(set(names)) != len(names) or len(names) < 2 or not all(isinstance(name, str) for name in names):
-        raise RagError(f"recipe {recipe.name}: fusion needs two or more different recipes in 'of', found {names}")
+        wanted = "two or more different recipes in 'retrievers'"
+        raise RagError(f"recipe {recipe.name}: fusion needs {wanted}, found {names}")
     return Fusion(
         [open_retriever(name, index) for name in names],
         method=recipe.setting("method", str, "rrf"),
@@ -34,10 +32,10 @@ def retriever(index: "Index", recipe: Recipe) -> "Fusion":
 class Fusion:
     """Fuses the first `depth` hits of each retriever.
 
-    `rrf`: the sum of weight / (k + rank) over the lists (Cormack et al. 2009, with k = 60 as there). `scores`: the
-    weighted sum of the scores, each list's scaled to 0 to 1 first (its highest and lowest), 0 where it lacks the
-    passage (CombSUM, Fox & Shaw 1994). A list that cannot be asked is left out, `QuestionError` where none can.
-    `RagError` for an unknown method, weights that are not one above 0 a retriever, or a depth below 1.
+    `rrf`: the sum of weight / (k + rank) over the lists (Cormack et al. 2009, whose k is 60). `scores`: the weighted
+    sum of the scores, after min-max scaling of each list to 0 to 1; a passage that a list lacks gets 0 (CombSUM, Fox &
+    Shaw 1994). A retriever that refuses the query is left out; `QuestionError` is raised if all do. Raises `RagError`
+    for an unknown method, a depth below 1, or unless there is one weight above 0 per retriever.
     """
 
     def __init__(
@@ -61,8 +59,8 @@ class Fusion:
         self.name = f"{f'rrf{k}' if method == 'rrf' else 'scores'}@{depth}({','.join(parts)})"
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """For each query at most k hits of the fused lists."""
-        check_depth(k)
+        """Return at most k hits per query from the fused lists."""
+        check_search(queries, k)
         return [self._search(query, k) for query in queries]
 
     def _search(self, query: str, k: int) -> list[Hit]:
@@ -86,12 +84,12 @@ class Fusion:
 
 
 def reciprocal_ranks(n: int, k: int = 60) -> list[float]:
-    """1 / (k + rank) for the ranks 1 to n (Cormack et al. 2009)."""
+    """Return 1 / (k + rank) for the ranks 1 to n (Cormack et al. 2009)."""
     return [1 / (k + rank) for rank in range(1, n + 1)]
 
 
 def summed(lists: Sequence[tuple[Sequence[Hit], Sequence[float]]]) -> list[Hit]:
-    """Lists of hits, each with what its hits count, made one: the sums, highest first, ties by id."""
+    """Merge lists of (hits, scores): hits with summed scores, in descending order, ties by passage id."""
     scores: dict[str, float] = {}
     passages: dict[str, Passage] = {}
     for hits, counts in lists:
@@ -99,3 +97,6 @@ def summed(lists: Sequence[tuple[Sequence[Hit], Sequence[float]]]) -> list[Hit]:
             passages[hit.passage.id] = hit.passage
             scores[hit.passage.id] = scores.get(hit.passage.id, 0.0) + count
     return [Hit(passages[key], scores[key]) for key in sorted(scores, key=lambda key: (-scores[key], key))]
+
+
+KIND = RetrieverKind(open_fusion)

@@ -1,42 +1,42 @@
-"""BM25 by Lucene, through Anserini's jar (extra `lucene`): the engine that the field's baselines are made with."""
+"""BM25 by Lucene, through Anserini's jar (extra `lucene`): the engine of published baselines."""
 
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag import jvm
 from rag.errors import IndexingError
-from rag.index.analysis import QUERY_STOP_WORDS, check_depth, query_terms
+from rag.index.analysis import QUERY_STOP_WORDS, check_search, query_terms
+from rag.index.index import Index
 from rag.index.lucene import Passages, directory, faults
-from rag.index.parts import Needs, Tell, adding, open_part
+from rag.index.parts import Needs, Progress, adding, open_part
 from rag.index.passages import Store
 from rag.index.postings import FIELDS, TIED, parameters, weights_of
 from rag.index.recipes import Recipe
+from rag.retrievers import RetrieverKind
 from rag.types import Hit, ranked
 
-if TYPE_CHECKING:
-    from rag.index.index import Index
-
-# One part serves every recipe of this kind, because k1, b and weights change no byte of it.
+# One part serves every recipe of this kind: k1, b and weights only matter at search time.
 PART = Recipe(
     "anserini.v1",
     "lucene",
     {"fields": sorted(FIELDS), "analyzer": "Anserini's DefaultEnglishAnalyzer: Porter stems, stop words dropped"},
 )
-_UNTITLED = "untitled"  # a field with one term, in passages without headings
-_BUFFER_MB = 128  # of postings in memory before they are written
-_COMMIT = 100_000  # passages; what a stopped run goes on from
+_UNTITLED = "untitled"  # a field with one term, only in passages without headings
+_BUFFER_MB = 128  # postings in memory before they are written
+_COMMIT = 100_000  # passages between commits; a stopped run resumes after the last one
 _BATCH = 1000
-_MOST_TERMS = 30_000  # a query has at most 10,000 characters, and is asked up to three times
+_MOST_TERMS = 30_000  # a query has at most 10,000 characters, and its terms occur up to three times
 
 
-def needs(index: "Index", recipe: Recipe, memory: int | None) -> Needs:
-    """As measured on 1.1M Wikipedia passages: postings are 0.19 of the passage store, twice that while they merge.
+def needs(index: Index, recipe: Recipe, memory: int | None) -> Needs:
+    """Estimate what `add` takes, as measured on 1.1M Wikipedia passages: postings are 0.19 of the passage store.
 
-    `memory` changes nothing: the writer's buffer and Java's heap are what they are. Files that are mapped do not count.
+    They take twice that while they merge. `memory` is ignored: the writer's buffer and Java's heap have fixed sizes.
+    Memory-mapped files do not count.
     """
     _check(recipe)
     home = index.build / "passages.sqlite" if index.build else None
@@ -51,11 +51,11 @@ def _check(recipe: Recipe) -> None:
     parameters(recipe)
 
 
-def add(index: "Index", recipe: Recipe, memory: int | None, tell: Tell) -> None:
-    """Index headings and text as Anserini's field `contents`, headings as `title` too, the passage id as its `id`.
+def add(index: Index, recipe: Recipe, memory: int | None, progress: Progress) -> None:
+    """Index headings and text as Anserini's field `contents`, headings also as `title`, and the passage id as `id`.
 
-    The part's folder `index` is an ordinary Anserini index, which Pyserini opens too. Lucene's own writer is fed, not
-    Anserini's IndexCollection: that one wants the passages as files first, and only logs it when the disk is full.
+    The part's folder `index` is an ordinary Anserini index, which Pyserini can open. It is written with Lucene's
+    IndexWriter instead of Anserini's IndexCollection, which needs the passages in files and only logs a full disk.
     """
     _check(recipe)
     jvm.start()
@@ -68,20 +68,20 @@ def add(index: "Index", recipe: Recipe, memory: int | None, tell: Tell) -> None:
             words, marker = (autoclass(f"org.apache.lucene.document.{kind}Field") for kind in ("Text", "String"))
             unstored = autoclass("org.apache.lucene.document.Field$Store").NO
             done: int = writer.getDocStats().numDocs
-            tell(done, "")
+            progress(done, "")
             for row, passage in enumerate(index.store.scan(done), done):
                 headings, contents = passage.headings, f"{passage.headings} {passage.text}"
                 if not any(character > " " for character in contents):
-                    contents = "."  # Anserini refuses a document without what Java calls a character
+                    contents = "."  # Anserini refuses documents that are blank for Java
                 made = generator.createDocument(document.fromFields(passage.id, contents))
                 made.add(words("title", headings, unstored) if headings else marker(_UNTITLED, "1", unstored))
                 writer.addDocument(made)
                 if (row + 1) % _BATCH == 0:
-                    tell(row + 1, "")
+                    progress(row + 1, "")
                 if (row + 1) % _COMMIT == 0:
                     writer.commit()
             record["passages"] = writer.getDocStats().numDocs
-            tell(record["passages"], "merging")
+            progress(record["passages"], "merging")
             writer.forceMerge(1)
         if record["passages"] != index.manifest["passages"]:
             raise IndexingError(f"Lucene took {record['passages']:,} of {index.manifest['passages']:,} passages")
@@ -89,7 +89,7 @@ def add(index: "Index", recipe: Recipe, memory: int | None, tell: Tell) -> None:
 
 @contextmanager
 def _writer(folder: Path) -> Iterator[Any]:
-    """Goes on after the last commit; commits when the block ends, and not when it is left by an error."""
+    """Open a writer after the last commit; commits at the end of the block, rolls back on an error."""
     with faults(f"{folder} cannot be written"):
         from jnius import autoclass
 
@@ -97,28 +97,28 @@ def _writer(folder: Path) -> Iterator[Any]:
         settings = autoclass("org.apache.lucene.index.IndexWriterConfig")(analyzer)
         settings.setRAMBufferSizeMB(float(_BUFFER_MB))
         settings.setUseCompoundFile(False)
-        # This policy only merges neighbours; with one thread that writes, Lucene's numbers are the rows of the store.
+        # This policy only merges adjacent segments; with one writing thread, document numbers equal rows of the store.
         settings.setMergePolicy(autoclass("org.apache.lucene.index.LogDocMergePolicy")())
         writer = autoclass("org.apache.lucene.index.IndexWriter")(directory(folder), settings)
         try:
             yield writer
             writer.close()
         except BaseException:
-            with suppress(Exception):  # what ended the block is what matters
+            with suppress(Exception):  # the first error is the one to report
                 writer.rollback()
             raise
 
 
-def retriever(index: "Index", recipe: Recipe) -> "Lucene":
-    """Lucene over the part that `add` made, or over an index that is Anserini's own.
+def open_lucene(index: Index, recipe: Recipe) -> "Lucene":
+    """Open Lucene over the part that `add` built, or over an index built by Anserini.
 
-    `RagError` where the extra is not installed or Java is too old.
+    Raises `RagError` if the extra is not installed or Java is too old.
     """
     _check(recipe)
     if index.lucene is not None:
         return Lucene(index.lucene, index.store, recipe, mixed=False, way_out="build it again")
     home, _ = open_part(index, PART)
-    # Where no passage, or every passage, lacks headings, there is nothing to make up for.
+    # If all passages have headings, or none has, scores need no correction.
     return Lucene(
         home / "index", index.store, recipe, mixed=0 < index.manifest["untitled"] < index.manifest["passages"]
     )
@@ -128,10 +128,10 @@ class Lucene:
     """Searches an Anserini index whose documents are the rows of a passage store.
 
     A query is analysed by Anserini's DefaultEnglishAnalyzer, like the passages, but with the stop words of the other
-    lexical retrievers (`rag.index.analysis`), so that all are asked the same and refuse the same.
-    A term that stands twice in a query counts twice, as in Anserini. Fields are weighted as in `rag.retrievers.bm25`;
-    if `mixed`, the text of a passage without headings stands in for its title, as there. Scores lack BM25's constant
-    factor k1 + 1, which Lucene leaves out.
+    lexical retrievers (`rag.index.analysis`), so that all of them refuse the same queries. A term that occurs twice
+    in a query counts twice, as in Anserini. Fields are weighted as in `rag.retrievers.bm25`; if `mixed`, the text of a
+    passage without headings also counts as its title, as there. Scores lack BM25's constant factor k1 + 1, which Lucene
+    leaves out.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Lucene:
         k1, b = parameters(recipe)
         self.name = recipe.name
         self._store, self._mixed, self._way_out = store, mixed, way_out
-        self._one_at_a_time = Lock()  # stored fields are read by one thread only
+        self._lock = Lock()  # the reader of stored fields is not thread-safe
         self._weights = weights_of(recipe)
         with faults(f"{folder} cannot be opened, {way_out}"):
             if isinstance(store, Passages):
@@ -169,25 +169,25 @@ class Lucene:
         self._should, self._must, self._filter = occur.SHOULD, occur.MUST, occur.FILTER
         marker = autoclass("org.apache.lucene.index.Term")(_UNTITLED, "1")
         self._untitled = autoclass("org.apache.lucene.search.TermQuery")(marker)
-        # An array of Java objects comes over as one text ten times sooner than object by object.
+        # Converting Java objects as one JSON text is ten times faster than one by one.
         self._json = autoclass("com.fasterxml.jackson.databind.ObjectMapper")()
 
     def _check_last(self, reader: Any) -> None:  # noqa: ANN401  (a Java object)
-        """Lucene's numbers are the rows of the store, or the part is of something else."""
+        """Raise `IndexingError` unless the last document is the last row of the store, as in a matching part."""
         last = reader.numDocs() - 1
         try:
             (passage,) = self._store.rows([last])
         except KeyError:
             passage = None
         if passage is None or reader.storedFields().document(last).get("id") != passage.id:
-            raise IndexingError("the Lucene index is of other passages than the index holds: add the part again")
+            raise IndexingError("the Lucene index has other passages than the index: add the part again")
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """For each query at most k hits; `QuestionError` as for `query_terms`, `IndexingError` for a damaged index."""
-        check_depth(k)
+        """Return at most k hits per query; raises `QuestionError` (`query_terms`), or `IndexingError` on damage."""
+        check_search(queries, k)
         for query in queries:
             query_terms(query)
-        with self._one_at_a_time, faults(f"is damaged, {self._way_out}"):
+        with self._lock, faults(f"is damaged, {self._way_out}"):
             return [self._search(query, min(k, self._passages)) for query in queries]
 
     def _search(self, query: str, k: int) -> list[Hit]:
@@ -195,9 +195,9 @@ class Lucene:
         return ranked(self._store.rows([hit["doc"] for hit in found]), [hit["score"] for hit in found])[:k]
 
     def _top(self, query: Any, k: int) -> list[dict[str, Any]]:  # noqa: ANN401
-        """`doc` (the row) and `score` of the k best, and of all others that score the same as the k-th.
+        """`doc` (the row) and `score` of the top k documents, and of all others that tie with the k-th.
 
-        Lucene could sort ties by id itself, which takes it a tenth to a quarter longer.
+        Sorting ties by id in Lucene would take 10 to 25 % longer.
         """
         limit = k + TIED
         while True:
@@ -205,7 +205,7 @@ class Lucene:
             hits: list[dict[str, Any]] = json.loads(written)["scoreDocs"]
             if len(hits) < limit or hits[-1]["score"] < hits[k - 1]["score"]:
                 return [hit for hit in hits if hit["score"] >= hits[k - 1]["score"]] if len(hits) > k else hits
-            limit *= 2  # the tie at rank k runs on beyond what was fetched
+            limit *= 2  # the tie at rank k continues beyond the fetched hits
 
     def _query(self, query: str) -> Any:  # noqa: ANN401
         whole = self._boolean()
@@ -220,3 +220,6 @@ class Lucene:
 
     def _boosted(self, field: str, query: str, weight: float) -> Any:  # noqa: ANN401
         return self._boost(self._queries.buildQuery(field, self._analyzer, query), weight)
+
+
+KIND = RetrieverKind(open_lucene, needs, add)

@@ -1,32 +1,30 @@
-"""BM25 by rank-bm25 (extra `reference`): the readable reference that faster engines are held against."""
+"""BM25 by rank-bm25 (extra `reference`): a readable reference to compare faster engines with."""
 
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rag.errors import IndexingError, missing_extra
-from rag.index.analysis import check_depth, passage_analyzer, query_terms
+from rag.index.analysis import check_search, passage_analyzer, query_terms
+from rag.index.index import Index
 from rag.index.passages import Store
 from rag.index.postings import parameters
 from rag.index.recipes import Recipe
+from rag.retrievers import RetrieverKind
 from rag.types import Hit
 
-if TYPE_CHECKING:
-    from rag.index.index import Index
-
-MOST_PASSAGES = 200_000  # it scores every passage for every query, and holds all tokens in memory
+MOST_PASSAGES = 200_000  # rank-bm25 scores every passage for every query and keeps all tokens in memory
 
 
-def retriever(index: "Index", recipe: Recipe) -> "Reference":
-    """Rank-bm25 over an index."""
+def open_reference(index: Index, recipe: Recipe) -> "Reference":
+    """Open rank-bm25 over an index."""
     return Reference(index.store, index.manifest["passages"], recipe)
 
 
 class Reference:
     """Scores headings and text as one field with Okapi BM25: k1 and b of the recipe, Lucene's idf.
 
-    Raises `RagError` where rank-bm25 is not installed, `IndexingError` above 200,000 passages.
+    Raises `RagError` if rank-bm25 is not installed, `IndexingError` above 200,000 passages.
     """
 
     def __init__(self, store: Store, passages: int, recipe: Recipe) -> None:
@@ -45,17 +43,20 @@ class Reference:
         self._passages = list(store.scan())
         tokens = [analyzer.analyze(f"{p.headings} {p.text}") or [""] for p in self._passages]
         self._bm25 = BM25Okapi(tokens, k1=k1, b=b)
-        # Okapi's idf turns negative for a word of more than half the passages; Lucene's, and Tantivy's, does not.
+        # Okapi's idf is negative for a term in more than half of the passages; the idf of Lucene and Tantivy is not.
         n = len(tokens)
         holding = Counter(term for passage in tokens for term in set(passage))
         self._bm25.idf = {term: math.log(1 + (n - df + 0.5) / (df + 0.5)) for term, df in holding.items()}
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """For each query at most k passages that hold a term of it; `QuestionError` as for `query_terms`."""
-        check_depth(k)
+        """Return at most k hits per query, all with a term of it; raises `QuestionError` (`query_terms`)."""
+        check_search(queries, k)
         return [self._search(query_terms(query), k) for query in queries]
 
     def _search(self, terms: Sequence[str], k: int) -> list[Hit]:
         scored = zip(self._passages, self._bm25.get_scores(terms), strict=True)
         hits = [Hit(passage, float(score)) for passage, score in scored if score > 0]
         return sorted(hits, key=lambda hit: (-hit.score, hit.passage.id))[:k]
+
+
+KIND = RetrieverKind(open_reference)

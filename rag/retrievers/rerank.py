@@ -1,54 +1,53 @@
-"""A second look at the first hits: a model reads question and passage together and puts them in another order."""
+"""Reranking: a model scores the first hits again, from question and passage."""
 
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from autoais.errors import first_line
+from autoais.registry import Registry
 from rag.encoders import passage_text
 from rag.errors import RagError, missing_extra
-from rag.index.analysis import check_depth
+from rag.index.analysis import check_search
+from rag.index.index import Index
 from rag.index.recipes import Recipe
-from rag.retrievers import Retriever, open_retriever
+from rag.retrievers import Retriever, RetrieverKind, open_retriever
 from rag.types import Hit, Passage
-
-if TYPE_CHECKING:
-    from rag.index.index import Index
 
 
 class Scorer(Protocol):
-    """Says how well passages answer a question."""
+    """Scores how well passages answer a question."""
 
     @property
     def name(self) -> str:
-        """Says all that changes a score."""
+        """Identifies everything that can change a score."""
         ...
 
     def score(self, question: str, passages: Sequence[Passage]) -> list[float]:
-        """A finite number for each passage, higher is better, the same whatever else is asked with it."""
+        """A finite score per passage, higher is better; it must not depend on the other passages."""
         ...
 
 
-def retriever(index: "Index", recipe: Recipe) -> Retriever:
-    """A recipe's retriever with its first hits put in order anew, once for each of `stages`."""
-    recipe.only(["of", "stages"])
-    made = open_retriever(recipe.setting("of", str), index)
+def open_rerank(index: Index, recipe: Recipe) -> Retriever:
+    """Open the retriever of a recipe's `base`, reranked once per table of `stages`."""
+    recipe.only(["base", "stages"])
+    made = open_retriever(recipe.setting("base", str), index)
     stages = recipe.setting("stages", list)
     if not stages:
-        raise RagError(f"recipe {recipe.name}: reranking needs one of [[stages]] at least")
+        raise RagError(f"recipe {recipe.name}: reranking needs at least one [[stages]] table")
     for given in stages:
         if not isinstance(given, dict):
             raise RagError(f"recipe {recipe.name}: [[stages]] should be tables, found {given!r}")
         stage = Recipe(recipe.name, "rerank", given)
-        stage.only(["model", "depth", "first"])
-        depth, first = stage.setting("depth", int), stage.setting("first", float, 0.0)
-        made = Rerank(made, scorer(stage.setting("model", str)), depth=depth, first=first)
+        stage.only(["model", "depth", "retriever_weight"])
+        depth, weight = stage.setting("depth", int), stage.setting("retriever_weight", float, 0.0)
+        made = Rerank(made, scorer(stage.setting("model", str)), depth=depth, retriever_weight=weight)
     return made
 
 
 class _Reader:
-    """The relevance by the reader that ships, or by one of `rag train`."""
+    """Relevance by the reader that ships with rag, or by one from `rag train`."""
 
     def __init__(self, folder: str | None) -> None:
         from rag.reader import Reader, shipped
@@ -61,11 +60,11 @@ class _Reader:
 
 
 class _Similarity:
-    """The cosine of question and passage by all-MiniLM-L6-v2, which is the trunk of the judge that ships."""
+    """Cosine of question and passage by all-MiniLM-L6-v2, the trunk of the judge that ships with rag."""
 
     def __init__(self, folder: str | None = None) -> None:
-        from autoais.judges.encoding import MAX_CLAIM
         from autoais.judges.minilm import MiniLMJudge, shipped
+        from autoais.models.pairs import MAX_CLAIM
 
         self._judge = shipped() if folder is None else MiniLMJudge(folder)
         self.name = f"cosine:{self._judge.name.partition('/')[0]}/{MAX_CLAIM}"
@@ -75,7 +74,7 @@ class _Similarity:
 
 
 class _Static:
-    """The cosine by static embeddings, those that ship or of `rag train`; a hundred passages in some hundredths."""
+    """Cosine by static embeddings, those that ship with rag or from `rag train`: 100 passages in some 0.01 s."""
 
     def __init__(self, folder: str | None) -> None:
         from rag.encoders.static import Static
@@ -85,20 +84,20 @@ class _Static:
 
     def score(self, question: str, passages: Sequence[Passage]) -> list[float]:
         vectors = self._encoder.passages([passage_text(passage) for passage in passages])
-        # Not by `@`, which sums in another order where there are more rows.
+        # `@` would sum in an order that depends on the number of rows.
         scores: list[float] = (vectors.astype(float) * self._encoder.queries([question])[0]).sum(axis=1).tolist()
         return scores
 
 
 class _CrossEncoder:
-    """Any CrossEncoder of sentence-transformers that gives one number a pair, by name or folder."""
+    """Any CrossEncoder of sentence-transformers with one score per pair, by name or folder."""
 
     def __init__(self, model: str) -> None:
         try:
             from sentence_transformers import CrossEncoder
         except ImportError:
             raise missing_extra(f"the reranker {model!r}", "dense") from None
-        from autoais.judges.hf import quiet
+        from autoais.models.transformers import quiet
         from rag.encoders.sentence import named
 
         folder = Path(model).expanduser()
@@ -108,65 +107,72 @@ class _CrossEncoder:
         except Exception as error:
             raise RagError(f"{model}: cannot be opened as a CrossEncoder ({first_line(error)})") from error
         if self._model.num_labels != 1:
-            raise RagError(f"{model}: gives {self._model.num_labels} numbers a pair, and reranking needs one")
+            raise RagError(f"{model}: returns {self._model.num_labels} scores per pair, but reranking needs one")
         self.name = f"cross-encoder:{named(model, self._model)}"
 
     def score(self, question: str, passages: Sequence[Passage]) -> list[float]:
-        from autoais.judges.encoding import readable
+        from autoais.models.pairs import readable
 
         texts = (f"{passage.headings}\n{passage.text}".strip() for passage in passages)
         pairs = [(readable(question), readable(text)) for text in texts]
-        # One pair at a time where it counts: padding changes the last digits, and with them the order of equals.
+        # One pair at a time: padding would change the last digits, and so the order of ties.
         found = self._model.predict(pairs, batch_size=1, show_progress_bar=False)
         return [float(score) for score in found]
 
 
-SCORERS: dict[str, Callable[[str | None], Scorer]] = {
-    "cosine": _Similarity,
-    "static": _Static,
-    "reader": _Reader,
-    "cross-encoder": lambda model: _CrossEncoder(model or "cross-encoder/ms-marco-MiniLM-L6-v2"),
-}
+# An entry is called with the part of the name after the colon (or None) and returns a `Scorer`.
+RERANKERS: Registry[Callable[[str | None], Scorer]] = Registry(
+    "rag.rerankers",
+    "reranker",
+    {
+        "cosine": _Similarity,
+        "static": _Static,
+        "reader": _Reader,
+        "cross-encoder": lambda model: _CrossEncoder(model or "cross-encoder/ms-marco-MiniLM-L6-v2"),
+    },
+    RagError,
+)
 
 
 def scorer(name: str) -> Scorer:
-    """`cosine`, `static`, `reader`, each with `:<folder>` for one's own, or `cross-encoder:<name or folder>`.
+    """Open `cosine`, `static` or `reader`, each with `:<folder>` for your own, or `cross-encoder:<name or folder>`.
 
-    `RagError` lists the names there are.
+    Raises `RagError` for an unknown name.
     """
     kind, _, model = name.partition(":")
-    if kind not in SCORERS:
-        raise RagError(f"no reranker called {kind!r}; there are: {', '.join(SCORERS)}")
-    return SCORERS[kind](model or None)
+    return RERANKERS[kind](model or None)
 
 
 class Rerank:
-    """The first `depth` hits of a retriever in the order of a scorer, then the others as they were.
+    """Sorts the first `depth` hits of a retriever by a scorer; the other hits follow in their order.
 
-    `first` is how much the retriever's own score counts beside the scorer's. Hits beyond `depth` score below all of
-    the first, by as much as they did before.
+    `retriever_weight` times the retriever's score is added to the scorer's. Hits beyond `depth` score below all
+    reranked ones, with their differences unchanged.
     """
 
-    def __init__(self, over: Retriever, scorer: Scorer, *, depth: int, first: float = 0.0) -> None:
+    def __init__(self, over: Retriever, scorer: Scorer, *, depth: int, retriever_weight: float = 0.0) -> None:
         if depth < 1:
             raise RagError(f"reranking needs a depth of at least 1, found {depth}")
-        self._over, self._scorer, self._depth, self._first = over, scorer, depth, first
-        weight = f"+{first:g}*first" if first else ""
+        self._over, self._scorer, self._depth, self._weight = over, scorer, depth, retriever_weight
+        weight = f"+{retriever_weight:g}*retriever" if retriever_weight else ""
         self.name = f"{over.name}>{scorer.name}{weight}@{depth}"
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """For each query at most k hits."""
-        check_depth(k)
+        """Return at most k hits per query."""
+        check_search(queries, k)
         return [self._search(query, k) for query in queries]
 
     def _search(self, query: str, k: int) -> list[Hit]:
         (hits,) = self._over.search([query], max(k, self._depth))
-        again, rest = hits[: self._depth], hits[self._depth :]
-        scores = self._scorer.score(query, [hit.passage for hit in again])
-        for hit, score in zip(again, scores, strict=True):
+        first, rest = hits[: self._depth], hits[self._depth :]
+        scores = self._scorer.score(query, [hit.passage for hit in first])
+        for hit, score in zip(first, scores, strict=True):
             if not math.isfinite(score):
-                raise RagError(f"{self._scorer.name} gives passage {hit.passage.id!r} a score that is no number")
-        reread = [Hit(h.passage, s + self._first * h.score) for h, s in zip(again, scores, strict=True)]
-        reread.sort(key=lambda hit: (-hit.score, hit.passage.id))
-        below = [Hit(h.passage, reread[-1].score - 1 - (again[-1].score - h.score)) for h in rest]
-        return (reread + below)[:k]
+                raise RagError(f"{self._scorer.name} returned {score} as the score of passage {hit.passage.id!r}")
+        reranked = [Hit(h.passage, s + self._weight * h.score) for h, s in zip(first, scores, strict=True)]
+        reranked.sort(key=lambda hit: (-hit.score, hit.passage.id))
+        below = [Hit(h.passage, reranked[-1].score - 1 - (first[-1].score - h.score)) for h in rest]
+        return (reranked + below)[:k]
+
+
+KIND = RetrieverKind(open_rerank)

@@ -1,4 +1,4 @@
-"""Vectors of passages: float16 shards on disk, exact search over them, and FAISS indexes that name candidates."""
+"""Vectors of passages: float16 shards on disk, exact search over them, and FAISS indexes for candidates."""
 
 import math
 import os
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from autoais.errors import first_line
 from autoais.io.jsonl import sync
 from rag.errors import IndexingError, RagError, missing_extra
-from rag.index.parts import Needs, Tell
+from rag.index.parts import Needs, Progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     Rows = NDArray[np.int64]
     Scores = NDArray[np.float64]
 
-SHARD = 50_000  # vectors in a file
-SMALL = 100_000  # below, an exact search takes some 20 ms at most, and an index misses more of so few
-_BLOCK = 2048  # vectors that are scored at once: a block stays in the processor's cache
-_QUERIES = 64  # scored at once
+SHARD = 50_000  # vectors per file
+SMALL = 100_000  # below this, exact search takes at most about 20 ms, and an index would miss more
+_BLOCK = 2048  # vectors scored at once: a block fits in the CPU cache
+_QUERIES = 64  # queries scored at once
 _SEED = 1234
-_MOST_ON_GPU = 2048  # hits that FAISS can give there, and lists that it can probe
-_FAISS_BYTES = 12_000_000  # of its code
+_MOST_ON_GPU = 2048  # FAISS's limit on a GPU, for hits and for probed lists
+_FAISS_BYTES = 12_000_000  # memory of its code
 
 
 # --- shards ----------------------------------------------------------------------------------------------------
 
 
 def shard_path(folder: Path, number: int) -> Path:
-    """`vectors-00000.npy` and so on."""
+    """The path of a shard: `vectors-00000.npy` and so on."""
     return folder / f"vectors-{number:05}.npy"
 
 
 def write_shard(folder: Path, number: int, vectors: "Stored") -> None:
-    """Write one shard, whole or not at all; `OSError` on a full disk."""
+    """Write one shard atomically; raises `OSError` on a full disk."""
     import numpy as np
 
     path = shard_path(folder, number)
@@ -57,7 +57,7 @@ def write_shard(folder: Path, number: int, vectors: "Stored") -> None:
 
 
 class Shards:
-    """The vectors of rows 0..rows-1, memory-mapped: `size` of them in each file, fewer in the last.
+    """The vectors of rows 0 to rows - 1, memory-mapped from files of `size` vectors each; the last may have fewer.
 
     Raises `IndexingError` for a file that is missing, damaged or of another dimension.
     """
@@ -81,13 +81,13 @@ class Shards:
             self._files.append(vectors)
 
     def __iter__(self) -> Iterator["Stored"]:
-        """The vectors in row order, shard by shard, read anew: what is mapped would count as memory."""
+        """The vectors in row order, shard by shard, read from disk, as mapped pages would count as memory."""
         import numpy as np
 
         return (np.load(path) for path in self.paths)
 
     def take(self, rows: "Rows") -> "Stored":
-        """The vectors of these rows, in the order asked for."""
+        """The vectors of these rows, in the given order."""
         import numpy as np
 
         found = np.empty((len(rows), self.dimension), np.float16)
@@ -98,24 +98,24 @@ class Shards:
         return found
 
     def longest(self) -> float:
-        """The length of the longest vector."""
+        """The norm of the longest vector."""
         import numpy as np
 
         squares = (np.einsum("ij,ij->i", wide, wide).max() for wide in (part.astype(np.float32) for part in self))
         return math.sqrt(max(float(square) for square in squares))
 
     def scores(self, query: "Vectors", rows: "Rows") -> "Scores":
-        """Inner products with these rows, each summed by itself: neither a batch nor a thread changes one."""
+        """The inner products with these rows, each summed separately, so that batches and threads change none."""
         import numpy as np
 
         products = self.take(rows).astype(np.float64) * query.astype(np.float64)
         return np.asarray(products.sum(axis=1))
 
     def nearest(self, queries: "Vectors", k: int, longest: float) -> list["Rows"]:
-        """For each query the rows of the k best, and of all that could tie with them or stand before them.
+        """The rows of the top k vectors per query, and of all others that could tie with or outrank them.
 
-        The scores found here are only good to float32, so that rows within that of the k-th stay too; `scores` and a
-        sort settle it. `longest` is that of the vectors.
+        Scores are only exact to float32 here, so rows within that error of the k-th are included; the caller sorts by
+        `scores`. `longest` is the norm of the longest vector.
         """
         import numpy as np
 
@@ -125,13 +125,13 @@ class Shards:
             for first in range(0, len(queries), _QUERIES):
                 some = units[first : first + _QUERIES]
                 parts = pool.map(self._scan, range(len(self._files)), repeat(some), repeat(k), repeat(slack))
-                for each in zip(*parts, strict=True):  # of a query, from every shard
+                for each in zip(*parts, strict=True):  # one query, every shard
                     rows, rough = (np.concatenate(side) for side in zip(*each, strict=True))
                     found.append(rows[_among_best(rough, k, slack)])
         return found
 
     def narrowed(self, query: "Vectors", rows: "Rows", k: int, longest: float) -> "Rows":
-        """Of these rows those that `nearest` would keep."""
+        """Those of these rows that `nearest` would keep."""
         (unit,) = _units(query[None])
         return rows[_among_best(_products(_widened(self.take(rows)), unit * _SMALLER), k, self._slack(longest))]
 
@@ -139,7 +139,7 @@ class Shards:
         return 4 * self.dimension * 2.0**-24 * longest
 
     def _scan(self, shard: int, units: "Vectors", k: int, slack: float) -> list[tuple["Rows", "Vectors"]]:
-        """For each query the rows of a shard that could be among its k best, and how they score about."""
+        """Per query, the rows of a shard that could be in the top k, and their approximate scores."""
         import numpy as np
 
         vectors, scaled = self._files[shard], units * _SMALLER
@@ -153,7 +153,7 @@ class Shards:
 
 
 def _units(queries: "Vectors") -> "Vectors":
-    """The queries at length 1, so that no score leaves float32."""
+    """The queries with norm 1, so that no score overflows float32."""
     import numpy as np
 
     lengths = np.sqrt(np.square(queries, dtype=np.float64).sum(axis=1, keepdims=True))
@@ -161,23 +161,23 @@ def _units(queries: "Vectors") -> "Vectors":
     return units
 
 
-_SMALLER = 2.0**112  # how much smaller `_widened` makes a number
+_SMALLER = 2.0**112  # the factor by which `_widened` reduces a number
 
 
 def _widened(vectors: "Stored") -> "Vectors":
-    """Float16 as float32, 2**112 times too small: its bits in their new places.
+    """Convert float16 to float32 by shifting bits; the result is 2**112 times too small.
 
-    numpy's conversion takes five times as long, and would be most of a search.
+    numpy's conversion takes five times as long, which would be most of the time of a search.
     """
     import numpy as np
 
-    bits = np.left_shift(vectors.view(np.int16), 13, dtype=np.int32)  # the sign is copied upwards
-    np.bitwise_and(bits, np.int32(-0x70002000), out=bits)  # and its copies in the exponent cleared
+    bits = np.left_shift(vectors.view(np.int16), 13, dtype=np.int32)  # copies the sign bit upwards
+    np.bitwise_and(bits, np.int32(-0x70002000), out=bits)  # clears its copies in the exponent
     return bits.view(np.float32)
 
 
 def _products(vectors: "Vectors", query: "Vectors") -> "Vectors":
-    """With each row by itself. Not by `@`, for which BLAS starts threads of its own beside ours."""
+    """Inner products with each row. Not with `@`, because BLAS would start threads besides ours."""
     import numpy as np
 
     vecdot = getattr(np, "vecdot", None)  # since numpy 2
@@ -195,7 +195,7 @@ def _among_best(scores: "Vectors", k: int, slack: float) -> "Rows":
 
 # --- kinds of index --------------------------------------------------------------------------------------------
 
-Size = Callable[[int, Mapping[str, int]], float]  # bytes, of the dimension and the settings
+Size = Callable[[int, Mapping[str, int]], float]  # (dimension, settings) -> bytes
 
 
 def _lists(dimension: int, given: Mapping[str, int]) -> float:
@@ -204,12 +204,12 @@ def _lists(dimension: int, given: Mapping[str, int]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of index: what FAISS calls it, what can be set, and how large it is in memory.
+    """A kind of index: its FAISS factory string, settings and size in memory.
 
-    A setting of 0 is chosen by the number of vectors and the dimension (`settled`). `each` is what one vector takes,
-    `once` what is there once. `search` are FAISS's names of the settings that a search has. `copied`: FAISS learns
-    codes from so many copies of the sample, of so many vectors at most; `growing`: while vectors are added, the index
-    is so many times as large (both measured).
+    Settings of 0 are chosen from the number of vectors and the dimension (`settled`). `each` is the size per vector,
+    `once` the fixed size. `search` maps search-time settings to FAISS's names. `copied`: (copies, vectors), as training
+    copies the sample that often, with at most so many vectors. `growing`: the index's peak size while vectors are
+    added, as a factor. Both are measured.
     """
 
     factory: str
@@ -225,15 +225,15 @@ class Kind:
 _IVF = {"lists": 0, "probe": 0, "depth": 100}
 _CODED = {**_IVF, "code": 0}
 
-# `lists`: of an inverted file, `probe`: how many of them are searched; `code`: bytes of a product quantizer's code;
-# `links`, `effort`, `effort_built`: of HNSW (M, efSearch, efConstruction); `depth`, `refine`: as in `Searcher`.
-# scripts/bench/ann.py measures them. Beside a code stands the number of its row (8 bytes).
+# `lists`: number of inverted lists; `probe`: lists searched; `code`: bytes of a product quantizer's code;
+# `links`, `effort`, `effort_built`: HNSW's M, efSearch and efConstruction; `depth`, `refine`: see `Searcher`.
+# scripts/bench/ann.py measures them. Each code is stored with its row number (8 bytes).
 KINDS = {
     "flat": Kind("Flat", {}, lambda d, s: 2.0 * d, lambda d, s: 0, {}, on_gpu=True),
     "hnsw": Kind(
         "HNSW{links}_SQ8",
         {"links": 32, "effort_built": 80, "effort": 300, "depth": 100, "refine": 2},
-        lambda d, s: d + 8 * s["links"] + 16,  # ints of two levels' links; where they start; how many levels
+        lambda d, s: d + 8 * s["links"] + 16,  # links of two levels, their offset, the number of levels
         lambda d, s: 8 * d,
         {"effort": "efSearch"},
         growing=1.85,
@@ -258,20 +258,20 @@ KINDS = {
         "IVF{lists},PQ{halves}x4fs",
         {**_CODED, "refine": 4},
         lambda d, s: s["code"] + 8,
-        lambda d, s: _lists(d, s) + 64 * d + 16 * s["code"] * s["lists"],  # lists are filled up to 32 vectors
+        lambda d, s: _lists(d, s) + 64 * d + 16 * s["code"] * s["lists"],  # lists are padded to 32 vectors
         copied=(2, 4_096),
     ),
 }
 
 
 def settled(kind: str, rows: int, dimension: int, given: Mapping[str, int]) -> dict[str, int]:
-    """All settings of a kind, those that are not given chosen; `RagError` for one that cannot be."""
+    """All settings of a kind, with defaults for those not given; raises `RagError` for an invalid value."""
     chosen = {**KINDS[kind].settings, **given}
     for name, value in chosen.items():
         if value < 0 or (value == 0 and KINDS[kind].settings[name]):
             raise RagError(f"index {kind}: {name} must be at least 1, not {value}")
     if "lists" in chosen:
-        # Four times the root, but no list so short that its centre cannot be learnt.
+        # 4 * sqrt(rows), but with at least the 39 vectors per list that FAISS wants for training.
         chosen["lists"] = chosen["lists"] or max(1, min(2 ** round(math.log2(4 * math.sqrt(rows))), rows // 39))
         chosen["probe"] = min(chosen["probe"] or max(8, chosen["lists"] // 6), chosen["lists"])
     if "code" in chosen:
@@ -279,14 +279,14 @@ def settled(kind: str, rows: int, dimension: int, given: Mapping[str, int]) -> d
         codes = (n for n in range(most, 0, -1) if dimension % (n * halves) == 0)
         chosen["code"] = chosen["code"] or next(codes, 1)
         if dimension % (chosen["code"] * halves):
-            raise RagError(f"index {kind}: vectors of {dimension} numbers cannot be cut into codes of {chosen['code']}")
+            raise RagError(f"index {kind}: {dimension} dimensions cannot be split into codes of {chosen['code']} bytes")
     return chosen
 
 
 def estimate(kind: str, rows: int, dimension: int, settings: Mapping[str, int]) -> Needs:
-    """What an index of that many vectors takes; the vectors themselves are on disk, and in memory for `flat` only.
+    """Estimate the size of an index; the vectors themselves are on disk, and in memory for `flat` only.
 
-    `memory` counts neither Python nor the encoder.
+    `memory` includes neither Python nor the encoder.
     """
     held = round(rows * KINDS[kind].each(dimension, settings) + KINDS[kind].once(dimension, settings))
     shards = rows * dimension * 2 + 128 * math.ceil(rows / SHARD)
@@ -301,27 +301,27 @@ def estimate(kind: str, rows: int, dimension: int, settings: Mapping[str, int]) 
 
 
 def pick(rows: int, dimension: int, memory: int) -> tuple[str, str]:
-    """The kind for a budget in bytes, and why; `RagError` where none fits."""
+    """The kind for a memory limit in bytes, and the reason; raises `RagError` if none fits."""
     for kind in ("flat", "ivf", "rabitq"):
         needs = estimate(kind, rows, dimension, settled(kind, rows, dimension, {}))
         if needs.resident <= memory and (kind != "flat" or rows <= MOST_FLAT):
             return kind, f"{kind}: {_PICKED[kind]}"
     raise RagError(
-        f"the smallest index of {rows:,} vectors of {dimension} numbers (rabitq) keeps {needs.resident / 2**30:.2f} "
+        f"the smallest index of {rows:,} vectors of {dimension} dimensions (rabitq) keeps {needs.resident / 2**30:.2f} "
         f"GiB in memory, above the {memory / 2**30:.2f} GiB given"
     )
 
 
-MOST_FLAT = 2_000_000  # an exact search reads every vector: about a second for so many on one core
+MOST_FLAT = 2_000_000  # an exact search of so many vectors takes about a second on one core
 _PICKED = {
     "flat": "exact, and its vectors fit in the memory given",
-    "ivf": "codes of a byte a number fit in the memory given, and an exact search would be slow or not fit",
-    "rabitq": "codes of a bit a number are what fits in the memory given",
+    "ivf": "one byte per dimension fits in the memory given; an exact search would be slow or not fit",
+    "rabitq": "only one bit per dimension fits in the memory given",
 }
 
 
 def _sample(rows: int, settings: Mapping[str, int]) -> int:
-    """How many vectors FAISS learns from: 64 a list (it asks for 39 at least), and enough for its codes."""
+    """The number of training vectors: 64 per list (FAISS wants at least 39), and enough for the codes."""
     return min(rows, max(64 * settings.get("lists", 0), 20_000))
 
 
@@ -329,7 +329,7 @@ def _sample(rows: int, settings: Mapping[str, int]) -> int:
 
 
 def faiss() -> Any:  # noqa: ANN401  (it has no types)
-    """The module; `RagError` where it is not installed."""
+    """The module `faiss`; raises `RagError` if it is not installed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # its wrapper is older than Python 3.12
@@ -339,10 +339,10 @@ def faiss() -> Any:  # noqa: ANN401  (it has no types)
     return module
 
 
-def build(kind: str, settings: Mapping[str, int], shards: Shards, path: Path, tell: Tell) -> None:
-    """Learn from a seeded sample, add all vectors and write the index; the same vectors give the same bytes.
+def build(kind: str, settings: Mapping[str, int], shards: Shards, path: Path, progress: Progress) -> None:
+    """Train on a seeded sample, add all vectors and write the index; the same vectors give the same bytes.
 
-    Raises `IndexingError` on a full disk, `RagError` where FAISS is missing or too old.
+    Raises `IndexingError` on a full disk, `RagError` if FAISS is missing or too old.
     """
     import numpy as np
 
@@ -353,30 +353,30 @@ def build(kind: str, settings: Mapping[str, int], shards: Shards, path: Path, te
         index = engine.index_factory(shards.dimension, name, engine.METRIC_INNER_PRODUCT)
         if kind == "hnsw":
             index.hnsw.efConstruction = settings["effort_built"]
-            engine.omp_set_num_threads(1)  # links would depend on which thread comes first
-        if kind == "opq-ivf-pq":  # a fifth of FAISS's rounds: most of a build else, and candidates are scored again
+            engine.omp_set_num_threads(1)  # several threads would make the links non-deterministic
+        if kind == "opq-ivf-pq":  # a fifth of FAISS's iterations, which would dominate the build
             rotation = engine.downcast_VectorTransform(index.chain.at(0))
             rotation.niter, rotation.niter_pq_0, rotation.max_train_points = 10, 10, 1 << 14
-        tell(0, "learning the index")
+        progress(0, "training the index")
         index.train(_drawn(shards, _sample(shards.rows, settings)))
         done = 0
         for vectors in shards:
             index.add(vectors.astype(np.float32))
             done += len(vectors)
-            tell(done, "added to the index")
+            progress(done, "added to the index")
         temporary = path.with_suffix(".new")
         engine.write_index(index, str(temporary))
         sync(temporary)
-        _opened(temporary)  # FAISS does not notice where the last bytes could not be written
+        _opened(temporary)  # FAISS does not notice if the last bytes could not be written
         temporary.replace(path)
     except RuntimeError as error:
-        raise IndexingError(f"{path}: FAISS {engine.__version__} cannot make {name} ({_said(error)})") from error
+        raise IndexingError(f"{path}: FAISS {engine.__version__} cannot build {name} ({_reason(error)})") from error
     finally:
         engine.omp_set_num_threads(threads)
 
 
 def _drawn(shards: Shards, count: int) -> "Vectors":
-    """A seeded sample of so many vectors, in row order."""
+    """A seeded sample of `count` vectors, in row order."""
     import numpy as np
 
     rows = np.sort(np.random.default_rng(_SEED).choice(shards.rows, count, replace=False))
@@ -390,25 +390,25 @@ def _drawn(shards: Shards, count: int) -> "Vectors":
 
 def _opened(path: Path) -> Any:  # noqa: ANN401
     engine = faiss()
-    mapped = getattr(engine, "IO_FLAG_MMAP_IFC", engine.IO_FLAG_MMAP)  # FastScan's lists are read all the same
+    mapped = getattr(engine, "IO_FLAG_MMAP_IFC", engine.IO_FLAG_MMAP)  # FastScan's lists are read anyway
     try:
         return engine.read_index(str(path), mapped)
     except RuntimeError as error:
-        raise IndexingError(f"{path}: cannot be read as an index of FAISS ({_said(error)})") from error
+        raise IndexingError(f"{path}: cannot be read as a FAISS index ({_reason(error)})") from error
 
 
-def _said(error: Exception) -> str:
-    """The end of what FAISS says: its place in the source stands before it."""
+def _reason(error: Exception) -> str:
+    """The end of FAISS's message, which begins with the place in its source."""
     return " ".join(str(error).split())[-160:] or type(error).__name__
 
 
 class Searcher:
-    """Searches shards, exactly (`flat`) or with an index of FAISS that names candidates.
+    """Searches shards, exactly (`flat`) or with a FAISS index for candidates.
 
-    Candidates are `refine` times the larger of k and `depth`; they are scored again with the float16 vectors, which
-    only this reads, memory-mapped. So lists of different k are beginnings of one another up to `depth`. Queries are
-    searched one at a time, as FAISS sums in another order in batches. `flat` and `ivf` run on a GPU where FAISS has
-    one, for as many candidates as it gives there. `IndexingError` for an index that cannot be read or is of other
+    The number of candidates is `refine` times the larger of k and `depth`; they are rescored with the memory-mapped
+    float16 vectors. Hence the hits for a smaller k are a prefix of those for a larger one, up to `depth`. Queries are
+    searched one at a time, because FAISS sums in another order in batches. `flat` and `ivf` run on a GPU if FAISS
+    supports it, up to its limit of candidates. Raises `IndexingError` for an index that cannot be read or holds other
     vectors.
     """
 
@@ -423,7 +423,7 @@ class Searcher:
             return
         index = _opened(path or Path())
         if (index.ntotal, index.d) != (shards.rows, shards.dimension):
-            raise IndexingError(f"{path}: is of {index.ntotal:,} vectors of {index.d} numbers: add the part again")
+            raise IndexingError(f"{path}: has {index.ntotal:,} vectors of {index.d} dimensions: add the part again")
         self._index = index
         spaces = [(faiss().ParameterSpace(), index)]
         if KINDS[kind].on_gpu and settings.get("probe", 0) <= _MOST_ON_GPU:
@@ -435,7 +435,7 @@ class Searcher:
                 space.set_index_parameter(one, called, settings[setting])
 
     def search(self, queries: "Vectors", k: int) -> list[tuple["Rows", "Scores"]]:
-        """For each query the rows of the k best with their scores, best first, and all that tie with the k-th."""
+        """Return (rows, scores) per query, best first: the top k, and all others that tie with the k-th."""
         import numpy as np
 
         wanted = min(self._wanted(k), self.shards.rows)
@@ -443,8 +443,8 @@ class Searcher:
         if engine is None:
             candidates = self.shards.nearest(queries, k, self._longest)
         else:
-            named = [_named(engine, query, wanted) for query in queries]
-            both = zip(queries, named, strict=True)
+            proposed = [_candidates(engine, query, wanted) for query in queries]
+            both = zip(queries, proposed, strict=True)
             candidates = [self.shards.narrowed(query, rows, k, self._longest) for query, rows in both]
         found = []
         for query, rows in zip(queries, candidates, strict=True):
@@ -455,15 +455,15 @@ class Searcher:
         return found
 
     def _wanted(self, k: int) -> int:
-        """Candidates; on a GPU `flat` has twice what is asked for, as other sums may order equals otherwise."""
+        """The number of candidates; on a GPU, `flat` needs twice as many, as its sums may order ties differently."""
         return self.settings.get("refine", 2) * max(k, self.settings.get("depth", 100))
 
 
-def _named(engine: Any, query: "Vectors", wanted: int) -> "Rows":  # noqa: ANN401
+def _candidates(engine: Any, query: "Vectors", wanted: int) -> "Rows":  # noqa: ANN401
     _, rows = engine.search(query[None], wanted)
-    named: Rows = rows[0][rows[0] >= 0]
-    named.sort()
-    return named
+    found: Rows = rows[0][rows[0] >= 0]
+    found.sort()
+    return found
 
 
 def _gpus() -> int:
@@ -473,7 +473,7 @@ def _gpus() -> int:
 
 
 def _on_gpu(index: Any, shards: Shards | None = None) -> Any:  # noqa: ANN401
-    """The index on the GPU, with the shards added; None where there is no GPU or too little memory on it."""
+    """The index on the GPU, with the shards added; None without a GPU or enough memory on it."""
     import numpy as np
 
     if not _gpus():
@@ -488,5 +488,5 @@ def _on_gpu(index: Any, shards: Shards | None = None) -> Any:  # noqa: ANN401
             moved.add(vectors.astype(np.float32))
     except RuntimeError:
         return None
-    moved.resources = resources  # they must live as long
+    moved.resources = resources  # must live as long as the index
     return moved

@@ -1,31 +1,37 @@
-"""How the models that ship with the system are made (`rag train`); needs the extra `train`."""
+"""Training of the models that ship with rag (`rag train`); needs the extra `train`."""
 
 import tomllib
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from autoais.registry import Registry
 from autoais.training import needs
 from rag.errors import RagError
 from rag.index.index import Index
 
-KINDS = {"reader": "rag.training.reader", "static": "rag.training.static"}
+# An entry has the signature of `run`.
+TRAINERS: Registry[Callable[..., None]] = Registry(
+    "rag.trainers",
+    "kind of training recipe",
+    {"reader": "rag.training.reader:run", "static": "rag.training.static:run"},
+    RagError,
+)
 
 
 def run(
     path: Path, index: Index, data: Sequence[Path], out: Path, *, short: bool = False, say: Callable[[str], None]
 ) -> None:
-    """Make the model of a recipe (TOML, `kind` says what it is) in `out`; `RagError` lists the kinds there are."""
+    """Train the model of a recipe (TOML; `kind` selects the trainer) in `out`; an unknown kind raises `RagError`."""
     kind = _table(path).get("kind")
-    if kind not in KINDS:
-        raise RagError(f"{path}: 'kind' should be one of: {', '.join(KINDS)}")
+    if not isinstance(kind, str) or kind not in TRAINERS:
+        raise RagError(f"{path}: 'kind' should be one of: {', '.join(TRAINERS)}")
     needs("torch", "transformers", "onnx")
-    import_module(KINDS[kind]).run(path, index, data, out, short=short, say=say)
+    TRAINERS[kind](path, index, data, out, short=short, say=say)
 
 
-def read_recipe(path: Path, recipe: type[Any]) -> Any:  # noqa: ANN401  (an object of that class)
-    """A recipe as its dataclass, whose `schedule` is one too; `UserError` names what is missing or unknown."""
+def read_recipe(path: Path, recipe: type[Any]) -> Any:  # noqa: ANN401  (an instance of `recipe`)
+    """Read a recipe into its dataclass, with `schedule`; raises `UserError` for a missing or unknown key."""
     from autoais.training.recipe import made
     from autoais.training.schedule import Schedule
 

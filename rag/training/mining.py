@@ -1,4 +1,4 @@
-"""Distant supervision: of a question's BM25 hits those that hold the answer teach, and those that do not."""
+"""Distant supervision: a question's BM25 hits with the answer are positives, those without it negatives."""
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,21 +10,21 @@ import numpy as np
 import torch
 
 from autoais.metrics.short_answers import answer_spans, has_answer
-from autoais.questions import Question
 from autoais.training.loop import Tensors, batches_of_like_length, pair_of
+from autoais.types import Question
 from rag.errors import QuestionError, RagError
-from rag.reader import Encoder, Window
+from rag.reader import Window, WindowEncoder
 from rag.retrievers import Retriever
 from rag.types import Passage
 
-_HOLDING = 4  # passages with the answer that are looked at
-_NEAR = 8  # hits from which most of the others are drawn
-_PLACES = 8  # of an answer in a passage
+_HOLDING = 4  # passages with the answer that are considered
+_NEAR = 8  # first negatives, from which most are drawn
+_PLACES = 8  # occurrences of an answer in a passage
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A question, a passage that answers it at these characters, and passages that lack the answer."""
+    """A question, a passage with the character spans of its answer, and passages without the answer (`others`)."""
 
     question: str
     passage: Passage
@@ -46,10 +46,10 @@ def groups(
     each: int,
     least: float,
 ) -> Iterator[Group]:
-    """At most `each` groups a question, from its first `depth` hits, with so many `others`.
+    """Yield at most `each` groups per question, from its first `depth` hits, with `others` negatives each.
 
-    Of the first four passages that hold the answer those teach that are most like the question (`similar`), as others
-    often hold the words by chance; one that is less like it than `least` never does.
+    Of the first four passages that contain the answer, the most similar to the question (`similar`) are positives,
+    because the others often contain the words by chance; a similarity below `least` excludes a passage.
     """
     for question in questions:
         references = [answer for answer in question.answers if 0 < len(answer) < 60]
@@ -75,13 +75,13 @@ def groups(
 
 
 def similarity(base: Path, batch: int = 32) -> Similar:
-    """The cosine of question and passage by a sentence encoder (mean vectors), read up to 128 word pieces."""
+    """Return a function for the cosine of question and passages by a sentence encoder (mean pooling, 128 tokens)."""
     from transformers import AutoTokenizer
 
-    from autoais.judges.hf import quiet
+    from autoais.models.transformers import quiet
     from autoais.training.model import sentence_encoder
 
-    encoder = sentence_encoder(base)  # without dropout: in training as in use
+    encoder = sentence_encoder(base)  # without dropout, as in inference
     with quiet(local=True):
         tokenizer = AutoTokenizer.from_pretrained(str(base))
 
@@ -101,11 +101,12 @@ def similarity(base: Path, batch: int = 32) -> Similar:
     return similar
 
 
-def write_arrays(found: Iterable[Group], encoder: Encoder, out: Path) -> int:
-    """Encode and write one `.npz`, and return the number of groups.
+def write_arrays(found: Iterable[Group], encoder: WindowEncoder, out: Path) -> int:
+    """Encode groups, write them to one `.npz` and return their number.
 
-    `ids` and `types` laid end to end with the `ends` of each pair, `first` (piece of the text) of each pair, the
-    `group_ends` (in pairs; the first pair of a group has the answer) and `spans`: pair, first and last piece.
+    Arrays: `ids` and `types` of all pairs, concatenated, with the `ends` of each pair; `first`, the position of the
+    first token of the text in each pair; `group_ends`, in pairs (the first pair of a group has the answer); `spans`,
+    rows of pair, first and last token.
     """
     columns: dict[str, list[Any]] = {name: [] for name in ("ids", "types", "first", "lengths", "group_ends", "spans")}
     for group in found:
@@ -122,7 +123,7 @@ def write_arrays(found: Iterable[Group], encoder: Encoder, out: Path) -> int:
             columns["lengths"].append(len(each.ids))
         columns["group_ends"].append(len(columns["lengths"]))
     if not columns["lengths"]:
-        raise RagError("no training pairs came of the questions and the index named: their answers are not found in it")
+        raise RagError("no training pairs: the index holds no answers to these questions; name another index")
     np.savez(
         out,
         ids=np.concatenate(columns["ids"]), types=np.concatenate(columns["types"]),
@@ -135,7 +136,7 @@ def write_arrays(found: Iterable[Group], encoder: Encoder, out: Path) -> int:
 def _holding(
     windows: Iterable[Window], spans: Sequence[tuple[int, int]]
 ) -> tuple[Window, list[tuple[int, int]]] | None:
-    """The first window that holds the answer whole, and its first and last word pieces there."""
+    """The first window that contains a whole answer, and the first and last tokens of its occurrences there."""
     for window in windows:
         places = []
         for start, end in spans:
@@ -148,7 +149,7 @@ def _holding(
 
 
 class Groups:
-    """The groups of several files, as the training loop takes them."""
+    """The groups of several files, as batches for the training loop."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._files = [dict(np.load(path, allow_pickle=False)) for path in files]
@@ -168,12 +169,12 @@ class Groups:
         return len(self._groups)
 
     def order(self, batch: int, seed: int) -> list[np.ndarray]:
-        """Groups of like length together, in a seeded random order; `batch` counts pairs."""
+        """Batches of groups of similar length, in a seeded random order; `batch` counts pairs."""
         each = max(1, batch // (self._groups[0][2] - self._groups[0][1]))
         return batches_of_like_length(self._longest, each, seed)
 
     def batch(self, numbers: np.ndarray) -> Tensors:
-        """ids, mask, types (pairs, length), places of each group's pairs (-1: none), first piece of text, spans."""
+        """Tensors: ids, mask and types (pairs, length), rows of each group's pairs (-1: none), text start, spans."""
         width = -(-int(self._longest[numbers].max()) // 8) * 8
         chosen = [self._groups[number] for number in numbers]
         total, most = sum(end - start for _, start, end in chosen), max(end - start for _, start, end in chosen)
@@ -193,7 +194,7 @@ class Groups:
         return tuple(torch.from_numpy(np.asarray(one)) for one in (ids, mask, types, places, first, np.array(spans)))
 
     def some(self, count: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """(ids, types) of so many pairs, evenly spread, one at a time."""
+        """Yield (ids, types) of about `count` pairs, evenly spaced."""
         for number in range(0, len(self._groups), max(1, len(self._groups) // count)):
             file, start, _ = self._groups[number]
             yield pair_of(self._files[file], start)

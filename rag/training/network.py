@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
-from autoais.judges.encoding import TYPES
+from autoais.models.pairs import TYPES
 from autoais.training.loop import Tensors
 
 if TYPE_CHECKING:
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class Network(torch.nn.Module):
-    """A cross-encoder as in DPR (Karpukhin et al. 2020, section 6.1): relevance from `[CLS]`, a span from its tokens.
+    """A cross-encoder as in DPR (Karpukhin et al. 2020, Section 6.1): relevance from `[CLS]`, a span from its tokens.
 
-    The types of `rag.reader.Window`, which words both sides share, are added to the embeddings (exact-match marking,
-    Boualili et al. 2020). The embeddings are not trained: a fifth of the time and no loss that was seen.
+    The types of `rag.reader.Window`, which mark shared words, are added to the embeddings (exact-match marking,
+    Boualili et al. 2020). The embeddings are frozen, which saves a fifth of the time without a measurable loss.
     """
 
     outputs: ClassVar[Mapping[str, bool]] = MappingProxyType({"relevance": False, "starts": True, "ends": True})
@@ -34,16 +34,15 @@ class Network(torch.nn.Module):
         self.span = torch.nn.Linear(size, 2)
 
     def layers(self) -> Iterator[torch.nn.Module]:
-        """All of them."""
+        """The transformer layers."""
         yield from self.layer
 
     def forward(
         self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """`ids`, `mask`, `types`: (pairs, length) int64.
+        """Return logits of relevance (pairs,) and of the first and last answer token (pairs, length).
 
-        Gives logits: of relevance (pairs,), and of each token to be the first and the last of the answer (pairs,
-        length).
+        `ids`, `mask`, `types`: (pairs, length) int64.
         """
         hidden = self.embeddings(input_ids=ids) + self.types(types)
         seen = (1.0 - mask[:, None, None, :].to(torch.float32)) * -1e4
@@ -55,11 +54,11 @@ class Network(torch.nn.Module):
 
 
 def loss_of(network: Network, tensors: Tensors) -> tuple[torch.Tensor, float]:
-    """How far the passage with the answer is from the first of its group, and its answer from the likeliest span.
+    """The loss of a batch, and the accuracy: the share of groups whose top passage is the one with the answer.
 
-    Cross-entropy of the group (DPR) plus half the mean binary cross-entropy of each passage, which makes the logit
-    mean something by itself, plus half the negative log of the answer's places taken together (marginal likelihood,
-    as DPR and Clark & Gardner 2018). The accuracy is the share of groups whose first is the right one.
+    The loss is the cross-entropy within the group (DPR), plus half the mean binary cross-entropy per passage, which
+    makes a logit meaningful on its own, plus half the negative log marginal likelihood of the answer's occurrences (as
+    in DPR and Clark & Gardner 2018).
     """
     ids, mask, types, places, first, spans = tensors
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -75,7 +74,7 @@ def loss_of(network: Network, tensors: Tensors) -> tuple[torch.Tensor, float]:
     inside = (torch.arange(length) >= first[:, None]) & (torch.arange(length) < mask.sum(1, keepdim=True) - 1)
     start, end = (torch.log_softmax(side.masked_fill(~inside, -1e4), dim=1) for side in (starts, ends))
     rows = spans[:, 0]
-    said = start[rows, spans[:, 1]] + end[rows, spans[:, 2]]
+    scores = start[rows, spans[:, 1]] + end[rows, spans[:, 2]]
     positive = places[:, 0]
-    all_of = torch.stack([torch.logsumexp(said[rows == row], dim=0) for row in positive if (rows == row).any()])
-    return loss - 0.5 * all_of.mean(), float((grouped.argmax(dim=1) == 0).float().mean())
+    likelihoods = torch.stack([torch.logsumexp(scores[rows == row], dim=0) for row in positive if (rows == row).any()])
+    return loss - 0.5 * likelihoods.mean(), float((grouped.argmax(dim=1) == 0).float().mean())

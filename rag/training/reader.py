@@ -1,4 +1,4 @@
-"""The reader: a recipe and an index in, its folder out; a stopped run goes on from what it left."""
+"""Training of the reader from a recipe and an index; a stopped run resumes."""
 
 import json
 import random
@@ -14,29 +14,30 @@ import torch
 
 from autoais.io.jsonl import dumps, write_whole
 from autoais.io.provenance import provenance, sha256_file
-from autoais.questions import Question, read_questions
+from autoais.questions import read_questions
 from autoais.training.export import export
 from autoais.training.loop import train
 from autoais.training.model import sentence_encoder
 from autoais.training.prepare import held_out, questions_key
 from autoais.training.recipe import base_folder, find
 from autoais.training.schedule import Schedule
+from autoais.types import Question
 from rag.index.index import Index
-from rag.reader import MAX_LENGTH, Encoder, Reader
+from rag.reader import MAX_LENGTH, Reader, WindowEncoder
 from rag.training import mining, read_recipe
 from rag.training.network import Network, loss_of
 
 _SHORT_QUESTIONS, _SHORT_STEPS = 40, 8
-_SEEN = 100  # pairs that the export looks at
+_SEEN = 100  # pairs used to export the network
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderRecipe:
-    """A recipe file (`eval/recipes/reader.toml`): base weights, questions with answers, those never seen, a schedule.
+    """A recipe file (`eval/recipes/reader.toml`): base weights, questions with answers, held-out questions, a schedule.
 
-    `questions` maps a file to the most groups (`rag.training.mining`) a question of it gives. Questions that also
-    stand in a file of `held_out` are dropped. `depth` hits are looked at, `others` of them that lack the answer make a
-    group, `least` is the cosine below which a passage does not teach.
+    `questions` maps a file to the maximum number of groups (`rag.training.mining`) per question. Questions that also
+    occur in a file of `held_out` are dropped. `depth` is the number of hits considered, `others` the number of
+    negatives per group, and `least` the minimum cosine of a positive passage.
     """
 
     name: str
@@ -56,20 +57,21 @@ class ReaderRecipe:
 def run(
     path: Path, index: Index, data: Sequence[Path], out: Path, *, short: bool = False, say: Callable[[str], None]
 ) -> None:
-    """Make the reader of a recipe in `out`, from the passages of an index.
+    """Train the reader of a recipe in `out`, on the passages of an index.
 
-    Mined groups and training steps of an earlier run with the same recipe, questions and index are not made again;
-    the export is. `short` takes 40 questions of each file and 8 steps: it shows that the recipe runs, nothing more.
+    Mined groups and training steps of an earlier run with the same recipe, questions and index are reused; the export
+    is repeated. `short` uses 40 questions per file and 8 steps, only to check that the recipe runs.
     """
     recipe: ReaderRecipe = read_recipe(path, ReaderRecipe)
     base = base_folder(recipe.base, recipe.base_sha256)
     never = held_out(find(name, data) for name in recipe.held_out)
     work = out / "work"
     work.mkdir(parents=True, exist_ok=True)
+    mine = _Mine(index, base, never, work, short)
     parts: dict[str, dict[str, int]] = {}
     files = []
     for name, each in recipe.questions.items():
-        arrays, counts = _mined(recipe, name, each, never, index, base, data, work, short)
+        arrays, counts = _mined(recipe, name, each, data, mine)
         say(f"{name}: {counts['questions']:,} questions, {counts['dropped']:,} dropped, {counts['groups']:,} groups")
         parts[name] = counts
         files.append(arrays)
@@ -95,30 +97,35 @@ def run(
     say(f"{Reader(out).name} in {out}")
 
 
+@dataclass(frozen=True, slots=True)
+class _Mine:
+    """The inputs of mining: the index, the base weights, and the held-out questions (`never`)."""
+
+    index: Index
+    base: Path
+    never: set[str]
+    work: Path
+    short: bool
+
+
 def _mined(
-    recipe: ReaderRecipe,
-    name: str,
-    each: int,
-    never: set[str],
-    index: Index,
-    base: Path,
-    data: Sequence[Path],
-    work: Path,
-    short: bool,
+    recipe: ReaderRecipe, name: str, each: int, data: Sequence[Path], mine: _Mine
 ) -> tuple[Path, dict[str, int]]:
-    """The arrays of a file of questions, and how many questions, dropped ones and groups there are."""
+    """Mine a file of questions, or reuse its arrays; returns their path and the counts."""
     file = find(name, data)
-    made_of = (recipe.seed, recipe.depth, recipe.others, recipe.least, recipe.max_length, each, short)
-    key = sha256(f"{made_of} {sha256_file(file)} {index.manifest['checksum']} {sorted(never)}".encode()).hexdigest()[:8]
-    arrays, record = work / f"{file.stem}-{key}.npz", work / f"{file.stem}-{key}.json"
+    made_of = (recipe.seed, recipe.depth, recipe.others, recipe.least, recipe.max_length, each, mine.short)
+    key = sha256(
+        f"{made_of} {sha256_file(file)} {mine.index.manifest['checksum']} {sorted(mine.never)}".encode()
+    ).hexdigest()[:8]
+    arrays, record = mine.work / f"{file.stem}-{key}.npz", mine.work / f"{file.stem}-{key}.json"
     if not record.exists():
-        asked: list[Question] = list(islice(read_questions(file), _SHORT_QUESTIONS if short else None))
-        kept = [question for question in asked if questions_key(question.text) not in never]
+        asked: list[Question] = list(islice(read_questions(file), _SHORT_QUESTIONS if mine.short else None))
+        kept = [question for question in asked if questions_key(question.text) not in mine.never]
         found = mining.groups(
-            kept, index.bm25, mining.similarity(base), random.Random(f"{recipe.seed} {name}"),
+            kept, mine.index.bm25, mining.similarity(mine.base), random.Random(f"{recipe.seed} {name}"),
             depth=recipe.depth, others=recipe.others, each=each, least=recipe.least,
         )  # fmt: skip
-        encoder = Encoder.from_file(base / "tokenizer.json", recipe.max_length)
+        encoder = WindowEncoder.from_file(mine.base / "tokenizer.json", recipe.max_length)
         total = mining.write_arrays(found, encoder, arrays)
         counts = {"questions": len(asked), "dropped": len(asked) - len(kept), "groups": total}
         write_whole(record, [dumps(counts)])

@@ -1,4 +1,4 @@
-"""Static embeddings distilled from a sentence encoder, then taught which passage a sentence or question belongs to."""
+"""Static embeddings: distilled from a sentence encoder, then trained to match sentences and questions to passages."""
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from autoais.io.jsonl import dumps, write_whole
 from autoais.io.provenance import provenance, sha256_file
-from autoais.judges.reading import pieces
 from autoais.questions import read_questions
+from autoais.text.excerpt import pieces
 from autoais.training.loop import Tensors, train
 from autoais.training.model import sentence_encoder
 from autoais.training.prepare import held_out, questions_key
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _SHORT = 40
-_KEPT = 0.1  # of the sentences stay in their passage too, so that the same words still count
+_KEPT = 0.1  # share of sentences that stay in their passage, so that exact matches still count
 _TEMPERATURE = 0.05
 _DEPTH = 24
-_COUNTED = 20_000  # passages that word pieces are counted in
+_COUNTED = 20_000  # passages for word-piece frequencies
 
 
 @dataclass(frozen=True, slots=True)
 class StaticRecipe:
-    """A recipe file (`eval/recipes/static.toml`): base weights, how many passages and questions teach, a schedule.
+    """A recipe file (`eval/recipes/static.toml`): base weights, numbers of passages and questions, a schedule.
 
-    `dimension` of the vectors; `sif` is the constant of smooth inverse frequency weights (Arora et al. 2017).
-    `passages` are drawn from the index, each seen `times`, each question `question_times`. Questions that also stand
-    in a file of `held_out` are dropped.
+    `dimension` is that of the vectors, `sif` the constant of smooth inverse frequency weights (Arora et al. 2017).
+    `passages` are sampled from the index and seen `times` each, questions `question_times` each. Questions that also
+    occur in a file of `held_out` are dropped.
     """
 
     name: str
@@ -67,7 +67,7 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Taught:
-    """Word pieces of a sentence or question, of the passage it belongs to, and of one it does not belong to or none."""
+    """Word pieces of a sentence or question, of its passage, and of a wrong passage (may be empty)."""
 
     left: Ids
     right: Ids
@@ -75,19 +75,19 @@ class Taught:
 
 
 class Bags(torch.nn.Module):
-    """A table of vectors; a text is the mean of its own."""
+    """A table of word-piece vectors; a text's vector is their mean."""
 
     def __init__(self, table: NDArray[np.float32]) -> None:
         super().__init__()
         self.table = torch.nn.EmbeddingBag.from_pretrained(torch.from_numpy(table), freeze=False, mode="mean")
 
     def forward(self, ids: torch.Tensor, starts: torch.Tensor) -> torch.Tensor:
-        """(texts, dimension), of length 1."""
+        """The vectors of texts, (texts, dimension), with length 1."""
         return torch.nn.functional.normalize(self.table(ids, starts), dim=1)
 
 
 def loss_of(network: Bags, tensors: Tensors) -> tuple[torch.Tensor, float]:
-    """Cross-entropy of each text's own passage among all passages of the batch, and how often it comes first."""
+    """The cross-entropy of each text's passage among all passages of the batch, and the accuracy."""
     left_starts, left, right_starts, right = tensors
     logits = network(left, left_starts) @ network(right, right_starts).T / _TEMPERATURE
     own = torch.arange(len(left_starts))
@@ -95,7 +95,7 @@ def loss_of(network: Bags, tensors: Tensors) -> tuple[torch.Tensor, float]:
 
 
 class Lessons:
-    """Several lists of `Taught`, each with how often it is seen; a batch is of one list."""
+    """Several lists of `Taught`, each with its number of passes; a batch comes from one list."""
 
     def __init__(self, lists: Sequence[tuple[Sequence[Taught], int]]) -> None:
         self._rows = [row for rows, _ in lists for row in rows]
@@ -106,7 +106,7 @@ class Lessons:
             at += len(rows)
 
     def order(self, batch: int, seed: int) -> list[NDArray[np.int64]]:
-        """Batches of exactly `batch` rows, or of a whole list that is shorter, in a seeded random order."""
+        """Batches of exactly `batch` rows, or of a whole shorter list, in a seeded random order."""
         rng = np.random.default_rng(seed)
         batches = []
         for rows, times in self._lists:
@@ -117,7 +117,7 @@ class Lessons:
         return [batches[i] for i in rng.permutation(len(batches))]
 
     def batch(self, numbers: NDArray[np.int64]) -> Tensors:
-        """Starts and word pieces of the texts, and of their passages followed by the wrong ones."""
+        """Offsets and word pieces of the texts, then of their passages followed by the wrong ones."""
         rows = [self._rows[number] for number in numbers]
         wrong = [row.wrong for row in rows if len(row.wrong)]
         return (*_laid([row.left for row in rows]), *_laid([*(row.right for row in rows), *wrong]))
@@ -131,9 +131,9 @@ def _laid(texts: Sequence[Ids]) -> tuple[torch.Tensor, torch.Tensor]:
 def run(
     path: Path, index: Index, data: Sequence[Path], out: Path, *, short: bool = False, say: Callable[[str], None]
 ) -> None:
-    """Make the static embeddings of a recipe in `out`, from the passages of an index; a stopped run goes on.
+    """Train the static embeddings of a recipe in `out`, on the passages of an index; a stopped run resumes.
 
-    `short` takes 40 passages, 40 questions and one batch: it shows that the recipe runs, nothing more.
+    `short` uses 40 passages, 40 questions and batches of 8, only to check that the recipe runs.
     """
     recipe: StaticRecipe = read_recipe(path, StaticRecipe)
     if short:
@@ -171,9 +171,9 @@ def run(
 def distilled(
     base: Path, tokenizer: "Tokenizer", passages: Iterable[Passage], dimension: int, sif: float
 ) -> NDArray[np.float32]:
-    """(word pieces, dimension): the encoder's vector of each word piece by itself, its first principal components.
+    """The initial table, (word pieces, dimension): principal components of the encoder's vector of each word piece.
 
-    Weighted by smooth inverse frequency in the passages, as model2vec does.
+    Rows are weighted by smooth inverse frequency in the passages, as in model2vec.
     """
     encoder = sentence_encoder(base)
     first, last = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
@@ -219,7 +219,7 @@ def _drawn(index: Index, wanted: int, seed: int) -> list[Passage]:
 
 
 def _sentences(passages: Iterable[Passage], tokenizer: "Tokenizer", rng: random.Random) -> Iterator[Taught]:
-    """A sentence of each passage, and the passage without it (inverse cloze task, Lee et al. 2019, section 5.2)."""
+    """Yield a sentence of each passage with the rest of it (inverse cloze task, Lee et al. 2019, Section 5.2)."""
     lefts, rights = [], []
     for passage in passages:
         places = list(pieces(passage.text))
@@ -242,7 +242,7 @@ def _asked(
     rng: random.Random,
     most: int | None,
 ) -> Iterator[Taught]:
-    """Questions, the first BM25 hit that holds the answer, and one of the first that does not."""
+    """Yield each question with its first BM25 hit that contains the answer and one of the first that do not."""
     for file in files:
         kept = (one for one in islice(read_questions(file), most) if questions_key(one.text) not in never)
         found = mining.groups(

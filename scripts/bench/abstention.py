@@ -27,7 +27,7 @@ from autoais.questions import read_questions
 from autoais.training.prepare import held_out, questions_key
 from rag.errors import QuestionError
 from rag.generators.confidence import SIGNALS, Confidence
-from rag.generators.span_reader import Spans
+from rag.generators.span_reader import SpanReader
 from rag.index.index import Index
 from rag.index.open import open_index
 from rag.reader import SHIPPED
@@ -37,7 +37,7 @@ from rag.types import Hit, Passage, Question
 SETS = {"squad.test": 300, "nq.dev": 200, "trivia.dev": 200}
 NEVER = ("nq/nq_pool_dev.jsonl", "nq/NQ-open.dev.jsonl", "miracl/nomiracl.jsonl", "clapnq/dev.jsonl")
 LIKE = 0.45  # least cosine of a passage that is taken to answer
-REFUSED = 0.05  # of the simulated questions with an answer: where `least` is set
+REFUSED = 0.05  # of the simulated questions with an answer: where the threshold is set
 CAPS = (0.05, 0.15, 0.25)
 
 Floats = NDArray[np.float64]
@@ -81,7 +81,7 @@ def fit(
     to: Annotated[Path, typer.Option(help="The file of the weights.")],
 ) -> None:
     """Fit the weights of the confidence to simulated questions, and write them."""
-    opened, cosine, spans = open_index(index), scorer("cosine"), Spans()
+    opened, cosine, spans = open_index(index), scorer("cosine"), SpanReader()
     rows: list[list[float]] = []
     labels: list[bool] = []
     counts = {}
@@ -105,7 +105,7 @@ def fit(
     result = {
         "weights": dict(found_weights.weights),
         "bias": found_weights.bias,
-        "least": round(float(np.quantile(said[truth], REFUSED)), 2),
+        "threshold": round(float(np.quantile(said[truth], REFUSED)), 2),
         "fitted_to": {"simulated": counts, "roc_auc": roc_auc(truth, said)},
         "provenance": provenance({name: data / f"topics/topics.dpr.{name}.txt" for name in SETS}),
     }
@@ -121,7 +121,7 @@ def measure(
 ) -> None:
     """NoMIRACL: how many unanswerable questions are refused, at how many of the answerable."""
     file = data / "miracl/nomiracl.jsonl"
-    store, cosine, spans = open_index(index).store, scorer("cosine"), Spans()
+    store, cosine, spans = open_index(index).store, scorer("cosine"), SpanReader()
     shipped = Confidence.read(SHIPPED / "confidence.json")
     said, truth = [], []
     for _, row in read_objects(file):
@@ -134,7 +134,7 @@ def measure(
         "generator": spans.name,
         "questions": {"answerable": int(answerable.sum()), "unanswerable": int((~answerable).sum())},
         "roc_auc": roc_auc(answerable, confidence),
-        "as_shipped": point(confidence, answerable, shipped.least),
+        "as_shipped": point(confidence, answerable, shipped.threshold),
         "points": [best(confidence, answerable, cap) for cap in CAPS],
         "curve": [point(confidence, answerable, float(t)) for t in np.linspace(0, 1, 51)],
         "published": "NoMIRACL, GPT-4 on the full 500: 57.6 % of the unanswerable refused, 5.2 % of the answerable",
@@ -145,11 +145,11 @@ def measure(
     print(dumps(round_floats({key: result[key] for key in ("roc_auc", "as_shipped", "points")}, 4), indent=2))
 
 
-def point(confidence: Floats, answerable: NDArray[np.bool_], least: float) -> dict[str, Any]:
-    """What is refused of both kinds where the least confidence is this, each with its 95 % Wilson interval."""
-    row: dict[str, Any] = {"least": least}
+def point(confidence: Floats, answerable: NDArray[np.bool_], min_confidence: float) -> dict[str, Any]:
+    """What is refused of both kinds at this minimum confidence, each with its 95 % Wilson interval."""
+    row: dict[str, Any] = {"min_confidence": min_confidence}
     for kind, those in (("unanswerable", ~answerable), ("answerable", answerable)):
-        refused, n = int((confidence[those] < least).sum()), int(those.sum())
+        refused, n = int((confidence[those] < min_confidence).sum()), int(those.sum())
         row[f"{kind}_refused"] = refused / n
         row[f"{kind}_interval95"] = list(wilson(refused, n))
     return row

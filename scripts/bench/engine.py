@@ -22,7 +22,8 @@ import typer
 from tantivy import Occur, Query
 
 from autoais.io.provenance import provenance, versions
-from autoais.questions import Question, read_questions
+from autoais.questions import read_questions
+from autoais.types import Question
 from rag.index.analysis import query_terms
 from rag.index.open import open_index
 from scripts.bench.bare import analyzer

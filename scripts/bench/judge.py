@@ -19,10 +19,10 @@ from autoais.io.files import records
 from autoais.io.jsonl import dumps, round_floats, write_whole
 from autoais.io.provenance import provenance
 from autoais.judges.alignment import align
-from autoais.judges.encoding import MAX_CLAIM
 from autoais.judges.minilm import MiniLMJudge, Reading, features
-from autoais.judges.reading import texts_of
 from autoais.labels import Labelled
+from autoais.models.pairs import MAX_CLAIM
+from autoais.text.excerpt import texts_of
 from autoais.training.prepare import minimal_pairs
 from autoais.training.simulate import Page
 from autoais.types import Attribution
@@ -168,7 +168,7 @@ def told_apart(judge: MiniLMJudge, pairs: list[Labelled]) -> dict[str, Any]:
 
 def first_sentence(page: Page) -> str:
     """The first sentence of a passage."""
-    from autoais.judges.reading import pieces
+    from autoais.text.excerpt import pieces
 
     start, end = next(pieces(page.text))
     return page.text[start:end]

@@ -20,19 +20,19 @@ import typer
 
 from autoais.io.jsonl import dumps, read_objects, round_floats, write_whole
 from autoais.io.provenance import provenance
-from autoais.judges import open_judge, weigh
+from autoais.judges import open_judge
 from autoais.judges.lexical import LexicalJudge
 from autoais.metrics.rates import Rate
 from autoais.metrics.short_answers import has_answer
-from autoais.questions import Question, read_questions
-from autoais.types import Attribution, Judge, Judgement
+from autoais.questions import read_questions
+from autoais.types import Attribution, CitedSentence, Judge, Judgement, Question
 from rag.answering import Journal, pending
-from rag.attribution.attributor import Attributor, premise
+from rag.attribution.attributor import Attributor
 from rag.attribution.post_hoc import DEFAULT_K, PostHoc
 from rag.index.index import Index
 from rag.index.open import open_index
 from rag.retrievers import open_retriever
-from rag.types import Answer, Passage, Sentence
+from rag.types import Answer, Passage
 
 SETTINGS = [  # recipe, hits, passages judged
     *(("bm25", 10, candidates) for candidates in (1, 2, 3, 5, 8)),
@@ -43,16 +43,20 @@ QUESTIONS = "nq/nq_pool_dev.jsonl"
 WORDS = LexicalJudge(template="auto.v1")  # a second opinion, which had no part in the choice
 
 
-class Remembered:
+class Remembered(Judge):
     """A judge that is asked about each pair once."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge, self._known = judge, dict[Attribution, Judgement]()
-        self.name = judge.name
 
-    def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+    @property
+    def name(self) -> str:
+        """The name of the judge that is asked."""
+        return self._judge.name
+
+    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """What it said before, or says now."""
-        new = list(dict.fromkeys(one for one in attributions if one not in self._known))
+        new = [one for one in attributions if one not in self._known]
         self._known |= zip(new, self._judge.judge(new), strict=True)
         return [self._known[one] for one in attributions]
 
@@ -60,7 +64,7 @@ class Remembered:
 def given(question: Question) -> Answer:
     """The first reference as an answer without sources."""
     text = question.answers[0]
-    return Answer(question, text, (Sentence(0, len(text)),), (), "reference", short_answer=text)
+    return Answer(question, text, (CitedSentence(text, (), 0, len(text)),), (), "reference", short_answer=text)
 
 
 def right(question: Question, passage: Passage) -> dict[str, bool]:
@@ -77,13 +81,14 @@ def attributed(post_hoc: PostHoc, question: Question) -> dict[str, Any]:
         return {"cited": None}
     (citation,) = sentence.citations
     passage = next(hit.passage for hit in answer.hits if hit.passage.id == citation.passage)
-    pair = Attribution(answer.text, (premise(passage),), question.text)
+    judges = (post_hoc.attributor.judge, WORDS)
+    quote = citation.quote or ""
     return {
         "cited": passage.id,
         **right(question, passage),
-        "judged": [weigh(judge, [pair])[0].verdict.ais for judge in (post_hoc.attributor.judge, WORDS)],
-        "quote": len(citation.quote) / len(passage.text),
-        "quote_holds": has_answer(citation.quote, question.answers),
+        "judged": [judge.support(answer.text, [passage.evidence], question.text).verdict.ais for judge in judges],
+        "quote": len(quote) / len(passage.text),
+        "quote_holds": has_answer(quote, question.answers),
     }
 
 
@@ -93,9 +98,8 @@ def first_hit(index: Index, judge: Judge, question: Question) -> dict[str, Any]:
     if not hits:
         return {"cited": None}
     passage = hits[0].passage
-    pair = Attribution(question.answers[0], (premise(passage),), question.text)
-    judged = [weigh(one, [pair])[0].verdict.ais for one in (judge, WORDS)]
-    return {"cited": passage.id, **right(question, passage), "judged": judged}
+    said = [one.support(question.answers[0], [passage.evidence], question.text) for one in (judge, WORDS)]
+    return {"cited": passage.id, **right(question, passage), "judged": [one.verdict.ais for one in said]}
 
 
 def rates(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:

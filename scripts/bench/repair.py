@@ -27,7 +27,6 @@ from autoais.metrics.short_answers import has_answer
 from autoais.text.claims import applicable
 from autoais.types import Attribution, Judge
 from rag.answering import tokens_of
-from rag.attribution.attributor import premise
 from rag.attribution.repair import Repaired
 from rag.generators.cited import Cited
 from rag.llms import Completion, Message
@@ -58,11 +57,16 @@ class Said:
         yield self.complete(messages, max_tokens, stop)
 
 
+def passage_of(row: Mapping[str, Any]) -> Passage:
+    """The passage of a row; its headings are given where they are not those of title and section."""
+    headings: Any = row.get("headings")
+    return Passage(row["id"], row["title"], row["text"], row["section"], headings)
+
+
 def written(row: Mapping[str, Any]) -> Answer:
     """The answer as the model wrote it."""
     shown = {passage["id"]: passage for passage in row["passages"]}
-    fields = ("id", "title", "text", "section")
-    hits = [Hit(Passage(*(shown[key][name] for name in fields)), shown[key]["score"]) for key in row["trace"]["shown"]]
+    hits = [Hit(passage_of(shown[key]), shown[key]["score"]) for key in row["trace"]["shown"]]
     question = Question(row["id"], row["question"], tuple(row.get("answers", ())), tuple(row.get("gold", ())))
     return Cited(Said(row["trace"]["raw"]), Prompt.read("hagrid.v1"), max_tokens=1 << 18).generate(question, hits)
 
@@ -79,7 +83,7 @@ def measured(answers: Sequence[Answer], judges: Mapping[str, Judge]) -> dict[str
                 claims.append(bool(sentence.citations))
             cited = [passages[key] for key in dict.fromkeys(citation.passage for citation in sentence.citations)]
             right += [p.id in answer.question.gold or has_answer(p.text, answer.question.answers) for p in cited]
-            pairs = [Attribution(claim, (premise(passage),), answer.question.text) for passage in cited]
+            pairs = [Attribution(claim, (passage.evidence,), answer.question.text) for passage in cited]
             for name, judge in judges.items():
                 supported[name] += [judgement.verdict.ais for judgement in judge.judge(pairs)]
     return {

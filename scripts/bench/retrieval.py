@@ -15,7 +15,8 @@ from rich.table import Table
 
 from autoais.io.provenance import provenance
 from autoais.metrics.short_answers import has_answer
-from autoais.questions import Question, read_questions
+from autoais.questions import read_questions
+from autoais.types import Question
 from rag.index.open import open_index
 from rag.index.postings import BM25
 from rag.index.recipes import Recipe

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoais.errors import FormatError
+from autoais.formats import read_labels
 from autoais.judges.lexical import LexicalJudge
-from autoais.labels import Labelled, all_attributable, any_informative, clean_claim, clean_reference, read_labels
+from autoais.labels import Labelled, clean_claim, clean_reference
 from autoais.meta.evaluate import evaluate
+from autoais.metrics.hagrid import answer_attributable, answer_informative
 from autoais.types import Attribution, Verdict
 from tests.autoais.formats.test_formats import CSVS, KINDS, POLAND, RIVER, SAMPLES, lines, sample
 
@@ -110,7 +112,7 @@ def test_the_number_before_a_reference_goes_and_its_address_stays() -> None:
 @given(st.lists(st.none() | st.booleans()))
 def test_roll_up_is_any_and_all_and_never_guesses(labels: list[bool | None]) -> None:
     known = [label for label in labels if label is not None]
-    informative, attributable = any_informative(labels), all_attributable(labels)
+    informative, attributable = answer_informative(labels), answer_attributable(labels)
     assert informative is (True if True in labels else None if len(known) < len(labels) or not labels else False)
     assert attributable is (None if len(known) < len(labels) or not labels else False not in labels)
 

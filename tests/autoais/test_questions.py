@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from autoais.errors import FormatError
-from autoais.questions import Question, read_questions
+from autoais.questions import read_questions
+from autoais.types import Question
 
 
 @pytest.mark.parametrize(

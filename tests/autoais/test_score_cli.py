@@ -95,11 +95,11 @@ def test_predictions_are_scored_over_every_question_of_the_benchmark(shop: Shop)
     assert (report["metrics"]["autoais"]["floor"], report["metrics"]["autoais"]["total"]) == (0.75, 4)
     assert read_scores(scores) == {"AutoAIS": 0.75, "SQuAD (em)": 50.0, "SQuAD (f1)": 50.0}
     assert report["notes"] == {
-        "rows of a question that comes again, the last one taken": 1,
-        "answers to no question of the benchmark, dropped": 1,
+        "rows with a repeated question, only the last one kept": 1,
+        "answers to questions outside the benchmark, dropped": 1,
     }
-    assert "1 answers to no question of the benchmark, dropped" in result.stderr
-    assert "scores.txt is by the judge lexical@2/0.6/statement.v1" in result.stderr
+    assert "1 answers to questions outside the benchmark, dropped" in result.stderr
+    assert "scores.txt is from judge lexical@2/0.6/statement.v1" in result.stderr
     assert ais.read_bytes().decode() == (
         "question,answer,passage,autoais\r\n"
         f'{CAPITAL},Warsaw,"Title: Warsaw\n\nWarsaw, on the river, is a capital city.",Y\r\n'
@@ -242,7 +242,7 @@ def test_hagrids_labels_are_rolled_up_and_compared_with_the_judge(tmp_path: Path
     assert (agreement["n"], agreement["undecided"]) == (5, 0)
     assert agreement["macro_f1"] == pytest.approx((6 / 7 + 2 / 3) / 2, abs=1e-6)
     table = autoais("score", tmp_path / "h.jsonl", *LEX).stdout
-    assert "What people said" in table
+    assert "Human labels" in table
     assert "75.0" in table
 
 
@@ -314,7 +314,7 @@ def test_answers_of_other_systems_meet_the_benchmark_by_the_text_of_the_question
     report = json.loads(autoais("score", file, *LEX, "--questions", questions, "--json").stdout)
     assert (report["questions"], report["answered"]) == (4, 1)
     assert report["metrics"]["answer_recall"]["value"] == 0.25
-    assert report["notes"] == {"answers to no question of the benchmark, dropped": 1}
+    assert report["notes"] == {"answers to questions outside the benchmark, dropped": 1}
     assert report["metrics"]["em"] == {"value": None, "reason": "the system gives no short answers"}
 
 
@@ -380,7 +380,8 @@ def test_a_sentence_that_cites_only_what_its_row_has_not_says_so(tmp_path: Path,
     assert reasons == ["no text is known for what was cited", "nothing was cited"]
 
 
-def test_judgements_go_down_a_pipe(shop: Shop) -> None:
+def test_judgements_go_down_a_pipe(shop: Shop, autoais_process: Command) -> None:
+    shop.autoais = autoais_process
     result = shop.score("--out", "/dev/stdout")
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout.splitlines()[0])["verdict"] in ("attributable", "not_attributable")
@@ -394,22 +395,24 @@ def test_a_folder_for_an_output_is_refused_before_anything_is_judged(shop: Shop,
 
 
 def test_a_corpus_with_other_fields_is_told_which_fields_there_are(shop: Shop) -> None:
-    wanted = "a passage has id and contents, docid and text, or _id and text"
+    wanted = "a passage has docid and text, _id and text, or id and contents"
     jsonl(shop.corpus, [{"id": row["id"], "title": "", "text": "Some."} for row in CORPUS])
-    one_line_error(shop.score(), "corpus.jsonl:1: field 'contents' is missing (found: id, text, title)", wanted)
+    one_line_error(
+        shop.score(), "corpus.jsonl:1: not a corpus format known here", "found fields id, text, title", wanted
+    )
     jsonl(shop.corpus, [{"key": "x", "text": "Some."}])
-    one_line_error(shop.score(), "corpus.jsonl:1: no passage among the fields key, text", wanted)
+    one_line_error(shop.score(), "corpus.jsonl:1: not a corpus format known here", "found fields key, text", wanted)
 
 
 def test_without_the_corpus_the_note_says_what_is_missing(shop: Shop, autoais: Command) -> None:
     result = autoais("score", shop.predictions, *LEX, "--questions", shop.questions)
     assert result.returncode == 0
-    assert "3 cited passages without a text, not attributable (--corpus FILE gives texts)" in result.stderr
+    assert "3 cited passages without a text, not attributable (--corpus FILE adds texts)" in result.stderr
 
 
 def test_predictions_to_another_benchmark_are_an_error(shop: Shop) -> None:
     shop.write(csv_text([("who is unknown", "Nobody", "w#1")]))
-    one_line_error(shop.score(), "no answer is to a question of the benchmark")
+    one_line_error(shop.score(), "no answer has its question in the benchmark")
 
 
 def test_two_answers_to_a_question_of_the_benchmark_are_an_error(tmp_path: Path, autoais: Command) -> None:
@@ -480,11 +483,11 @@ def test_a_cache_cut_in_half_loses_only_its_end_and_the_report_is_the_same(shop:
     whole = cache.read_bytes()
     cache.write_bytes(whole[: len(whole) // 2])
     result = shop.score("--cache", cache, "--json")
-    assert "a last line that was cut off taken away" in result.stderr
+    assert "an incomplete last line removed" in result.stderr
     assert json.loads(result.stdout)["metrics"] == plain["metrics"]
     assert sorted(cache.read_bytes().splitlines()) == sorted(whole.splitlines())
     cache.write_bytes(b"\x00\xff not a cache")
-    one_line_error(shop.score("--cache", cache), "is not a cache of judgements")
+    one_line_error(shop.score("--cache", cache), "is not a judgement cache")
 
 
 def test_a_killed_run_goes_on_from_its_cache_to_the_same_report(tmp_path: Path, autoais: Command) -> None:
@@ -540,5 +543,5 @@ def test_a_file_of_questions_is_not_scored_in_silence(tmp_path: Path, autoais: C
     ]
     done = autoais("score", jsonl(tmp_path / "questions.jsonl", rows), *LEX, "--scores", tmp_path / "scores.txt")
     said = done.stderr.splitlines()
-    assert said[0] == "1 answers without sentences, not attributable (`abstained` marks those meant so)"
+    assert said[0] == "1 answers without sentences, not attributable (set `abstained` if intended)"
     assert said[1] == "error: no scores file: em is absent, because the system gives no short answers"

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from autoais.answers import from_row, read_answers
 from autoais.errors import FormatError, UserError
+from autoais.judged import judge_answers
 from autoais.judges.lexical import LexicalJudge
 from autoais.markers.grammar import parse
 from autoais.meta.human import HumanSummary
-from autoais.questions import Question
-from autoais.scoring import Summary, choose_metrics, judge_answers
-from autoais.types import Attribution, Judgement, Span, Verdict
+from autoais.scoring import Summary, choose_metrics
+from autoais.types import Attribution, Judge, Judgement, Question, Span, Verdict
 from tests.conftest import Command, one_line_error
 
 ASKED = "What is the capital of Poland?"
@@ -96,12 +96,12 @@ def test_recall_is_the_share_of_the_gold_passages(tmp_path: Path) -> None:
 def test_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "a.jsonl", *(row(str(n), YES, WRONG) for n in range(5)))
     whole = report(path)
-    monkeypatch.setattr("autoais.scoring._BATCH", 2)
+    monkeypatch.setattr("autoais.judged._BATCH", 2)
     assert report(path) == whole
 
 
 def test_an_answer_to_no_question_of_the_benchmark_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="answer '1' is to no question of the benchmark"):
+    with pytest.raises(UserError, match="answer '1': its question is not in the benchmark"):
         report(write(tmp_path / "a.jsonl", row("1", YES)), [Question("2", ASKED)])
     with pytest.raises(UserError, match="the benchmark's question of that id is 'Who else"):
         report(tmp_path / "a.jsonl", [Question("1", "Who else?")])
@@ -115,11 +115,11 @@ def test_an_answer_to_no_question_of_the_benchmark_is_an_error(tmp_path: Path) -
         ({"abstained": "no"}, "field 'abstained' should be true or false"),
         ({"abstained": True}, "'abstained' is true, yet there are sentences"),
         ({"passages": [POLAND, POLAND]}, "a passage id occurs twice"),
-        ({"answer": "The moon is cheese. The capital of Poland is Warsaw."}, "'answer' is not its sentences"),
-        ({"answer": "The capital of Poland is Warsaw. And more."}, "'answer' is not its sentences"),
-        ({"answer": "In 12. The capital of Poland is Warsaw."}, "'answer' is not its sentences"),
-        ({"answer": "1998 The capital of Poland is Warsaw."}, "'answer' is not its sentences"),
-        ({"answer": "The capital of Poland is Warsaw. 12"}, "'answer' is not its sentences"),
+        ({"answer": "The moon is cheese. The capital of Poland is Warsaw."}, "'answer' should be the row's sentences"),
+        ({"answer": "The capital of Poland is Warsaw. And more."}, "'answer' should be the row's sentences"),
+        ({"answer": "In 12. The capital of Poland is Warsaw."}, "'answer' should be the row's sentences"),
+        ({"answer": "1998 The capital of Poland is Warsaw."}, "'answer' should be the row's sentences"),
+        ({"answer": "The capital of Poland is Warsaw. 12"}, "'answer' should be the row's sentences"),
         ({"short_answer": 3}, "field 'short_answer' should be a string or null"),
     ],
 )
@@ -209,7 +209,7 @@ def test_an_output_never_overwrites_an_input(tmp_path: Path, autoais: Command, r
     before = path.read_text()
     one_line_error(autoais("score", path, "--out", path), "would be overwritten")
     one_line_error(autoais("score", path, "--report", tmp_path / "." / "a.jsonl"), "would be overwritten")
-    one_line_error(rag("search", "--topics", path, "--run", path), "would be overwritten")
+    one_line_error(rag("search", "--questions", path, "--run", path), "would be overwritten")
     assert path.read_text() == before
 
 
@@ -279,10 +279,10 @@ def test_questions_and_instructions_are_not_judged_and_reported(tmp_path: Path) 
 
 
 def test_the_question_reaches_the_judge_and_spans_name_their_passage(tmp_path: Path) -> None:
-    class Pointing:
+    class Pointing(Judge):
         name = "pointing@1"
 
-        def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+        def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
             assert all(attribution.question == ASKED for attribution in attributions)
             return [Judgement(Verdict.ATTRIBUTABLE, 1.0, None, (Span(0, 0, 6),), ((4, 11),)) for _ in attributions]
 
@@ -337,9 +337,9 @@ def test_strict_alce_asks_the_bare_sentence_and_the_document_as_the_script_write
     asked: list[Attribution] = []
 
     class Listening(LexicalJudge):
-        def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+        def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
             asked.extend(attributions)
-            return super().judge(attributions)
+            return super().decide(attributions)
 
     line = row("1", YES, output="Warsaw is the capital [1].")
     (item,) = judge_answers(read_answers(write(tmp_path / "a.jsonl", line)), Listening(), strict=True)

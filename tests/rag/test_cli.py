@@ -1,5 +1,6 @@
 """The commands as people run them: real processes, real files."""
 
+import io
 import json
 import os
 import re
@@ -12,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from rag.index.manifest import FORMAT_VERSION
 from rag.index.open import open_index
 from rag.terminal import show_answer
-from rag.types import Answer, Citation, Hit, Passage, Question, Sentence
+from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 from tests.conftest import Command, one_line_error
 
 
@@ -117,7 +119,8 @@ def test_what_a_file_holds_cannot_drive_the_terminal_or_break_the_line(rag: Comm
 def test_overlapping_quotes_are_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
     passage = Passage("p", "", "0123456789")
     cite = [Citation("p", 0, 8, "01234567"), Citation("p", 2, 4, "23"), Citation("p", 6, 10, "6789")]
-    show_answer(Answer(Question("q", "?"), "x", (Sentence(0, 1, tuple(cite)),), (Hit(passage, 1.0),), "s"))
+    sentence = CitedSentence("x", tuple(cite), 0, 1)
+    show_answer(Answer(Question("q", "?"), "x", (sentence,), (Hit(passage, 1.0),), "s"))
     assert ">>01234567<<>>89<<" in capsys.readouterr().out
 
 
@@ -126,8 +129,18 @@ def test_bad_index_paths_are_one_line(rag: Command, tmp_path: Path, shelf: Path)
     (tmp_path / "notes").mkdir()
     one_line_error(rag("ask", "river?", "--index", tmp_path / "notes"), "is not an index")
     manifest = shelf / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"format_version": 1', '"format_version": 2'))
-    one_line_error(rag("search", "river", "--index", shelf), "upgrade attributed-rag")
+    said, now = manifest.read_text(), f'"format_version": {FORMAT_VERSION}'
+    for version, way_out in ((FORMAT_VERSION + 1, "upgrade attributed-rag"), (FORMAT_VERSION - 1, "build it again")):
+        manifest.write_text(said.replace(now, f'"format_version": {version}'))
+        one_line_error(rag("search", "river", "--index", shelf), way_out)
+
+
+def test_ask_without_a_question_and_without_a_terminal_is_one_line(
+    rag: Command, shelf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("river?\n"))
+    one_line_error(rag("ask", "--index", shelf), "give a question: rag ask", "needs a terminal")
+    one_line_error(rag("ask", "--index", shelf, "--json"), "give a question")
 
 
 def test_build_then_info_then_search(rag: Command, corpus: Path, tmp_path: Path) -> None:
@@ -154,7 +167,7 @@ def test_build_reports_what_it_skips(rag: Command, corpus: Path, tmp_path: Path)
 def test_search_writes_a_trec_run(rag: Command, shelf: Path, tmp_path: Path) -> None:
     topics, run = tmp_path / "topics.tsv", tmp_path / "out.trec"
     topics.write_text("1\tlongest river of Poland\n2\tthe\n3\tWarsaw\n")
-    result = rag("search", "--topics", topics, "--index", shelf, "--run", run, "--k", 3)
+    result = rag("search", "--questions", topics, "--index", shelf, "--run", run, "--k", 3)
     assert result.returncode == 0, result.stderr
     assert "2: nothing to search for" in result.stderr
     rows = [line.split() for line in run.read_text().splitlines()]
@@ -162,11 +175,12 @@ def test_search_writes_a_trec_run(rag: Command, shelf: Path, tmp_path: Path) -> 
     assert [row[3] for row in rows if row[0] == "1"] == ["1", "2", "3"]
     assert {row[0] for row in rows} == {"1", "3"}
     topics.write_text("1\tlongest river of Poland\n")
-    one_line_error(rag("search", "--topics", topics, "--index", shelf, "--run", "/dev/full"), "/dev/full")
+    one_line_error(rag("search", "--questions", topics, "--index", shelf, "--run", "/dev/full"), "/dev/full")
     before = run.read_text()
-    one_line_error(rag("search", "--topics", topics, "--index", shelf, "--run", run, "--k", 0), "k must be at least 1")
+    refused = rag("search", "--questions", topics, "--index", shelf, "--run", run, "--k", 0)
+    one_line_error(refused, "k must be at least 1")
     assert run.read_text() == before
-    one_line_error(rag("search", "--index", shelf), "either a query or --topics")
+    one_line_error(rag("search", "--index", shelf), "either a query or --questions")
 
 
 # --- answering files of questions ------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rag import doctor
+from rag import doctor, jvm
 from rag.doctor import examine
 from tests.conftest import Command
 from tests.rag.retrievers.test_lucene import fake_java
@@ -35,11 +35,18 @@ def test_what_is_missing_comes_with_what_to_do(monkeypatch: pytest.MonkeyPatch) 
     assert 'pip install "attributed-rag[lucene]"' in found["lucene"].advice
 
 
+def test_without_lucene_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jvm, "find_spec", lambda name: None)
+    (found,) = (check for check in examine() if check.name == "lucene")
+    assert (found.works, found.version) == (False, None)
+    assert 'pip install "attributed-rag[lucene]"' in found.advice
+
+
 def test_files_that_are_gone_and_two_builds_of_faiss(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_version", lambda name: "1.0")
     monkeypatch.setattr(doctor, "find_spec", lambda name: None)
     found = {check.name: check for check in examine()}
-    assert "its files are gone" in found["torch"].advice
+    assert "its files are missing" in found["torch"].advice
     assert "overwrite each other" in found["faiss"].advice
 
 

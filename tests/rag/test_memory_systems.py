@@ -22,9 +22,9 @@ from rag.index.open import open_index
 from rag.llms import ModelError
 from rag.llms.prompts import Prompt
 from rag.systems import open_system
-from rag.types import Answer, Hit, Passage, Question, Sentence, Unresolved
+from rag.testing import ScriptedModel, check_system
+from rag.types import Answer, CitedSentence, Hit, Passage, Question, Unresolved
 from tests.conftest import Command, one_line_error, write_corpus
-from tests.script import Script
 
 PAGES = [
     ("c#1", "Marie Curie", "Marie Curie won the Nobel Prize in Physics in 1903."),
@@ -55,13 +55,13 @@ def test_labelled_lines_are_read_whatever_stands_around_them() -> None:
 
 
 def ask(*replies: str | ModelError) -> Answer:
-    return next(ClosedBook(Script(*replies)).answer([BORN]))
+    return next(ClosedBook(ScriptedModel(*replies)).answer([BORN]))
 
 
 def test_closed_book_says_a_sentence_and_a_short_answer_and_cites_nothing() -> None:
     answer = ask("Answer: Marie Curie was born in Warsaw [1].\nShort: Warsaw")
     assert (answer.text, answer.short_answer) == ("Marie Curie was born in Warsaw.", "Warsaw")
-    assert answer.sentences == (Sentence(0, len(answer.text)),)
+    assert answer.sentences == (CitedSentence(answer.text, (), 0, len(answer.text)),)
     assert answer.unresolved == (Unresolved("[1]", "out-of-range"),)
     assert (answer.hits, answer.system) == ((), f"closed-book(script,{Prompt.read('closed-book.v1').id})")
 
@@ -80,7 +80,7 @@ def test_a_model_that_does_not_know_abstains(reply: str) -> None:
 
 
 def test_a_model_that_gives_nothing_has_failed_and_the_run_goes_on() -> None:
-    says = Script(ModelError("the server died"), "", "[1] [2]", "Answer: Warsaw")
+    says = ScriptedModel(ModelError("the server died"), "", "[1] [2]", "Answer: Warsaw")
     answers = list(ClosedBook(says).answer([Question(str(n), "Where?") for n in range(4)]))
     assert [answer.failed for answer in answers] == [True, True, True, False]
     assert answers[0].reason == "the server died"
@@ -88,7 +88,7 @@ def test_a_model_that_gives_nothing_has_failed_and_the_run_goes_on() -> None:
 
 
 def test_braces_and_line_ends_in_a_question_cannot_change_the_prompt() -> None:
-    says = Script("Answer: x")
+    says = ScriptedModel("Answer: x")
     list(ClosedBook(says).answer([Question("q", "what is {question}\nAnswer: 7")]))
     assert "Question: what is {question} Answer: 7" in says.asked[0]
 
@@ -106,7 +106,7 @@ def test_any_reply_gives_an_answer(reply: str, before: str) -> None:
 
 def test_post_hoc_answers_first_and_finds_the_source_afterwards(index: Index) -> None:
     system = AnswerThenAttribute(
-        ClosedBook(Script("Answer: She was born in Warsaw in 1867.\nShort: Warsaw")),
+        ClosedBook(ScriptedModel("Answer: She was born in Warsaw in 1867.\nShort: Warsaw")),
         PostHoc(index.bm25, LexicalJudge()),
     )
     answer = next(system.answer([BORN]))
@@ -115,8 +115,19 @@ def test_post_hoc_answers_first_and_finds_the_source_afterwards(index: Index) ->
     assert answer.system == system.name
 
 
+def test_every_system_of_a_model_keeps_the_contract(index: Index) -> None:
+    closed_book = ClosedBook(ScriptedModel("Answer: She was born in Warsaw in 1867.\nShort: Warsaw"))
+    pointer = ScriptedModel("Answer: She was born in Warsaw in 1867.\nPage: Marie Curie")
+    questions = [BORN, Question("2", "Who was it?")]
+    check_system(closed_book, questions, cites=False)
+    check_system(AnswerThenAttribute(closed_book, PostHoc(index.bm25, LexicalJudge())), questions)
+    check_system(ModelAsRetriever(pointer, Titles(index), index.bm25, LexicalJudge(), 5), questions)
+    check_system(ClosedBook(ScriptedModel("UNKNOWN")), questions)
+    check_system(ClosedBook(ScriptedModel("")), questions)
+
+
 def pointed(index: Index, reply: str) -> Answer:
-    system = ModelAsRetriever(Script(reply), Titles(index), index.bm25, LexicalJudge(), 5)
+    system = ModelAsRetriever(ScriptedModel(reply), Titles(index), index.bm25, LexicalJudge(), 5)
     answer = next(system.answer([BORN]))
     assert answer.system == system.name
     return answer
@@ -203,7 +214,7 @@ def unsupported(*sentences: str, short: str | None = None) -> Answer:
         start = len(text) + bool(text)
         text = f"{text}\n{sentence}" if text else sentence
         support = None if number else Attributor(LexicalJudge()).support(sentence, [CURIE])
-        spans.append(Sentence(start, len(text), (support.citation("cited"),) if support else ()))
+        spans.append(CitedSentence(sentence, (support.citation("cited"),) if support else (), start, len(text)))
     return Answer(BORN, text, tuple(spans), (Hit(CURIE, 1.0),), "s", short_answer=short)
 
 
@@ -211,7 +222,7 @@ TRUE, FALSE = "Marie Curie moved to Paris in 1891.", "Marie Curie was born in Be
 
 
 def revised(reply: str | ModelError | None, answer: Answer) -> Answer:
-    rewriter = None if reply is None else ModelRewriter(Script(reply))
+    rewriter = None if reply is None else ModelRewriter(ScriptedModel(reply))
     return Reviser(Attributor(LexicalJudge(0.95)), rewriter).revise(answer)
 
 
@@ -228,12 +239,12 @@ def test_an_edit_that_the_judge_supports_is_kept_with_its_source() -> None:
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        ("Sentence: NONE", "made nothing of it"),
-        (ModelError("gone"), "made nothing of it"),
-        ("", "made nothing of it"),
+        ("Sentence: NONE", "returned nothing"),
+        (ModelError("gone"), "returned nothing"),
+        ("", "returned nothing"),
         ("Sentence: She moved to Paris in 1891.", "changed too much"),
         ("Sentence: Marie Curie was born in Warsaw. She moved to Paris in 1867.", "changed too much"),
-        ("Sentence: Marie Curie was born in Vienna in 1867.", "nor what the rewriter made"),
+        ("Sentence: Marie Curie was born in Vienna in 1867.", "nor the rewritten sentence"),
         (None, "no passage shown supports it"),
     ],
 )

@@ -15,12 +15,12 @@ from rag.index.open import open_index
 from rag.llms import ModelError
 from rag.llms.prompts import Prompt
 from rag.retrievers import open_retriever
-from rag.systems import Options, RetrieveThenRead, answer_each, open_system, stream_answer
+from rag.systems import Options, RetrieveThenRead, answer_each, open_system
+from rag.testing import ScriptedModel, check_system
 from rag.types import Answer, Question
 from tests.chat_server import ChatServer, running
 from tests.conftest import Command, one_line_error
 from tests.gguf import write_gguf
-from tests.script import Script
 
 ASKED = ["What is the capital of Poland?", "When was Curie born?", "Which river is the longest?", "the", "東京"]
 QUESTIONS = [Question(str(n), text) for n, text in enumerate(ASKED)]
@@ -35,7 +35,7 @@ def server() -> Iterator[ChatServer]:
 
 def scripted(shelf: Path, *says: str | ModelError) -> RetrieveThenRead:
     retriever = open_retriever("bm25", open_index(shelf))
-    return RetrieveThenRead(retriever, Cited(Script(*says), Prompt.read("hagrid.v1")), 3)
+    return RetrieveThenRead(retriever, Cited(ScriptedModel(*says), Prompt.read("hagrid.v1")), 3)
 
 
 def test_a_system_answers_streams_and_answers_several_at_once_alike(shelf: Path) -> None:
@@ -45,17 +45,23 @@ def test_a_system_answers_streams_and_answers_several_at_once_alike(shelf: Path)
     assert [answer.abstained for answer in one_by_one] == [False, False, False, True, False]
     for concurrency in (2, 3, 16):
         assert [answer for answer, _ in answer_each(system, iter(QUESTIONS), concurrency)] == one_by_one
-    *pieces, last = stream_answer(system, QUESTIONS[0])
+    *pieces, last = system.stream(QUESTIONS[0])
     assert last == one_by_one[0]
     assert "".join(str(piece) for piece in pieces) == "Warsaw lies there [1][9]. So it is."
     assert one_by_one[0].system == system.name
     assert Prompt.read("hagrid.v1").id in system.name
 
 
+def test_a_system_of_a_model_keeps_the_contract(shelf: Path) -> None:
+    check_system(scripted(shelf, "Warsaw lies there [1][9]. So it is [2]."), QUESTIONS[:3])
+    check_system(scripted(shelf, "Warsaw lies there. So it is."), QUESTIONS[:3], cites=False)
+    check_system(scripted(shelf, "I don't know."), QUESTIONS[:3])
+
+
 def test_several_at_once_run_at_once_and_no_more_than_were_asked_for(shelf: Path) -> None:
     running_now, most = 0, 0
 
-    class Slow(Script):
+    class Slow(ScriptedModel):
         def complete(self, *arguments: Any) -> Any:  # noqa: ANN401
             nonlocal running_now, most
             running_now += 1
@@ -72,7 +78,7 @@ def test_several_at_once_run_at_once_and_no_more_than_were_asked_for(shelf: Path
 
 
 def test_an_error_that_a_person_must_mend_ends_the_run(shelf: Path) -> None:
-    class Broken(Script):
+    class Broken(ScriptedModel):
         def complete(self, *arguments: Any) -> Any:  # noqa: ANN401
             raise RagError("the server wants a key")
 
@@ -85,13 +91,13 @@ def test_an_error_that_a_person_must_mend_ends_the_run(shelf: Path) -> None:
 
 def test_a_system_that_cannot_stream_gives_all_at_once(shelf: Path) -> None:
     system = RetrieveThenRead(open_retriever("bm25", open_index(shelf)), Extractive(), 3)
-    text, answer = stream_answer(system, QUESTIONS[0])
+    text, answer = system.stream(QUESTIONS[0])
     assert text == "Warsaw is the capital of Poland [1]."
     assert isinstance(answer, Answer)
 
 
 def test_prompt_and_context_are_for_language_models(shelf: Path, tmp_path: Path) -> None:
-    with pytest.raises(RagError, match="'extractive' takes no prompt; that is for openai, gguf, hf"):
+    with pytest.raises(RagError, match="'extractive' has no option 'prompt'; systems that have it: openai, gguf, hf"):
         open_system("extractive", open_index(shelf), Options(prompt="hagrid.v1"))
     with pytest.raises(RagError, match="no language model called 'openai:'"):
         open_system("openai", open_index(shelf), recipe="bm25")
@@ -126,7 +132,7 @@ def test_ask_streams_text_and_then_the_passages_by_the_numbers_the_model_saw(
     lines = result.stdout.splitlines()
     assert lines[0] == "Warsaw is the capital of Poland [2][7]. �[31m Penguins swim well [1]."
     assert lines[1] == "[7] points to no passage (out-of-range)"
-    assert lines[2] == "checked: 1 citation moved to a passage that supports it, 1 citation taken away"
+    assert lines[2] == "checked: 1 citation moved to a supporting passage, 1 citation removed"
     assert "[1] Warsaw  (b#1)" in lines
     assert ">>Warsaw is the capital of Poland.<< It lies on the Vistula river." in lines
     assert server.log(environment["OPENAI_BASE_URL"])[0]["body"]["messages"][0]["content"].startswith("I will give a")
@@ -150,8 +156,8 @@ def test_temperature_and_seed_reach_the_model_and_tokens_are_counted_and_priced(
     read, written = 7 * len(asked_of), 2 * len(asked_of)  # as the server says
     assert [row["trace"]["tokens"] for row in asked_of] == [{"read": 7, "written": 2}] * len(asked_of)
     cost = (read * 50 + written * 2000) / 1e6
-    assert f"{read:,} tokens read and {written:,} written: {cost:.4f} by the price given" in result.stderr
-    one_line_error(rag("ask", ASKED[0], "--system", "extractive", "--seed", 7), "'extractive' takes no seed")
+    assert f"{read:,} input tokens, {written:,} output tokens: {cost:.4f} at the given price" in result.stderr
+    one_line_error(rag("ask", ASKED[0], "--system", "extractive", "--seed", 7), "'extractive' has no option 'seed'")
 
 
 def test_ask_says_why_a_model_failed(server: ChatServer, shelf: Path, rag: Command) -> None:

@@ -7,21 +7,25 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from autoais.io.provenance import sha256_file
 from autoais.metrics.short_answers import answer_spans, has_answer
+from rag import training
 from rag.corpus.reader import Corpus
 from rag.errors import RagError
 from rag.index.build import build
+from rag.index.index import Index
 from rag.index.open import open_index
-from rag.reader import MAX_LENGTH, Encoder, Reader
+from rag.reader import MAX_LENGTH, Reader, WindowEncoder
 from rag.retrievers.rerank import Rerank, scorer
+from rag.testing import check_encoder, check_retriever
+from rag.training import TRAINERS
 from rag.types import Passage
 from tests.conftest import Command, one_line_error, write_corpus
-from tests.contracts import check_retriever
 from tests.tiny import TOWNS, text, tiny_bert
 
 pytest.importorskip("onnx")
@@ -148,7 +152,7 @@ def test_threads_and_company_change_nothing_and_spans_lie_in_the_text(model: Pat
 @pytest.mark.parametrize("seed", range(20))
 def test_windows_lose_no_character_that_has_a_word_piece(model: Path, seed: int) -> None:
     rng = random.Random(seed)
-    encoder = Encoder.from_file(model / "tokenizer.json")
+    encoder = WindowEncoder.from_file(model / "tokenizer.json")
     words = [
         rng.choice(["Arlen", "is.", "a", "town", "東京", "Finch.", "\n", "x" * 50]) for _ in range(rng.randrange(600))
     ]
@@ -179,12 +183,37 @@ def test_folders_that_are_no_reader(model: Path, tmp_path: Path, rag: Command) -
     with pytest.raises(RagError, match="not a tokenizer"):
         Reader(tmp_path).read("x", [Passage("1", "", "y")])
     (tmp_path / "tokenizer.json").write_bytes((model / "tokenizer.json").read_bytes())
-    with pytest.raises(RagError, match="not a model that runs"):
+    with pytest.raises(RagError, match="not a usable ONNX model"):
         Reader(tmp_path).read("x", [Passage("1", "", "y")])
     (tmp_path / "bad.toml").write_text("name = 'x'")
     one_line_error(
         rag("train", tmp_path / "bad.toml", "--index", "x", "--data", ".", "--out", tmp_path), "no index at x"
     )
+
+
+@pytest.mark.parametrize("kind", ['"nope"', '["reader"]', "3"])
+def test_a_kind_of_recipe_that_there_is_not_lists_those_there_are(data: Path, tmp_path: Path, kind: str) -> None:
+    recipe = tmp_path / "r.toml"
+    recipe.write_text(f"name = 'x'\nkind = {kind}\n")
+    with pytest.raises(RagError, match=r"r\.toml: 'kind' should be one of: reader, static"):
+        training.run(recipe, open_index(data / "towns.index"), [data], tmp_path, say=print)
+
+
+def test_a_trainer_of_ones_own_is_called_as_the_others_are(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def mine(path: Path, index: Index, data: list[Path], out: Path, *, short: bool, say: Callable[[str], None]) -> None:
+        asked.extend((path, index, data, out, short))
+        say("made")
+
+    monkeypatch.setattr(TRAINERS, "_known", {})
+    TRAINERS.register("mine", mine)
+    recipe, index, said = tmp_path / "r.toml", open_index(data / "towns.index"), list[str]()
+    recipe.write_text("kind = 'mine'\n")
+    training.run(recipe, index, [data], tmp_path, short=True, say=said.append)
+    assert (asked, said) == ([recipe, index, [data], tmp_path, True], ["made"])
 
 
 @pytest.mark.parametrize(
@@ -218,6 +247,7 @@ def test_static_embeddings_are_made_the_same_way_again_and_find_their_own(data: 
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "once" / "table.npz").read_bytes() == (tmp_path / "again" / "table.npz").read_bytes()
     static = Static(tmp_path / "once")
+    check_encoder(static)
     assert static.dimension == 16
     vectors = static.passages([text(town, 1) for town in TOWNS])
     assert vectors.shape == (10, 16)

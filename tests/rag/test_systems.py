@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from autoais.metrics.short_answers import normalize_answer
-from rag.errors import RagError
-from rag.generators.span_reader import Spans
+from rag.errors import RagError, UsageError
+from rag.generators.span_reader import SpanReader
 from rag.index.open import open_index
-from rag.systems import SYSTEMS, answer_or_abstain, open_system
-from rag.types import Hit, Passage, Question
+from rag.systems import SYSTEMS, System, answer_or_abstain, open_system
+from rag.testing import check_system
+from rag.types import Answer, CitedSentence, Hit, Passage, Question
 from tests.conftest import Command, one_line_error
-from tests.contracts import check_system
 
 CURIE = "Marie Curie won the Nobel Prize in Physics in 1903. She shared it with her husband."
 
@@ -24,13 +24,32 @@ def test_every_system_keeps_the_contract(name: str, shelf: Path) -> None:
     assert answer_or_abstain(system, Question("q", "the")).reason
 
 
+def test_one_question_is_not_taken_for_a_list_of_letters(shelf: Path) -> None:
+    system = open_system("extractive", open_index(shelf))
+    with pytest.raises(UsageError, match=r"questions should be a list, found one string; write \['Which river\?'\]"):
+        system.answer("Which river?")
+    assert [answer.question.id for answer in system.answer(["Which river?", Question("x", "Poland?")])] == ["q1", "x"]
+
+
+def test_a_system_of_ones_own_has_a_name_and_answers_one_question() -> None:
+    class Echo(System):
+        name = "echo"
+
+        def respond(self, question: Question) -> Answer:
+            sentence = CitedSentence(question.text, (), 0, len(question.text))
+            return Answer(question, question.text, (sentence,), (), self.name)
+
+    check_system(Echo(), [Question("1", "Who?"), Question("2", "Where?")], cites=False)
+    assert list(Echo().stream("Who?")) == ["Who?", Echo().ask("Who?")]
+
+
 def test_a_system_says_what_it_searches_with(shelf: Path) -> None:
     index = open_index(shelf)
     assert open_system("reader", index, k=3, recipe="bm25").name.startswith("bm25.v1")
     assert "@3+spans" in open_system("reader", index, k=3, recipe="bm25").name
     with pytest.raises(RagError, match="no system called 'reeder'; there are: reader, "):
         open_system("reeder", index)
-    assert all(row.says and row.needs for row in SYSTEMS.values())
+    assert all(kind.description and kind.requires for _, kind in SYSTEMS.items())
 
 
 def test_the_short_answer_stands_in_the_sentence_that_is_cited() -> None:
@@ -39,13 +58,13 @@ def test_the_short_answer_stands_in_the_sentence_that_is_cited() -> None:
         Passage("b", "", CURIE),
     ]
     hits = [Hit(passage, 2.0 - rank) for rank, passage in enumerate(passages)]
-    answer = Spans().generate(Question("q", "When did Marie Curie win the Nobel Prize in Physics?"), hits)
+    answer = SpanReader().generate(Question("q", "When did Marie Curie win the Nobel Prize in Physics?"), hits)
     assert answer.short_answer == "1903"
     (sentence,) = answer.sentences
     assert answer.text == "Marie Curie won the Nobel Prize in Physics in 1903."
     (citation,) = sentence.citations
     assert (citation.passage, citation.origin) == ("b", "copied")
-    assert "1903" in citation.quote
+    assert citation.quote == CURIE.partition(" She")[0]
 
 
 def test_passages_that_agree_outvote_one_that_does_not() -> None:
@@ -56,15 +75,15 @@ def test_passages_that_agree_outvote_one_that_does_not() -> None:
     ]
     hits = [Hit(Passage(str(n), "Tower", text), 1.0) for n, text in enumerate(texts)]
     asked = Question("q", "When was the tower built?")
-    assert Spans().generate(asked, hits[::-1]).short_answer == "1889"
-    assert Spans().generate(asked, []).abstained
-    assert Spans().generate(asked, [Hit(Passage("e", "", ""), 1.0), Hit(Passage("d", "", "—"), 1.0)]).abstained
+    assert SpanReader().generate(asked, hits[::-1]).short_answer == "1889"
+    assert SpanReader().generate(asked, []).abstained
+    assert SpanReader().generate(asked, [Hit(Passage("e", "", ""), 1.0), Hit(Passage("d", "", "—"), 1.0)]).abstained
 
 
 def test_any_scores_any_scripts_and_long_passages_are_read() -> None:
     texts = ["東京は日本の首都である。", "The capital is Warsaw. " * 300, "مرحبا", "1\n\n2 \x00 3"]
     hits = [Hit(Passage(str(n), "", text), -float(n)) for n, text in enumerate(texts)]
-    answer = Spans().generate(Question("q", "What is the capital?"), hits)
+    answer = SpanReader().generate(Question("q", "What is the capital?"), hits)
     assert normalize_answer(answer.short_answer or "")
     assert answer.hits == tuple(hits)
 
@@ -74,10 +93,11 @@ def test_an_abstention_says_how_sure_it_is_and_how_to_hear_the_answer_all_the_sa
     result = rag(*asked)
     assert result.returncode == 1
     first, second, *_ = result.stdout.splitlines()
-    assert first.startswith("Not answered: the passages found do not seem to answer it (confidence 0.")
-    assert second == "With --least 0 it answers in any case."
-    answered = rag(*asked, "--least", "0")
+    assert first.startswith("Not answered: the retrieved passages do not seem to answer it (confidence 0.")
+    assert second == "Use --min-confidence 0 to always answer."
+    answered = rag(*asked, "--min-confidence", "0")
     assert answered.returncode == 0
     assert "[1]." in answered.stdout
-    one_line_error(rag(*asked, "--least", "2"), "between 0 and 1", "found 2")
-    one_line_error(rag(*asked, "--least", "0.5", "--system", "extractive"), "takes no least", "reader")
+    one_line_error(rag(*asked, "--min-confidence", "2"), "between 0 and 1", "found 2")
+    other = rag(*asked, "--min-confidence", "0.5", "--system", "extractive")
+    one_line_error(other, "has no option 'min_confidence'; systems that have it: reader")

@@ -1,4 +1,4 @@
-"""The field's file formats by name: told apart, read into the common record, written, checked."""
+"""The file formats of the field, by name: detection, reading into `CitedAnswer`, writing and validation."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,15 +9,15 @@ from typing import Any
 from autoais import answers as own
 from autoais.answers import CitedAnswer
 from autoais.errors import FormatError, UserError
-from autoais.formats import alce, aqa, claims, corpora, hagrid, liu, trec
+from autoais.formats import aqa, trec
 from autoais.formats.base import Fault, Format, Notes, Row, id_twice
 from autoais.formats.convert import FEATURES, join_passages, join_questions
 from autoais.io.files import header_of, lines, records
 from autoais.io.jsonl import dumps
 from autoais.io.schema import Schema, faults
 from autoais.labels import Labelled
-from autoais.questions import Question
-from autoais.types import Attribution
+from autoais.registry import Registry
+from autoais.types import Attribution, Question
 
 
 def _read_own(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
@@ -44,58 +44,78 @@ def _check_own(rows: Iterable[Row]) -> Iterator[Fault]:
             continue
         for bad in answer.unresolved_markers:
             if bad.reason == "unknown-id" and bad.sentence is not None:
-                message = (
-                    f"field 'sentences[{bad.sentence}].citations' cites {bad.marker!r}, which is no passage of the row"
-                )
-                yield Fault(where, message)
+                name = f"sentences[{bad.sentence}].citations"
+                yield Fault(where, f"field {name!r}: {bad.marker!r} is not a passage of the row")
 
 
 ANSWERS = Format(
     name="answers",
-    says="our own answers.jsonl: holds all that the other formats hold",
+    description="our own answers.jsonl: holds everything that the other formats hold",
     schema=own.SCHEMA,
-    marks=("id", "question"),
+    required_fields=("id", "question"),
     read=_read_own,
     write=lambda answers, notes: own.write_answers(answers),
     labels=_labels_own,
     check=_check_own,
     ids=id_twice("id"),
-    keeps=frozenset(FEATURES),
+    supports=frozenset(FEATURES),
 )
 SCORES = "aqa-scores"
 
-FORMATS: dict[str, Format] = {
-    one.name: one
-    for one in (
-        aqa.PREDICTIONS, aqa.AIS, aqa.RATINGS, hagrid.HAGRID, alce.ALCE, trec.TREC_24, trec.TREC_25, liu.JUDGEMENTS,
-        liu.ANNOTATIONS, claims.ATTRIBUTIONBENCH, claims.ATTRSCORE, claims.LABELS, corpora.AQA, corpora.MIRACL,
-        ANSWERS,  # last: its marks say least
-    )
-}  # fmt: skip
+_ALCE, _AQA, _CLAIMS, _CORPORA, _HAGRID, _LIU, _TREC = (
+    f"autoais.formats.{module}" for module in ("alce", "aqa", "claims", "corpora", "hagrid", "liu", "trec")
+)
+FORMATS: Registry[Format] = Registry(
+    "autoais.formats",
+    "format",
+    {
+        "aqa-predictions": f"{_AQA}:PREDICTIONS",
+        "aqa-ais": f"{_AQA}:AIS",
+        "aqa-ratings": f"{_AQA}:RATINGS",
+        "hagrid": f"{_HAGRID}:HAGRID",
+        "alce": f"{_ALCE}:ALCE",
+        "trec-rag-24": f"{_TREC}:TREC_24",
+        "trec-rag-25": f"{_TREC}:TREC_25",
+        "liu-judgements": f"{_LIU}:JUDGEMENTS",
+        "liu-annotations": f"{_LIU}:ANNOTATIONS",
+        "attributionbench": f"{_CLAIMS}:ATTRIBUTIONBENCH",
+        "attrscore": f"{_CLAIMS}:ATTRSCORE",
+        "labels": f"{_CLAIMS}:LABELS",
+        "aqa-corpus": f"{_CORPORA}:AQA",
+        "miracl-corpus": f"{_CORPORA}:MIRACL",
+        ANSWERS.name: ANSWERS,  # last: its required fields are the least specific
+    },
+)
 
-NAMES = sorted([*FORMATS, SCORES])
+
+def names() -> list[str]:
+    """Return the names of all formats, sorted."""
+    return sorted([*FORMATS, SCORES])
+
+
 _LINE = re.compile(r"^(:\d+)?:? ?(.*)", re.DOTALL)
-_TRIED = 1000  # records that may be broken before the format is given up on
+_TRIED = 1000  # records to look at when detecting the format; the first ones may be broken
 
 
 def by_name(name: str) -> Format:
-    """The format of that name; `UserError` lists the names there are."""
+    """Return the format of that name; raises `UserError` for an unknown name."""
     if name not in FORMATS:
-        raise UserError(f"no format called {name!r}; there are: {', '.join(NAMES)}")
+        raise UserError(f"no format called {name!r}; there are: {', '.join(names())}")
     return FORMATS[name]
 
 
 def schema_of(name: str) -> Schema:
-    """The JSON Schema (draft 2020-12) of one record of the format: a line, a CSV row, or an item of the document."""
+    """Return the JSON Schema (draft 2020-12) of one record: a line, a CSV row, or an item of the document."""
     schema = aqa.SCORES_SCHEMA if name == SCORES else by_name(name).schema
-    says = "Attributed QA's three scores" if name == SCORES else by_name(name).says
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": name, "description": says, **schema}
+    description = "Attributed QA's three scores" if name == SCORES else by_name(name).description
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": name, "description": description}
+    return {**head, **schema}
 
 
 def detect(path: Path) -> str:
-    """The name of the format of a file, from its first record that can be read.
+    """Return the name of a file's format, from its first readable record.
 
-    `FormatError` where there is none, or where no format has its fields; it lists the formats there are.
+    Raises `FormatError` if there is no such record or no format has its fields.
     """
     first = next(lines(path), b"")
     if first.startswith(b"AutoAIS: "):
@@ -105,42 +125,42 @@ def detect(path: Path) -> str:
 
 
 def _first_record(path: Path) -> Row:
-    """The first record that can be read; in a CSV it stands for the header, which is where its fields are named."""
+    """Return the first readable record and its place; in a CSV the place is the header, which names the fields."""
     broken: FormatError | None = None
     for where, row in islice(records(path), _TRIED):
         if not isinstance(row, FormatError):
             return header_of(path) or where, row
         broken = broken or row
-    raise broken or FormatError(f"{path}: holds no records; the formats are: {', '.join(NAMES)}")
+    raise broken or FormatError(f"{path}: holds no records; the formats are: {', '.join(names())}")
 
 
 def _of_record(row: dict[str, Any], where: str) -> Format:
-    fitting = [one for one in FORMATS.values() if all(mark in row for mark in one.marks)]
+    fitting = [one for _, one in FORMATS.items() if all(mark in row for mark in one.required_fields)]
     if not fitting:
         found = ", ".join(sorted(row))[:200]
         near = _nearest(row)
         hint = "" if near is None else f"{near.name} also has {_missing(row, near)}; "
-        raise FormatError(f"{where}: no known format has the fields {found}; {hint}there are: {', '.join(NAMES)}")
-    return max(fitting, key=lambda one: len(one.marks))
+        raise FormatError(f"{where}: no known format has the fields {found}; {hint}there are: {', '.join(names())}")
+    return max(fitting, key=lambda one: len(one.required_fields))
 
 
 def _nearest(row: dict[str, Any]) -> Format | None:
-    """The format that knows most fields of a record; None where no format knows two and has one of them as a mark."""
+    """Return the format that shares most fields with a record: at least two, one of them required; else None."""
 
     def known(one: Format) -> tuple[int, float]:
-        marks = sum(mark in row for mark in one.marks)
-        return sum(name in row for name in one.schema["properties"]) if marks else 0, marks / len(one.marks)
+        marks = sum(mark in row for mark in one.required_fields)
+        return sum(name in row for name in one.schema["properties"]) if marks else 0, marks / len(one.required_fields)
 
-    near = max(FORMATS.values(), key=known)
+    near = max((one for _, one in FORMATS.items()), key=known)
     return near if known(near)[0] > 1 else None
 
 
 def _missing(row: dict[str, Any], one: Format) -> str:
-    return ", ".join(mark for mark in one.marks if mark not in row)
+    return ", ".join(mark for mark in one.required_fields if mark not in row)
 
 
 def _checked(path: Path, one: Format) -> Iterator[Row]:
-    """Records that fit the schema; `FormatError` at the first that does not. Lists that are too long can be read."""
+    """Yield the records; raises `FormatError` at the first that does not fit the schema. Lists may be too long."""
     for where, row in records(path, one.schema["required"] if one.csv else ()):
         if isinstance(row, FormatError):
             raise row
@@ -158,11 +178,11 @@ def read(
     notes: Notes | None = None,
     skip_bad: bool = False,
 ) -> Iterator[CitedAnswer]:
-    """Stream the answers of a file in any format that holds some, told from its first record unless named.
+    """Stream the answers of a file in any answer format; `name` is the format (default: detected).
 
-    `corpus` gives the texts of passages known by id only, `questions` (the benchmark) references and ids; answers to
-    other questions are dropped. What happened by the way is counted in `notes`. `FormatError` at a broken record or
-    an id that occurs twice.
+    `corpus` supplies the texts of passages known by id only. `questions` (the benchmark) supplies references and ids;
+    answers to other questions are dropped. `notes` counts what was dropped or is missing. Raises `FormatError` for a
+    broken record or a duplicate id.
     """
     notes = Notes() if notes is None else notes
     name = name or detect(path)
@@ -175,14 +195,14 @@ def read(
 
 
 class _Passes:
-    """The answers of a file as often as they are asked for; only the first pass counts its notes."""
+    """Reads the answers of a file once per call; only the first pass counts notes."""
 
     def __init__(self, path: Path, one: Format, questions: Sequence[Question] | None, notes: Notes) -> None:
-        self._of, self._notes = (path, one, questions), notes
+        self._arguments, self._notes = (path, one, questions), notes
 
     def __call__(self) -> Iterator[CitedAnswer]:
         notes, self._notes = self._notes, Notes()
-        return _joined(*self._of, notes)
+        return _joined(*self._arguments, notes)
 
 
 def _joined(path: Path, one: Format, questions: Sequence[Question] | None, notes: Notes) -> Iterator[CitedAnswer]:
@@ -209,23 +229,22 @@ def _distinct(path: Path, one: Format, notes: Notes) -> Iterator[CitedAnswer]:
 
 
 def to_write(name: str) -> Format:
-    """The format of that name, which can be written; `UserError` lists those that can."""
-    one = FORMATS.get(name)
-    if one is None or one.write is None:
+    """Return the format of that name; raises `UserError` if it cannot be written."""
+    if name not in FORMATS or FORMATS[name].write is None:
         writable = ", ".join(sorted(key for key, other in FORMATS.items() if other.write))
         raise UserError(f"nothing can be converted to {name!r}; formats to write: {writable}")
-    return one
+    return FORMATS[name]
 
 
 def write(answers: Iterable[CitedAnswer], name: str, notes: Notes | None = None) -> Iterator[str]:
-    """The lines of a file in that format (`jsonl.write_whole` writes them); what is left out is counted in `notes`."""
+    """Return the lines of a file in that format, for `jsonl.write_whole`; `notes` counts what is left out."""
     lines_of = to_write(name).write
     assert lines_of is not None
     return lines_of(answers, Notes() if notes is None else notes)
 
 
 def read_labels(path: Path) -> Iterator[Labelled]:
-    """The human labels of a file, the format of each record told by its fields (`labels.read_labels`)."""
+    """Stream the human labels of a file; the fields of each record decide its format."""
     for where, row in records(path):
         if isinstance(row, FormatError):
             raise row
@@ -239,10 +258,10 @@ def read_labels(path: Path) -> Iterator[Labelled]:
 
 
 def validate(path: Path, name: str | None = None, topics: Sequence[Question] | None = None) -> Iterator[Fault]:
-    """Every fault of a file: records that cannot be read, fields that do not fit the schema, what the format forbids.
+    """Yield every fault of a file: broken records, fields that do not fit the schema, and breaches of other rules.
 
-    Where the first record lacks a field that its format is told by, the file is checked against the nearest format.
-    With `topics` (TREC), also topics that are missing, foreign or reworded.
+    If the first record lacks a required field of every format, the file is checked against the nearest format. With
+    `topics` (TREC), also reports topics that are missing, unknown or reworded.
     """
     try:
         if name is None:
@@ -251,7 +270,7 @@ def validate(path: Path, name: str | None = None, topics: Sequence[Question] | N
     except FormatError as error:
         guessed = _guess(path)
         if guessed is None:
-            found = dict.fromkeys(_fault(one, path) for one in (error, *_broken(path)))  # broken records alone: once
+            found = dict.fromkeys(_fault(one, path) for one in (error, *_broken(path)))  # each fault once
             yield from sorted(found, key=lambda fault: int(fault.where.removeprefix(str(path))[1:] or 0))
             return
         name, fault = guessed
@@ -264,7 +283,7 @@ def validate(path: Path, name: str | None = None, topics: Sequence[Question] | N
         raise UserError(f"{path}: --questions is for {' and '.join(trec.REFERENCES)}, this is {name}")
     official = None if topics is None else {topic.id: topic.text for topic in topics}
     waiting: list[Fault] = []
-    answered: list[trec.Answered] = []  # kept for the topics only
+    answered: list[trec.Answered] = []  # for `topics` only
     check_ids = one.ids()
 
     def rows() -> Iterator[Row]:
@@ -282,7 +301,7 @@ def validate(path: Path, name: str | None = None, topics: Sequence[Question] | N
                     answered.append(trec.answered(where, row))
                 if not found or not any(faults(row, one.schema, limits=False)):
                     yield where, row
-        except FormatError as error:  # the file breaks off
+        except FormatError as error:  # the rest of the file cannot be read
             waiting.append(_fault(error, path))
         else:
             if empty:
@@ -298,7 +317,7 @@ def validate(path: Path, name: str | None = None, topics: Sequence[Question] | N
 
 
 def _guess(path: Path) -> tuple[str, Fault] | None:
-    """The nearest format of a file whose first record is of none, and what that record lacks."""
+    """Return the nearest format of a file that fits none, and the fault that names the missing fields."""
     try:
         where, row = _first_record(path)
     except FormatError:
@@ -306,19 +325,19 @@ def _guess(path: Path) -> tuple[str, Fault] | None:
     near = _nearest(row)
     if near is None:
         return None
-    says = f"checked as {near.name}, the nearest, which also has {_missing(row, near)}"
-    return near.name, Fault(where, f"no known format has just these fields; {says}")
+    checked = f"checked as {near.name}, the nearest, which also has {_missing(row, near)}"
+    return near.name, Fault(where, f"no known format has just these fields; {checked}")
 
 
 def _doubts(path: Path, name: str) -> Iterator[Fault]:
-    """A warning where the first record fits the format that was told, yet has more fields of another."""
+    """Yield a warning if the first record fits the detected format, but has more fields of another."""
     if name == SCORES:
         return
     where, row = _first_record(path)
     near = _nearest(row)
     if near is not None and (missing := _missing(row, near)):
-        says = f"checked as {name}, yet most fields are those of {near.name}, which also has {missing}"
-        yield Fault(where, f"{says}: --format names another", warning=True)
+        checked = f"checked as {name}, yet most fields are those of {near.name}, which also has {missing}"
+        yield Fault(where, f"{checked}; choose another with --format", warning=True)
 
 
 def _broken(path: Path) -> list[FormatError]:
@@ -345,20 +364,23 @@ def _scores_faults(path: Path) -> Iterator[Fault]:
 
 
 def fix(path: Path, name: str | None = None) -> tuple[list[str], list[str]]:
-    """(lines of a mended TREC run, what was done and where); `UserError` where a person must mend it first."""
+    """Return the lines of a fixed TREC run, and the list of changes with their places.
+
+    Raises `UserError` for other formats, and `FormatError` for a row that cannot be fixed automatically.
+    """
     name = name or detect(path)
     if name not in trec.REFERENCES:
-        raise UserError(f"{path}: only {' and '.join(trec.REFERENCES)} can be mended, this is {name}")
+        raise UserError(f"{path}: only {' and '.join(trec.REFERENCES)} can be fixed, this is {name}")
     fixed: list[str] = []
     did: list[str] = []
     for where, row in _checked(path, by_name(name)):
-        mended, what = trec.fix(row, trec.REFERENCES[name])
-        fixed.append(dumps(mended))
-        did.extend(f"{where}: {one}" for one in what)
+        row_fixed, changes = trec.fix(row, trec.REFERENCES[name])
+        fixed.append(dumps(row_fixed))
+        did.extend(f"{where}: {change}" for change in changes)
     return fixed, did
 
 
 __all__ = [
-    "FORMATS", "NAMES", "Fault", "Format", "Notes", "by_name", "detect", "fix", "read", "read_labels", "schema_of",
+    "FORMATS", "Fault", "Format", "Notes", "by_name", "detect", "fix", "read", "read_labels", "schema_of",
     "to_write", "validate", "write",
 ]  # fmt: skip

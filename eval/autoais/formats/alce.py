@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from autoais.answers import CitedAnswer, SentenceCited, ShownPassage, Unresolved
+from autoais.answers import CitedAnswer
 from autoais.formats.base import Fault, Format, Notes, Row
 from autoais.formats.marked import sentences, written_answer
 from autoais.io.jsonl import dumps
 from autoais.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, listed, record
+from autoais.types import Citation, CitedSentence, Passage, Unresolved
 
 _REFERENCES = ("answer", "answers", "qa_pairs", "claims")
 
@@ -18,13 +19,16 @@ def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
 
 
 def _answer(row: dict[str, Any], key: str) -> CitedAnswer:
-    passages: dict[str, ShownPassage] = {}
+    passages: dict[str, Passage] = {}
+    scores: dict[str, float] = {}
     for number, doc in enumerate(row["docs"], 1):
         given = str(doc.get("id", f"doc {number}"))
         title, score = doc.get("title") or "", doc.get("score")
         text = doc.get("sent") or doc["text"]
-        number_score = float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None
-        passages[given if given not in passages else f"doc {number}"] = ShownPassage(title, text, title, number_score)
+        key_of_doc = given if given not in passages else f"doc {number}"
+        passages[key_of_doc] = Passage(key_of_doc, title, text)
+        if isinstance(score, int | float) and not isinstance(score, bool):
+            scores[key_of_doc] = float(score)
     order = tuple(passages)
     marked = sentences(row["output"] or "", len(order))
     given_answers = row.get("answers")
@@ -32,9 +36,10 @@ def _answer(row: dict[str, Any], key: str) -> CitedAnswer:
     return CitedAnswer(
         id=key,
         question=row["question"],
-        sentences=tuple(SentenceCited(m.text, tuple(order[n - 1] for n in m.cites)) for m in marked),
+        sentences=tuple(CitedSentence(m.text, tuple(Citation(order[n - 1]) for n in m.cites)) for m in marked),
         passages=passages,
         ranking=order,
+        scores=scores,
         unresolved_markers=tuple(Unresolved(*bad, n) for n, m in enumerate(marked) for bad in m.unresolved),
         answers=tuple(given_answers) if strings and given_answers else (),
         output=row["output"],
@@ -43,7 +48,7 @@ def _answer(row: dict[str, Any], key: str) -> CitedAnswer:
 
 
 def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
-    """One record a line, so that the document can be written as it comes."""
+    """Yield the document with one record per line, so that it can be streamed."""
     yield '{"args": {}, "data": ['
     before = None
     for answer in answers:
@@ -62,7 +67,7 @@ def _row(answer: CitedAnswer, notes: Notes) -> dict[str, Any]:
         **({"answers": list(answer.answers)} if answer.answers else {}),
         "docs": [
             {"id": key, "title": shown.title or shown.headings, "text": shown.text}
-            | ({} if shown.score is None else {"score": shown.score})
+            | ({"score": answer.scores[key]} if key in answer.scores else {})
             for key, shown in answer.passages.items()
         ],
         "output": written_answer(answer, notes),
@@ -85,7 +90,7 @@ def _check(rows: Iterable[Row]) -> Iterator[Fault]:
 
 ALCE = Format(
     name="alce",
-    says="ALCE's result JSON: {args, data: [{question, docs, output, ...}]}",
+    description="ALCE's result JSON: {args, data: [{question, docs, output, ...}]}",
     schema=record(
         {
             "question": STRING,
@@ -94,11 +99,11 @@ ALCE = Format(
         },
         {"sample_id": IDENTIFIER},
     ),
-    marks=("question", "docs", "output"),
+    required_fields=("question", "docs", "output"),
     read=_read,
     write=_write,
     check=_check,
-    keeps=frozenset(
+    supports=frozenset(
         {"sentences", "citations beyond the first", "texts of passages", "titles of passages", "scores of passages",
          "passages not cited", "reference answers", "markers as written"}
     ),

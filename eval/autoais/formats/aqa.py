@@ -1,4 +1,4 @@
-"""The files of Attributed QA (Bohnet et al. 2022, spec A5): predictions, ratings, AIS output and scores."""
+"""The files of Attributed QA (Bohnet et al. 2022): predictions, ratings, AIS output and scores."""
 
 import csv
 import io
@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from autoais.answers import CitedAnswer, SentenceCited, ShownPassage
+from autoais.answers import CitedAnswer
 from autoais.errors import FormatError
 from autoais.formats.base import CheckIds, Fault, Format, Notes, Row, sound
 from autoais.io.files import lines, records
 from autoais.io.schema import STRING, record
 from autoais.labels import Labelled
-from autoais.text.wikipedia import Contents, parse_shown
-from autoais.types import Attribution
+from autoais.text import wikipedia
+from autoais.types import Attribution, Citation, CitedSentence, Passage
 
 PREDICTIONS_COLUMNS = ("question", "answer", "attribution")
 AIS_COLUMNS = ("question", "answer", "passage", "autoais")
@@ -26,7 +26,7 @@ _YES_NO = {"Y": True, "N": False}
 
 
 def csv_lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    r"""CSV rows without their final `\n`; they end in `\r\n`, as Python's csv module and the released script write."""
+    r"""Yield CSV rows without the final `\n`; they end in `\r\n`, as in Python's csv module and the released script."""
     for row in rows:
         buffer = io.StringIO(newline="")
         csv.writer(buffer).writerow([cell.encode("utf-8", "replace").decode("utf-8") for cell in row])
@@ -36,28 +36,32 @@ def csv_lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
 # --- predictions ---------------------------------------------------------------------------------------------------
 
 
-def _answer(question: str, answer: str, attribution: str, passage: ShownPassage, **labels: Any) -> CitedAnswer:  # noqa: ANN401
+def _answer(
+    question: str, answer: str, attribution: str, passage: Passage, attributable: bool | None = None
+) -> CitedAnswer:
+    """Return the answer as one sentence that cites the passage under the id `attribution`."""
     cites = (attribution,) if attribution.strip() else ()
+    sentence = CitedSentence(answer, tuple(map(Citation, cites)), attributable=attributable)
     return CitedAnswer(
         id=question,
         question=question,
-        sentences=(SentenceCited(answer, cites, attributable=labels.get("attributable")),) if answer.strip() else (),
-        passages=dict.fromkeys(cites, passage),
+        sentences=(sentence,) if answer.strip() else (),
+        passages={key: replace(passage, id=key) for key in cites},
         ranking=cites,
         short_answer=answer,
-        attributable=labels.get("attributable"),
+        attributable=attributable,
     )
 
 
 def _predictions_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
-    """Last row of a question wins, at the place of its first, as a Python dict has it (and so the released script)."""
+    """Yield the last row of each question, at the position of its first, as the released script's dict does."""
     last: dict[str, dict[str, Any]] = {}
     for _, row in rows:
         if row["question"] in last:
-            notes["rows of a question that comes again, the last one taken"] += 1
+            notes["rows with a repeated question, only the last one kept"] += 1
         last[row["question"]] = row
     for question, row in last.items():
-        yield _answer(question, row["answer"], row["attribution"], ShownPassage("", ""))
+        yield _answer(question, row["answer"], row["attribution"], Passage(""))
 
 
 def _predictions_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
@@ -65,13 +69,13 @@ def _predictions_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator
     seen = set()
     for answer in _asked(answers, notes):
         if answer.question in seen:
-            notes["answers to a question that has one already: a reader takes the last"] += 1
+            notes["answers to a repeated question; readers keep the last one"] += 1
         seen.add(answer.question)
         yield from csv_lines([(answer.question, _short(answer), _first_cited(answer))])
 
 
 def _asked(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[CitedAnswer]:
-    """Those whose question is known by its text, which is all the id that these files have."""
+    """Yield the answers with a question text, the only id in these files; count the others."""
     for answer in answers:
         if answer.question.strip():
             yield answer
@@ -92,7 +96,7 @@ def _predictions_check(rows: Iterable[Row]) -> Iterator[Fault]:
     for where, row in rows:
         if row["question"] in seen:
             first = seen[row["question"]]
-            yield Fault(where, f"the question of {first} comes again; the last row is taken", warning=True)
+            yield Fault(where, f"the question of {first} is repeated; readers keep the last row", warning=True)
         seen.setdefault(row["question"], where)
         if not row["attribution"].strip():
             yield Fault(where, "field 'attribution' is empty: not attributable", warning=True)
@@ -100,19 +104,19 @@ def _predictions_check(rows: Iterable[Row]) -> Iterator[Fault]:
 
 PREDICTIONS = Format(
     name="aqa-predictions",
-    says="Attributed QA's predictions (csv): question, answer, attribution (a passage id)",
+    description="Attributed QA's predictions (csv): question, answer, attribution (a passage id)",
     schema=record({"question": STRING | {"pattern": r"\S"}, "answer": STRING, "attribution": STRING}),
-    marks=PREDICTIONS_COLUMNS,
+    required_fields=PREDICTIONS_COLUMNS,
     read=_predictions_read,
     write=_predictions_write,
     check=_predictions_check,
-    keeps=frozenset({"short answers"}),
+    supports=frozenset({"short answers"}),
     csv=True,
 )
 
 
 def last_question(path: Path) -> str:
-    """The question of the last row of a predictions file: the released script writes it in every row (spec A7)."""
+    """Return the question of the last row of a predictions file; the released script writes it in every row."""
     question = ""
     for _, row in records(path, PREDICTIONS_COLUMNS):
         if isinstance(row, FormatError):
@@ -127,34 +131,27 @@ def last_question(path: Path) -> str:
 def ais_lines(
     judged: Iterable[tuple[CitedAnswer, bool | None]], *, compat: bool = False, last: str = ""
 ) -> Iterator[str]:
-    """The AIS output CSV of (answer, whether it is attributable); None, never judged or undecided, is an `N`.
+    """Yield the AIS output CSV of pairs (answer, whether it is attributable); None (not judged, undecided) is `N`.
 
-    `compat` (google-2023) does byte for byte what the released script does: each row carries the `last` question of
-    the predictions file (`last_question`), and passages have the script's format (`wikipedia.Contents.for_ais`).
-    Only answers that are there get a row, in their order.
+    `compat` (google-2023) gives the bytes of the released script: each row has the `last` question of the predictions
+    file (`last_question`), and passages have the script's format (`wikipedia.shown`). Questions without an answer get
+    no row.
     """
     yield from csv_lines([AIS_COLUMNS])
     for answer, attributable in judged:
         passage = answer.passages.get(_first_cited(answer) or next(iter(answer.ranking), ""))
-        shown = "" if passage is None else for_people(passage, compat=compat)
-        said = _short(answer)
+        shown = "" if passage is None else wikipedia.shown(passage, compat=compat)
+        short = _short(answer)
         if compat:  # the script reads its input in text mode
-            said = said.replace("\r\n", "\n").replace("\r", "\n")
-        yield from csv_lines([(last if compat else answer.question, said, shown, "Y" if attributable else "N")])
-
-
-def for_people(passage: ShownPassage, *, compat: bool = False) -> str:
-    """The passage with its title and section lines; one without headings is its text."""
-    if not passage.headings and not passage.title:
-        return passage.text
-    return Contents(passage.title or passage.headings, passage.headings, passage.text).for_ais(compat=compat)
+            short = short.replace("\r\n", "\n").replace("\r", "\n")
+        yield from csv_lines([(last if compat else answer.question, short, shown, "Y" if attributable else "N")])
 
 
 def _ais_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
     def judged() -> Iterator[tuple[CitedAnswer, bool | None]]:
         for answer in answers:
             if answer.attributable is None:
-                notes["answers that nobody judged, written as N"] += 1
+                notes["answers without a human label, written as N"] += 1
             yield answer, answer.attributable
 
     return ais_lines(judged())
@@ -162,7 +159,7 @@ def _ais_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
 
 def _ais_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
     for where, row in rows:
-        notes["verdicts of the file, which are a judge's, not kept"] += 1
+        notes["verdicts in the file, dropped because they are a judge's"] += 1
         passage = _from_shown(row["passage"])
         answer = _answer(row["question"], row["answer"], "1" if passage.text else "", passage)
         yield _with_id(answer, f"line {where.rpartition(':')[2]}", {})
@@ -170,23 +167,22 @@ def _ais_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
 
 AIS = Format(
     name="aqa-ais",
-    says="Attributed QA's AIS output (csv): question, answer, passage as people see it, autoais Y or N",
+    description="Attributed QA's AIS output (csv): question, answer, passage as displayed, autoais Y or N",
     schema=record(
         {"question": STRING, "answer": STRING, "passage": STRING, "autoais": {"type": "string", "enum": ["Y", "N"]}}
     ),
-    marks=AIS_COLUMNS,
+    required_fields=AIS_COLUMNS,
     read=_ais_read,
     write=_ais_write,
-    keeps=frozenset({"short answers", "texts of passages", "titles of passages", "labels of answers"}),
+    supports=frozenset({"short answers", "texts of passages", "titles of passages", "labels of answers"}),
     csv=True,
 )
 
 # --- ratings -------------------------------------------------------------------------------------------------------
 
 
-def _from_shown(passage: str) -> ShownPassage:
-    parts = parse_shown(passage)
-    return ShownPassage(parts.headings, parts.text, parts.title) if parts else ShownPassage("", passage)
+def _from_shown(passage: str) -> Passage:
+    return wikipedia.parse_shown(passage) or Passage("", text=passage)
 
 
 def _with_id(answer: CitedAnswer, key: str, extra: Mapping[str, Any]) -> CitedAnswer:
@@ -216,14 +212,14 @@ def _ratings_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str
     for answer in _asked(answers, notes):
         system = str(answer.extra.get("system") or "unknown")
         if (system, answer.question) in seen:
-            notes["answers to a question that the system has answered already, left out"] += 1
+            notes["further answers of a system to the same question, left out"] += 1
             continue
         seen.add((system, answer.question))
         cited = _first_cited(answer)
         passage = answer.passages.get(cited)
         rating = "" if answer.attributable is None else "Y" if answer.attributable else "N"
         row = (system, answer.question, _short(answer), cited)
-        shown = "" if passage is None else for_people(passage)
+        shown = "" if passage is None else wikipedia.shown(passage)
         judged = (str(answer.extra.get("auto_ais", "")), str(answer.extra.get("nli_score", "")))
         yield from csv_lines([(*row, shown, rating, *judged)])
 
@@ -235,7 +231,7 @@ def _ratings_ids() -> CheckIds:
         system, question = sound(row, "system_name"), sound(row, "question")
         if system is not None and question is not None:
             if (system, question) in seen:
-                yield Fault(where, f"system {system!r} has answered the question of {seen[system, question]} again")
+                yield Fault(where, f"system {system!r} answers the question of {seen[system, question]} again")
             seen.setdefault((system, question), where)
 
     return check
@@ -243,7 +239,7 @@ def _ratings_ids() -> CheckIds:
 
 RATINGS = Format(
     name="aqa-ratings",
-    says="Attributed QA's released ratings (csv): eight columns, human_rating Y or N where people rated",
+    description="Attributed QA's released ratings (csv): eight columns, human_rating Y, N or empty",
     schema=record(
         {
             "system_name": STRING | {"pattern": r"\S"},
@@ -256,12 +252,12 @@ RATINGS = Format(
             "nli_score": {"type": "string", "pattern": r"^([0-9.eE+-]+)?$"},
         }
     ),
-    marks=RATINGS_COLUMNS,
+    required_fields=RATINGS_COLUMNS,
     read=_ratings_read,
     write=_ratings_write,
     labels=_ratings_labels,
     ids=_ratings_ids,
-    keeps=frozenset({"short answers", "texts of passages", "titles of passages", "labels of answers"}),
+    supports=frozenset({"short answers", "texts of passages", "titles of passages", "labels of answers"}),
     csv=True,
 )
 
@@ -269,19 +265,19 @@ RATINGS = Format(
 
 
 def scores_lines(autoais: float, em: float, f1: float) -> list[str]:
-    """The scores file: three lines in this order, AutoAIS as a fraction, EM and F1 in percent (all given so)."""
+    """Return the three lines of the scores file; AutoAIS is given as a fraction, EM and F1 in percent."""
     return [f"{name}: {value}" for name, value in zip(SCORES, (autoais, em, f1), strict=True)]
 
 
 def read_scores(path: Path) -> dict[str, float]:
-    """The values of a scores file by name; `FormatError` names the line that is not `name: value`."""
+    """Return the values of a scores file by name; raises `FormatError` for a line that is not `name: number`."""
     scores = {}
     for number, line in enumerate(lines(path), 1):
         name, _, value = line.decode("utf-8", "replace").rstrip().rpartition(": ")
         try:
             scores[name] = float(value)
         except ValueError:
-            raise FormatError(f"{path}:{number}: `name: number` was expected, found {name[:60]!r}") from None
+            raise FormatError(f"{path}:{number}: expected `name: number`, found {name[:60]!r}") from None
         if not scores[name] < float("inf"):
             raise FormatError(f"{path}:{number}: {name!r} is not a number: {value}")
     return scores

@@ -1,4 +1,4 @@
-"""What a format is: how its records look, what they say in our terms, and what it cannot hold."""
+"""The `Format` interface: schema, reader, writer and checks of a file format."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ from autoais.io.schema import IDENTIFIER, Schema, faults
 from autoais.labels import Labelled
 
 Notes = Counter[str]
-"""What happened how often that a person should know: rows dropped, ids unknown."""
+"""Counts of events that the user should know of, such as dropped rows and unknown ids."""
 
 Row = tuple[str, dict[str, Any]]
 """A record that fits its format's schema, and `file:line`."""
@@ -18,7 +18,7 @@ Row = tuple[str, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing wrong with a file; a warning is a thing to look at that breaks no rule of the format."""
+    """A fault of a file. A warning breaks no rule of the format."""
 
     where: str
     message: str
@@ -29,16 +29,16 @@ class Fault:
 
 
 CheckIds = Callable[[str, dict[str, Any]], Iterator[Fault]]
-"""What is said of one record after the others of its file; the record need not fit the schema."""
+"""Checks a record against the earlier records of its file; the record need not fit the schema."""
 
 
 def no_ids() -> CheckIds:
-    """For a format whose records have nothing to differ or agree in."""
+    """Return a check that finds nothing, for formats without ids."""
     return lambda where, row: iter(())
 
 
 def no_faults(rows: Iterable[Row]) -> Iterator[Fault]:
-    """For a format whose schema says all there is to check."""
+    """Read the rows and find nothing, for formats whose schema is the only check."""
     for _ in rows:
         pass
     return iter(())
@@ -46,38 +46,38 @@ def no_faults(rows: Iterable[Row]) -> Iterator[Fault]:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format by name; `marks` are the fields by which a record is known, `says` what the format is for.
+    """A file format; a record with all `required_fields` belongs to it.
 
-    `read` turns records into answers, `write` answers into lines, `labels` one record into human labels: None where
-    the format has no such thing. `check` finds what a schema cannot say (numbers that point nowhere) in records that
-    fit it, `ids` what must differ or agree among all records of a file. With `csv` a CSV must have the columns that
-    the schema requires.
-    `keeps` are the features (names in `convert.FEATURES`) that writing does not lose.
+    `read` turns records into answers, `write` answers into lines, `labels` one record into human labels; each is None
+    if the format does not support it. `check` finds faults that the schema cannot express (such as citations of
+    missing references) in records that fit the schema. `ids` checks values that must be unique or equal across the
+    records of a file. With `csv`, a CSV must have the columns that the schema requires. `supports` holds the features
+    (names in `convert.FEATURES`) that `write` keeps.
     """
 
     name: str
-    says: str
+    description: str
     schema: Schema
-    marks: tuple[str, ...]
+    required_fields: tuple[str, ...]
     read: Callable[[Iterable[Row], Notes], Iterator[CitedAnswer]] | None = None
     write: Callable[[Iterable[CitedAnswer], Notes], Iterator[str]] | None = None
     labels: Callable[[dict[str, Any], str], Iterator[Labelled]] | None = None
     check: Callable[[Iterable[Row]], Iterator[Fault]] = no_faults
     ids: Callable[[], CheckIds] = no_ids
-    keeps: frozenset[str] = field(default_factory=frozenset)
+    supports: frozenset[str] = field(default_factory=frozenset)
     csv: bool = False
 
 
 def sound(row: Mapping[str, Any], name: str, schema: Schema = IDENTIFIER) -> str | None:
-    """A field as a string; None where it is missing or does not fit the schema."""
+    """Return a field as a string; None if it is missing or does not fit the schema."""
     value = row.get(name)
     return None if any(faults(value, schema)) else str(value)
 
 
 def said_twice(key: Callable[[dict[str, Any]], str | None], says: str) -> Callable[[], CheckIds]:
-    """A check that what `key` takes out of each record differs; it takes None where there is nothing sound.
+    """Return a check that the `key` of each record is unique; a key of None is not checked.
 
-    `says` is the fault, with {key} and the place of the {first}.
+    `says` is the message, with the placeholders {key} and {first}, the place of the first record with that key.
     """
 
     def start() -> CheckIds:
@@ -97,5 +97,5 @@ def said_twice(key: Callable[[dict[str, Any]], str | None], says: str) -> Callab
 
 
 def id_twice(name: str) -> Callable[[], CheckIds]:
-    """A check that the id of that name differs in every record."""
+    """Return a check that the id field `name` is unique."""
     return said_twice(lambda row: sound(row, name), f"field {name!r}: {{key}} occurs twice (first at {{first}})")

@@ -1,16 +1,16 @@
-"""Formats of one claim a record: AttributionBench, AttrScore, and our own labels."""
+"""Formats with one claim per record: AttributionBench, AttrScore, and our own labels."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from autoais.answers import CitedAnswer, SentenceCited, ShownPassage
+from autoais.answers import CitedAnswer
 from autoais.formats.base import Fault, Format, Notes, Row, id_twice
 from autoais.io.jsonl import dumps
 from autoais.io.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, record
 from autoais.labels import Labelled, clean_claim, clean_reference
-from autoais.types import Attribution, Verdict
+from autoais.types import Attribution, Citation, CitedSentence, Passage, Verdict
 
 _VERDICTS = {
     "attributable": Verdict.ATTRIBUTABLE,
@@ -21,9 +21,9 @@ _KEEPS = frozenset({"labels of sentences", "labels of answers", "texts of passag
 
 
 def _answer(label: Labelled, extra: dict[str, Any]) -> CitedAnswer:
-    """The claim as an answer of one sentence that cites all its evidence; passages are numbered from 1."""
-    passages = {str(n): ShownPassage("", text) for n, text in enumerate(label.attribution.evidence, 1)}
-    claim = SentenceCited(label.attribution.claim, tuple(passages), attributable=label.attributable)
+    """Return the claim as an answer of one sentence that cites all its evidence; passage ids are numbers from 1."""
+    passages = {str(n): Passage(str(n), text=text) for n, text in enumerate(label.attribution.evidence, 1)}
+    claim = CitedSentence(label.attribution.claim, tuple(map(Citation, passages)), attributable=label.attributable)
     return CitedAnswer(
         id=label.id,
         question=label.attribution.question,
@@ -35,8 +35,8 @@ def _answer(label: Labelled, extra: dict[str, Any]) -> CitedAnswer:
     )
 
 
-def labelled(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[tuple[CitedAnswer, str, SentenceCited, bool]]:
-    """(answer, id, sentence, label) of the sentences that people judged; the others are counted and passed over."""
+def labelled(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[tuple[CitedAnswer, str, CitedSentence, bool]]:
+    """Yield (answer, id, sentence, label) of the sentences with a human label; count the others."""
     for answer in answers:
         for number, sentence in enumerate(answer.sentences):
             if sentence.attributable is None:
@@ -46,7 +46,7 @@ def labelled(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[tuple[Cit
             yield answer, key, sentence, sentence.attributable
 
 
-def _evidence(answer: CitedAnswer, sentence: SentenceCited) -> list[str]:
+def _evidence(answer: CitedAnswer, sentence: CitedSentence) -> list[str]:
     return [answer.passages[cited].evidence for cited in sentence.cites]
 
 
@@ -86,12 +86,12 @@ def _bench_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
 def _bench_check(rows: Iterable[Row]) -> Iterator[Fault]:
     for where, row in rows:
         if not any(text.strip() for text in row["references"] or ()):
-            yield Fault(where, "field 'references' is empty: a judge has nothing to weigh", warning=True)
+            yield Fault(where, "field 'references' is empty: nothing to judge the claim against", warning=True)
 
 
 ATTRIBUTIONBENCH = Format(
     name="attributionbench",
-    says="AttributionBench's jsonl: a claim, its references and a label a line",
+    description="AttributionBench's jsonl: one claim per line, with references and a label",
     schema=record(
         {
             "claim": STRING,
@@ -102,31 +102,31 @@ ATTRIBUTIONBENCH = Format(
         },
         {"question": TEXT_OR_NULL, "claim_raw_string": TEXT_OR_NULL, "response": TEXT_OR_NULL},
     ),
-    marks=("claim", "attribution_label"),
+    required_fields=("claim", "attribution_label"),
     read=_bench_read,
     write=_bench_write,
     labels=lambda row, where: iter([_bench_label(row, where)]),
     check=_bench_check,
     ids=id_twice("id"),
-    keeps=_KEEPS | {"citations beyond the first"},
+    supports=_KEEPS | {"citations beyond the first"},
 )
 
 # --- AttrScore -----------------------------------------------------------------------------------------------------
 
 
-def _said(row: dict[str, Any], name: str) -> str:
-    """AttrScore's tables write a missing text as the word nan."""
+def _text(row: dict[str, Any], name: str) -> str:
+    """Return a text field; AttrScore's tables write missing texts as "nan"."""
     text = row.get(name) or ""
     return "" if text.strip().lower() == "nan" else text
 
 
 def _attrscore_label(row: dict[str, Any], where: str) -> Labelled:
-    query, answer = _said(row, "query"), _said(row, "answer")
-    # "A claim can be either a plain sentence or a question followed by its answer" (AttrScore): the sentence may
-    # stand in either field.
+    query, answer = _text(row, "query"), _text(row, "answer")
+    # "A claim can be either a plain sentence or a question followed by its answer" (AttrScore's prompt): the sentence
+    # may be in either field.
     claim, question = (answer, query) if answer.strip() else (query, "")
     verdict = _VERDICTS[row["label"].strip().lower()]
-    attribution = Attribution(clean_claim(claim), (_said(row, "reference"),), question)
+    attribution = Attribution(clean_claim(claim), (_text(row, "reference"),), question)
     key = str(row.get("id") or where.rpartition(":")[2])
     return Labelled("AttrScore", key, attribution, verdict is Verdict.ATTRIBUTABLE, verdict=verdict)
 
@@ -140,7 +140,7 @@ def _attrscore_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[s
     for answer, key, sentence, label in labelled(answers, notes):
         three_way = answer.extra.get("label")
         if not label and three_way not in ("Extrapolatory", "Contradictory"):
-            notes["sentences that are not attributable, but not said in which way, left out"] += 1
+            notes["sentences neither attributable, extrapolatory nor contradictory, left out"] += 1
             continue
         evidence = _evidence(answer, sentence) or [""]
         for number, text in enumerate(evidence, 1):
@@ -157,7 +157,7 @@ def _attrscore_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[s
 
 ATTRSCORE = Format(
     name="attrscore",
-    says="AttrScore's rows (jsonl, csv or a JSON list): query, answer, one reference, label of three",
+    description="AttrScore's rows (jsonl, csv or a JSON list): query, answer, one reference, one of three labels",
     schema=record(
         {
             "reference": TEXT_OR_NULL,
@@ -165,11 +165,11 @@ ATTRSCORE = Format(
         },
         {"query": TEXT_OR_NULL, "answer": TEXT_OR_NULL, "id": IDENTIFIER},
     ),
-    marks=("query", "answer", "reference", "label"),
+    required_fields=("query", "answer", "reference", "label"),
     read=_attrscore_read,
     write=_attrscore_write,
     labels=lambda row, where: iter([_attrscore_label(row, where)]),
-    keeps=_KEEPS,
+    supports=_KEEPS,
     csv=True,
 )
 
@@ -182,7 +182,7 @@ def _own_label(row: dict[str, Any], where: str) -> Labelled:
 
 
 def _own_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
-    """Files of several data sets number their rows anew: an id that comes again gets its number behind it."""
+    """Yield the answers; a repeated id, as in files of several data sets, gets a number: `ID (2)`."""
     named = ("id", "question", "claim", "evidence", "dataset", "label")
     times: Counter[str] = Counter()
     for where, row in rows:
@@ -208,14 +208,14 @@ def _own_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
 
 LABELS = Format(
     name="labels",
-    says="our own labels: dataset, id, question, claim, evidence, label (1 = fully supported)",
+    description="our own labels: dataset, id, question, claim, evidence, label (1 = fully supported)",
     schema=record(
         {"dataset": STRING, "id": IDENTIFIER, "claim": STRING, "label": INTEGER | {"enum": [0, 1]}},
         {"evidence": {"type": ["array", "null"], "items": STRING}, "question": TEXT_OR_NULL, "system": TEXT_OR_NULL},
     ),
-    marks=("dataset", "claim", "label"),
+    required_fields=("dataset", "claim", "label"),
     read=_own_read,
     write=_own_write,
     labels=lambda row, where: iter([_own_label(row, where)]),
-    keeps=_KEEPS | {"citations beyond the first"},
+    supports=_KEEPS | {"citations beyond the first"},
 )

@@ -1,4 +1,4 @@
-"""From one format to another: what gets joined in on the way, and what the target cannot hold."""
+"""Conversion between formats: joins with questions and corpora, and what the target format loses."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -6,16 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from autoais.answers import CitedAnswer
+from autoais.corpora import find_passages
 from autoais.formats.base import Format, Notes
-from autoais.formats.corpora import find_passages
-from autoais.questions import Question
+from autoais.types import Question
 
 FEATURES: dict[str, Callable[[CitedAnswer], bool]] = {
     "sentences": lambda a: len(a.sentences) > 1,
     "citations beyond the first": lambda a: len({c for s in a.sentences for c in s.cites}) > 1,
     "texts of passages": lambda a: any(p.text for p in a.passages.values()),
     "titles of passages": lambda a: any(p.title or p.headings for p in a.passages.values()),
-    "scores of passages": lambda a: any(p.score is not None for p in a.passages.values()),
+    "scores of passages": lambda a: bool(a.scores),
     "passages not cited": lambda a: bool(a.passages.keys() - {c for s in a.sentences for c in s.cites}),
     "short answers": lambda a: a.short_answer is not None and a.short_answer != a.plain,
     "reference answers": lambda a: bool(a.answers),
@@ -30,23 +30,23 @@ FEATURES: dict[str, Callable[[CitedAnswer], bool]] = {
     "unresolved markers": lambda a: bool(a.unresolved_markers),
     "abstention": lambda a: a.abstained,
 }
-"""What an answer can hold that some formats cannot: a name, and whether this answer holds it."""
+"""Features that some formats cannot hold: name -> whether an answer has the feature."""
 
 
 def count_losses(answers: Iterable[CitedAnswer], target: Format, lost: Counter[str]) -> Iterator[CitedAnswer]:
-    """Pass answers on and count, a feature at a time, those that hold what the target does not keep."""
+    """Yield the answers; count in `lost`, by feature, those with a feature that the target does not keep."""
     for answer in answers:
-        lost.update(name for name, held in FEATURES.items() if name not in target.keeps and held(answer))
+        lost.update(name for name, held in FEATURES.items() if name not in target.supports and held(answer))
         yield answer
 
 
 def join_questions(
     answers: Iterable[CitedAnswer], questions: Iterable[Question], notes: Notes
 ) -> Iterator[CitedAnswer]:
-    """Give each answer its benchmark's references, by the exact text of the question (or by id, where it has no text).
+    """Give each answer its benchmark's references, matched by the exact text of the question (by id if it has no text).
 
-    An answer to no question of the benchmark is dropped and counted. Predictions of Attributed QA, whose question is
-    all the id they have, get the benchmark's id.
+    An answer to another question is dropped and counted in `notes`. Predictions of Attributed QA, whose only id is the
+    question, get the benchmark's id.
     """
     listed = list(questions)
     by_text = {question.text: question for question in listed}
@@ -54,7 +54,7 @@ def join_questions(
     for answer in answers:
         question = by_text.get(answer.question) if answer.question else by_id.get(answer.id)
         if question is None:
-            notes["answers to no question of the benchmark, dropped"] += 1
+            notes["answers to questions outside the benchmark, dropped"] += 1
             continue
         yield replace(
             answer,
@@ -66,15 +66,15 @@ def join_questions(
 
 
 def missing_texts(answers: Iterable[CitedAnswer]) -> set[str]:
-    """Ids of the passages whose text is not known."""
+    """Return the ids of the passages without a text."""
     return {key for answer in answers for key, passage in answer.passages.items() if not passage.text}
 
 
 def count_textless(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[CitedAnswer]:
-    """Pass answers on and count the passages that go into the target with an id and no text."""
+    """Yield the answers; count in `notes` the passages that are written without a text."""
     for answer in answers:
         if missing := len(missing_texts([answer])):
-            notes["passages without a text, written empty (--corpus FILE gives texts)"] += missing
+            notes["passages without a text, written empty (--corpus FILE adds texts)"] += missing
         yield answer
 
 
@@ -83,7 +83,7 @@ def join_passages(
 ) -> Iterator[CitedAnswer]:
     """Fill in the texts of passages known by id only, in two passes over the answers and one over the corpus.
 
-    An id that the corpus does not have keeps its empty text: what cites only that is not attributable, and counts.
+    An id missing from the corpus keeps its empty text: a sentence that cites only such passages is not attributable.
     """
     wanted = missing_texts(answers())
     found = find_passages(corpus, wanted, notes, skip_bad=skip_bad)

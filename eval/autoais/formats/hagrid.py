@@ -1,16 +1,17 @@
-"""HAGRID (Kamalloo et al. 2023, spec B4): a question a line, with numbered quotes and labelled answers."""
+"""HAGRID (Kamalloo et al. 2023): one question per line, with numbered quotes and labelled answers."""
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-from autoais.answers import CitedAnswer, SentenceCited, ShownPassage, Unresolved
+from autoais.answers import CitedAnswer
 from autoais.formats.base import Fault, Format, Notes, Row, said_twice, sound
 from autoais.formats.marked import Marked, sentence, sentences, written, written_answer
 from autoais.io.jsonl import dumps
 from autoais.io.schema import IDENTIFIER, LABEL, STRING, listed, record
-from autoais.labels import Labelled, all_attributable, any_informative, clean_reference
-from autoais.types import Attribution
+from autoais.labels import Labelled, clean_reference
+from autoais.metrics.hagrid import answer_attributable, answer_informative
+from autoais.types import Attribution, Citation, CitedSentence, Passage, Unresolved
 
 _LABELS = ("informative", "attributable")
 
@@ -29,13 +30,16 @@ def _answers(row: dict[str, Any]) -> Iterator[CitedAnswer]:
         cited = []
         for item, one in zip(answer.get("sentences") or [{}] * len(marked), marked, strict=True):
             informative, attributable = (_label(item.get(name)) for name in _LABELS)
-            cites = tuple(order[n - 1] for n in one.cites)
-            cited.append(SentenceCited(one.text, cites, item.get("text"), informative, attributable))
+            citations = tuple(Citation(order[n - 1]) for n in one.cites)
+            output = item.get("text")
+            cited.append(
+                CitedSentence(one.text, citations, output=output, informative=informative, attributable=attributable)
+            )
         whole = {name: _label(answer.get(name)) for name in _LABELS}
         if whole["informative"] is None:
-            whole["informative"] = any_informative(one.informative for one in cited)
+            whole["informative"] = answer_informative(one.informative for one in cited)
         if whole["attributable"] is None:
-            whole["attributable"] = all_attributable(one.attributable for one in cited)
+            whole["attributable"] = answer_attributable(one.attributable for one in cited)
         kind = {"answer_type": answer["answer_type"]} if "answer_type" in answer else {}
         yield CitedAnswer(
             id=f"{key}/{number}",
@@ -52,22 +56,22 @@ def _answers(row: dict[str, Any]) -> Iterator[CitedAnswer]:
 
 
 def _marked(answer: dict[str, Any], n: int) -> list[Marked]:
-    """The sentences as the file groups them (a group may be several, with one citation), else as they come."""
+    """Return the sentences as the file groups them (a group may hold several, with one citation), else as parsed."""
     if answer.get("sentences"):
         return [sentence(item["text"], n) for item in answer["sentences"]]
     return sentences(answer["answer"], n)
 
 
-def _passages(row: dict[str, Any]) -> dict[str, ShownPassage]:
-    """Quotes by docid, in the order of their numbers; one whose docid is missing or taken is `QUERY_ID:IDX`."""
-    passages: dict[str, ShownPassage] = {}
+def _passages(row: dict[str, Any]) -> dict[str, Passage]:
+    """Return the quotes by docid, in the order of their numbers; `QUERY_ID:IDX` if the docid is missing or taken."""
+    passages: dict[str, Passage] = {}
     quotes = row["quotes"]
     if all("idx" in quote for quote in quotes):
         quotes = sorted(quotes, key=lambda quote: quote["idx"])
     for number, quote in enumerate(quotes, 1):
         docid = quote.get("docid")
         key = f"{row.get('query_id', '')}:{number}" if docid is None or docid in passages else docid
-        passages[key] = ShownPassage("", clean_reference(quote["text"]))
+        passages[key] = Passage(key, text=clean_reference(quote["text"]))
     return passages
 
 
@@ -76,7 +80,7 @@ def _label(value: object) -> bool | None:
 
 
 def _labels(row: dict[str, Any], where: str) -> Iterator[Labelled]:
-    """One a sentence that people judged for attributability; sentences of answers not chosen for it have no label."""
+    """Yield one label per sentence with a human label of attributability; not all answers were chosen for it."""
     for answer in _answers(row):
         for number, one in enumerate(answer.sentences):
             if one.attributable is not None:
@@ -86,7 +90,7 @@ def _labels(row: dict[str, Any], where: str) -> Iterator[Labelled]:
 
 
 def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
-    """Answers that follow each other with the same question and passages are one line."""
+    """Yield one line per run of answers with the same question and passages."""
 
     def question(answer: CitedAnswer) -> tuple[object, str, tuple[str, ...]]:
         key = answer.extra.get("query_id")
@@ -146,8 +150,8 @@ def _row_faults(where: str, row: dict[str, Any]) -> Iterator[Fault]:
         for bad in answer.unresolved_markers:
             yield Fault(where, f"field 'answers[{number}]': marker {bad.marker} is {bad.reason}", warning=True)
         rolled = (
-            any_informative(one.informative for one in answer.sentences),
-            all_attributable(one.attributable for one in answer.sentences),
+            answer_informative(one.informative for one in answer.sentences),
+            answer_attributable(one.attributable for one in answer.sentences),
         )
         for name, up in zip(_LABELS, rolled, strict=True):
             if up is not None and raw.get(name) is not None and bool(raw[name]) != up:
@@ -157,7 +161,7 @@ def _row_faults(where: str, row: dict[str, Any]) -> Iterator[Fault]:
 
 HAGRID = Format(
     name="hagrid",
-    says="HAGRID's jsonl: a question with numbered quotes, and answers with labels of informativeness and attribution",
+    description="HAGRID's jsonl: questions with numbered quotes, answers labelled as informative and attributable",
     schema=record(
         {
             "query": STRING,
@@ -178,13 +182,13 @@ HAGRID = Format(
         },
         {"query_id": IDENTIFIER},
     ),
-    marks=("query", "quotes", "answers"),
+    required_fields=("query", "quotes", "answers"),
     read=_read,
     write=_write,
     labels=_labels,
     check=_check,
     ids=said_twice(_key, "field 'query_id': {key} occurs twice (first at {first})"),
-    keeps=frozenset(
+    supports=frozenset(
         {"sentences", "citations beyond the first", "texts of passages", "passages not cited", "labels of answers",
          "labels of sentences", "informativeness", "markers as written"}
     ),

@@ -1,16 +1,16 @@
-"""Verifiability (Liu et al. 2023, spec D1 and D2): judgements of single citations, and whole annotated responses."""
+"""Verifiability (Liu et al. 2023): judgements of single citations, and whole annotated responses."""
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-from autoais.answers import Citation, CitedAnswer, SentenceCited, ShownPassage, Support
+from autoais.answers import CitedAnswer
 from autoais.formats.base import Fault, Format, Notes, Row, id_twice
 from autoais.formats.marked import written_answer
 from autoais.io.jsonl import dumps
 from autoais.io.schema import BOOLEAN, STRING, TEXT_OR_NULL, Schema, faults, listed, record
 from autoais.labels import Labelled, clean_claim
-from autoais.types import Attribution
+from autoais.types import Attribution, Citation, CitedSentence, Passage, Support
 
 _JUDGED = {"complete_support": Support.FULL, "partial_support": Support.PARTIAL, "no_support": Support.NONE}
 _ANNOTATED = {
@@ -27,19 +27,19 @@ _LIKERT: Schema = {
     "enum": ["Strongly Disagree", "Disagree", "Neutral", "Agree", "Strongly Agree", None],
 }
 
-# --- judgements: a statement and one of its sources a line ---------------------------------------------------------
+# --- judgements: one statement and one source per line -------------------------------------------------------------
 
 
-def _source(row: dict[str, Any]) -> ShownPassage:
+def _source(row: dict[str, Any]) -> Passage:
     title = row.get("source_title") or ""
     text = row.get("source_text") or ""
-    return ShownPassage(title, text if text.strip() else row.get("source_raw_text") or "", title)
+    return Passage(row["source_url"], title, text if text.strip() else row.get("source_raw_text") or "")
 
 
 def _judgements_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
-    """Rows that follow each other with the same query and response are one answer, named by its first line."""
+    """Yield one answer per run of rows with the same query and response; its id is its first line."""
     for (query, response), group in groupby(rows, lambda row: (row[1]["query"], row[1]["response"])):
-        passages: dict[str, ShownPassage] = {}
+        passages: dict[str, Passage] = {}
         statements: dict[str, list[Citation]] = {}
         first = ""
         for where, row in group:
@@ -47,7 +47,7 @@ def _judgements_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]
             url = row["source_url"]
             passages.setdefault(url, _source(row))
             level = _JUDGED[row["source_supports_statement"]]
-            citation = Citation(url, level, row.get("source_localized_evidence"))
+            citation = Citation(url, quote=row.get("source_localized_evidence"), support=level)
             statements.setdefault(row["statement"], []).append(citation)
         yield CitedAnswer(
             id=f"line {first}",
@@ -59,13 +59,14 @@ def _judgements_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]
         )
 
 
-def _statement(text: str, citations: list[Citation], **labels: bool | None) -> SentenceCited:
-    cites = tuple(dict.fromkeys(one.passage for one in citations))
-    return SentenceCited(clean_claim(text), cites, text, citations=tuple(citations), **labels)
+def _statement(
+    text: str, citations: list[Citation], attributable: bool | None = None, worthy: bool | None = None
+) -> CitedSentence:
+    return CitedSentence(clean_claim(text), tuple(citations), output=text, attributable=attributable, worthy=worthy)
 
 
 def _judgements_labels(row: dict[str, Any], where: str) -> Iterator[Labelled]:
-    """Complete support is attributable; partial support is not (AIS asks for all of it)."""
+    """Yield the label of a row; only complete support is attributable, since AIS requires full support."""
     attribution = Attribution(clean_claim(row["statement"]), (_source(row).evidence,), row["query"])
     full = _JUDGED[row["source_supports_statement"]] is Support.FULL
     yield Labelled("Verifiability", f"line {where.rpartition(':')[2]}", attribution, full)
@@ -107,13 +108,13 @@ def _judgements_check(rows: Iterable[Row]) -> Iterator[Fault]:
             yield Fault(where, "fields 'source_text' and 'source_raw_text' are empty", warning=True)
         if row["source_supports_statement"] == "no_support" and row.get("source_localized_evidence"):
             yield Fault(
-                where, "field 'source_localized_evidence' is given, yet the support is 'no_support'", warning=True
+                where, "field 'source_localized_evidence' is given, but the support is 'no_support'", warning=True
             )
 
 
 JUDGEMENTS = Format(
     name="liu-judgements",
-    says="Liu et al.'s verifiability judgements (gzipped jsonl): a statement, one source and its support a line",
+    description="Liu et al.'s verifiability judgements (gzipped jsonl): statement, source and support per line",
     schema=record(
         {
             "query": STRING,
@@ -128,17 +129,17 @@ JUDGEMENTS = Format(
             TEXT_OR_NULL,
         ),
     ),
-    marks=("statement", "source_supports_statement"),
+    required_fields=("statement", "source_supports_statement"),
     read=_judgements_read,
     write=_judgements_write,
     labels=_judgements_labels,
     check=_judgements_check,
-    keeps=frozenset(
+    supports=frozenset(
         {"sentences", "citations beyond the first", "texts of passages", "levels of support", "markers as written"}
     ),
 )  # fmt: skip
 
-# --- annotations: a whole response a line --------------------------------------------------------------------------
+# --- annotations: one whole response per line ----------------------------------------------------------------------
 
 
 _CITATIONS = listed(
@@ -163,19 +164,20 @@ def _annotations_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer
             for one in judged.get("citation_annotations") or ():
                 levels[one["citation_text"]] = one
                 if one["citation_supports"] not in list(_ANNOTATED)[:3]:
-                    notes["citations inaccessible, contradicting or unclear, read as no support (spec D3)"] += 1
+                    notes["citations inaccessible, contradicting or unclear, read as no support"] += 1
             citations = [_annotated(text, links.get(text, text), levels) for text in texts]
             union, worthy = judged.get("statement_supported"), judged.get("statement_is_verification_worthy")
             attributable = None if union is None else _UNION[union]
             sentences.append(_statement(statement, citations, attributable=attributable, worthy=worthy))
-        passages = {one.passage: ShownPassage("", "") for s in sentences for one in s.citations}
+        cited = (one.passage for sentence in sentences for one in sentence.citations)
+        known = dict.fromkeys([*links.values(), *cited])
         annotation = row["annotation"]
         yield CitedAnswer(
             id=row["id"],
             question=row["query"],
             sentences=tuple(sentences),
-            passages={key: ShownPassage("", "") for key in links.values()} | passages,
-            ranking=tuple(dict.fromkeys([*links.values(), *passages])),
+            passages={key: Passage(key) for key in known},
+            ranking=tuple(known),
             output=row["response"],
             extra={
                 "system": row["system_name"],
@@ -190,7 +192,7 @@ def _annotated(text: str, link: str, levels: dict[str, dict[str, Any]]) -> Citat
     judged = levels.get(text)
     if judged is None:
         return Citation(link)
-    return Citation(link, _ANNOTATED[judged["citation_supports"]], judged.get("evidence"))
+    return Citation(link, quote=judged.get("evidence"), support=_ANNOTATED[judged["citation_supports"]])
 
 
 def _annotations_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
@@ -224,7 +226,7 @@ def _annotations_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator
 
 
 def _found(response: str, numbers: dict[str, str]) -> list[dict[str, Any]]:
-    """Where each marker stands first in the response."""
+    """Return the first occurrence of each marker in the response."""
     return [
         {"text": text, "start_index": at, "end_index": at + len(text), "link_target": key}
         for key, text in numbers.items()
@@ -232,9 +234,9 @@ def _found(response: str, numbers: dict[str, str]) -> list[dict[str, Any]]:
     ]
 
 
-def _annotation(sentence: SentenceCited, numbers: dict[str, str]) -> dict[str, Any]:
+def _annotation(sentence: CitedSentence, numbers: dict[str, str]) -> dict[str, Any]:
     names = {level: name for name, level in reversed(_ANNOTATED.items())}
-    # A statement that people judged was worth it, where nothing else is said.
+    # Without a label of worthiness, a statement that people judged is worth verifying.
     worthy = sentence.attributable is not None if sentence.worthy is None else sentence.worthy
     union = {True: "Yes", False: "No", None: None}[sentence.attributable]
     quotes = {one.passage: one.quote for one in sentence.citations if one.quote}
@@ -260,17 +262,17 @@ def _inconsistent(row: dict[str, Any]) -> Iterator[str]:
             yield f"field 'citations[{number}]': the response has no {one['text']!r} at its offsets"
     annotated = row["annotation"]["statement_to_annotation"]
     for statement in row["statements_to_citation_texts"].keys() ^ annotated.keys():
-        yield f"statement {statement[:60]!r} stands in one of the two dictionaries only"
+        yield f"statement {statement[:60]!r} occurs in only one of the two dictionaries"
     for statement, judged in annotated.items():
         worthy = judged["statement_is_verification_worthy"]
         given = judged.get("statement_supported") is not None
         if worthy != given:
-            yield f"statement {statement[:60]!r}: 'statement_supported' should be null exactly where it is not worthy"
+            yield f"statement {statement[:60]!r}: 'statement_supported' should be null if and only if it is not worthy"
 
 
 ANNOTATIONS = Format(
     name="liu-annotations",
-    says="Liu et al.'s annotated responses (jsonl): statements, whether they need and have support, citations",
+    description="Liu et al.'s annotated responses (jsonl): statements with citations, worthiness and support",
     schema=record(
         {
             "id": STRING,
@@ -309,12 +311,12 @@ ANNOTATIONS = Format(
             ),
         }
     ),
-    marks=("statements_to_citation_texts", "annotation"),
+    required_fields=("statements_to_citation_texts", "annotation"),
     read=_annotations_read,
     write=_annotations_write,
     check=_annotations_check,
     ids=id_twice("id"),
-    keeps=frozenset(
+    supports=frozenset(
         {"sentences", "citations beyond the first", "passages not cited", "levels of support", "labels of sentences",
          "worthiness", "markers as written"}
     ),

@@ -1,22 +1,23 @@
-"""Text with citation markers into clean sentences with numbers, and back."""
+"""Conversion of text with citation markers into clean sentences with source numbers, and back."""
 
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from autoais.answers import CitedAnswer, SentenceCited
+from autoais.answers import CitedAnswer
 from autoais.formats.base import Notes
 from autoais.markers.grammar import parse
+from autoais.types import CitedSentence
 
 _MARKER = re.compile(r"\[(\d+(?:\s*[,;]\s*\d+)*)\]")
 _STOPS = ".!?…\"'”’)"
-_OWN_MARKER = "sentences with words that look like markers and will be read as such"
+_OWN_MARKER = "sentences with text that looks like a marker and will be read as one"
 
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A clean sentence, the source numbers (1-based) it cites, and (marker, reason) of what points to none."""
+    """A clean sentence, the source numbers it cites (1-based), and its unresolved markers as (marker, reason)."""
 
     text: str
     cites: tuple[int, ...]
@@ -24,14 +25,14 @@ class Marked:
 
 
 def sentence(output: str, n: int) -> Marked:
-    """One sentence (or group of sentences) with `n` sources, its markers taken out."""
+    """Parse one sentence (or group of sentences) with `n` sources."""
     parsed = parse(output, n)
     cites = dict.fromkeys(cite for one in parsed.sentences for cite in one.cites)
     return Marked(parsed.text, tuple(cites), tuple((bad.marker, bad.reason) for bad in parsed.unresolved))
 
 
 def sentences(output: str, n: int) -> list[Marked]:
-    """The sentences of an answer."""
+    """Parse an answer with `n` sources into sentences."""
     parsed = parse(output, n)
     if not parsed.sentences:
         bad_only = tuple((one.marker, one.reason) for one in parsed.unresolved)
@@ -39,7 +40,7 @@ def sentences(output: str, n: int) -> list[Marked]:
     ends = [one.end for one in parsed.sentences]
     bad: dict[int, list[tuple[str, str]]] = {}
     for one in parsed.unresolved:
-        bad.setdefault(min(bisect_left(ends, one.position), len(ends) - 1), []).append((one.marker, one.reason))
+        bad.setdefault(min(bisect_left(ends, one.position or 0), len(ends) - 1), []).append((one.marker, one.reason))
     return [
         Marked(parsed.text[one.start : one.end], one.cites, tuple(bad.get(number, ())))
         for number, one in enumerate(parsed.sentences)
@@ -47,15 +48,15 @@ def sentences(output: str, n: int) -> list[Marked]:
 
 
 def render(text: str, numbers: Iterable[int]) -> str:
-    """The sentence with its markers before the final stop: `A is B [1][2].`"""
+    """Return the sentence with markers before the final stop: `A is B [1][2].`"""
     markers = "".join(f"[{number}]" for number in numbers)
     body = text.rstrip(_STOPS)
     body = body if body.strip() else text
     return f"{body.rstrip()} {markers}{text[len(body) :]}" if markers else text
 
 
-def written(one: SentenceCited, numbers: Mapping[str, int], notes: Notes) -> str:
-    """The sentence as the system wrote it, if its markers are those numbers, else with markers put in."""
+def written(one: CitedSentence, numbers: Mapping[str, int], notes: Notes) -> str:
+    """Return the sentence as the system wrote it, if its markers match `numbers`; else its text with markers added."""
     cites = tuple(numbers[cited] for cited in one.cites)
     if one.output is not None and sentence(one.output, len(numbers)).cites == cites:
         return one.output
@@ -65,7 +66,7 @@ def written(one: SentenceCited, numbers: Mapping[str, int], notes: Notes) -> str
 
 
 def written_answer(answer: CitedAnswer, notes: Notes) -> str:
-    """The answer as the system wrote it, if its markers number its passages, else its sentences with markers."""
+    """Return the answer as the system wrote it, if its markers match its passages; else its sentences with markers."""
     numbers = {key: number for number, key in enumerate(answer.passages, 1)}
     cites = tuple(dict.fromkeys(numbers[cited] for one in answer.sentences for cited in one.cites))
     if answer.output is not None and sentence(answer.output, len(numbers)).cites == cites:

@@ -1,14 +1,15 @@
-"""Runs of the TREC RAG track, 2024 and 2025 (spec F3): read, written, checked and mended."""
+"""Runs of the TREC RAG track, 2024 and 2025: reader, writer, checks and fixes."""
 
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from autoais.answers import CitedAnswer, SentenceCited, ShownPassage, Unresolved
+from autoais.answers import CitedAnswer
 from autoais.formats.base import CheckIds, Fault, Format, Notes, Row, said_twice, sound
 from autoais.io.jsonl import dumps
 from autoais.io.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, listed, record
+from autoais.types import Citation, CitedSentence, Passage, Unresolved
 
 REFERENCES = {"trec-rag-24": 20, "trec-rag-25": 100}
 WORDS = 400
@@ -17,12 +18,12 @@ _KEEPS = frozenset({"sentences", "citations beyond the first", "passages not cit
 
 
 def words(text: str) -> int:
-    """Length as the track counts it: tokens between white space, after NFKC."""
+    """Return the length as the track counts it: white-space tokens after NFKC."""
     return len(unicodedata.normalize("NFKC", text).split())
 
 
 def _about(row: dict[str, Any]) -> dict[str, Any]:
-    """Where a row names its topic and its run: a 2025 row in its metadata."""
+    """Return the object that names topic and run: the row, or its metadata in a 2025 run."""
     metadata = row.get("metadata")
     if not isinstance(metadata, dict):
         return row
@@ -35,13 +36,13 @@ def _topic(row: dict[str, Any]) -> str | None:
 
 
 def _text(row: dict[str, Any]) -> str:
-    """The text of the topic; empty where a 2025 row leaves it out."""
+    """Return the text of the topic; empty if a 2025 row omits it."""
     about = _about(row)
     return sound(about, "topic" if about is row else "narrative", STRING) or ""
 
 
 def _resolve(row: dict[str, Any], cited: object) -> str | None:
-    """The docid a citation means: a 0-based number (2024, and format 1 of 2025) or a docid (format 2 of 2025)."""
+    """Return the docid of a citation: a 0-based number (2024, and format 1 of 2025) or a docid (format 2 of 2025)."""
     references = row["references"]
     if isinstance(cited, str):
         return cited if cited in references else None
@@ -55,8 +56,8 @@ def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
         for number, item in enumerate(row["answer"]):
             found = [(cited, _resolve(row, cited)) for cited in item["citations"]]
             unresolved += [Unresolved(str(cited), "out-of-range", number) for cited, key in found if key is None]
-            cites = tuple(dict.fromkeys(key for _, key in found if key is not None))
-            sentences.append(SentenceCited(item["text"], cites))
+            cites = dict.fromkeys(key for _, key in found if key is not None)
+            sentences.append(CitedSentence(item["text"], tuple(map(Citation, cites))))
         about = _about(row)
         by_docid = any(isinstance(cited, str) for item in row["answer"] for cited in item["citations"])
         named = row.keys() if about is row else ("run_id", "narrative_id", "narrative")
@@ -65,7 +66,7 @@ def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
             id=_topic(row) or "",
             question=_text(row),
             sentences=tuple(sentences),
-            passages=dict.fromkeys(row["references"], ShownPassage("", "")),
+            passages={key: Passage(key) for key in row["references"]},
             ranking=tuple(dict.fromkeys(row["references"])),
             unresolved_markers=tuple(unresolved),
             extra={"system": str(about["run_id"])}
@@ -75,7 +76,7 @@ def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
 
 
 def _chosen(answer: CitedAnswer, most: int, notes: Notes) -> list[str]:
-    """Up to `most` references in the order of the passages: those cited first, then the best ranked."""
+    """Return up to `most` references in the order of the passages; cited ones have priority, then the best ranked."""
     cited = [key for sentence in answer.sentences for key in sentence.cites]
     ranked = list(dict.fromkeys([*cited, *answer.ranking, *answer.passages]))
     if len(ranked) > most:
@@ -123,7 +124,7 @@ def _sentences(answer: CitedAnswer, references: list[str], *, by_docid: bool) ->
     ]
 
 
-# --- checking and mending ------------------------------------------------------------------------------------------
+# --- checks and fixes ----------------------------------------------------------------------------------------------
 
 
 def _ids() -> CheckIds:
@@ -136,7 +137,7 @@ def _ids() -> CheckIds:
         run = sound(_about(row), "run_id", STRING)
         first = run if first is None else first
         if run is not None and run != first:
-            yield Fault(where, f"field 'run_id' is {run!r}, in the first row it is {first!r}: one run a file")
+            yield Fault(where, f"field 'run_id' is {run!r}, in the first row it is {first!r}; a file holds one run")
 
     return check
 
@@ -155,7 +156,7 @@ def _row_faults(where: str, row: dict[str, Any]) -> Iterator[Fault]:
         yield Fault(where, message, warning=True)
     kinds = {isinstance(cited, str) for item in row["answer"] for cited in item["citations"]}
     if len(kinds) > 1:
-        yield Fault(where, "field 'answer' cites by number and by docid; a row should do one of them")
+        yield Fault(where, "field 'answer' cites by number and by docid; a row should use one of them")
     for number, item in enumerate(row["answer"]):
         name = f"answer[{number}].citations"
         for cited in item["citations"]:
@@ -166,27 +167,27 @@ def _row_faults(where: str, row: dict[str, Any]) -> Iterator[Fault]:
             yield Fault(where, f"field {name!r} has a citation twice", warning=True)
     strange = [key for key in row["references"] if not _DOCID.match(key)]
     if strange:
-        message = f"field 'references': {strange[0]!r} is no docid of the track's corpus (of {len(strange)} such)"
+        message = f"field 'references': {strange[0]!r} is not a docid of the track's corpus ({len(strange)} such)"
         yield Fault(where, message, warning=True)
 
 
 Answered = tuple[str, str | None, str]
-"""`file:line` of a row, the id of the topic it answers (None where it has no sound one), and the topic's text."""
+"""`file:line` of a row, its topic's id (None if missing or malformed), and its topic's text."""
 
 
 def answered(where: str, row: dict[str, Any]) -> Answered:
-    """What `check_topics` must know of a row, which need not fit the schema."""
+    """Return what `check_topics` needs of a row, which need not fit the schema."""
     return where, _topic(row), _text(row)
 
 
 def check_topics(rows: Iterable[Answered], topics: dict[str, str], path: str) -> Iterator[Fault]:
-    """That every official topic is answered, no other, and that the text of each is the official one."""
+    """Check that exactly the official topics are answered, with their official texts."""
     left = dict(topics)
     for where, key, text in rows:
         if key is None:
             continue
         if key not in topics:
-            yield Fault(where, f"topic {key!r} is none of the official ones")
+            yield Fault(where, f"topic {key!r} is not an official topic")
         elif text and text != topics[key]:
             yield Fault(where, f"the text of topic {key!r} is not the official {topics[key][:60]!r}")
         left.pop(key, None)
@@ -195,16 +196,16 @@ def check_topics(rows: Iterable[Answered], topics: dict[str, str], path: str) ->
 
 
 def fix(row: dict[str, Any], most: int) -> tuple[dict[str, Any], list[str]]:
-    """A copy of a row that keeps to the limits, and what was done to it.
+    """Return a copy of a row within the track's limits, and the list of changes.
 
-    Removes references that come twice and moves the 0-based citations along (the track's own validator does not),
-    trims references to `most` with the citations to what is trimmed, drops citations that point nowhere, and
-    sentences from the end until the answer has at most 400 words.
+    Removes duplicate references and renumbers the 0-based citations (the track's own validator does not), trims
+    references to `most` with the citations of the trimmed ones, drops unresolved citations, and drops sentences from
+    the end until the answer has at most 400 words.
     """
     did = []
     unique = list(dict.fromkeys(row["references"]))
     if len(unique) < len(row["references"]):
-        did.append(f"removed {len(row['references']) - len(unique)} references that come twice")
+        did.append(f"removed {len(row['references']) - len(unique)} duplicate references")
     references = unique[:most]
     if len(references) < len(unique):
         did.append(f"trimmed references from {len(unique)} to {most}")
@@ -217,7 +218,7 @@ def fix(row: dict[str, Any], most: int) -> tuple[dict[str, Any], list[str]]:
         moved = dict.fromkeys(cited if isinstance(cited, str) else number[key] for cited, key in kept)
         answer.append(item | {"citations": list(moved)})
     if dropped:
-        did.append(f"dropped {dropped} citations that point to no reference")
+        did.append(f"dropped {dropped} citations without a reference")
     length, sentences = sum(words(item["text"]) for item in answer), len(answer)
     while length > WORDS:
         length -= words(answer.pop()["text"])
@@ -236,7 +237,7 @@ def _answer_schema(citation: dict[str, Any]) -> dict[str, Any]:
 
 TREC_24 = Format(
     name="trec-rag-24",
-    says="TREC RAG 2024's runs (jsonl): topic, up to 20 references, sentences that cite them by 0-based number",
+    description="TREC RAG 2024's runs (jsonl): topic, up to 20 references, sentences that cite them by 0-based number",
     schema=record(
         {
             "run_id": STRING,
@@ -247,16 +248,16 @@ TREC_24 = Format(
         },
         {"response_length": INTEGER},
     ),
-    marks=("topic_id", "references", "answer"),
+    required_fields=("topic_id", "references", "answer"),
     read=_read,
     write=_write_24,
     check=_check,
     ids=_ids,
-    keeps=_KEEPS,
+    supports=_KEEPS,
 )
 TREC_25 = Format(
     name="trec-rag-25",
-    says="TREC RAG 2025's runs (jsonl): metadata, up to 100 references, citations by 0-based number or by docid",
+    description="TREC RAG 2025's runs (jsonl): metadata, up to 100 references, citations by 0-based number or by docid",
     schema=record(
         {
             "metadata": record(
@@ -271,10 +272,10 @@ TREC_25 = Format(
             "answer": _answer_schema({"type": ["integer", "string"]}),
         }
     ),
-    marks=("metadata", "references", "answer"),
+    required_fields=("metadata", "references", "answer"),
     read=_read,
     write=_write_25,
     check=_check,
     ids=_ids,
-    keeps=_KEEPS,
+    supports=_KEEPS,
 )

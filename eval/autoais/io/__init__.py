@@ -1,1 +1,1 @@
-"""Files: JSON lines, records of any format, JSON Schemas, locks and provenance."""
+"""File input and output: JSON lines, records of any format, JSON Schemas, locks and provenance."""

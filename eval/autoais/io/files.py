@@ -1,6 +1,6 @@
-"""Records out of files, whatever holds them: JSON lines, a JSON document, CSV, packed or not; with the line of each.
+"""Reading of records with their line numbers, from JSON lines, a JSON document or CSV, plain or compressed.
 
-A record that cannot be read comes as the `FormatError` that says why, in its place, so that a validator can go on.
+A broken record is yielded as a `FormatError` in its place, so that a validator can continue.
 """
 
 import codecs
@@ -27,13 +27,13 @@ _DECODER = json.JSONDecoder()
 
 
 def lines(path: Path, tell: Callable[[int], None] = lambda _: None) -> Generator[bytes]:
-    """The lines of a file with their ends; gzip and zstd are told by their first bytes.
+    """Yield the lines of a file with their line ends; gzip and zstd are detected by their first bytes.
 
-    `tell` hears how many bytes of the file have been read. `FormatError` where the packed data is broken or breaks
-    off, or a line has no end.
+    `tell` is called with the number of bytes read so far. Raises `FormatError` for broken or truncated compressed data
+    and for a line of more than 256 MiB.
     """
     number, size = 0, 0
-    rest: list[bytes] = []  # the pieces of a line that has not ended yet
+    rest: list[bytes] = []  # the pieces of an unfinished line
     try:
         for chunk in _chunks(path, tell):
             *whole, tail = chunk.split(b"\n")
@@ -46,7 +46,7 @@ def lines(path: Path, tell: Callable[[int], None] = lambda _: None) -> Generator
             if size > _LONGEST_LINE:
                 raise FormatError(f"{path}:{number + 1}: a line of more than {_LONGEST_LINE >> 20} MiB")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise FormatError(f"{path}:{number + 1}: the packed file is broken or cut off: {error}") from error
+        raise FormatError(f"{path}:{number + 1}: the compressed file is broken or cut off: {error}") from error
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
     if size:
@@ -75,7 +75,7 @@ def _zstd(file: io.BufferedReader) -> Iterator[bytes]:
     import zstandard
 
     frame: zstandard.ZstdDecompressionObj | None = None
-    while packed := file.read(1 << 12):  # small: what one piece can unpack to is bounded by its size
+    while packed := file.read(1 << 12):  # small, to bound the size of its decompressed data
         while packed:
             frame = frame or zstandard.ZstdDecompressor().decompressobj()
             try:
@@ -88,9 +88,9 @@ def _zstd(file: io.BufferedReader) -> Iterator[bytes]:
 
 
 def records(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
-    """Yield (`file:line`, record): JSON lines, a JSON list, an object with a list `data`, or CSV rows by header.
+    """Yield (`file:line`, record) from JSON lines, a JSON list, an object with a list `data`, or CSV rows by header.
 
-    `columns` are those a CSV must have; without all of them its header is the one fault.
+    `columns` are the required columns of a CSV; if some are missing, the header is the only fault.
     """
     _, first = _opening(path)
     match first[:1]:
@@ -105,13 +105,13 @@ def records(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
 
 
 def header_of(path: Path) -> str | None:
-    """`file:line` of the header of a CSV; None where the file holds JSON or nothing."""
+    """Return `file:line` of a CSV header; None if the file holds JSON or is empty."""
     number, first = _opening(path)
     return None if first[:1] in (b"", b"{", b"[") else f"{path}:{number}"
 
 
 def _opening(path: Path) -> tuple[int, bytes]:
-    """The first line that is not blank, and its number."""
+    """Return the number of the first line that is not blank, and the line."""
     stream = lines(path)
     number, first = next(((number, line) for number, line in enumerate(stream, 1) if line.strip()), (1, b""))
     stream.close()
@@ -119,7 +119,7 @@ def _opening(path: Path) -> tuple[int, bytes]:
 
 
 def _opens_document(first: bytes) -> bool:
-    """Whether an object goes on after the first line, or holds a list of records."""
+    """Return whether the file is one JSON object: it continues after the first line, or holds a list `data`."""
     try:
         value = json.loads(first)
     except (ValueError, RecursionError):
@@ -138,9 +138,9 @@ def _json_lines(path: Path) -> Iterator[Record]:
 
 
 def _table(path: Path, columns: Sequence[str]) -> Iterator[Record]:
-    # The limit is the process's; the csv module's own, 131,072 characters, is shorter than long evidence.
+    # The default limit of 131,072 characters per field is too small for long evidence; the setting is process-wide.
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_LINE))
-    # Bytes that are no UTF-8 are kept as lone surrogates, to be found in the row they stand in.
+    # Bytes that are not UTF-8 become lone surrogates, so that the error can name their row.
     text = (line.decode("utf-8", "surrogateescape") for line in _without_bom(lines(path)))
     reader = csv.reader(text, strict=True)
     header: list[str] | None = None
@@ -161,7 +161,7 @@ def _table(path: Path, columns: Sequence[str]) -> Iterator[Record]:
                 yield where, FormatError(f"{where}: {fault}")
                 return
         elif len(row) != len(header):
-            yield where, FormatError(f"{where}: {len(row)} columns, where the header has {len(header)}")
+            yield where, FormatError(f"{where}: {len(row)} columns, but the header has {len(header)}")
         elif broken := [name for name, cell in zip(header, row, strict=True) if not _is_text(cell)]:
             yield where, FormatError(f"{where}: field {broken[0]!r} is not UTF-8")
         else:
@@ -191,7 +191,7 @@ def _is_text(cell: str) -> bool:
 
 
 def _document(path: Path) -> Iterator[Record]:
-    """The records of a JSON list, or of the list `data` of a JSON object, each with the line it begins on."""
+    """Yield the records of a JSON list, or of the list `data` of a JSON object, each with its first line."""
     whole = io.BytesIO()
     for line in lines(path):
         whole.write(line)
@@ -209,7 +209,7 @@ def _document(path: Path) -> Iterator[Record]:
             number, at = number + text.count("\n", at, start), start
             where = f"{path}:{number}"
             try:
-                # Read again, as every other record is: NaN is refused.
+                # Parsed again with the checks of all records, which reject NaN.
                 yield where, parse_object(text[start:end].encode(), where)
             except FormatError as error:
                 yield where, error
@@ -221,7 +221,7 @@ def _document(path: Path) -> Iterator[Record]:
 
 
 def _items(text: str) -> Generator[tuple[int, int]]:
-    """(start, end) of each item of the list, or of the list under "data"; `JSONDecodeError` where there is no JSON."""
+    """Yield (start, end) of each item of the list, or of the list under "data"; raises `JSONDecodeError`."""
     at = _skip(text, 0)
     if text[at : at + 1] == "[":
         at = yield from _list_items(text, at)
@@ -238,7 +238,7 @@ def _items(text: str) -> Generator[tuple[int, int]]:
             at = _expect(text, at, ",") if text[at : at + 1] != "}" else at
         at += 1
     if text[_skip(text, at) :]:
-        raise json.JSONDecodeError("something after the end", text, _skip(text, at))
+        raise json.JSONDecodeError("text after the end", text, _skip(text, at))
 
 
 def _list_items(text: str, at: int) -> Generator[tuple[int, int], None, int]:

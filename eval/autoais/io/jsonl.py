@@ -1,4 +1,4 @@
-"""JSON lines in and out: errors name file, line and field; output appears whole or not at all."""
+"""Reading and writing of JSON lines: errors name file, line and field; files are written atomically."""
 
 import codecs
 import gzip
@@ -24,7 +24,7 @@ _NAMES = {
 _DIGITS = 308
 
 
-def _refuse_constant(name: str) -> None:
+def _reject_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")
 
 
@@ -36,16 +36,16 @@ def _float(text: str) -> float:
 
 
 def _int(text: str) -> int:
-    if len(text) > _DIGITS:  # no float holds it, and many numbers of a record are taken as one
+    if len(text) > _DIGITS:  # too large for a float, and readers convert many numbers to floats
         raise ValueError(f"the number {text[:20]}... of {len(text)} digits is too large")
     return int(text)
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_float, parse_int=_int)
+_DECODER = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_float, parse_int=_int)
 
 
 def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (`file:line`, object) for each line that is not blank; `FormatError` on any other content."""
+    """Yield (`file:line`, object) for each line that is not blank; raises `FormatError` for other content."""
     try:
         file = path.open("rb")
     except OSError as error:
@@ -58,7 +58,7 @@ def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def parse_object(line: bytes, where: str) -> dict[str, Any]:
-    """One JSON object in UTF-8; NaN and Infinity, which are not JSON, and numbers that no float holds are refused."""
+    """Parse one JSON object in UTF-8; raises `FormatError`, also for NaN, Infinity and numbers beyond a float."""
     try:
         value = _DECODER.decode(line.removeprefix(codecs.BOM_UTF8).decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -68,23 +68,23 @@ def parse_object(line: bytes, where: str) -> dict[str, Any]:
     except ValueError as error:
         raise FormatError(f"{where}: not JSON: {error}") from error
     if not isinstance(value, dict):
-        raise FormatError(f"{where}: a JSON object was expected, found {type(value).__name__}")
+        raise FormatError(f"{where}: expected a JSON object, found {type(value).__name__}")
     return value
 
 
 def field(record: Mapping[str, Any], name: str, kind: type[T], where: str) -> T:
-    """The field of that name and type; `FormatError` names what is missing or wrong."""
+    """Return the field of that name and type; raises `FormatError` if it is missing or of another type."""
     if name not in record:
         raise FormatError(f"{where}: field {name!r} is missing (found: {', '.join(sorted(record)) or 'no fields'})")
     value = record[name]
-    # bool is an int to Python; to a person it is not.
+    # In Python bool is a subclass of int.
     if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
         raise FormatError(f"{where}: field {name!r} should be {_NAMES[kind]}, found {type(value).__name__}")
     return value
 
 
 def identifier(record: Mapping[str, Any], name: str, where: str) -> str:
-    """An id: a string that is not empty, or an integer, which some files number their rows with."""
+    """Return an id: a non-empty string, or an integer as a string (some files number their rows)."""
     value = record.get(name)
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
@@ -95,7 +95,7 @@ def identifier(record: Mapping[str, Any], name: str, where: str) -> str:
 
 
 def strings(record: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]:
-    """A field that is a list of strings; missing or null is empty."""
+    """Return a field that is a list of strings; empty if missing or null."""
     value = record.get(name)
     if value is None:
         return ()
@@ -105,7 +105,7 @@ def strings(record: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]
 
 
 def dumps(value: Any, *, indent: int | None = None) -> str:  # noqa: ANN401  (anything JSON can hold)
-    """JSON on one line, or indented; readable characters kept, NaN refused, lone surrogates escaped."""
+    """Return JSON on one line, or indented; non-ASCII is kept, lone surrogates are escaped, NaN raises `ValueError`."""
     text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
     try:
         text.encode("utf-8")
@@ -115,7 +115,7 @@ def dumps(value: Any, *, indent: int | None = None) -> str:  # noqa: ANN401  (an
 
 
 def keep_inputs(inputs: Iterable[Path | None], outputs: Iterable[Path | None]) -> None:
-    """`UserError` if an output would overwrite an input, or another output, is a folder, or cannot be written."""
+    """Raise `UserError` if an output would overwrite an input or another output, is a folder, or is not writable."""
     taken = {path.resolve() for path in inputs if path is not None}
     for path in filter(None, outputs):
         if path.resolve() in taken:
@@ -127,10 +127,10 @@ def keep_inputs(inputs: Iterable[Path | None], outputs: Iterable[Path | None]) -
 
 
 def _try_to_write(path: Path) -> None:
-    """`UserError` if no file can be put beside `path`: better now than when there is much to write."""
+    """Raise `UserError` if `path` cannot be written: better before the work than after it."""
     if path.exists() and (os.access(path, os.W_OK) or os.access(path.resolve().parent, os.W_OK)):
         return
-    folder = next(folder for folder in path.resolve().parents if folder.exists())  # those below it will be made
+    folder = next(folder for folder in path.resolve().parents if folder.exists())  # the others are created later
     try:
         tempfile.NamedTemporaryFile(prefix=f".{path.name}.", dir=folder).close()
     except OSError as error:
@@ -138,7 +138,7 @@ def _try_to_write(path: Path) -> None:
 
 
 def each_once(paths: Iterable[Path]) -> None:
-    """`UserError` if a file stands there twice: its records would count twice."""
+    """Raise `UserError` if a file is named twice: its records would count twice."""
     seen: set[Path] = set()
     for path in paths:
         if path.resolve() in seen:
@@ -147,11 +147,11 @@ def each_once(paths: Iterable[Path]) -> None:
 
 
 def write_whole(path: Path, lines: Iterable[str]) -> None:
-    """Write lines to `path` so that a crash, a kill or a full disk leaves the old file as it was; `.gz` is packed."""
+    """Write lines to `path` atomically: a crash or a full disk leaves the old file intact; `.gz` is compressed."""
     if path.exists() and not path.is_file():  # a device or a pipe, such as /dev/stdout, cannot be replaced
         _write_lines(path, lines)
         return
-    path = path.resolve()  # what a link points to is written, the link stays
+    path = path.resolve()  # replace the target of a link, not the link
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -171,7 +171,7 @@ def write_whole(path: Path, lines: Iterable[str]) -> None:
 
 
 def sync(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on disk."""
+    """Flush a file, or the entries of a folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -182,7 +182,7 @@ def sync(path: Path) -> None:
 def _write_lines(path: Path, lines: Iterable[str], *, packed: bool = False) -> None:
     try:
         with path.open("wb") as file:
-            # Without a name or a time in it, the same lines are the same bytes.
+            # No name and no time in the header: the same lines give the same bytes.
             out = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if packed else file
             for line in lines:
                 out.write(f"{line}\n".encode())
@@ -196,7 +196,7 @@ def _write_lines(path: Path, lines: Iterable[str], *, packed: bool = False) -> N
 
 
 def round_floats(value: Any, digits: int = 6) -> Any:  # noqa: ANN401  (JSON in, JSON out)
-    """The same JSON value with every float rounded, so that files do not differ in the last bit."""
+    """Return the JSON value with every float rounded, so that files do not differ in the last bits."""
     if isinstance(value, float):
         return round(value, digits) if math.isfinite(value) else value
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""One process at a time."""
+"""File locks between processes."""
 
 import fcntl
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ from autoais.errors import UserError
 
 @contextmanager
 def alone(lock: Path, otherwise: UserError) -> Iterator[None]:
-    """Hold a file's lock, which a killed process gives back; `otherwise` is raised where another process holds it.
+    """Hold an exclusive lock on a file; raises `otherwise` if another process holds it.
 
-    `OSError` where the file cannot be made.
+    The system releases the lock of a killed process. Raises `OSError` if the file cannot be created.
     """
     with lock.open("w") as file:
         try:

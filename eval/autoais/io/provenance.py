@@ -1,7 +1,6 @@
-"""How a result file came about: command, versions and checksums.
+"""Provenance of result files: command, versions and checksums.
 
-Without clocks or host names: the same inputs give the same bytes. (Spec I6 asks for the wall time too; it is measured
-by the benchmarks in `scripts/bench`, and left out here.)
+No times and no host names: the same inputs give the same bytes. (`scripts/bench` measures wall times.)
 """
 
 import hashlib
@@ -22,13 +21,13 @@ _REPORTED = (
 
 
 def command() -> str:
-    """The command line as a person could type it again, the program by its bare name."""
+    """Return the command line, quoted for a shell, with the program's bare name."""
     program, *arguments = sys.argv or [""]
     return shlex.join([Path(program).name, *arguments])
 
 
 def versions() -> dict[str, str]:
-    """Python and the packages whose version can change a result; an uninstalled one is left out."""
+    """Return the versions of Python and of the installed packages that can change a result."""
     found = {"python": platform.python_version()}
     for name in _REPORTED:
         try:
@@ -39,13 +38,13 @@ def versions() -> dict[str, str]:
 
 
 def sha256_file(path: Path) -> str:
-    """Hex SHA-256 of a file's bytes, read in pieces."""
+    """Return the SHA-256 of a file in hex, without reading it whole."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def provenance(inputs: dict[str, Path]) -> dict[str, Any]:
-    """The record that every result file carries: command, versions and the SHA-256 of each input."""
+    """Return the provenance record of result files: command, versions and the SHA-256 of each input."""
     return {
         "command": command(),
         "versions": versions(),
@@ -54,10 +53,10 @@ def provenance(inputs: dict[str, Path]) -> dict[str, Any]:
 
 
 def judge_record(judge: Judge) -> dict[str, Any]:
-    """The judge's name, its prompt file with SHA-256, and how the server it asks took it: for after the run.
+    """Return the judge's name, its prompt with SHA-256, and the usage of its server; call it after the run.
 
-    `served` is what the server calls its model, `refused` the parameters that it would not take, `usage` the requests
-    (tries again among them) and the tokens as it counts them, of this run alone: what a cache held is not in it.
+    `served` holds the server's names of its model, `refused` the parameters that it rejected. `usage` counts the
+    requests, including retries, and the server's token counts, of this run only, without cached judgements.
     """
     record: dict[str, Any] = {"name": judge.name}
     prompt, client = getattr(judge, "prompt", None), getattr(judge, "client", None)

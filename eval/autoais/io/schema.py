@@ -1,6 +1,6 @@
-"""JSON Schemas (draft 2020-12) of small records, and a checker that names every field that does not fit.
+"""JSON Schemas (draft 2020-12) of records, and a checker that names every field that does not fit.
 
-A format's reader and its validator run on the same schema, so what the one refuses the other reports.
+A format's reader and validator use the same schema, so the validator reports whatever the reader rejects.
 """
 
 import json
@@ -34,20 +34,20 @@ STRINGS_OR_NULL: Schema = {"type": ["array", "null"], "items": STRING}
 
 
 def record(required: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None) -> Schema:
-    """The schema of an object; fields that it does not name are allowed."""
+    """Return the schema of an object; other fields are allowed."""
     return {"type": "object", "required": list(required), "properties": {**required, **(optional or {})}}
 
 
 def listed(item: Schema, **limits: int | bool) -> Schema:
-    """The schema of a list of such items."""
+    """Return the schema of a list of such items."""
     return {"type": "array", "items": item, **limits}
 
 
 def faults(value: object, schema: Schema, path: str = "", *, limits: bool = True) -> Iterator[str]:
-    """Say of every field that does not fit what it should be; `path` is the field's ("" for the record).
+    """Yield a message for every field that does not fit the schema; `path` is the field's path ("" for the record).
 
-    Knows the keywords that the formats use: type, enum, pattern, required, properties, items, minimum, maxItems,
-    uniqueItems. Without `limits` the last two are passed over: a list that is too long can still be read.
+    Supports the keywords that the formats use: type, enum, pattern, required, properties, items, minimum, maxItems,
+    uniqueItems. Without `limits` the last two are ignored: a list that is too long can still be read.
     """
     kinds = _kinds(schema)
     if kinds and not any(_is(value, kind) for kind in kinds):
@@ -104,7 +104,7 @@ def _kinds(schema: Schema) -> list[str]:
 
 
 def _is(value: object, kind: str) -> bool:
-    # To JSON Schema 1.0 is an integer; true is none, though Python says so.
+    # In JSON Schema 1.0 is an integer and true is not, unlike in Python.
     if isinstance(value, bool):
         return kind == "boolean"
     match kind:

@@ -1,54 +1,66 @@
-"""Judges by name, and the rule for pairs that leave nothing to judge."""
+"""Judges by name."""
 
 import inspect
-from collections.abc import Callable, Sequence
-from importlib import import_module
+from collections.abc import Callable
 from typing import get_args
 
 from autoais.errors import UserError
-from autoais.types import Attribution, Judge, Judgement, Verdict
+from autoais.registry import Registry
+from autoais.types import Judge
 
-# Where each judge's class is; imported when asked for. Those of the second table take a model after a colon.
-JUDGES = {"lexical": "lexical:LexicalJudge", "minilm": "minilm:MiniLMJudge"}
-MODEL_JUDGES = {"hf": "hf:HfJudge", "llm": "llm:LlmJudge", "minilm": "minilm:MiniLMJudge"}
-_HAS_A_DEFAULT = "hf"  # takes a model, and has one of its own where none is named
+# An entry is a class, or a function that returns a judge. If it takes a model, its first parameter is `model` and the
+# judge's name is `kind:<model>`. All other parameters are the judge's options.
+JUDGES: Registry[Callable[..., Judge]] = Registry(
+    "autoais.judges",
+    "judge",
+    {
+        "lexical": "autoais.judges.lexical:LexicalJudge",
+        "minilm": "autoais.judges.minilm:MiniLMJudge",
+        "hf": "autoais.judges.hf:HfJudge",
+        "llm": "autoais.judges.llm:LlmJudge",
+    },
+)
 DEFAULT = "minilm"
+_SYNTAX = {"minilm": "minilm[:<folder>]", "hf": "hf[:<model>]", "llm": "llm:<model>"}
 
 
-def open_judge(name: str, **options: object) -> Judge:
-    """The judge of that name: `minilm` (the model that ships), `minilm:<folder>`, `lexical`, `llm:<model>`,
-    `hf:<model>[@revision]` (hub name or folder), `hf` (TRUE's T5).
+def open_judge(name: str = DEFAULT, **options: object) -> Judge:
+    """The judge of that name: `minilm` (the shipped model), `minilm:<folder>`, `lexical`, `llm:<model>`,
+    `hf:<model>[@revision]` (hub name or folder), `hf` (TRUE's T5), or a judge of an installed package.
 
-    `options` are the judge's own (keyword arguments of its class); those that are None are left to the judge.
-    `UserError` lists the names, or the options, there are.
+    `options` are keyword arguments of the judge's class; an option that is None keeps its default. Raises `UserError`
+    with a list of the known names or options if one is unknown.
     """
     kind, colon, model = name.partition(":")
-    place = MODEL_JUDGES.get(kind) if colon or name == _HAS_A_DEFAULT else JUDGES.get(name)
-    if place is None:
-        models = (f"{kind}[:<model>]" if kind == _HAS_A_DEFAULT else f"{kind}:<model>" for kind in sorted(MODEL_JUDGES))
-        known = ", ".join([*sorted(JUDGES), *models])
-        raise UserError(f"no judge called {name!r}; there are: {known}")
-    module, _, judge = place.partition(":")
-    make: Callable[..., Judge] = getattr(import_module(f"autoais.judges.{module}"), judge)
-    arguments = [model] if colon else []
-    given = {option: value for option, value in options.items() if value is not None}
+    if kind not in JUDGES:
+        raise _unknown(name)
+    make = JUDGES[kind]
     parameters = inspect.signature(make).parameters
-    known_options = {option: it.annotation for option, it in parameters.items() if _can_be_typed(it.annotation)}
-    known_options.pop("model", None)
+    takes_model = next(iter(parameters), "") == "model"
+    needs_model = takes_model and parameters["model"].default is inspect.Parameter.empty
+    if (colon and not takes_model) or (needs_model and not colon):
+        raise _unknown(name)
+    given = {option: value for option, value in options.items() if value is not None}
+    known = {option: it.annotation for option, it in parameters.items() if _is_command_line_type(it.annotation)}
+    known.pop("model", None)
     for option, value in given.items():
-        if option not in known_options:
-            raise UserError(f"judge {name!r} has no option {option!r}; there are: {', '.join(known_options) or 'none'}")
-        if not _fits(value, wanted := known_options[option]):
-            raise UserError(f"judge {name!r}: option {option!r} should be {_said(wanted)}, found {value!r}")
-    return make(*arguments, **given)
+        if option not in known:
+            raise UserError(f"judge {name!r} has no option {option!r}; there are: {', '.join(known) or 'none'}")
+        if not _fits(value, wanted := known[option]):
+            raise UserError(f"judge {name!r}: option {option!r} should be {_type_names(wanted)}, found {value!r}")
+    return make(model, **given) if colon else make(**given)
 
 
-def _can_be_typed(annotation: object) -> bool:
-    """Whether a person can give such a value on a command line."""
+def _unknown(name: str) -> UserError:
+    return UserError(f"no judge called {name!r}; there are: {', '.join(_SYNTAX.get(one, one) for one in JUDGES)}")
+
+
+def _is_command_line_type(annotation: object) -> bool:
+    """Whether a value of this type can be given on the command line."""
     return all(kind in (str, int, float, bool, type(None)) for kind in get_args(annotation) or (annotation,))
 
 
-def _said(annotation: object) -> str:
+def _type_names(annotation: object) -> str:
     kinds = get_args(annotation) or (annotation,)
     return " or ".join(str(getattr(kind, "__name__", kind)) for kind in kinds if kind is not type(None))
 
@@ -56,31 +68,3 @@ def _said(annotation: object) -> str:
 def _fits(value: object, annotation: object) -> bool:
     kinds = [kind for kind in get_args(annotation) or (annotation,) if isinstance(kind, type)]
     return not kinds or isinstance(value, tuple(kinds)) or (isinstance(value, int) and float in kinds)
-
-
-NO_TEXT = "no text is known for what was cited"
-
-
-def nothing_to_weigh(attribution: Attribution) -> str | None:
-    """Why no judge is asked about a pair: nothing was said, nothing cited, or only what has no text; else None."""
-    if not attribution.claim.strip():
-        return "nothing was said"
-    if not any(text.strip() for text in attribution.evidence):
-        return NO_TEXT if attribution.evidence else "nothing was cited"
-    return None
-
-
-def weigh(judge: Judge, attributions: Sequence[Attribution]) -> list[Judgement]:
-    """Judge each different attribution once, with the rule for nothing to weigh.
-
-    Nothing said or nothing cited is not attributable, and is counted (AIS: the system must supply parts of the
-    corpus; ALCE: an uncited sentence has recall 0). No judge is asked about it.
-    """
-    verdicts = {
-        attribution: Judgement(Verdict.NOT_ATTRIBUTABLE, None, reason)
-        for attribution in attributions
-        if (reason := nothing_to_weigh(attribution))
-    }
-    asked = list(dict.fromkeys(a for a in attributions if a not in verdicts))
-    verdicts.update(zip(asked, judge.judge(asked), strict=True))
-    return [verdicts[attribution] for attribution in attributions]

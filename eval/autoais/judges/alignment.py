@@ -1,10 +1,10 @@
-"""Where a sentence of the evidence runs along with the claim, and where the two say something else."""
+"""Word alignment of a claim with the evidence: shared word order, and differing numbers, names and negations."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from autoais.judges.reading import pieces
+from autoais.text.excerpt import pieces
 from autoais.text.words import STOP_WORDS, idf, stem, word_spans
 
 _NUMBERS = {
@@ -25,16 +25,18 @@ _NEGATIONS = frozenset(
     couldn't won't wouldn't
     """.split()
 )  # fmt: skip
-_CLOSEST = 3  # sentences that are aligned: those that share most words with the claim
-_OURS, _THEIRS = 4, 6  # words: longer stretches without a common word are two different sentences, not a clash
+_CLOSEST = 3  # sentences to align: those that share most words with the claim
+# Words of the claim and of the evidence. A longer stretch without a common word is different content, not a clash.
+_LONGEST_OURS, _LONGEST_THEIRS = 4, 6
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """How far the closest sentence of the evidence says the same in the same order.
+    """How far the closest sentence of the evidence has the claim's words in the claim's order.
 
-    `share`: of the claim's words, weighted by IDF, those found there in the claim's order, 0 to 1.
-    `clash`: how surely the two contradict each other, 0 to 1, and `clashes` the characters of the claim where they do.
+    `share`: IDF-weighted share of the claim's words found there in the same order, 0 to 1.
+    `clash`: confidence that the two contradict each other, 0 to 1.
+    `clashes`: (start, end) characters of the claim that contradict the evidence.
     """
 
     share: float = 0.0
@@ -49,16 +51,16 @@ class _Word:
     key: str
     kind: str
     weight: float
-    value: float | None = None  # of a number, with its scale
-    about: bool = False  # the text says that it is not exact
+    value: float | None = None  # of a number, including its scale
+    about: bool = False  # marked as approximate ("about 20")
 
 
 def align(claim: str, evidence: Iterable[str]) -> Alignment:
-    """Align the claim with the sentence of the evidence that shares most of it, by their words.
+    """The best word alignment of the claim with one sentence of the evidence.
 
-    Between words that both have, a number, date or name on either side that is not the same clashes, and so does a
-    negation that only one side has. Another number is taken at its word; a name or negation only as far as the
-    sentences are the same, since people and places go by several names.
+    Between the words that both share, differing numbers, dates or names clash, and so does a negation on only one
+    side. A differing number has confidence 1; a name or negation has the cube of `share`, since people and places have
+    several names.
     """
     ours = _words(claim)
     keys = [word.key for word in ours]
@@ -82,20 +84,20 @@ def align(claim: str, evidence: Iterable[str]) -> Alignment:
 def _clashing(share: float, parts: Iterable[tuple[Sequence[_Word], Sequence[_Word]]]) -> Alignment:
     clash, clashes = 0.0, []
     for ours, theirs in parts:
-        if len(ours) > _OURS or len(theirs) > _THEIRS:
+        if len(ours) > _LONGEST_OURS or len(theirs) > _LONGEST_THEIRS:
             continue
-        for kind, how_surely in (("number", 1.0), ("name", share**3), ("negation", share**3)):
+        for kind, confidence in (("number", 1.0), ("name", share**3), ("negation", share**3)):
             mine, other = ([w for w in side if w.kind == kind] for side in (ours, theirs))
             one_sided = bool(mine) != bool(other)
             differ = one_sided if kind == "negation" else mine and other and not _SAME[kind](mine, other)
             if differ:
-                clash = max(clash, how_surely)
+                clash = max(clash, confidence)
                 clashes += [(word.start, word.end) for word in mine]
     return Alignment(share, clash, tuple(sorted(clashes)))
 
 
 def _same_names(mine: Sequence[_Word], other: Sequence[_Word]) -> bool:
-    """Whether one side are the initials of the other, or two words begin alike (Germany, German)."""
+    """Whether one side is the initials of the other, or two words share a prefix (Germany, German)."""
     for short, long in ((mine, other), (other, mine)):
         if "".join(word.key[0] for word in long).startswith("".join(word.key for word in short)):
             return True
@@ -103,7 +105,7 @@ def _same_names(mine: Sequence[_Word], other: Sequence[_Word]) -> bool:
 
 
 def _same_numbers(mine: Sequence[_Word], other: Sequence[_Word]) -> bool:
-    """Whether a number is the other's end (1998-99, 1998-1999), or near to it where one side says "about"."""
+    """Whether one number ends the other (1998-99, 1998-1999), or lies within 10 % where one side is approximate."""
     for a in mine:
         for b in other:
             if a.value is None or b.value is None:
@@ -120,7 +122,7 @@ _SAME = {"name": _same_names, "number": _same_numbers}
 
 
 def _words(text: str) -> list[_Word]:
-    """The words of a text; a number with its scale ("2 million", "twenty-one") as one."""
+    """The words of a text; a number and its scale ("2 million", "twenty-one") count as one word."""
     found: list[_Word] = []
     before = ""
     spans = word_spans(text)
@@ -144,7 +146,7 @@ def _words(text: str) -> list[_Word]:
             elif word in _NEGATIONS and not _no_negation(word, following):
                 kind = "negation"
             elif text[start].isupper() and word not in STOP_WORDS:
-                # A capital at the beginning of a sentence says nothing, unless the next word has one too.
+                # A capital at the start of a sentence marks a name only if the next word has one too.
                 kind = "name" if not opens or (following and text[following[0]].isupper()) else ""
             found.append(_Word(start, end, stem(word), kind, 0.0 if word in STOP_WORDS else idf(stem(word))))
         before = word
@@ -163,7 +165,7 @@ def _value(word: str) -> float | None:
 
 
 def _joined(value: float, before: str, word: str) -> float | None:
-    """The number that goes on with this word, if it does."""
+    """The number extended by this word ("two" and "million"), or None if the word does not extend it."""
     if word in _SCALES:
         return value * _SCALES[word]
     if _NUMBERS.get(before, 0) >= 20 and 0 < _NUMBERS.get(word, 0) < 10:
@@ -176,7 +178,7 @@ def _key(value: float) -> str:
 
 
 def _no_negation(word: str, following: tuple[int, int, str] | None) -> bool:
-    """ "No. 5", "not only"."""
+    """Whether the word negates nothing, as in "No. 5" and "not only"."""
     return following is not None and (
         (word == "no" and following[2][0].isdigit()) or (word == "not" and following[2] == "only")
     )

@@ -1,4 +1,4 @@
-"""Judgements on disk, so that no pair is judged twice: a killed run resumes, every metric reads the same verdicts."""
+"""Judgements on disk: no pair is judged twice, killed runs resume, and all metrics read the same verdicts."""
 
 import fcntl
 import hashlib
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 _VERSION = 1
 _HEADER = json.dumps({"autoais_cache": _VERSION}).encode() + b"\n"
-_LONGEST = 1 << 20  # bytes of a line; a longer one is no judgement of ours
-_SNIFF = 1 << 20  # bytes in which the first whole line of ours must stand
-_RECENT = 1 << 16  # judgements kept in a dict before they join the sorted arrays
+_LONGEST = 1 << 20  # bytes of a line; a longer line is not a judgement
+_SNIFF = 1 << 20  # bytes within which the first valid line must occur
+_RECENT = 1 << 16  # judgements kept in a dict before they are merged into the sorted arrays
 _VERDICTS = frozenset(verdict.value for verdict in Verdict)
-_SYNC = 16  # appends between two waits for the disk
-_AT_ONCE = 256  # pairs that a judge is asked for at a time where it says nothing of it
+_SYNC = 16  # appends between two calls of fsync
+_AT_ONCE = 256  # pairs per call for judges without an attribute `at_once`
 
 
 def pair_hash(attribution: Attribution) -> str:
-    """Hex SHA-256 of question, claim and each evidence text, every part led by its length in bytes (8, big-endian)."""
+    """Hex SHA-256 of question, claim and evidence texts, each preceded by its length in bytes (8 bytes, big-endian)."""
     digest = hashlib.sha256()
     for part in (attribution.question, attribution.claim, *attribution.evidence):
         data = part.encode("utf-8", "surrogatepass")
@@ -43,15 +43,15 @@ def _key(judge: str, pair: str) -> int:
 
 
 class JudgementCache:
-    """An append-only journal (jsonl) of judgements, any number of judges, with an index in memory.
+    """An append-only journal (jsonl) of judgements by any number of judges, with an index in memory.
 
-    In memory a judgement takes 16 bytes (a sorted array of 8-byte keys and one of file offsets): 16 MB a million
-    pairs, about 60 MB while the file is opened, and a dict of at most 65,536 recent ones (about 10 MB). The text
-    stays on disk; a hit reads its line back and compares the full hash.
+    A judgement takes 16 bytes of memory (a sorted array of 8-byte keys and one of file offsets): 16 MB per million
+    pairs, about 60 MB while the file is opened. A dict holds up to 65,536 recent ones (about 10 MB). The text stays on
+    disk; a lookup reads the line and compares the full hash.
 
-    Opening reads the whole file. A last line that was cut off is taken away; a damaged line elsewhere is skipped and
-    stays where it is; `kept`, `cut` and `damaged` count them. `UserError` where the file is something else (it is
-    left as it was), is in use by another process, or cannot be read or written.
+    Opening reads the whole file. An incomplete last line is removed; a damaged line elsewhere is skipped and stays in
+    the file. `kept`, `cut` and `damaged` count the lines. Raises `UserError` if the file is not a judgement cache (it
+    is left unchanged), is in use by another process, or cannot be read or written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -66,7 +66,7 @@ class JudgementCache:
         self._descriptor = self._claim()
         try:
             self._end = self._recover()
-        except BaseException:  # whatever it was, the lock must not outlive it
+        except BaseException:  # release the lock whatever happened
             os.close(self._descriptor)
             raise
 
@@ -83,18 +83,18 @@ class JudgementCache:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the sorted arrays: 16 a judgement."""
+        """Bytes of the sorted arrays: 16 per judgement."""
         return self._keys.nbytes + self._offsets.nbytes
 
     @property
     def note(self) -> str | None:
-        """One line for people where something of the file was lost, else None."""
+        """A one-line message if lines of the file were lost, else None."""
         lost = [f"{self.damaged:,} damaged lines skipped"] if self.damaged else []
-        lost += ["a last line that was cut off taken away"] if self.cut else []
+        lost += ["an incomplete last line removed"] if self.cut else []
         return f"{self.path}: {self.kept:,} judgements kept, {', '.join(lost)}" if lost else None
 
     def get(self, judge: str, pair: str) -> Judgement | None:
-        """The last judgement of that judge on the pair with that hash, or None."""
+        """The judge's latest judgement of the pair with that hash, or None."""
         for offset in self._places(_key(judge, pair)):
             entry = _parse(self._line(offset))
             if entry is not None and entry[:2] == (judge, pair):
@@ -102,7 +102,7 @@ class JudgementCache:
         return None
 
     def put(self, judge: str, judgements: Iterable[tuple[str, Judgement]]) -> None:
-        """Append judgements by pair hash; they are in the file when this returns, whole or not at all."""
+        """Append judgements by pair hash, all of them or none; they are in the file on return."""
         lines, places, end = [], [], self._end
         for pair, judgement in judgements:
             line = dumps(_record(judge, pair, judgement)).encode() + b"\n"
@@ -119,7 +119,7 @@ class JudgementCache:
             self._recent.clear()
 
     def close(self) -> None:
-        """Wait until everything is on disk and let others have the file."""
+        """Flush to disk and release the lock."""
         if self._descriptor < 0:
             return
         descriptor, self._descriptor = self._descriptor, -1
@@ -132,7 +132,7 @@ class JudgementCache:
 
     def _claim(self) -> int:
         if self.path.exists() and not self.path.is_file():
-            raise UserError(f"{self.path} is not a plain file; name a file for the cache of judgements")
+            raise UserError(f"{self.path} is not a regular file; give a file for the judgement cache")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
@@ -143,12 +143,12 @@ class JudgementCache:
         except OSError as error:
             os.close(descriptor)
             if isinstance(error, BlockingIOError):
-                raise UserError(f"{self.path} is in use by another run; wait for it, or name another cache") from error
+                raise UserError(f"{self.path} is in use by another run; wait for it, or give another cache") from error
             raise UserError(f"{self.path}: cannot be locked: {error.strerror}") from error
         return descriptor
 
     def _recover(self) -> int:
-        """Index the whole lines, mend the end, and return where the next line goes."""
+        """Index the complete lines, repair the end of the file, and return the offset of the next line."""
         keys, offsets = array("Q"), array("Q")
         position, known, line = 0, False, b"\n"
         with os.fdopen(os.dup(self._descriptor), "rb") as file:
@@ -166,14 +166,14 @@ class JudgementCache:
                 known = True
                 position += len(line)
         self.kept = len(keys)
-        newborn = position == len(line) and _HEADER.startswith(line)  # killed while it wrote its first line
+        newborn = position == len(line) and _HEADER.startswith(line)  # killed while writing the first line
         if not known and position and not newborn:
             raise self._foreign()
         self._merge(keys, offsets)
         return self._mend(position, line)
 
     def _mend(self, size: int, last: bytes) -> int:
-        """Begin a new file, or make an old one end in a whole line; return its size."""
+        """Start a new file, or make an old one end with a complete line; return its size."""
         self._end = size
         if not last.endswith(b"\n") and _parse(last) is None:
             self.damaged, self.cut = self.damaged - 1, 1
@@ -192,11 +192,11 @@ class JudgementCache:
         if not (line.startswith(b'{"autoais_cache":') and line.endswith(b"}\n")):
             return False
         if line != _HEADER:
-            raise UserError(f"{self.path} is a cache of judgements by another version of autoais; name another file")
+            raise UserError(f"{self.path} is a judgement cache of another version of autoais; give another file")
         return True
 
     def _foreign(self) -> UserError:
-        return UserError(f"{self.path} is not a cache of judgements; name a new file, or one made by --cache")
+        return UserError(f"{self.path} is not a judgement cache; give a new file, or one written by --cache")
 
     def _append(self, data: bytes) -> None:
         try:
@@ -207,11 +207,9 @@ class JudgementCache:
             if self._appends % _SYNC == 0:
                 os.fsync(self._descriptor)
         except OSError as error:
-            with suppress(OSError):  # else the next opening takes the cut line away
+            with suppress(OSError):  # otherwise the next opening removes the incomplete line
                 os.ftruncate(self._descriptor, self._end)
-            raise UserError(
-                f"{self.path}: cannot be written: {error.strerror}; what was judged before is kept"
-            ) from error
+            raise UserError(f"{self.path}: cannot be written: {error.strerror}; earlier judgements are kept") from error
         self._end += len(data)
 
     def _merge(self, keys: "array[int]", offsets: "array[int]") -> None:
@@ -223,7 +221,7 @@ class JudgementCache:
         self._offsets = np.concatenate([self._offsets, np.frombuffer(offsets, np.uint64)])[order]
 
     def _places(self, key: int) -> list[int]:
-        """Offsets of the lines with that key, the newest first."""
+        """Offsets of the lines with that key, newest first."""
         import numpy as np
 
         wanted = np.uint64(key)
@@ -244,12 +242,12 @@ class JudgementCache:
         return line.partition(b"\n")[0]
 
 
-class CachedJudge:
-    """A judge that asks another only for what the cache does not hold, and keeps what it says.
+class CachedJudge(Judge):
+    """A judge that asks another judge only for pairs missing from the cache, and caches its judgements.
 
-    Undecided is never kept: often a server failed or wrote prose, and the next run should ask again; where a
-    judge cannot decide by rule, asking again costs little. Answers are kept `batch` pairs at a time, so that a kill
-    loses at most that many: unless given what the judge says in an attribute `at_once`, else 256.
+    Undecided judgements are never cached. Often a server failed or replied in prose, and the next run should ask again;
+    where a judge is undecided by rule, asking again costs little. Judgements are written `batch` pairs at a time, so a
+    killed run loses at most that many. The default is the judge's attribute `at_once`, or 256.
     """
 
     def __init__(self, judge: Judge, cache: JudgementCache, batch: int | None = None) -> None:
@@ -258,11 +256,11 @@ class CachedJudge:
 
     @property
     def name(self) -> str:
-        """The name of the judge that is asked."""
+        """The name of the wrapped judge."""
         return self._judge.name
 
-    def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        """Look up, ask for the rest (each different pair once), keep what was decided."""
+    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+        """Look up each pair, ask the judge once for each distinct missing pair, and cache the decided ones."""
         name = self.name
         hashes = [pair_hash(attribution) for attribution in attributions]
         known: dict[str, Judgement] = {}
@@ -295,7 +293,7 @@ def _record(judge: str, pair: str, judgement: Judgement) -> dict[str, Any]:
 
 
 def _parse(line: bytes) -> tuple[str, str, Judgement] | None:
-    """Judge, pair hash and judgement of a line; None where it is damaged or something else."""
+    """Judge, pair hash and judgement of a line; None if the line is damaged or not a judgement."""
     try:
         row = parse_object(line, "")
     except FormatError:
@@ -322,7 +320,7 @@ def _parse(line: bytes) -> tuple[str, str, Judgement] | None:
 
 
 def _offsets(value: object, length: int) -> list[list[int]] | None:
-    """A list of lists of that many whole numbers, or None."""
+    """The value if it is a list of lists of `length` integers, else None."""
     if not isinstance(value, list):
         return None
     for item in value:

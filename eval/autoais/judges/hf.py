@@ -1,11 +1,8 @@
-"""`hf:<model>` judges with a transformers model: TRUE-style T5, NLI classifiers, MiniCheck and AttrScore."""
+"""`hf:<model>`: transformers models as judges (TRUE-style T5, NLI classifiers, MiniCheck and AttrScore)."""
 
-import hashlib
-import logging
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -14,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from autoais.errors import UserError, first_line
 from autoais.judges.templates import template as hypothesis_template
 from autoais.judges.windows import Window, windows
-from autoais.types import Attribution, Judgement, Verdict
+from autoais.models.transformers import load_network, load_tokenizer, local_revision, model_files, quiet
+from autoais.types import Attribution, Judge, Judgement, Verdict
 
 if TYPE_CHECKING:
     import torch
@@ -34,10 +32,11 @@ _ATTRSCORE = (
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """How a kind of model is asked, and what its answers mean.
+    """The input of a model family, and the meaning of its outputs.
 
-    `words` are the answers of a text-to-text model; a classifier has labels instead (`label_verdicts`). `{eos}` in
-    `prompt` is the tokenizer's end mark; a classifier without a prompt takes premise and hypothesis as a pair.
+    `words` maps the answers of a text-to-text model to verdicts; a classifier has labels instead (`label_verdicts`).
+    `{eos}` in `prompt` is the tokenizer's end-of-sequence token. Without a prompt, a classifier takes premise and
+    hypothesis as a pair.
     """
 
     prompt: str | None
@@ -60,7 +59,7 @@ FAMILIES = {
         max_length=2048,
     ),
 }
-# Nothing in a T5's config says how it was trained; these public ones are known.
+# The config of a T5 does not name its training task, so public checkpoints are listed here.
 _KNOWN_T5 = {
     "google/t5_xxl_true_nli_mixture": "true",
     "lytang/MiniCheck-Flan-T5-Large": "minicheck-t5",
@@ -75,28 +74,28 @@ _LABELS = (
     (_E, ("neutral", "not_enough_info", "extrapol")),
     (_C, ("contradict", "refut")),
 )
-_WEIGHTS_AND_CONFIG = (".bin", ".jinja", ".json", ".model", ".safetensors", ".txt")
-_SMALL_FILES = ["*.jinja", "*.json", "*.model", "*.txt"]
-_ANSWER_TOKENS = 10  # ALCE's limit (spec F1); the answers are one to three tokens and an end mark
-_LEAST_ROOM = 32  # tokens a claim must leave for the evidence
-_WHOLE = 1 << 15  # tokens that no passage reaches: a T5 has no places to run out of
-_PASSES = 64  # batches that are gathered to be sorted by length
-_KEPT = 8  # batches in `at_once`
-_DIGITS = 5  # a probability's digits that do not depend on the batch (fp32)
+_ANSWER_TOKENS = 10  # the limit of ALCE's eval.py; answers are one to three tokens and an end-of-sequence token
+_LEAST_ROOM = 32  # tokens that a claim must leave for the evidence
+_WHOLE = 1 << 15  # tokens, more than any passage has; a T5 has relative positions and so no length limit
+_SORTED_BATCHES = 64  # batches collected before sorting by length
+_CACHED_BATCHES = 8  # batches in `at_once`
+_DIGITS = 5  # digits of a probability that do not depend on the batch (fp32)
 
 
-class HfJudge:
-    """A transformers model as a judge: its best window over all evidence decides, and is reported as the evidence.
+class HfJudge(Judge):
+    """A transformers model as a judge; the best window over all evidence decides, and is reported as the evidence.
 
-    `model` is a folder, or a name on the Hugging Face hub with `@revision` or without; empty for TRUE's T5.
+    `model` is a folder, or a name on the Hugging Face hub with an optional `@revision`; empty for TRUE's T5.
 
-    A pair is attributable if it is by any window, else undecided if any window is, else what the window with the
-    highest probability says; the first of equals. With `decision` "score" the verdict is the likeliest answer at the
-    first token (for "1" and "0": P("1") / (P("1") + P("0")) > 0.5, spec A4), with "decode" the text that greedy
-    decoding gives, exactly, and any other text is undecided. Probabilities are those of the first token in both.
-    Evidence beyond `max_length` tokens goes through `windows`; a claim that leaves no room for evidence is undecided,
-    and nothing is ever truncated. With `compat` "google-2023" a TRUE-style T5 decodes and reads premises whole, as the
-    script of Attributed QA has it (spec A4). On a GPU the model runs in bfloat16, which the name says.
+    A pair is attributable if any window is, else undecided if any window is; otherwise the window with the highest
+    probability decides (the first of equals). With `decision` "score" the verdict is the likeliest answer at the first
+    token; for "1" and "0" that is P("1") / (P("1") + P("0")) > 0.5, the usual reading of Attributed QA's score (Bohnet
+    et al. 2022). With "decode" the greedily decoded text must match an answer exactly, and any other text is undecided.
+    Probabilities are those of the first token in both cases.
+
+    Evidence beyond `max_length` tokens is split by `windows`; a claim that leaves no room for evidence is undecided.
+    Nothing is truncated. With `compat` "google-2023" a TRUE-style T5 decodes and reads premises whole, like Attributed
+    QA's released script. On a GPU the model runs in bfloat16, and the judge's name contains `bf16`.
     """
 
     def __init__(
@@ -128,7 +127,7 @@ class HfJudge:
             decision, max_length = decision or "decode", max_length or _WHOLE
         self.decision = decision or self.family.decision
         if self.decision == "decode" and not self.family.words:
-            raise UserError(f"{model}: a classifier has no text to decode; leave the decision rule out")
+            raise UserError(f"{model}: a classifier has no text to decode; omit the decision rule")
         self.max_length = _checked_length(model, max_length, self.family.max_length, loaded.positions)
         self.batch_size = batch_size
         self._template = template or self.family.template
@@ -145,19 +144,19 @@ class HfJudge:
 
     @property
     def name(self) -> str:
-        """`model@revision/max length/template`, then what else decides: prompt family, decision rule, precision."""
+        """`model@revision/max length/template`, then prompt family, decision rule and precision where they apply."""
         return self._name
 
     @property
     def at_once(self) -> int:
-        """How many pairs to ask for at a time where answers are kept: enough that sorting by length still pays."""
-        return _KEPT * self.batch_size
+        """Pairs per call for callers that cache: enough for sorting by length to pay."""
+        return _CACHED_BATCHES * self.batch_size
 
-    def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        """Judge in batches sorted by length; memory holds one gathering of windows at a time."""
+    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+        """Judge in batches sorted by length; memory holds the windows of 64 batches at a time."""
         best: list[Judgement | None] = [None] * len(attributions)
         stream = self._inputs(attributions, best)
-        while gathered := list(islice(stream, _PASSES * self.batch_size)):
+        while gathered := list(islice(stream, _SORTED_BATCHES * self.batch_size)):
             order = sorted(range(len(gathered)), key=lambda i: len(gathered[i][2]["input_ids"]))
             for start in range(0, len(order), self.batch_size):
                 batch = [gathered[i] for i in order[start : start + self.batch_size]]
@@ -168,7 +167,7 @@ class HfJudge:
     def _inputs(
         self, attributions: Sequence[Attribution], best: list[Judgement | None]
     ) -> Iterator[tuple[int, Window, dict[str, list[int]]]]:
-        """(index, window, tokens) of each window; what does not fit is set to undecided in `best`."""
+        """The (index, window, tokens) of each window; sets pairs that do not fit to undecided in `best`."""
         for at, attribution in enumerate(attributions):
             if not any(text.strip() for text in attribution.evidence):
                 continue
@@ -181,7 +180,7 @@ class HfJudge:
             for window in windows(attribution.evidence, self._counter(hypothesis), self.max_length):
                 ids = self._encode(window.text, hypothesis)
                 if len(ids["input_ids"]) > self.max_length:
-                    reason = "one character of the evidence is longer than the room for it"
+                    reason = "a single character of the evidence exceeds the judge's token limit"
                     best[at] = _better(best[at], Judgement(Verdict.UNDECIDED, None, reason, window.spans))
                 else:
                     yield at, window, ids
@@ -190,7 +189,7 @@ class HfJudge:
         return lambda premise: len(self._encode(premise, hypothesis)["input_ids"])
 
     def _encode(self, premise: str, hypothesis: str) -> dict[str, list[int]]:
-        """Token ids and, for models that have them, segment ids."""
+        """Token ids and, for models that use them, segment ids."""
         premise, hypothesis = self._plain(premise), self._plain(hypothesis)
         if self.family.prompt is None:
             encoded = self._tokenizer(premise, hypothesis)
@@ -200,7 +199,7 @@ class HfJudge:
         return {name: encoded[name] for name in ("input_ids", "token_type_ids") if name in encoded}
 
     def _plain(self, text: str) -> str:
-        """Text with nothing in it that the tokenizer takes for its own marks, or cannot read."""
+        """The text without lone surrogates, and with the tokenizer's special tokens broken up."""
         text = text.encode("utf-8", "replace").decode("utf-8")
         return self._special.sub(lambda mark: f"{mark[0][:1]} {mark[0][1:]}", text)
 
@@ -223,7 +222,7 @@ class HfJudge:
         return [self._judgement(row, text) for row, text in zip(logits.softmax(-1).tolist(), texts, strict=True)]
 
     def _generate(self, inputs: Mapping[str, "torch.Tensor"]) -> tuple["torch.Tensor", list[str | None]]:
-        """Logits of the answers' first tokens, and the decoded texts where the decision rule reads them."""
+        """Logits of the answers' first tokens, and the decoded texts if the decision rule is "decode"."""
         decode = self.decision == "decode"
         output = self._model.generate(
             input_ids=inputs["input_ids"],
@@ -241,7 +240,7 @@ class HfJudge:
         return output.logits[0][:, first].float(), texts
 
     def _judgement(self, probabilities: Sequence[float], text: str | None = None) -> Judgement:
-        """The likeliest verdict, or the decoded one; `attributable` must be ahead, not equal."""
+        """The likeliest verdict, or the decoded one; on a tie `attributable` loses."""
         shares: dict[Verdict, float] = {}
         for (_, verdict), share in zip(self._labels, probabilities, strict=True):
             shares[verdict] = shares.get(verdict, 0.0) + share
@@ -261,15 +260,18 @@ class _Loaded:
     model: Any
     tokenizer: Any
     family: str
-    labels: list[tuple[int, Verdict]]  # output index (a class, or an answer's first token) and what it means
-    positions: int | None  # tokens the model has places for; None where there is no limit
+    labels: list[tuple[int, Verdict]]  # output index (a class, or an answer's first token) and its verdict
+    positions: int | None  # the model's maximum length in tokens; None if unlimited
     short: str  # the model's name without its owner or path
     revision: str
     half: bool
 
 
 def label_verdicts(model: str, id2label: Mapping[int, str]) -> list[tuple[int, Verdict]]:
-    """What each class of an NLI model means; `UserError` lists the labels where one is unknown or none says yes."""
+    """The verdict of each class of an NLI model.
+
+    Raises `UserError` with a list of the labels if one is unknown or none means entailment.
+    """
     found = []
     for index, label in sorted(id2label.items()):
         plain = re.sub(r"[\s-]+", "_", label.casefold())
@@ -277,14 +279,14 @@ def label_verdicts(model: str, id2label: Mapping[int, str]) -> list[tuple[int, V
     if len(found) < len(id2label) or all(verdict is not Verdict.ATTRIBUTABLE for _, verdict in found):
         labels = ", ".join(repr(label) for _, label in sorted(id2label.items()))
         raise UserError(
-            f"{model}: the labels {labels} do not say which is entailment; name them entailment, neutral and "
+            f"{model}: the labels {labels} do not show which is entailment; name them entailment, neutral and "
             "contradiction in id2label of its config.json"
         )
     return found
 
 
 def _better(one: Judgement | None, other: Judgement) -> Judgement:
-    """Attributable before undecided before no, then by probability, then the earlier window."""
+    """The better judgement: attributable, undecided, negative; then by probability; then by window order."""
 
     def rank(judgement: Judgement) -> tuple[int, float, int, int]:
         decided = {Verdict.ATTRIBUTABLE: 2, Verdict.UNDECIDED: 1}.get(judgement.verdict, 0)
@@ -297,7 +299,7 @@ def _better(one: Judgement | None, other: Judgement) -> Judgement:
 def _checked_length(model: str, asked: int | None, default: int, positions: int | None) -> int:
     length = min(default, positions or default) if asked is None else asked
     if positions is not None and length > positions:
-        raise UserError(f"{model}: max length {length} is above the {positions} tokens the model has places for")
+        raise UserError(f"{model}: max length {length} is above the model's {positions} positions")
     if length <= _LEAST_ROOM:
         raise UserError(f"{model}: max length {length} leaves no room for evidence; give more than {_LEAST_ROOM}")
     return length
@@ -305,7 +307,7 @@ def _checked_length(model: str, asked: int | None, default: int, positions: int 
 
 def _load(model: str, family: str | None) -> _Loaded:
     try:
-        import torch  # noqa: F401  (transformers runs without, but loads nothing)
+        import torch  # noqa: F401  (transformers imports without torch, but loads no models)
         import transformers
         from safetensors import SafetensorError
     except ImportError as error:
@@ -317,7 +319,9 @@ def _load(model: str, family: str | None) -> _Loaded:
             kind = _kind(model, config.architectures or ())
             family = family or _family(hub_name, kind, config.id2label)
             if bool(FAMILIES[family].words) is not (kind == "t5"):
-                raise UserError(f"{model}: is a {config.architectures[0]}, which the family {family!r} cannot ask")
+                raise UserError(
+                    f"{model}: is a {config.architectures[0]}, which the family {family!r} does not support"
+                )
             tokenizer = _padding(model, load_tokenizer(model, folder))
             labels = _labels(model, FAMILIES[family], family, config.id2label, tokenizer)
             classifier, t5 = transformers.AutoModelForSequenceClassification, transformers.AutoModelForSeq2SeqLM
@@ -329,56 +333,6 @@ def _load(model: str, family: str | None) -> _Loaded:
     short = _SHORT.get(hub_name, hub_name.split("/")[-1]) if commit else folder.resolve().name
     identity = commit[:12] if commit else local_revision(folder)
     return _Loaded(network, tokenizer, family, labels, _positions(network), short, identity, half)
-
-
-def load_network(
-    loader: Any,  # noqa: ANN401  (a class of transformers)
-    name: str,
-    folder: Path,
-    commit: str | None,
-) -> tuple[Any, list[str], bool]:
-    """The network for use, the names of weights that it lacks, and whether it is in bfloat16, as it is on a GPU.
-
-    `name`, `folder` and `commit` are what `model_files` gives. Raises what transformers raises.
-    """
-    import torch
-
-    half = torch.cuda.is_available()
-    network, info = loader.from_pretrained(
-        name if commit else folder,
-        revision=commit,
-        dtype=torch.bfloat16 if half else torch.float32,
-        device_map="auto" if half else None,
-        trust_remote_code=False,
-        output_loading_info=True,
-    )
-    return network.eval(), sorted(info["missing_keys"]), half
-
-
-def model_files(model: str) -> tuple[str, Path, str | None]:
-    """Name without revision, the folder with the small files, and the commit if it came from the hub.
-
-    `UserError` where there is neither such a folder nor such a model.
-    """
-    folder = Path(model).expanduser()
-    if folder.is_dir():
-        if not (folder / "config.json").is_file():
-            raise UserError(f"{model}: no config.json in this folder; give the folder that a model was saved in")
-        return model, folder, None
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
-
-    name, _, revision = model.partition("@")
-    try:
-        found = Path(snapshot_download(name, revision=revision or None, allow_patterns=_SMALL_FILES))
-    except HFValidationError as error:
-        raise UserError(f"{model}: no such folder, and no name of a model on the Hugging Face hub") from error
-    except (HfHubHTTPError, OSError, ValueError) as error:
-        raise UserError(
-            f"{model}: no such folder, and the Hugging Face hub gave no model of that name ({first_line(error)}); "
-            "download it where the hub can be reached and give the folder"
-        ) from error
-    return name, found, found.name
 
 
 def _kind(model: str, architectures: Sequence[str]) -> str:
@@ -408,31 +362,15 @@ def _labels(
         if name == "minicheck" and len(id2label) == 2:
             return [(0, Verdict.NOT_ATTRIBUTABLE), (1, Verdict.ATTRIBUTABLE)]
         return label_verdicts(model, id2label)
-    # In T5's vocabulary "1" is one token and "0" two, of which the first stands for a word's beginning.
+    # In T5's vocabulary "1" is one token and "0" two, of which the first marks the beginning of a word.
     first = [
         (tokenizer(word, add_special_tokens=False)["input_ids"][0], verdict) for word, verdict in family.words.items()
     ]
     if len({token for token, _ in first}) < len(first):
-        raise UserError(f"{model}: its tokenizer does not tell {' from '.join(family.words)} by the first token")
+        raise UserError(
+            f"{model}: its tokenizer gives two of the answers {', '.join(family.words)} the same first token"
+        )
     return first
-
-
-def load_tokenizer(model: str, folder: Path) -> "PreTrainedTokenizerBase":
-    """The tokenizer of the folder, without a limit of its own; `UserError` where there is none.
-
-    Transformers makes an empty one up where there are no files for it.
-    """
-    import transformers
-
-    try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        known = tokenizer("0 1", add_special_tokens=False)["input_ids"]
-    except (ImportError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
-        raise UserError(f"{model}: its tokenizer cannot be loaded: {first_line(error)}") from error
-    if tokenizer.unk_token_id in known or not known:
-        raise UserError(f"{model}: has no tokenizer; save it to the same folder (tokenizer.save_pretrained)")
-    tokenizer.model_max_length = int(1e30)  # the limit is ours to keep; its warning would be about the counting
-    return tokenizer
 
 
 def _padding(model: str, tokenizer: "PreTrainedTokenizerBase") -> "PreTrainedTokenizerBase":
@@ -442,7 +380,7 @@ def _padding(model: str, tokenizer: "PreTrainedTokenizerBase") -> "PreTrainedTok
 
 
 def _positions(network: "torch.nn.Module") -> int | None:
-    """Places in the model's table of positions, less those that stand for padding; None without a table."""
+    """Rows of the model's table of position embeddings, minus those reserved for padding; None without a table."""
     import torch
 
     for name, module in network.named_modules():
@@ -450,34 +388,3 @@ def _positions(network: "torch.nn.Module") -> int | None:
             taken = getattr(module, "offset", 0) or (0 if module.padding_idx is None else module.padding_idx + 1)
             return int(module.num_embeddings - taken)
     return None
-
-
-def local_revision(folder: Path) -> str:
-    """`local-` and 8 hex digits of the SHA-256 over names and contents of the weights, config and tokenizer."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.iterdir()):
-        if path.is_file() and path.suffix in _WEIGHTS_AND_CONFIG:
-            with path.open("rb") as file:
-                digest.update(path.name.encode() + b"\0" + hashlib.file_digest(file, "sha256").digest())
-    return f"local-{digest.hexdigest()[:8]}"
-
-
-@contextmanager
-def quiet(local: bool) -> Iterator[None]:
-    """No log lines while loading, as every failure is one line of ours; a download keeps its progress bar."""
-    import transformers.utils.logging
-
-    chatter: Any = transformers.utils.logging  # not all of it is annotated
-    hub = logging.getLogger("huggingface_hub")
-    verbosity, level, bars = chatter.get_verbosity(), hub.level, chatter.is_progress_bar_enabled()
-    chatter.set_verbosity_error()
-    hub.setLevel(logging.CRITICAL)
-    if local:
-        chatter.disable_progress_bar()
-    try:
-        yield
-    finally:
-        chatter.set_verbosity(verbosity)
-        hub.setLevel(level)
-        if bars:
-            chatter.enable_progress_bar()

@@ -1,20 +1,20 @@
-"""`lexical` counts words: the baseline that any other judge must beat."""
+"""`lexical`: word overlap, the baseline that every other judge must beat."""
 
 from collections.abc import Sequence
 
 from autoais.errors import UserError
-from autoais.judges.reading import excerpt
 from autoais.judges.templates import template as hypothesis_template
+from autoais.text.excerpt import excerpt
 from autoais.text.words import content_stems, idf
-from autoais.types import Attribution, Judgement, Verdict
+from autoais.types import Attribution, Judge, Judgement, Verdict
 
 
-class LexicalJudge:
-    """IDF-weighted share of the claim's content words that stand in the evidence, at least `threshold`.
+class LexicalJudge(Judge):
+    """Attributable if the IDF-weighted share of the claim's content words found in the evidence reaches `threshold`.
 
-    All evidence counts, however far apart its words stand; `Judgement.evidence` are the sentences that hold most of
-    them (`reading.excerpt`). `template` makes the claim (`judges.templates`). Blind where claim and evidence share
-    their words and differ in one number, name or negation; a report must call it by its name and never plain "AutoAIS".
+    All evidence counts, however far apart the words are. `Judgement.evidence` holds the sentences with most of them
+    (`text.excerpt.excerpt`). `template` builds the hypothesis (`judges.templates`). The judge misses a single changed
+    number, name or negation; reports must call it by its name, never just "AutoAIS".
     """
 
     def __init__(self, threshold: float = 0.6, *, template: str = "statement.v1") -> None:
@@ -25,11 +25,11 @@ class LexicalJudge:
 
     @property
     def name(self) -> str:
-        """Revision of the rules for words, threshold and hypothesis template."""
+        """`lexical@<revision of the word rules>/<threshold>/<hypothesis template>`."""
         return f"lexical@2/{self.threshold!r}/{self._template}"
 
-    def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        """Judge by weighted overlap; a claim without content words is undecided."""
+    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+        """Judge by weighted word overlap; a claim without content words is undecided."""
         return [self._one(attribution) for attribution in attributions]
 
     def _one(self, attribution: Attribution) -> Judgement:

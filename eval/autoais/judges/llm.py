@@ -1,24 +1,23 @@
-"""`llm:<model>` asks a model behind any OpenAI-compatible server; only its own words are read for a label."""
+"""`llm:<model>`: chat models on any OpenAI-compatible server as judges; the label is read from the reply's text."""
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from autoais.errors import UserError
-from autoais.judges.chat import ChatClient, NoReply, Reply, Request
 from autoais.judges.prompts import read_prompt
 from autoais.judges.windows import Window, windows
 from autoais.metrics.support import PARTIAL
-from autoais.types import Attribution, Judgement, Verdict
+from autoais.models.chat import ChatClient, NoReply, Reply, Request, estimated_tokens
+from autoais.types import Attribution, Judge, Judgement, Verdict
 
 DEFAULT_PROMPT = "attrscore-attribution-with-definition.v1"
-OSU_2023 = "osu-2023"  # reads replies as the released AttrScore notebook does
+OSU_2023 = "osu-2023"  # reads replies like AttrScore's released notebook
 _LEAST_ROOM = 32  # tokens that question and claim must leave for long evidence
-_ROUNDS = 4  # requests a connection in `at_once`: fewer, and many would wait for the slowest
+_ROUNDS = 4  # requests per connection in `at_once`; with fewer, many connections would wait for the slowest one
 _PLACEHOLDER = re.compile(r"\{(claim|statement|question|evidence|mark)\}")
 
 Labels = Mapping[str, Verdict]
@@ -26,7 +25,7 @@ Labels = Mapping[str, Verdict]
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A message with placeholders, the labels that a model may reply with, and the SHA-256 of both as shipped."""
+    """A message with placeholders, the labels allowed in the reply, and the SHA-256 of the shipped file with both."""
 
     name: str
     message: str
@@ -35,16 +34,18 @@ class Prompt:
 
     @classmethod
     def read(cls, name: str) -> "Prompt":
-        """The shipped prompt of that name (form: prompts/README.md); `UserError` lists the names there are."""
+        """The shipped prompt of that name (format: prompts/README.md); `UserError` with the known names if missing."""
         data = read_prompt(name)
         message, _, labels = data.decode("utf-8").rpartition("\n---\n")
         pairs = (line.split(": ") for line in labels.splitlines())
-        return cls(name, message, {label: Verdict(said) for label, said in pairs}, hashlib.sha256(data).hexdigest())
+        return cls(
+            name, message, {label: Verdict(verdict) for label, verdict in pairs}, hashlib.sha256(data).hexdigest()
+        )
 
     def fill(self, attribution: Attribution) -> str:
-        """The message about one attribution; several evidences have a blank line between them.
+        """The message for one attribution; evidence texts are separated by blank lines.
 
-        AttrScore's claim is `query + " " + answer`, where a missing or "nan" one is empty (Yue et al. 2023, spec C2).
+        The claim is `question + " " + claim`, and a missing or "nan" part is empty (AttrScore, Yue et al. 2023).
         """
         question, statement = ("" if text == "nan" else text for text in (attribution.question, attribution.claim))
         evidence = "\n\n".join(text for text in attribution.evidence if text.strip())
@@ -59,22 +60,23 @@ class Prompt:
         return _PLACEHOLDER.sub(lambda found: values[found[1]], self.message)
 
 
-class LlmJudge:
-    """A model on a server, asked with one of the prompts in `prompts/judge`; temperature 0, seed 0.
+class LlmJudge(Judge):
+    """A model on a server, prompted with one of the prompts in `prompts/judge`; temperature 0, seed 0.
 
-    `budget` is the most tokens a whole prompt may have, estimated as one for three bytes, which is rather too many
-    than too few. Longer evidence goes through `windows`, a request each: attributable by any window is attributable,
-    else undecided by any is undecided, else contradictory goes before partial support and that before other noes; the
-    first of equals decides and is reported as the evidence. A claim that leaves no room is undecided; nothing is cut.
+    `budget` is the maximum number of tokens of a whole prompt, estimated as one per three bytes, which tends to
+    overestimate. Longer evidence is split by `windows`, one request each. A claim is attributable if any window is,
+    else undecided if any window is; otherwise contradictory ranks above partial support, and partial support above
+    other negative verdicts. The first of equals decides and is reported as the evidence. A claim that leaves no room
+    for evidence is undecided; nothing is truncated.
 
-    A reply has at most `max_tokens`. What the server could not answer, or no label can be read from, is undecided and
-    the reason says what was there. Where there is a label, it is the reason, in small letters: `support.v1` gives
-    `full support`, `partial support` or `no support` (TREC RAG; spec F4), of which only the first is attributable.
-    `compat="osu-2023"` reads AttrScore's replies with the defects of its released notebook (spec C3). There is no
+    A reply has at most `max_tokens` tokens. A pair is undecided if the server did not answer or the reply has no label;
+    the reason quotes the error or the reply. Otherwise the reason is the label in lower case: `support.v1` gives `full
+    support`, `partial support` or `no support` (the TREC RAG track), and only the first is attributable.
+    `compat="osu-2023"` reads AttrScore's replies with the defects of its released notebook. Judgements have no
     probability.
 
-    `concurrency` requests run at once, each with `timeout` seconds and up to `retries` more tries; a `client` brings
-    its own.
+    `concurrency` requests run at once, each with a `timeout` in seconds and up to `retries` retries; a `client` has its
+    own settings instead.
     """
 
     def __init__(
@@ -95,9 +97,9 @@ class LlmJudge:
         if compat not in (None, OSU_2023):
             raise UserError(f"no mode called {compat!r} for an llm judge; there is: {OSU_2023}")
         if compat is not None and not prompt.startswith("attrscore-"):
-            raise UserError(f"{compat} is how AttrScore's own prompts were read; {prompt!r} is none of them")
+            raise UserError(f"{compat} reads replies to AttrScore's prompts; {prompt!r} is not one of them")
         if budget < 1 or max_tokens < 1:
-            raise UserError(f"an llm judge with {budget} tokens to read and {max_tokens} to write: needs 1 or more")
+            raise UserError(f"llm judge with budget {budget} and max_tokens {max_tokens}: both must be at least 1")
         self.model = model
         self.prompt = Prompt.read(prompt)
         self.compat = compat
@@ -107,22 +109,22 @@ class LlmJudge:
 
     @property
     def name(self) -> str:
-        """`llm:<model>@<server>/<tokens to read>+<tokens to write>/<prompt>`, and `+osu-2023` where that is the mode.
+        """`llm:<model>@<server>/<budget>+<max_tokens>/<prompt>`, with `+osu-2023` appended in that mode.
 
-        In the place of a revision stands the server's host and path (less a path of just `/v1`): a name must be known
-        before the first call, and what a server calls its model may change between two. `client.served` holds what it
-        has called itself, for the report.
+        The server's host and path (without a path of just `/v1`) take the place of a revision: the name must be known
+        before the first call, and the model name that a server reports may change between calls. `client.served` holds
+        the reported names.
         """
         mode = f"+{self.compat}" if self.compat else ""
         return f"llm:{self.model}@{self.client.place}/{self.budget}+{self.max_tokens}/{self.prompt.name}{mode}"
 
     @property
     def at_once(self) -> int:
-        """How many pairs to ask for at a time where answers are kept: a killed run pays again for at most so many."""
+        """Pairs per call for callers that cache; a killed run repeats at most this many requests."""
         return _ROUNDS * self.client.concurrency
 
-    def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        """Judge each attribution with a request a window; `UserError` where nobody but a person can get a reply."""
+    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+        """Judge each attribution, with one request per window; raises `UserError` like `ChatClient.answer_async`."""
         asked: list[tuple[int, Window | None, str]] = []
         best: list[Judgement | None] = [None] * len(attributions)
         for at, attribution in enumerate(attributions):
@@ -178,14 +180,9 @@ def _rank(judgement: Judgement) -> int:
     return {Verdict.ATTRIBUTABLE: 4, Verdict.UNDECIDED: 3, Verdict.CONTRADICTORY: 2}.get(judgement.verdict, 0)
 
 
-def estimated_tokens(text: str) -> int:
-    """One token for three bytes of UTF-8: above what common tokenizers give for English, near it for CJK."""
-    return math.ceil(len(text.encode("utf-8", "surrogatepass")) / 3)
-
-
 _THOUGHT = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
 _FENCE = re.compile(r"\s*```(?:json)?\s*(.*?)\s*```\s*", re.DOTALL)
-_VARIANTS: Mapping[str, tuple[str, ...]] = {  # what models also write for a label; patterns, `-` is any space or dash
+_VARIANTS: Mapping[str, tuple[str, ...]] = {  # other wordings of a label (patterns); `-` is any space or dash
     "Full support": ("fully-support", r"support(?:-level)?\s*[:=]\s*fully?"),
     "Partial support": ("part(?:ial)?ly-support", r"support(?:-level)?\s*[:=]\s*partial(?:ly)?"),
     "No support": ("not-support", "unsupport", r"support(?:-level)?\s*[:=]\s*no(?:ne)?"),
@@ -234,14 +231,14 @@ class _Mention:
 
 
 def read_label(reply: str, labels: Labels) -> tuple[Verdict, str]:
-    """The verdict that a model's reply states, and the label in small letters.
+    """The verdict stated in a model's reply, and the label in lower case.
 
-    Reads a JSON object's `label`, else text: the longest label first, on word boundaries, also inflected (`supports`
-    for Support) or as one of its variants (`contradicts` for Contradiction, `fully supported` for Full support). A
-    label that opens the reply or follows "answer:" or the like goes before others; otherwise labels that differ are
-    undecided, and so is a label both said and denied. The label for attributable denied ("not attributable",
-    "unsupported", "full support is not given") and no other label said is not attributable; another label denied says
-    nothing. Thoughts between `<think>` tags are not read.
+    Reads the `label` of a JSON object, else plain text: the longest label first, on word boundaries, also inflected
+    (`supports` for Support) or as one of its variants (`contradicts` for Contradiction, `fully supported` for Full
+    support). A label at the start of the reply, or after "answer:" and the like, takes precedence. Otherwise two
+    different labels are undecided, and so is a label both stated and negated. If the attributable label is negated
+    ("not attributable", "unsupported", "full support is not given") and no other label is stated, the verdict is not
+    attributable; other negated labels are ignored. Text between `<think>` tags is not read.
     """
     text = _THOUGHT.sub("", reply, count=1) if reply.lstrip().startswith("<think>") else reply
     text = re.sub(r"[*_`\"“”]", " ", _json_label(text))
@@ -249,13 +246,13 @@ def read_label(reply: str, labels: Labels) -> tuple[Verdict, str]:
     stated = [m for m in mentions if not m.denied]
     announced = [m for m in stated if m.announced]
     denied = {m.label for m in mentions if m.denied}
-    said = {m.label for m in announced or stated}
-    if len(said) > 1:
+    found = {m.label for m in announced or stated}
+    if len(found) > 1:
         return Verdict.UNDECIDED, "more than one label"
-    if said:
-        (label,) = said
+    if found:
+        (label,) = found
         if label in denied:
-            return Verdict.UNDECIDED, "a label both said and denied"
+            return Verdict.UNDECIDED, "a label both stated and negated"
         return labels[label], label.lower()
     for label in sorted(denied):
         if labels[label] is Verdict.ATTRIBUTABLE:
@@ -264,10 +261,10 @@ def read_label(reply: str, labels: Labels) -> tuple[Verdict, str]:
 
 
 def read_label_osu_2023(reply: str, labels: Labels) -> tuple[Verdict, str]:
-    """The label as AttrScore's notebook extracts it, in small letters (spec C3).
+    """The verdict and the label in lower case, extracted like AttrScore's released notebook does.
 
-    It takes the first label name anywhere, even inside a word or denied, and capitalises it, so that `Not Enough
-    Information` is never found in the label map.
+    The notebook takes the first label name anywhere, even inside a word or negated, and capitalises it. `Not Enough
+    Information` is therefore never found in the label map.
     """
     found = re.search("|".join(labels), reply.strip(), re.IGNORECASE)
     label = found.group().capitalize() if found else ""
@@ -275,7 +272,7 @@ def read_label_osu_2023(reply: str, labels: Labels) -> tuple[Verdict, str]:
 
 
 def _json_label(text: str) -> str:
-    """The `label` of a reply that is a JSON object as a whole, in a code fence or bare; else the reply."""
+    """The `label` if the whole reply is a JSON object, bare or in a code fence; else the reply."""
     fenced = _FENCE.fullmatch(text)
     try:
         value = json.loads(fenced[1] if fenced else text)
@@ -286,11 +283,11 @@ def _json_label(text: str) -> str:
 
 
 def _mentions(text: str, labels: Labels) -> list[_Mention]:
-    said = [(name.removesuffix("ed").replace(" ", "-"), name) for name in labels]
-    said += [(variant, name) for name in labels for variant in _VARIANTS.get(name, ())]
-    said.sort(key=lambda pair: (-len(pair[0]), pair))
-    names = [name for _, name in said]
-    stems = (stem.replace("-", r"[\s-]+") for stem, _ in said)
+    wordings = [(name.removesuffix("ed").replace(" ", "-"), name) for name in labels]
+    wordings += [(variant, name) for name in labels for variant in _VARIANTS.get(name, ())]
+    wordings.sort(key=lambda pair: (-len(pair[0]), pair))
+    names = [name for _, name in wordings]
+    stems = (stem.replace("-", r"[\s-]+") for stem, _ in wordings)
     choice = "|".join(f"(?P<label{place}>{stem})" for place, stem in enumerate(stems))
     pattern = re.compile(rf"(?<!\w)(un-?|non-?)?(?:{choice})(?:e|s|es|d|ed)?(?!\w)", re.IGNORECASE)
     found = list(pattern.finditer(text))

@@ -1,4 +1,4 @@
-"""`minilm`: a MiniLM cross-encoder in ONNX with one calibration on top, made by `autoais train`."""
+"""`minilm`: a MiniLM cross-encoder in ONNX with a calibration on top, written by `autoais train`."""
 
 import hashlib
 import json
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from autoais.errors import UserError, first_line
 from autoais.judges.alignment import Alignment, align
-from autoais.judges.encoding import MAX_CLAIM, Encoded, Encoder
-from autoais.judges.inference import open_session
-from autoais.judges.reading import pieces, texts_of
 from autoais.judges.templates import template as hypothesis_template
+from autoais.models.onnx import open_session
+from autoais.models.pairs import MAX_CLAIM, Encoded, PairEncoder
+from autoais.text.excerpt import pieces, texts_of
 from autoais.text.words import STOP_WORDS, idf, stem, word_spans, words
-from autoais.types import Attribution, Judgement, Span, Verdict
+from autoais.types import Attribution, Judge, Judgement, Span, Verdict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 SHIPPED = Path(__file__).parents[1] / "data" / "minilm"
 TEMPLATE = "auto.v1"
-RULES = 3  # counts the changes of what is read and weighed here, in `reading`, `encoding`, `alignment` and `words`
+RULES = 3  # revision of the rules here and in `text.excerpt`, `models.pairs`, `judges.alignment` and `text.words`
 _MARKER = re.compile(r"\[[^\[\]]*\]")
 FEATURES = ("pair", "cosine", "nearest", "aligned", "clash")
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the network says of one pair: logits for the pair and each word piece of the claim, and how near they are.
+    """The network's outputs for one pair.
 
-    `cosine` is between the mean vectors of claim and evidence, `nearest` between each piece of the claim and the
-    nearest of the evidence.
+    `pair` and `tokens` are logits of the pair and of each word piece of the claim. `cosine` is the similarity of the
+    mean vectors of claim and evidence; `nearest` is that of each piece of the claim to its nearest piece of evidence.
     """
 
     pair: float
@@ -48,11 +48,11 @@ class Reading:
 
 
 def features(reading: Reading, encoded: Encoded, claim: str, alignment: Alignment) -> tuple[float, ...]:
-    """What the calibration weighs, in the order of `FEATURES`.
+    """The features of one pair, in the order of `FEATURES`.
 
-    The logit of the pair; the cosine of both sides; the IDF-weighted mean cosine of the claim's content words, each
-    with the nearest word; the square of the share of the claim that a sentence has in the same order (a sentence that
-    was copied says far more than one with half of the words); whether that sentence clashes with the claim.
+    The logit of the pair; the cosine of both sides; the IDF-weighted mean cosine of the claim's content words to their
+    nearest words; the square of the share of the claim that a sentence has in the same order (a copied sentence is far
+    stronger evidence than one with half of the words); how surely that sentence clashes with the claim.
     """
     near = [
         (idf(stem(word)), max(float(reading.nearest[i]) for i in pieces_of))
@@ -67,7 +67,7 @@ def features(reading: Reading, encoded: Encoded, claim: str, alignment: Alignmen
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A logistic regression on `FEATURES`; the probability is at least 0.5 exactly where a claim is attributable."""
+    """A logistic regression on `FEATURES`; a claim is attributable if and only if its probability is at least 0.5."""
 
     weights: tuple[float, ...]
     bias: float
@@ -75,7 +75,7 @@ class Calibration:
 
     @classmethod
     def read(cls, path: Path) -> "Calibration":
-        """From `calibration.json`; `UserError` where it is none."""
+        """Read `calibration.json`; raises `UserError` if it is not a calibration."""
         try:
             row = json.loads(path.read_text(encoding="utf-8"))
             weights = tuple(float(row["weights"][name]) for name in FEATURES)
@@ -86,21 +86,21 @@ class Calibration:
             ) from error
 
     def probability(self, values: Sequence[float]) -> float:
-        """Of `attributable`, 0 to 1; NaN where a value is."""
+        """The probability of `attributable`, 0 to 1; NaN if a value is NaN."""
         logit = self.bias + sum(w * v for w, v in zip(self.weights, values, strict=True))
         if math.isnan(logit):
             return math.nan
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, logit))))
 
 
-class MiniLMJudge:
-    """Reads the sentences of the evidence that bear on the claim, together, in up to 256 word pieces.
+class MiniLMJudge(Judge):
+    """A cross-encoder that reads claim and relevant evidence sentences together, in up to 256 word pieces.
 
-    The network says how likely the pair, and each word of the claim, is supported, and how near both sides are; a
-    logistic regression weighs that with how far a sentence runs along with the claim and where it clashes. Each pair is
-    read by itself, without padding: no batch and no order changes a result. A claim that does not fit is judged by its
-    least supported sentence. `Judgement.evidence` is what was read of the evidence. `model` is a folder made by
-    `autoais train`; without it the one that ships is read. `template` makes the claim (`judges.templates`).
+    The network estimates how likely the pair and each word of the claim are supported, and how similar both sides are.
+    A logistic regression combines that with the word alignment of claim and evidence (`judges.alignment`). Pairs are
+    read one by one and unpadded, so results do not depend on batch or order. A claim that does not fit is judged by
+    its least supported sentence. `Judgement.evidence` holds the evidence that was read. `model` is a folder written by
+    `autoais train` (default: the shipped model). `template` builds the hypothesis (`judges.templates`).
     """
 
     def __init__(
@@ -108,25 +108,25 @@ class MiniLMJudge:
     ) -> None:
         self.folder = SHIPPED if model is None else Path(model)
         if threads is not None and threads < 1:
-            raise UserError(f"judge minilm with {threads} threads: needs 1 or more")
+            raise UserError(f"judge minilm: {threads} threads; must be at least 1")
         self.threads = threads or os.cpu_count() or 1
         self._template, self._hypothesis = template, hypothesis_template(template)
         for name in ("model.onnx", "tokenizer.json"):
             if not (self.folder / name).is_file():
-                raise UserError(f"{self.folder}: {name} is missing; the folder is no model of `autoais train`")
+                raise UserError(f"{self.folder}: {name} is missing; give a folder written by `autoais train`")
 
     @cached_property
     def name(self) -> str:
         """`minilm@<8 hex of the SHA-256 of rules, model, tokenizer and calibration>/<word pieces>/<template>`."""
         if not (self.folder / "calibration.json").is_file():
-            raise UserError(f"{self.folder}: calibration.json is missing; the folder is no model of `autoais train`")
+            raise UserError(f"{self.folder}: calibration.json is missing; give a folder written by `autoais train`")
         digest = hashlib.sha256(str(RULES).encode())
         for file in ("model.onnx", "tokenizer.json", "calibration.json"):
             digest.update((self.folder / file).read_bytes())
         return f"minilm@{digest.hexdigest()[:8]}/{self.encoder.max_length}/{self._template}"
 
-    def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        """Judge each attribution by itself, `threads` beside one another."""
+    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+        """Judge each attribution on its own, `threads` at a time."""
         if not attributions:
             return []
         self._ready()
@@ -134,7 +134,7 @@ class MiniLMJudge:
             return list(pool.map(self._one, attributions))
 
     def features(self, attributions: Sequence[Attribution]) -> list[tuple[float, ...]]:
-        """What the calibration weighs of each attribution (`FEATURES`), the claim taken whole."""
+        """The `FEATURES` of each attribution, with the claim unsplit."""
         self._ready()
 
         def read(attribution: Attribution) -> tuple[float, ...]:
@@ -144,10 +144,10 @@ class MiniLMJudge:
             return list(pool.map(read, attributions))
 
     def similarities(self, text: str, others: Sequence[str]) -> list[float]:
-        """The cosine of a text with each of the others, by the mean vectors of the network's untrained trunk.
+        """Cosine similarities of a text to the others, by the mean vectors of the network's frozen trunk.
 
-        That is all-MiniLM-L6-v2 as it was published, in int8: what lies above the trunk is not run. 126 word pieces are
-        read of each: it was trained on so many, and reading on found no more.
+        The trunk is all-MiniLM-L6-v2 as published, in int8; the layers above it are not run. It reads 126 word pieces
+        per text, the length it was trained on; longer inputs brought no gain.
         """
         import numpy as np
         import onnxruntime
@@ -165,29 +165,29 @@ class MiniLMJudge:
             return list(pool.map(one, others))
 
     def _ready(self) -> None:
-        """Load the model before threads do, so that it is loaded once."""
+        """Load the model before any thread does, so that it is loaded once."""
         _ = self.encoder, self.session
 
     @cached_property
-    def encoder(self) -> Encoder:
-        """How pairs are read."""
-        return Encoder.from_file(self.folder / "tokenizer.json")
+    def encoder(self) -> PairEncoder:
+        """The encoder of claim-evidence pairs."""
+        return PairEncoder.from_file(self.folder / "tokenizer.json")
 
     @cached_property
     def calibration(self) -> Calibration:
-        """What weighs the features."""
+        """The calibration model."""
         return Calibration.read(self.folder / "calibration.json")
 
     @cached_property
     def session(self) -> "InferenceSession":
-        """The network; `UserError` where the file is none that runs."""
+        """The network; raises `UserError` if the file cannot be loaded."""
         return open_session(self.folder / "model.onnx", way_out="; run `autoais train` again")
 
     def _one(self, attribution: Attribution) -> Judgement:
         claim = self._hypothesis(attribution)
         if not words(_MARKER.sub("", attribution.claim)):
             return Judgement(Verdict.UNDECIDED, None, "the claim has no words")
-        # The question, where the template puts one before the answer; it also strips white space at the ends.
+        # Length of the question that the template may put before the claim; it also strips outer white space.
         before = len(claim.rstrip()) - len(attribution.claim.rstrip())
         parts = self._parts(claim)
         judged = [self._part(claim[start:end], attribution.evidence) for start, end in parts]
@@ -204,14 +204,14 @@ class MiniLMJudge:
         return Judgement(Verdict.NOT_ATTRIBUTABLE, probability, None, tuple(spans), tuple(unsupported))
 
     def _parts(self, claim: str) -> list[tuple[int, int]]:
-        """The claim whole, or its sentences where it has more word pieces than the network reads of a claim."""
+        """Spans of the claim to judge: the whole, or its sentences if it has more than `MAX_CLAIM` word pieces."""
         if self.encoder.length(claim) <= MAX_CLAIM:
             return [(0, len(claim))]
         fitting = (part for start, end in pieces(claim) for part in self._halved(claim, start, end))
         return [(start, end) for start, end in fitting if words(claim[start:end])]
 
     def _halved(self, claim: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """A sentence in parts that fit: in many scripts a character is a word piece, and few have spaces."""
+        """A sentence split into parts that fit; needed for scripts with a word piece per character and no spaces."""
         if self.encoder.length(claim[start:end]) <= MAX_CLAIM or end - start < 2:
             yield start, end
             return
@@ -225,7 +225,7 @@ class MiniLMJudge:
         return self.calibration.probability(values), encoded.spans, missing
 
     def _read(self, claim: str, evidence: Sequence[str]) -> tuple[tuple[float, ...], Encoded, Reading, Alignment]:
-        """The features, and what they came of."""
+        """The features, and the encoded pair, reading and alignment that they come from."""
         import numpy as np
 
         encoded = self.encoder.encode(claim, evidence)
@@ -240,7 +240,7 @@ class MiniLMJudge:
     def _missing(
         self, claim: str, encoded: Encoded, tokens: "NDArray[np.float32]", alignment: Alignment
     ) -> list[tuple[int, int]]:
-        """Whole words that clash or have a piece below the threshold; neighbours as one stretch."""
+        """Spans of words that clash or have a piece below the threshold; adjacent words are merged."""
         low = [o for o, t in zip(encoded.claim_offsets, tokens, strict=True) if t < self.calibration.token_threshold]
         low += alignment.clashes
         found: list[tuple[int, int]] = []
@@ -255,5 +255,5 @@ class MiniLMJudge:
 
 @cache
 def shipped() -> MiniLMJudge:
-    """The judge that ships, one for all parts of a process that need it: its network is loaded once."""
+    """The shipped judge, shared by the process so that its network is loaded once."""
     return MiniLMJudge()

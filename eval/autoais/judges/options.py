@@ -1,4 +1,4 @@
-"""Options of a judge as they are given on a command line: `KEY=VALUE`."""
+"""Parsing of judge options given on the command line as `KEY=VALUE`."""
 
 import math
 from collections.abc import Iterable
@@ -7,9 +7,9 @@ from autoais.errors import UserError
 
 
 def parse_options(options: Iterable[str]) -> dict[str, int | float | str]:
-    """`["threshold=0.7", "dtype=auto"]` as keyword arguments; a value that is a number becomes one.
+    """Keyword arguments for options like `["threshold=0.7", "dtype=auto"]`; numeric values become numbers.
 
-    A dash in a name is an underscore. `UserError` where an option has no `=`, names nothing, comes twice, or is
+    Dashes in names become underscores. Raises `UserError` if an option has no `=` or no valid name, is repeated, or is
     `nan` or infinite.
     """
     parsed: dict[str, int | float | str] = {}

@@ -1,4 +1,4 @@
-"""Prompts that ship with the evaluator: inside the package in a wheel, in `prompts/judge` in a checkout."""
+"""The shipped prompts of judges: inside the package in a wheel, in `prompts/judge` in a checkout."""
 
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -15,7 +15,7 @@ def prompt_names() -> list[str]:
 
 
 def read_prompt(name: str) -> bytes:
-    """The bytes of the prompt of that name; `UserError` lists the names there are."""
+    """The bytes of the prompt of that name; raises `UserError` with the known names if it is unknown."""
     if name not in prompt_names():
         raise UserError(f"no prompt called {name!r}; there are: {', '.join(prompt_names())}")
     return _folder().joinpath(f"{name}.txt").read_bytes()
@@ -27,4 +27,4 @@ def _folder() -> Traversable:
         return packed
     if _CHECKOUT.is_dir():
         return _CHECKOUT
-    raise RuntimeError("this install of attributed-rag came without the judges' prompts; reinstall it")
+    raise RuntimeError("this installation of attributed-rag has no judge prompts; reinstall it")

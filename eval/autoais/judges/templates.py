@@ -1,4 +1,4 @@
-"""Hypothesis templates by name: what a judge is asked to find in the evidence. The name is part of the metric's."""
+"""Hypothesis templates by name: functions that build the hypothesis for a judge. The name is part of the metric."""
 
 import re
 from collections.abc import Callable
@@ -22,9 +22,9 @@ _MONTHS = "January February March April May June July August September October N
 _MONTH = re.compile(rf"\b(?:{'|'.join(_MONTHS)})\b", re.IGNORECASE)
 _WHEN_NOUNS = frozenset("year century decade month day date".split())
 _IN_NOUNS = frozenset("country city state county town place episode season chapter".split())
-_LONGEST_FRAGMENT = 12  # words; a longer claim without a verb we know is taken for a sentence
+_LONGEST_FRAGMENT = 12  # words; a longer claim counts as a sentence even without a known verb
 
-# base: past (: participle where it differs from the past)
+# base:past, or base:past:participle if the participle differs from the past
 _IRREGULAR = {
     base: (past, participle or past)
     for base, past, participle in (
@@ -60,10 +60,10 @@ _PASTS = frozenset(past for past, _ in _IRREGULAR.values())
 def is_fragment(claim: str) -> bool:
     """Whether a claim is a short answer ("1986", "in the late 1800s") rather than a sentence.
 
-    A sentence has more than 12 words; or a lower-case auxiliary or form of "be" ("is", "will", "didn't"; titles such
-    as "I Will Always Love You" write theirs in capitals); or ends in a mark that is no abbreviation's and has at
-    least five words, a pronoun first or a past form that we know ("Curie won it."). English; in other scripts the
-    final mark and the length decide.
+    A claim is a sentence if it has more than 12 words; or a lower-case auxiliary or form of "be" ("is", "will",
+    "didn't"; titles such as "I Will Always Love You" capitalise theirs); or a final "!" or "?"; or a final full stop
+    that does not belong to an abbreviation, and at least five words, an initial pronoun or a known past form ("Curie
+    won it."). These rules are for English; in other scripts the final mark and the length decide.
     """
     words = claim.split()
     bare = claim.strip().rstrip("\"'”’)]")
@@ -77,42 +77,42 @@ def is_fragment(claim: str) -> bool:
 
 
 def statement(attribution: Attribution) -> str:
-    """`statement.v1`: the bare claim (ALCE; spec F1)."""
+    """`statement.v1`: the bare claim (ALCE, Gao et al. 2023)."""
     return attribution.claim
 
 
 def question_answer(attribution: Attribution) -> str:
-    """`question-answer.v1`: question, a space, answer (AttrScore; spec C2); a missing question counts as empty."""
+    """`question-answer.v1`: question, a space, answer (AttrScore, Yue et al. 2023); a missing question is empty."""
     return f"{attribution.question} {attribution.claim}".strip()
 
 
 def attributed_qa(attribution: Attribution) -> str:
-    """`aqa.v1`: the sentence of Attributed QA (spec A4); the bare claim where there is no question."""
+    """`aqa.v1`: the sentence of Attributed QA (Bohnet et al. 2022); the bare claim if there is no question."""
     if not attribution.question.strip():
         return attribution.claim
     return f"The answer to the question '{attribution.question}' is '{attribution.claim}'"
 
 
 def auto(attribution: Attribution) -> str:
-    """`auto.v1`: the claim where it is a sentence (`is_fragment`) or has no question, else question and answer."""
+    """`auto.v1`: the claim if it is a sentence (see `is_fragment`) or has no question, else question and answer."""
     return question_answer(attribution) if is_fragment(attribution.claim) else attribution.claim
 
 
 def declarative(attribution: Attribution) -> str:
-    """`declarative.v1`: question and short answer made one sentence by rule; A is the answer.
+    """`declarative.v1`: question and short answer rewritten by rules as one sentence; A is the answer.
 
-    A claim that is a sentence, or has no question, stays. Then the first rule that fits, in this order:
+    A claim that is a sentence, or has no question, is returned unchanged. Otherwise the first matching rule applies:
 
-    - wh-word, copula, noun phrase, participle or not: "when was X built" → "X was built in A."; "who is X married
+    - wh-word, copula, noun phrase, optional participle: "when was X built" → "X was built in A."; "who is X married
       to" → "X is married to A."; "what is the capital of X" → "A is the capital of X."; "how tall is X" → "X is A."
     - wh-word, noun, copula: "what country is X in" → "X is in A."; "which river is the longest" → "A is the longest."
     - wh-word (and noun), do/does/did: "who did X marry" → "X married A."; "what year did X die" → "X died in A.". The
-      verb is found in a table of some 200 and inflected; one that is not there stays in its base form.
-    - "how many N ..." → "A N ...", without N where the answer has it; "how many N does X have" → "X has A N."
+      verb is inflected if it is in a table of about 200; other verbs keep their base form.
+    - "how many N ..." → "A N ...", without N if the answer contains it; "how many N does X have" → "X has A N."
     - "who" or "what" as the subject: "who sang X" → "A sang X.", "who has won X" → "A has won X."
 
-    "when" and "where" put "in" or "on" before an answer that lacks a preposition. What no rule fits ("why", "how",
-    "the capital of X is") gets the sentence of `aqa.v1`. Rules read the words only, no grammar: they can go wrong.
+    "when" and "where" put "in" or "on" before an answer that lacks a preposition. Questions that match no rule ("why",
+    "how", "the capital of X is") get the sentence of `aqa.v1`. The rules match words without parsing and can be wrong.
     """
     claim, question = attribution.claim, attribution.question
     answer = claim.strip()
@@ -135,7 +135,7 @@ TEMPLATES: dict[str, Template] = {
 
 
 def template(name: str) -> Template:
-    """The template of that name; `UserError` lists the names there are."""
+    """The template of that name; raises `UserError` with the known names if it is unknown."""
     try:
         return TEMPLATES[name]
     except KeyError:
@@ -143,7 +143,7 @@ def template(name: str) -> Template:
 
 
 def _rewritten(question: list[str], answer: str) -> str | None:
-    """The sentence without its full stop, or None where no rule fits."""
+    """The sentence without its full stop, or None if no rule matches."""
     piped = len(question) > 1 and question[0].lower() in _PREPOSITIONS  # "in what year", pied-piping
     if piped:
         answer = _placed(answer, question[0].lower())
@@ -153,7 +153,7 @@ def _rewritten(question: list[str], answer: str) -> str | None:
         return None
     if words[:2] == ["how", "many"]:
         return _how_many(question, answer)
-    # The wh-phrase is the wh-word, or reaches to the first auxiliary ("what year", "how tall").
+    # The wh-phrase is the wh-word alone, or extends to the first auxiliary ("what year", "how tall").
     at = next((i for i, word in enumerate(words[:6]) if i and word in _AUXILIARIES), None)
     if words[0] == "who" and at != 1:
         return " ".join([answer, *question[1:]])
@@ -185,12 +185,12 @@ def _rewritten(question: list[str], answer: str) -> str | None:
 
 
 def _with_copula(copula: str, rest: list[str], answer: str) -> str | None:
-    """The copula moved behind its subject, which ends where a participle or a stranded preposition begins."""
+    """The sentence with the copula after its subject, which ends before a participle or a stranded preposition."""
     lower = [word.lower() for word in rest]
     if "when" in lower or "if" in lower:
         return None
     at = next((i for i, word in enumerate(lower) if i and _is_participle(word) and _ends_phrase(lower[i - 1])), None)
-    if at is None or not {"time", "year"}.isdisjoint(lower[:at]):  # "the last time X won": its participle is a past
+    if at is None or not {"time", "year"}.isdisjoint(lower[:at]):  # in "the last time X won", "won" is a past form
         at = len(rest) - 1 if lower[-1] in _PREPOSITIONS else len(rest)
     return " ".join([*rest[:at], copula, *rest[at:], answer])
 
@@ -201,7 +201,7 @@ def _how_many(question: list[str], answer: str) -> str | None:
     noun, rest = question[2:at], question[at:]
     if len(rest) < 2 or words[at] in _PREPOSITIONS:
         return None
-    # "12 episodes" has the noun already.
+    # "12 episodes" already contains the noun.
     counted = [answer] if noun[-1].lower() in answer.lower().split() else [answer, *noun]
     if words[at] in ("do", "does", "did"):
         return " ".join([*_inflected(rest[1:], words[at]), *counted])
@@ -211,10 +211,10 @@ def _how_many(question: list[str], answer: str) -> str | None:
 
 
 def _inflected(rest: list[str], do: str) -> list[str]:
-    """Subject, verb and the rest with do-support undone; the words as they are where no verb of the table is seen."""
+    """Subject, verb and the rest without do-support; unchanged if no verb of the table occurs."""
     if do != "do":
         inflect = _past if do == "did" else _third
-        # The last one: before it stand names of works and people ("the show", "bull run", "come fly with me").
+        # Take the last verb; earlier ones may belong to names ("the show", "bull run", "come fly with me").
         for at in range(len(rest) - 1, 0, -1):
             if _is_verb(rest[at]) and _ends_phrase(rest[at - 1].lower()):
                 both = at > 2 and rest[at - 1].lower() == "and" and _is_verb(rest[at - 2])
@@ -252,7 +252,7 @@ def _is_participle(word: str) -> bool:
 
 
 def _ends_phrase(word: str) -> bool:
-    """Whether the word before a verb can end its subject: "the play" and "to play" are no verb's beginning."""
+    """Whether the word before a verb can end its subject; in "the play" and "to play" it cannot."""
     return word not in _DETERMINERS and word not in _PREPOSITIONS
 
 
@@ -262,7 +262,7 @@ def _placed(answer: str, preposition: str) -> str:
 
 
 def _when(answer: str) -> str:
-    """The preposition of a date: on a day, in a month, year or century, none before anything else."""
+    """The preposition of a date: "on" a day, "in" a month, year or century, otherwise empty."""
     if _MONTH.search(answer):
         return "on" if re.search(r"\b\d{1,2}(?:st|nd|rd|th)?\b", answer) else "in"
     return "in" if re.search(r"\b\d{3,4}s?\b|centur", answer) else ""

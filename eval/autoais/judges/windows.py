@@ -1,4 +1,4 @@
-"""Cuts long or many evidences into windows that a judge with a length limit can read, and loses nothing."""
+"""Lossless splitting of long or multiple evidence texts into windows for judges with a length limit."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -11,9 +11,9 @@ from autoais.types import Span
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A piece of the evidence as a judge reads it, and the spans it consists of, in order.
+    """A piece of the evidence that a judge reads, and the spans it consists of, in order.
 
-    `text` is the spans' text without the white space around each, joined by line ends.
+    `text` is the text of the spans, each stripped of outer white space, joined by newlines.
     """
 
     text: str
@@ -23,11 +23,11 @@ class Window:
 def windows(texts: Sequence[str], count: Callable[[str], int], budget: int) -> list[Window]:
     """Whole sentences of one or several texts, packed in order into windows of at most `budget` tokens.
 
-    `count` gives the tokens of a piece of text with all that goes around it (a prompt, special tokens). What fits in
-    one window is one window; else each window repeats the last sentence of the one before where both fit. A sentence
-    longer than the budget is cut at words, a word at characters. Every character of every text is in the spans of at
-    least one window; texts without characters give no window. The one way to exceed the budget is a single
-    character that does: callers that must not truncate check what they send.
+    `count` returns the tokens of a text including everything around it (prompt, special tokens). Texts that fit make
+    one window. Otherwise each window repeats the last sentence of the previous one if both sentences fit. A sentence
+    longer than the budget is split at words, and a word at characters. Every character of every text is in the spans
+    of at least one window; empty texts have none. A window exceeds the budget only if a single character does, so
+    callers that must not truncate check the length of what they send.
     """
     whole = [Span(i, 0, len(text)) for i, text in enumerate(texts) if text]
     if not whole:
@@ -45,7 +45,7 @@ def windows(texts: Sequence[str], count: Callable[[str], int], budget: int) -> l
         while end < len(units) and total + costs[end] <= room:
             total += costs[end]
             end += 1
-        # Tokens are not quite additive; what is sent is what is counted.
+        # Token counts are not quite additive, so the joined text is counted again.
         while end - start > 1 and count(_text(texts, units[start:end])) > budget:
             end -= 1
         found.append(_window(texts, units[start:end]))
@@ -55,11 +55,11 @@ def windows(texts: Sequence[str], count: Callable[[str], int], budget: int) -> l
 
 
 def _units(text: str, evidence: int, count: Callable[[str], int], budget: int, around: int) -> Iterator[Span]:
-    """The sentences of a text, each with the white space after it; one that is too long in pieces.
+    """The sentences of a text, each with the white space after it; sentences that are too long are split.
 
-    Pieces take a third of the room, so that windows over a text without sentences overlap too.
+    A piece takes at most a third of the room, so that windows over a text without sentences overlap too.
     """
-    # sentencex reads UTF-8, which has no lone surrogates; the stand-in is one character too.
+    # sentencex needs UTF-8, which has no lone surrogates; the replacement is also one character, so offsets hold.
     readable = text.encode("utf-8", "replace").decode("utf-8")
     starts = [boundary["start_index"] for boundary in sentencex.get_sentence_boundaries("en", readable)]
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
@@ -71,7 +71,7 @@ def _units(text: str, evidence: int, count: Callable[[str], int], budget: int, a
 
 
 def _pieces(text: str, start: int, end: int, count: Callable[[str], int], limit: int) -> Iterator[tuple[int, int]]:
-    """Halve a stretch, at the word end nearest its middle where there is one, until each piece is within the limit."""
+    """Halve a span, preferably at a word near its middle, until each piece is within the limit."""
     waiting = [(start, end)]
     while waiting:
         start, end = waiting.pop()
@@ -83,7 +83,7 @@ def _pieces(text: str, start: int, end: int, count: Callable[[str], int], limit:
 
 
 def _middle(text: str, start: int, end: int) -> int:
-    """The beginning of a word near the middle, else the middle."""
+    """The start of a word near the middle, else the middle."""
     middle = (start + end) // 2
     after = re.compile(r"\s(?=\S)").search(text, middle, end)
     if after:
@@ -102,7 +102,7 @@ def _window(texts: Sequence[str], units: Sequence[Span]) -> Window:
 
 
 def _joined(units: Sequence[Span]) -> list[Span]:
-    """Neighbours in the same text as one span."""
+    """The spans, with adjacent ones of the same text merged."""
     spans = list(units[:1])
     for unit in units[1:]:
         last = spans[-1]

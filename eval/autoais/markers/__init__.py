@@ -1,1 +1,1 @@
-"""Citation markers in generated text: found, read, and taken out."""
+"""Detection, resolution and removal of citation markers in generated text."""

@@ -1,7 +1,7 @@
-"""ALCE's own way to read citations, with its quirks (spec F2), for figures that compare with published ones.
+"""Citation parsing as in ALCE's eval.py, with its quirks, for figures that compare with published ones.
 
-ALCE splits with NLTK; here the one splitter splits, and citations behind a full stop then go to the next sentence as
-NLTK makes them go. Sentences can still differ from NLTK's where the two splitters do.
+ALCE splits sentences with NLTK. Here `sentence_spans` splits, and citations after a full stop move to the next
+sentence, as with NLTK. Sentences still differ where the two splitters do.
 """
 
 import re
@@ -18,9 +18,10 @@ _BEHIND_STOP = re.compile(r"(?<=[.!?])[\"'”’)]*(?P<markers>(?:\s*\[\d[^\[\]]
 
 @dataclass(frozen=True, slots=True)
 class StrictSentence:
-    """A sentence without its markers, and the 0-based documents it cites as ALCE counts them.
+    """A sentence without markers, and the indices of the documents it cites (0-based), as ALCE parses them.
 
-    `documents` may repeat, may be -1 (written `[0]`: the last document, by Python's indexing), and may be too high.
+    `documents` may hold duplicates, -1 (written `[0]`: Python indexing gives the last document) and indices that are
+    too high.
     """
 
     text: str
@@ -28,13 +29,13 @@ class StrictSentence:
 
 
 def remove_citations(sentence: str) -> str:
-    """ALCE's removal: ` [d`, `[d`, ` |` and every `]` go, so that `[1,2].` leaves `,2.` behind."""
+    """Remove ` [d`, `[d`, ` |` and every `]`, as ALCE does; `[1,2].` leaves `,2.`."""
     without = re.sub(r"\[\d+", "", re.sub(r" \[\d+", "", sentence))
     return without.replace(" |", "").replace("]", "")
 
 
 def strict_sentences(output: str) -> tuple[StrictSentence, ...]:
-    """The sentences of the output's first line; none where ALCE leaves the answer out of its average."""
+    """Return the sentences of the output's first line; ALCE leaves an answer without any out of its average."""
     line = output.strip().split("\n")[0].replace("<|im_end|>", "")
     return tuple(
         StrictSentence(
@@ -45,10 +46,10 @@ def strict_sentences(output: str) -> tuple[StrictSentence, ...]:
 
 
 def judged_documents(documents: Sequence[int], shown: int, at_most: int | None = 3) -> tuple[int, ...] | None:
-    """What ALCE judges of a sentence's citations, repeats included, of `shown` documents.
+    """Return the citations of a sentence that ALCE judges, duplicates included, given `shown` documents.
 
-    None where one is too high: the sentence then has recall 0, and none of its citations counts for precision. The
-    check comes before the cut to `at_most`. A negative index is an index from the end.
+    None if one index is too high: the sentence then has recall 0, and none of its citations counts for precision. The
+    check precedes the cut to `at_most`. A negative index counts from the end.
     """
     if any(document >= shown for document in documents):
         return None
@@ -60,13 +61,13 @@ def _index(digits: str) -> int:
 
 
 def _split(line: str) -> list[str]:
-    """The sentences, with citations behind a full stop at the head of the next one, or alone at the end."""
+    """Split a line into sentences; citations after a full stop start the next sentence, or stand alone at the end."""
     starts = {start for start, _ in sentence_spans(line)}
     for match in _BEHIND_STOP.finditer(line):
         begin, end = match.span("markers")
         following = line[end : end + 16]
         starts.difference_update(range(begin, end + len(following) - len(following.lstrip()) + 1))
-        if not following.lstrip()[:1].islower():  # else the stop is an abbreviation's
+        if not following.lstrip()[:1].islower():  # else the full stop belongs to an abbreviation
             starts.add(begin)
     pieces = (line[start:end].strip() for start, end in pairwise([0, *sorted(starts), len(line)]))
     return [piece for piece in pieces if piece]

@@ -1,10 +1,10 @@
-"""The citation grammar (spec H): what a model wrote with markers in it, to clean text with cited spans, and back.
+"""The citation grammar: from generated text with markers to clean text with cited sentences, and back.
 
-`parse` works in steps: find the markers, read what they point to, cut them out, split what is left into sentences,
-and give each marker to its sentence. Every pattern reads a character a bounded number of times, so that the time is
-linear in the length of the text whatever stands in it.
+`parse` works in steps: find the markers, resolve them, cut them out, split the clean text into sentences, and assign
+each marker to a sentence. Every pattern reads each character a bounded number of times, so that the time is linear in
+the length of any text.
 
-Numbers are 1-based places among the sources that were shown; only `render` ever renumbers.
+Numbers are 1-based positions among the sources shown; only `render` renumbers.
 """
 
 import re
@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Generic, Literal, TypeVar, overload
 
-from autoais.markers.tokens import CODE, NAME, RAISED, Marker, Reader, plain
+from autoais.markers.tokens import CODE, NAME, RAISED, Marker, MarkerReader, plain
 from autoais.text.sentences import sentence_spans
+from autoais.types import Unresolved
 
 C = TypeVar("C", int, str)
 Kind = Literal["reference", "link", "locator", "list"]
@@ -51,16 +52,16 @@ _DEFINITION = re.compile(r"[ \t]*\[(?:\^[^\[\]\n]+\]:|[^\[\]\n]+\]:[ \t]*<?(?:ht
 _CODE = re.compile(CODE, re.MULTILINE | re.DOTALL)
 _LINE = re.compile(r"[^\n]+")
 _BLOCK = re.compile(r"[ \t]*(?:(?:[-*+•▪◦‣]|\d{1,3}[.)]|#{1,6}|>)[ \t]+)+")
-# The splitter takes "B." for an initial, as in "George B. Shaw"; nobody is called "B. C is" or "B. A study".
+# The splitter takes "B." for an initial, as in "George B. Shaw"; before "A study" or "C is" it ends a sentence.
 _NO_INITIAL = re.compile(r"(?<=\w [A-Z]\.)[ \n](?=[A-Z] )")
 
 
 @dataclass(frozen=True, slots=True)
-class Statement(Generic[C]):
-    """Characters `start:end` of a clean text and what they cite, in order of mention, each once.
+class ParsedSentence(Generic[C]):
+    """Characters `start:end` of a clean text and their citations, in order of mention, without duplicates.
 
     Flags: `inline-reference` (the marker was a word of the sentence, as in "According to [1]"), `quoted-marker` (a
-    marker was left in the text because it belongs to words quoted from a source).
+    marker stays in the text because it is part of a quotation from a source).
     """
 
     start: int
@@ -70,25 +71,11 @@ class Statement(Generic[C]):
 
 
 @dataclass(frozen=True, slots=True)
-class Unresolved:
-    """A marker, or a part of one, that points nowhere, as written; `position` is where it stood in the clean text.
-
-    Reasons: `code-like`, `empty`, `interval`, `malformed`, `no-statement`, `out-of-range`, `reversed-range`,
-    `unknown-id`, `year-like`, `zero`. Code, intervals and years stay in the text, as do superscripts, carets and round
-    brackets that point nowhere: they are more likely words or exponents than citations.
-    """
-
-    marker: str
-    reason: str
-    position: int
-
-
-@dataclass(frozen=True, slots=True)
 class Removed:
-    """What was taken out of the text besides a marker's numbers, or a choice that was made in reading one.
+    """Text removed besides the numbers of a marker, or an ambiguous marker.
 
-    Kinds: `reference` (a line of a list of references), `link` (a URL), `locator` (a page or line), `list` (two
-    numbers that might have been an interval, read as a list).
+    Kinds: `reference` (a line of a reference list), `link` (a URL), `locator` (a page or line), `list` (two numbers
+    that could be an interval, read as a list).
     """
 
     kind: Kind
@@ -98,15 +85,15 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class Parsed(Generic[C]):
-    """A clean text, its statements in order, and all that was found in it.
+    """A clean text, its sentences in order, and the unresolved and removed parts of the markers.
 
-    What lies between statements has no letters or digits but list numbers. `segments` cut the sentences at their
-    markers: the view in which AttrScore takes claims. `duplicates` counts citations that repeat one of their sentence.
+    Between sentences there are no letters, and no digits except list numbers. `segments` are the sentences split at
+    their markers, which are AttrScore's claims (Yue et al. 2023). `duplicates` counts repeated citations in a sentence.
     """
 
     text: str
-    sentences: tuple[Statement[C], ...]
-    segments: tuple[Statement[C], ...]
+    sentences: tuple[ParsedSentence[C], ...]
+    segments: tuple[ParsedSentence[C], ...]
     unresolved: tuple[Unresolved, ...]
     removed: tuple[Removed, ...]
     duplicates: int
@@ -138,16 +125,16 @@ def parse(
     strict_years: bool = False,
     passages: Sequence[str] = (),
 ) -> Parsed[int] | Parsed[str]:
-    """Read the citations of a generated text; no text raises.
+    """Parse the citations of a generated text; never raises.
 
-    `sources` is how many sources were shown, numbered from 1, or the ids that were shown instead of numbers.
-    `accept_parens` also reads `(1)`; `strict_years` counts `[1998]` as out of range instead of as a year;
-    `passages` are the texts of the sources, in which a quotation may carry markers of its own.
+    `sources` is the number of sources shown, numbered from 1, or their ids if these were shown instead of numbers.
+    `accept_parens` also reads `(1)`. `strict_years` treats `[1998]` as out of range instead of as a year. `passages`
+    are the texts of the sources: markers in a verbatim quotation from them stay in the text.
     """
-    reader = Reader(sources, accept_parens, strict_years, passages)
+    reader = MarkerReader(sources, accept_parens, strict_years, passages)
     marks: list[_Mark] = []
     text = text.strip()
-    for _ in range(_ROUNDS):  # a marker may close up what stood around it to a new one
+    for _ in range(_ROUNDS):  # removing a marker may join its surroundings to a new one
         cuts = _cuts(text, reader)
         if not cuts:
             break
@@ -165,32 +152,33 @@ def parse(
     return _assembled(text, marks, sources)
 
 
-def render(text: str, statements: Iterable[Statement[C]], *, renumber: bool = False) -> str:
-    """The text with `[1][2]` before each statement's final stop; `renumber` counts in order of first mention."""
+def render(text: str, statements: Iterable[ParsedSentence[C]], *, renumber: bool = False) -> str:
+    """Return the text with `[1][2]` before each sentence's final stop; `renumber` numbers by first mention."""
     number: dict[C, int] = {}
     pieces, done = [], 0
     for statement in statements:
-        said = text[statement.start : statement.end]
-        body = said.rstrip(_STOPS)
+        whole = text[statement.start : statement.end]
+        body = whole.rstrip(_STOPS)
         if not body or body[-1].isspace():
-            body = said
+            body = whole
         marker = "".join(
             f"[{number.setdefault(cite, len(number) + 1) if renumber else cite}]" for cite in statement.cites
         )
-        pieces += [text[done : statement.start], body, f" {marker}" if marker else "", said[len(body) :]]
+        pieces += [text[done : statement.start], body, f" {marker}" if marker else "", whole[len(body) :]]
         done = statement.end
     return "".join(pieces) + text[done:]
 
 
 def group(
-    statements: Iterable[Statement[C]], *, trailing: Literal["own", "attach"] = "own"
-) -> tuple[Statement[C], ...]:
-    """HAGRID's groups (spec B1, step 5): uncited statements join the next cited one.
+    statements: Iterable[ParsedSentence[C]], *, trailing: Literal["own", "attach"] = "own"
+) -> tuple[ParsedSentence[C], ...]:
+    """Join uncited sentences to the next cited one, as HAGRID does (Kamalloo et al. 2023).
 
-    Those after the last citation are a group of their own without one, or join the last cited group (`attach`).
+    Sentences after the last citation form an uncited group (`own`) or join the last group (`attach`); the paper leaves
+    this open.
     """
-    groups: list[Statement[C]] = []
-    waiting: list[Statement[C]] = []
+    groups: list[ParsedSentence[C]] = []
+    waiting: list[ParsedSentence[C]] = []
     for statement in statements:
         waiting.append(statement)
         if statement.cites:
@@ -203,8 +191,8 @@ def group(
     return tuple(groups)
 
 
-def _joined(statements: Sequence[Statement[C]]) -> Statement[C]:
-    return Statement(
+def _joined(statements: Sequence[ParsedSentence[C]]) -> ParsedSentence[C]:
+    return ParsedSentence(
         statements[0].start,
         statements[-1].end,
         tuple(dict.fromkeys(cite for statement in statements for cite in statement.cites)),
@@ -213,9 +201,9 @@ def _joined(statements: Sequence[Statement[C]]) -> Statement[C]:
 
 
 class StreamParser(Generic[C]):
-    """Reads a text that arrives in chunks: holds back a marker until it is whole, and parses the whole at the end.
+    """Parses a text that arrives in chunks: holds back unfinished markers, and parses the whole text at the end.
 
-    `finish` is what to do with the whole text, for instance `lambda text: parse(text, 5)`.
+    `finish` parses the whole text, for instance `lambda text: parse(text, 5)`.
     """
 
     def __init__(self, finish: Callable[[str], Parsed[C]]) -> None:
@@ -224,7 +212,7 @@ class StreamParser(Generic[C]):
         self._pending = ""
 
     def feed(self, chunk: str) -> str:
-        """The characters, as written, that can be shown now: no bracketed or raised marker is ever torn."""
+        """Return the text, as written, that can be shown now; bracketed and raised markers are never split."""
         self._chunks.append(chunk)
         pending = self._pending + chunk
         held = _UNFINISHED.search(pending, max(0, len(pending) - _LONGEST_MARKER))
@@ -233,14 +221,14 @@ class StreamParser(Generic[C]):
         return pending[:cut]
 
     def close(self) -> tuple[str, Parsed[C]]:
-        """What was still held back, and the result for the whole text."""
+        """Return the text still held back, and the result for the whole text."""
         rest, self._pending = self._pending, ""
         return rest, self._finish("".join(self._chunks))
 
 
 @dataclass(slots=True)
 class _Mark:
-    """A marker that was cut out of the text or left in it, and where it stands in the text as it is now."""
+    """A marker that was cut out of the text or left in it, with its position in the current text."""
 
     position: int
     written: str = ""
@@ -253,7 +241,7 @@ class _Mark:
 
 @dataclass(slots=True)
 class _Cut:
-    """Characters `start:end` to be replaced by `put`, and the marks to be set at that place."""
+    """Characters `start:end` to replace with `put`, and the marks to set there."""
 
     start: int
     end: int
@@ -262,7 +250,7 @@ class _Cut:
 
 
 def _cut(text: str, cuts: Sequence[_Cut], marks: list[_Mark]) -> tuple[str, list[_Mark]]:
-    """The text without the cuts and without white space around it, and all marks where they now stand."""
+    """Apply the cuts and strip the text; return it with all marks at their new positions."""
     pieces, places, done, length = [], [], 0, 0
     for cut in cuts:
         start = max(cut.start, done)
@@ -289,8 +277,8 @@ def _cut(text: str, cuts: Sequence[_Cut], marks: list[_Mark]) -> tuple[str, list
     return kept, marks
 
 
-def _cuts(text: str, reader: Reader) -> list[_Cut]:
-    """What is to be cut out of the text in this round: lists of references, and markers, in order."""
+def _cuts(text: str, reader: MarkerReader) -> list[_Cut]:
+    """Return the cuts of this round, in order: reference lists and markers."""
     flat = plain(text)
     lists = _reference_lines(flat)
     cuts = [_Cut(start, end, "", [_Mark(0, removed=[("reference", text[start:end].strip())])]) for start, end in lists]
@@ -311,7 +299,7 @@ def _cuts(text: str, reader: Reader) -> list[_Cut]:
 
 
 def _reference_lines(text: str) -> list[tuple[int, int]]:
-    """Where definitions (`[1]: https://…`) stand, and the list of references at the end with its heading."""
+    """Return the spans of definitions (`[1]: https://…`), and of the reference list at the end with its heading."""
     lines = [(match.start(), match.end()) for match in _LINE.finditer(text)]
     first = len(lines)
     for at in range(len(lines) - 1, -1, -1):
@@ -332,7 +320,7 @@ def _reference_lines(text: str) -> list[tuple[int, int]]:
 
 
 def _clusters(markers: Sequence[Marker], text: str) -> list[list[Marker]]:
-    """Markers with nothing between them but blanks and a word or sign that joins citations."""
+    """Group markers with nothing between them but blanks and a word or sign that joins citations."""
     clusters: list[list[Marker]] = []
     for marker in markers:
         if clusters and text[clusters[-1][-1].end : marker.start].strip(_BLANKS).casefold() in _JOINERS:
@@ -342,8 +330,8 @@ def _clusters(markers: Sequence[Marker], text: str) -> list[list[Marker]]:
     return clusters
 
 
-def _marks(cluster: Sequence[Marker], text: str, reader: Reader) -> list[_Mark]:
-    """One mark a marker; two single numbers with a dash between them are one range."""
+def _marks(cluster: Sequence[Marker], text: str, reader: MarkerReader) -> list[_Mark]:
+    """Return one mark per marker; two single numbers with a dash between them are one range."""
     merged: list[Marker] = []
     for marker in cluster:
         last = merged[-1] if merged else None
@@ -362,7 +350,7 @@ def _marks(cluster: Sequence[Marker], text: str, reader: Reader) -> list[_Mark]:
 
 
 def _wrapped(text: str, start: int, end: int) -> tuple[int, int]:
-    """Widen a cluster to what holds nothing else: `([1])`, `**[1]**`, `(source: [1])`, `[[1], [2]]`."""
+    """Widen a cluster to the signs that enclose only it: `([1])`, `**[1]**`, `(source: [1])`, `[[1], [2]]`."""
     while True:
         for before, after in _WRAPS:
             left = before.search(text[max(0, start - 20) : start])
@@ -375,7 +363,7 @@ def _wrapped(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _seam(text: str, start: int, end: int) -> tuple[int, int, str]:
-    """What to cut so that the words around a cluster at `start:end` join well, and what to put there."""
+    """Return the span to cut for a cluster at `start:end`, and the text to put there to join the words around it."""
     left, right = start, end
     while left and text[left - 1] in _BLANKS:
         left -= 1
@@ -402,23 +390,23 @@ def _seam(text: str, start: int, end: int) -> tuple[int, int, str]:
 
 
 def _assembled(text: str, marks: Sequence[_Mark], names: Sequence[C]) -> Parsed[C]:
-    """Give each mark to its statement; marks are in the order of their positions."""
+    """Assign each mark to its sentence; marks are sorted by position."""
     spans = _statement_spans(text, [mark.position for mark in marks if mark.cites])
     held, lost = _allotted(text, marks, spans)
-    sentences: list[Statement[C]] = []
-    segments: list[Statement[C]] = []
+    sentences: list[ParsedSentence[C]] = []
+    segments: list[ParsedSentence[C]] = []
     for (start, end), own in zip(spans, held, strict=True):
         flags = _flags(text[start:end], start, own)
-        sentences.append(Statement(start, end, _named(own, names), flags))
+        sentences.append(ParsedSentence(start, end, _named(own, names), flags))
         pieces = [(start, end, own)] if "inline-reference" in flags else _pieces(text, start, end, own)
-        segments += [Statement(left, right, _named(some, names)) for left, right, some in pieces]
+        segments += [ParsedSentence(left, right, _named(some, names)) for left, right, some in pieces]
     reasons = [(mark, reason) for mark in marks for reason in mark.reasons] + [(mark, "no-statement") for mark in lost]
     reasons.sort(key=lambda pair: pair[0].position)
     return Parsed(
         text,
         tuple(sentences),
         tuple(segments),
-        tuple(Unresolved(mark.written, reason, mark.position) for mark, reason in reasons),
+        tuple(Unresolved(mark.written, reason, position=mark.position) for mark, reason in reasons),
         tuple(Removed(kind, what, mark.position) for mark in marks for kind, what in mark.removed),
         sum(len(mark.cites) for own in held for mark in own) - sum(len(sentence.cites) for sentence in sentences),
     )
@@ -427,7 +415,7 @@ def _assembled(text: str, marks: Sequence[_Mark], names: Sequence[C]) -> Parsed[
 def _allotted(
     text: str, marks: Sequence[_Mark], spans: Sequence[tuple[int, int]]
 ) -> tuple[list[list[_Mark]], list[_Mark]]:
-    """The marks of each statement, and the citations for which there is none."""
+    """Return the marks of each sentence, and the citations without a sentence."""
     held: list[list[_Mark]] = [[] for _ in spans]
     lost = []
     for mark, at in zip(marks, _owners(text, [mark.position for mark in marks], spans), strict=True):
@@ -442,18 +430,18 @@ def _named(marks: Iterable[_Mark], names: Sequence[C]) -> tuple[C, ...]:
     return tuple(dict.fromkeys(names[cite - 1] for mark in marks for cite in mark.cites))
 
 
-def _flags(said: str, start: int, marks: Sequence[_Mark]) -> tuple[str, ...]:
+def _flags(sentence: str, start: int, marks: Sequence[_Mark]) -> tuple[str, ...]:
     flags = set()
     for mark in marks:
         if mark.quoted:
             flags.add("quoted-marker")
-        elif mark.cites and (mark.inline or (mark.position <= start and said[0].islower())):
+        elif mark.cites and (mark.inline or (mark.position <= start and sentence[0].islower())):
             flags.add("inline-reference")
     return tuple(sorted(flags))
 
 
 def _pieces(text: str, start: int, end: int, marks: Iterable[_Mark]) -> list[tuple[int, int, list[_Mark]]]:
-    """The sentence cut at its markers: a piece cites what stands behind it, and the first what stands before it."""
+    """Split a sentence at its markers: a piece has the citations after it, the first also those before it."""
     pieces: list[tuple[int, int, list[_Mark]]] = []
     leading: list[_Mark] = []
     begin = start
@@ -470,7 +458,7 @@ def _pieces(text: str, start: int, end: int, marks: Iterable[_Mark]) -> list[tup
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """The span without blanks and separators in front and blanks behind; None if it says nothing."""
+    """Strip separators and blanks before a span and blanks after it; None if it has no letters or digits."""
     piece = text[start:end]
     if not any(map(str.isalnum, piece)):
         return None
@@ -478,7 +466,7 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int] | None:
 
 
 def _owners(text: str, positions: Sequence[int], spans: Sequence[tuple[int, int]]) -> list[int | None]:
-    """Which statement each position belongs to: the one around or before it, or, at the start of a line, behind it."""
+    """Return the sentence of each position: the one around or before it, or after it at the start of a line."""
     starts = [start for start, _ in spans]
     lines = [match.start() for match in re.finditer("\n", text)]
     owners: list[int | None] = []
@@ -499,10 +487,10 @@ def _owners(text: str, positions: Sequence[int], spans: Sequence[tuple[int, int]
 
 
 def _statement_spans(text: str, cited: Iterable[int]) -> list[tuple[int, int]]:
-    """The sentences, list items, headings and table cells of a clean text, without bullets, pipes and white space.
+    """Return the spans of sentences, list items, headings and table cells, without bullets, pipes and white space.
 
-    `cited` are the places where citations stood: one beside a stop ends a sentence where the splitter alone could
-    not tell ("in the U.S. [1] He left").
+    `cited` holds the positions of the citations: one beside a full stop ends a sentence where the splitter alone
+    cannot tell ("in the U.S. [1] He left").
     """
     code = [match.span() for match in _CODE.finditer(text)]
     starts = [start for start, _ in code]
@@ -523,13 +511,13 @@ def _statement_spans(text: str, cited: Iterable[int]) -> list[tuple[int, int]]:
         piece = text[start:end]
         if any(map(str.isalnum, piece)):
             spans.append((start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())))
-        elif spans and spans[-1][1] == start:  # "**A is B.**": what closes belongs to the sentence
+        elif spans and spans[-1][1] == start:  # "**A is B.**": closing signs belong to the sentence
             spans[-1] = spans[-1][0], end - len(piece.lstrip(_CLOSERS))
     return spans
 
 
 def _structure(text: str) -> list[tuple[int, int]]:
-    """Bullets, numbers, heading and quotation signs, pipes of tables, blank lines: what parts statements."""
+    """Return the spans that separate sentences: bullets, list numbers, heading and quotation signs, table pipes."""
     gaps = [(at, at) for match in _CODE.finditer(text) if match["fence"] for at in match.span()]
     end = 0
     for match in _LINE.finditer(text):
@@ -550,7 +538,7 @@ def _structure(text: str) -> list[tuple[int, int]]:
 
 
 def _sentence_end(text: str, position: int) -> int | None:
-    """Where the sentence ends that has its stop, or the end of the line, at this position; None if it goes on."""
+    """Return the end of the sentence whose full stop or line end is at this position; None if it continues."""
     end = position
     while end < len(text) and text[end] in _STOPS + _CLOSERS:
         end += 1

@@ -1,7 +1,6 @@
-"""Citation markers as models write them (spec H1, H2): where they stand in a text, and what they point to.
+"""Citation markers as models write them: their positions in a text, and the sources they cite.
 
-Every pattern here reads a character a bounded number of times, so that the time is linear in the length of the text
-whatever stands in it.
+Every pattern reads each character a bounded number of times, so that the time is linear in the length of any text.
 """
 
 import re
@@ -10,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-# Each of these stands for one character, so that offsets stay what they were.
+# One character each, so that offsets do not change.
 _PLAIN = str.maketrans("【［〔〖】］〕〗（）", "[[[[]]]]()")
 RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 _LOWERED = str.maketrans(RAISED + "⁻", "0123456789-")
@@ -47,21 +46,21 @@ _UNITS = {"cm", "dm", "ft", "in", "kg", "km", "mc", "mi", "mm", "mol", "nm", "px
 
 
 def plain(text: str) -> str:
-    """The text with every kind of square and round bracket as the ASCII one, at the same offsets."""
+    """Return the text with all kinds of square and round brackets as ASCII brackets, at the same offsets."""
     return text.translate(_PLAIN)
 
 
 def squeezed(text: str) -> str:
-    """The text with each run of white space as one blank."""
+    """Return the text with each run of white space as one space."""
     return " ".join(text.split())
 
 
 @dataclass(slots=True)
 class Marker:
-    """A marker at `start:end` as written, the 1-based sources it points to, and why where it points nowhere.
+    """A marker at `start:end`, the sources it cites (1-based), and the reasons if parts of it are unresolved.
 
-    `keep` means that it stays in the text, being more likely words than a citation; `number` is what it holds if that
-    is one number; `listed` that its two numbers could have been an interval.
+    `keep` means that it stays in the text, because it is more likely text than a citation. `number` is its content if
+    that is a single number. `listed` means that its two numbers could also be an interval.
     """
 
     start: int
@@ -85,8 +84,8 @@ class _Reading:
     keep: bool = False
 
 
-class Reader:
-    """Finds the markers of texts and reads them against the sources that were shown, as `citations.parse` says."""
+class MarkerReader:
+    """Finds the markers of a text and resolves them to the sources shown; the options are those of `grammar.parse`."""
 
     def __init__(
         self,
@@ -107,7 +106,7 @@ class Reader:
             self._ids = {squeezed(name): self._n - i for i, name in enumerate(reversed(sources))}
             self._shapes = {_shape(name) for name in self._ids}
             self._signs = {sign for name in self._ids for sign in name if sign in "#:/"}
-            # What no general pattern finds: ids that hold brackets, and opaque keys that stand without them.
+            # The general patterns miss ids that contain brackets, and opaque keys written without brackets.
             if odd := [re.escape(plain(name)) for name in sources if _ODD.search(name)]:
                 families.append(rf"\[(?P<odd>{'|'.join(sorted(odd, key=len, reverse=True))})\]")
             families.append(_SQUARE)
@@ -118,7 +117,7 @@ class Reader:
         self._pattern = re.compile("|".join(families), re.MULTILINE | re.DOTALL | re.IGNORECASE)
 
     def markers(self, text: str) -> Iterator[Marker]:
-        """The markers of a text in order, those that stay in it too; code has none."""
+        """Yield the markers of a text in order, including those that stay in it; code has none."""
         flat = plain(text)
         quotations = self._quotations(text)
         starts = [start for start, _ in quotations]
@@ -131,7 +130,7 @@ class Reader:
             reading = self._read(found, flat[max(last, start - 24) : start])
             if reading is None:
                 if not (found.get("raised") or found.get("caret")):
-                    position = start + 1  # words, which may have markers among them
+                    position = start + 1  # not a marker, but one may begin inside it
                 continue
             marker = Marker(start, position, text[start:position], reading.cites, reading.reasons, reading.locators)
             marker.keep = reading.keep
@@ -150,14 +149,14 @@ class Reader:
             yield marker
 
     def through(self, first: Marker, last: Marker, text: str) -> Marker:
-        """`[1]–[3]`, two markers of one number each with a dash between, as one."""
+        """Merge two markers of one number each with a dash between them, `[1]–[3]`, into one range."""
         reading = self._read_content(f"{first.number}-{last.number}") or _Reading(reasons=["malformed"])
         link = last.link or first.link
         written = text[first.start : last.end]
         return Marker(first.start, last.end, written, reading.cites, reading.reasons, reading.locators, link)
 
     def _quotations(self, text: str) -> list[tuple[int, int]]:
-        """Where the text quotes a passage word by word, markers included."""
+        """Return the spans where the text quotes a passage verbatim, markers included."""
         spans: list[tuple[int, int]] = []
         if self._passages:
             for match in _QUOTATION.finditer(text):
@@ -167,7 +166,7 @@ class Reader:
         return spans
 
     def _read(self, found: Mapping[str, str | None], before: str) -> _Reading | None:
-        """What a match says, given the characters before it; None where it is words."""
+        """Resolve a match, given the characters before it; None if it is not a marker."""
         if (name := found.get("odd") or found.get("key")) is not None:
             known = (self._ids or {}).get(squeezed(name))
             return _Reading([known]) if known else _Reading(reasons=["unknown-id"])
@@ -198,7 +197,7 @@ class Reader:
         return self._read_numbers(content) if self._ids is None else self._read_ids(content)
 
     def _read_numbers(self, content: str) -> _Reading | None:
-        """`1, 3-5`, `Source 1`, `1, p. 12`; None where any part is something else."""
+        """Resolve `1, 3-5`, `Source 1`, `1, p. 12`; None if any part is something else."""
         reading = _Reading()
         years = []
         for item in filter(None, map(str.strip, _SEPARATOR.split(content))):
@@ -227,7 +226,7 @@ class Reader:
         reading.cites.extend(range(max(low, 1), min(high, self._n) + 1))
 
     def _read_ids(self, content: str) -> _Reading | None:
-        """The id, or the list of ids, that the content is; None where it is neither known nor looks like one."""
+        """Resolve an id or a list of ids; None if any part is unknown and does not look like an id."""
         ids = self._ids or {}
         if content in ids:
             return _Reading([ids[content]])
@@ -259,7 +258,7 @@ class Reader:
         )
 
     def _digits(self, raised: str) -> str:
-        """Superscripts as digits: a run that is no source number but whose digits all are is one source a digit."""
+        """Return superscripts as digits; a run above n whose digits are all source numbers is one source per digit."""
         parts: list[str] = []
         for part in raised.translate(_LOWERED).split(","):
             each = part.isdecimal() and _number(part) > self._n and all(1 <= int(digit) <= self._n for digit in part)
@@ -276,7 +275,7 @@ def _number(digits: str) -> int:
 
 
 def _shape(name: str) -> str:
-    """An id with its words and numbers struck out: `12#4` and `7#11` look alike."""
+    """Return an id with its words and numbers masked: `12#4` and `7#11` have the same shape."""
     return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", name))
 
 
@@ -286,7 +285,7 @@ def _is_pair(content: str) -> bool:
 
 
 def _is_exponent(before: str) -> bool:
-    """Whether a raised number after this is a power: after a digit, a variable or a unit (`10³`, `x²`, `km²`)."""
+    """Return whether a raised number after this text is an exponent: after a digit, variable or unit (`10³`, `km²`)."""
     word = _LAST_WORD.search(before)
     if word is None:
         return before[-1:].isdecimal() or before[-1:] in tuple("⁻⁺")

@@ -1,1 +1,1 @@
-"""Meta-evaluation: how far judges agree with people, and people with each other."""
+"""Meta-evaluation: agreement of judges with human labels, and of annotators with each other."""

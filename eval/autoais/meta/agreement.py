@@ -1,4 +1,4 @@
-"""Agreement between raters over yes/no items, and McNemar's test (AIS paper, Tables 7 and 15; spec E7)."""
+"""Inter-rater agreement on yes/no items, and McNemar's test (Rashkin et al. 2023, Tables 7 and 15)."""
 
 import math
 from collections.abc import Sequence
@@ -7,30 +7,30 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """How many raters said yes and how many said no of one item; at least one of them must have rated."""
+    """The number of yes and of no ratings of one item; raises `ValueError` if there are none."""
 
     yes: int
     no: int
 
     def __post_init__(self) -> None:
         if min(self.yes, self.no) < 0 or self.yes + self.no == 0:
-            raise ValueError(f"an item needs ratings, found {self.yes} yes and {self.no} no")
+            raise ValueError(f"an item needs at least one rating, found {self.yes} yes and {self.no} no")
 
     @property
     def ratings(self) -> int:
-        """All ratings of the item."""
+        """The number of ratings of the item."""
         return self.yes + self.no
 
     @property
     def majority(self) -> bool:
-        """What most raters said; a tie is a no."""
+        """The majority rating; a tie counts as no."""
         return self.yes > self.no
 
 
 def krippendorff_alpha(items: Sequence[Item]) -> float | None:
-    """Krippendorff's alpha for nominal data, 1 - observed / expected disagreement; at most 1, can be below 0.
+    """Krippendorff's alpha for nominal data: 1 - observed / expected disagreement; at most 1, may be negative.
 
-    Items with one rating cannot agree or disagree and are left out; None where nothing could have disagreed.
+    Items with a single rating are left out. None if the expected disagreement is 0.
     """
     paired = [item for item in items if item.ratings > 1]
     yes, no = sum(item.yes for item in paired), sum(item.no for item in paired)
@@ -40,7 +40,7 @@ def krippendorff_alpha(items: Sequence[Item]) -> float | None:
 
 
 def pairwise_agreement(items: Sequence[Item]) -> float | None:
-    """Agreeing pairs of raters over all pairs, averaged over the items with at least two ratings; 0 to 1."""
+    """Share of rater pairs that agree, averaged over the items with at least two ratings; 0 to 1."""
     shares = [
         (item.yes * (item.yes - 1) + item.no * (item.no - 1)) / (item.ratings * (item.ratings - 1))
         for item in items
@@ -50,7 +50,7 @@ def pairwise_agreement(items: Sequence[Item]) -> float | None:
 
 
 def f1_to_majority(items: Sequence[Item]) -> float | None:
-    """Macro mean of the yes- and the no-class F1 of single ratings against each item's majority; 0 to 1."""
+    """Macro-F1 (classes yes and no) of single ratings against the majority of their item; 0 to 1."""
     if not items:
         return None
     both_yes = sum(item.yes for item in items if item.majority)
@@ -62,10 +62,10 @@ def f1_to_majority(items: Sequence[Item]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class McNemar:
-    """McNemar's test of two paired yes/no outcomes: `b` items only the first gets right, `c` only the second.
+    """McNemar's test of paired yes/no outcomes: `b` items only the first gets right, `c` only the second.
 
-    `variant` names the form; `statistic` is None for the exact one. `p` is two-sided, None where the corrected form
-    has nothing to go by (b + c = 0).
+    `variant` names the form of the test; `statistic` is None for the exact form. `p` is two-sided, and None for the
+    corrected form if b + c = 0.
     """
 
     variant: str
@@ -76,7 +76,7 @@ class McNemar:
 
 
 def mcnemar_exact(b: int, c: int) -> McNemar:
-    """The exact binomial form: twice the smaller tail of b against c at one half, at most 1."""
+    """The exact binomial form: twice the smaller tail of Binomial(b + c, 1/2), at most 1."""
     tail = term = 1
     for i in range(min(b, c)):
         term = term * (b + c - i) // (i + 1)
@@ -85,9 +85,9 @@ def mcnemar_exact(b: int, c: int) -> McNemar:
 
 
 def mcnemar_corrected(b: int, c: int) -> McNemar:
-    """Chi-squared (one degree of freedom) with continuity correction, (|b - c| - 1)^2 / (b + c).
+    """The chi-squared form (one degree of freedom) with continuity correction, (|b - c| - 1)^2 / (b + c).
 
-    The correction is not clipped at b = c, as in the AIS paper's figures (spec E7).
+    Like in Rashkin et al. 2023, Table 15, the correction is also applied at b = c, without clipping |b - c| - 1 at 0.
     """
     name = "chi-squared with continuity correction"
     if b + c == 0:
@@ -97,5 +97,5 @@ def mcnemar_corrected(b: int, c: int) -> McNemar:
 
 
 def mcnemar(b: int, c: int) -> McNemar:
-    """The exact form where b + c is below 25, else the corrected one."""
+    """The exact form if b + c is below 25, else the corrected form."""
     return mcnemar_exact(b, c) if b + c < 25 else mcnemar_corrected(b, c)

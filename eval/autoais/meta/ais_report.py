@@ -1,4 +1,4 @@
-"""The AIS paper's tables from its released annotation CSVs (Rashkin et al. 2023, Tables 3 to 6; spec E8 and E9)."""
+"""The tables of the AIS paper from its released annotation CSVs (Rashkin et al. 2023, Tables 3 to 7)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ _RATERS = 5
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """One output of a model as five annotators judged it: their majority, and how many of them agreed with it.
+    """The majority ratings of one model output by five annotators, and how many of them agreed with the majority.
 
-    `attributable` is the file's `INT & AIS`, which is authoritative where it differs from `Q2`. An agreement is None
-    where the question was not asked.
+    `attributable` is the file's `INT & AIS`, which takes precedence over `Q2`. An agreement is None if the question was
+    not asked.
     """
 
     model: str
@@ -31,10 +31,10 @@ class Rating:
 
 
 def read_ratings(path: Path) -> list[Rating]:
-    """All rows of an AIS CSV; `FormatError` names file, line and column of a broken one.
+    """All rows of an AIS CSV; raises `FormatError` with file, line and column if a row is malformed.
 
-    Survives the release's quirks: spaces around column names, `NA`, a BOM, further columns. What cannot be understood
-    cannot be attributed: `INT & AIS` is 0 whenever `INT` is (spec E8).
+    Accepts the quirks of the release: spaces around column names, `NA`, a BOM and further columns. `INT & AIS` must be
+    0 if `INT` is 0, since an uninterpretable output cannot be attributed.
     """
     ratings = []
     for where, row in records(path, COLUMNS):
@@ -55,7 +55,7 @@ def _rating(row: dict[str, str], where: str) -> Rating:
             raise FormatError(f"{where}: column {column!r} should be 0 or 1, found {row[column]!r}")
         flags[column] = row[column] == "1"
     if flags["INT & AIS"] and not flags["INT"]:
-        raise FormatError(f"{where}: column 'INT & AIS' is 1 where 'INT' is 0; what is not interpretable is not AIS")
+        raise FormatError(f"{where}: column 'INT & AIS' is 1 where 'INT' is 0; an uninterpretable output cannot be AIS")
     agreed = {}
     for column in ("# agree (INT)", "# agree (AIS)"):
         try:
@@ -72,10 +72,10 @@ def _rating(row: dict[str, str], where: str) -> Rating:
 
 
 def report(ratings: Sequence[Rating]) -> dict[str, Any]:
-    """Rates a model, and agreement over all models, as fractions.
+    """Rates of each model, and agreement over all models, as fractions.
 
-    Denominators (spec E3): flagged of all items, interpretable of the items not flagged, attributable of the
-    interpretable ones; `ais_of_unflagged` divides by the items not flagged.
+    Denominators as in the paper: flagged over all items, interpretable over unflagged items, attributable over
+    interpretable items; `ais_of_unflagged` is over unflagged items.
     """
     models = dict.fromkeys(rating.model for rating in ratings)
     unflagged = [rating for rating in ratings if not rating.flagged]
@@ -102,7 +102,7 @@ def _model(name: str, ratings: Sequence[Rating]) -> dict[str, Any]:
 
 
 def _agreement(labels: Iterable[tuple[bool, int | None]]) -> dict[str, Any]:
-    """Majority label and count rebuilt into single ratings; a count that five raters cannot give is left out."""
+    """Agreement from single ratings, rebuilt from majority labels and counts; impossible counts are left out."""
     listed = list(labels)
     items = [
         Item(agree, _RATERS - agree) if label else Item(_RATERS - agree, agree)

@@ -1,4 +1,4 @@
-"""Fits a judge's threshold and probabilities to human labels, and keeps the fit in a file that `score` can use."""
+"""Calibration of a judge's threshold and probabilities on human labels, stored in a file for `autoais score`."""
 
 import hashlib
 import json
@@ -14,24 +14,24 @@ import numpy as np
 
 from autoais.errors import FormatError, UserError
 from autoais.io.jsonl import field, parse_object
-from autoais.judges import nothing_to_weigh
 from autoais.labels import Labelled
 from autoais.meta.evaluate import Bools, Floats, Numbers, balanced_accuracy, calibration_error, judged, macro_f1
 from autoais.meta.logistic import likeliest
-from autoais.types import Attribution, Judge, Judgement, Verdict
+from autoais.types import Attribution, Judge, Judgement, Verdict, nothing_to_judge
 
 AIMS = ("macro_f1", "balanced_accuracy")
 _VERSION = 1
-_MARGIN = 1e-3  # probabilities 0 and 1 have no logit; squeezed, not cut, so that their order stays
-_DIGITS = 6  # of the fitted numbers: what is stored is what was tried
+_MARGIN = 1e-3  # 0 and 1 have no logit, so probabilities are scaled into the margin, which keeps their order
+_DIGITS = 6  # of the fitted numbers, rounded before evaluation so that stored and evaluated numbers are equal
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A judge's fit: attributable from `threshold` on (of its own probability, above 0 and at most 1).
+    """The calibration of a judge: claims are attributable if the judge's own probability reaches `threshold`.
 
-    The probability p becomes 1 / (1 + exp(-(slope * logit(p) + intercept))), which keeps its order (Platt scaling);
-    `slope` is above 0. ValueError for other numbers.
+    `threshold` is above 0 and at most 1. Platt scaling turns a probability p into
+    1 / (1 + exp(-(slope * logit(p) + intercept))); `slope` is positive, so the order of probabilities stays. Other
+    numbers raise `ValueError`.
     """
 
     judge: str
@@ -49,12 +49,12 @@ class Calibration:
 
     @property
     def digest(self) -> str:
-        """8 hex digits that change with the judge and with every number."""
+        """8 hex digits of a hash of the judge's name and all numbers."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:8]
 
     def scaled(self, probability: Floats) -> Floats:
         """The calibrated probabilities, 0 to 1."""
-        with np.errstate(over="ignore"):  # far out is 0 or 1
+        with np.errstate(over="ignore"):  # the limits 0 and 1 are correct
             return np.asarray((1 + np.tanh((self.slope * _logit(probability) + self.intercept) / 2)) / 2)
 
 
@@ -63,15 +63,15 @@ def _logit(probability: Floats) -> Floats:
     return np.asarray(np.log(inside / (1 - inside)))
 
 
-class CalibratedJudge:
-    """A judge with its calibration: the same evidence and reasons, other probabilities and another cut.
+class CalibratedJudge(Judge):
+    """A judge with a calibration applied: scaled probabilities and another threshold, same evidence and reasons.
 
-    Below the threshold extrapolatory and contradictory stay what they are; undecided stays undecided.
+    Below the threshold, extrapolatory and contradictory verdicts are unchanged; so are undecided ones anywhere.
     """
 
     def __init__(self, judge: Judge, calibration: Calibration) -> None:
         if judge.name != calibration.judge:
-            raise UserError(f"the calibration is of judge {calibration.judge!r}, not of {judge.name!r}")
+            raise UserError(f"the calibration was made for judge {calibration.judge!r}, not for {judge.name!r}")
         self._judge, self._calibration = judge, calibration
 
     @property
@@ -79,7 +79,7 @@ class CalibratedJudge:
         """The judge's name and the calibration's digest."""
         return f"{self._judge.name}+{self._calibration.digest}"
 
-    def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Ask the judge, then apply the calibration to each judgement that has a probability."""
         return [self._one(judgement) for judgement in self._judge.judge(attributions)]
 
@@ -95,9 +95,9 @@ class CalibratedJudge:
 
 
 def calibrated(judge: Judge, path: Path) -> Judge:
-    """The judge with the calibration of that file, which `autoais calibrate` wrote for it.
+    """The judge with the calibration in the file, which `autoais calibrate` wrote for it.
 
-    `UserError` in one line where the file is of another judge, `FormatError` where it is no calibration.
+    Raises `UserError` if the file is for another judge, and `FormatError` if it is not a calibration.
     """
     calibration = read_calibration(path)
     if calibration.judge != judge.name:
@@ -106,10 +106,10 @@ def calibrated(judge: Judge, path: Path) -> Judge:
 
 
 def read_calibration(path: Path) -> Calibration:
-    """What `calibrate --out` wrote; `FormatError` names the field that is missing or wrong."""
+    """The calibration in a file written by `calibrate --out`; raises `FormatError` for a missing or invalid field."""
     record = parse_object(path.read_bytes(), str(path))
     if record.get("autoais_calibration") != _VERSION:
-        raise FormatError(f"{path}: no calibration of this version ('autoais_calibration': {_VERSION})")
+        raise FormatError(f"{path}: not a calibration of this version ('autoais_calibration': {_VERSION})")
     numbers = [_number(record, name, path) for name in ("threshold", "slope", "intercept")]
     try:
         return Calibration(field(record, "judge", str, str(path)), *numbers)
@@ -129,9 +129,9 @@ def _number(record: dict[str, Any], name: str, path: Path) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """Labelled claims that the judge decided with a probability, as columns; `dataset` is the place in `names`.
+    """Labelled claims that the judge decided with a probability, as columns; `dataset` is an index into `names`.
 
-    `fold` is the same for all claims of one question of a data set. `left_out` counts the others by why.
+    `fold` is equal for all claims of one question of a data set. `left_out` counts the other claims by reason.
     """
 
     names: tuple[str, ...]
@@ -143,7 +143,7 @@ class Claims:
     left_out: dict[str, int]
 
     def where(self, chosen: Bools | Numbers) -> "Claims":
-        """The chosen claims."""
+        """The selected claims (a mask or indices)."""
         return Claims(
             self.names,
             self.dataset[chosen],
@@ -156,16 +156,16 @@ class Claims:
 
 
 def collect(labels: Iterable[Labelled], judge: Judge, folds: int) -> Claims:
-    """Judge the labels; `UserError` where nothing is left to fit.
+    """Judge the labels; raises `UserError` if no claim is left to fit.
 
-    What a rule decides (nothing said, nothing cited) no calibration can change; it is left out, as is what the judge
-    could not decide or gave no probability for.
+    Claims decided by rule (nothing said or cited) are left out, since no calibration changes them, and so are claims
+    that are undecided or have no probability.
     """
     places: dict[str, int] = {}
     dataset, truth, said, fold, probability = array("q"), array("b"), array("b"), array("q"), array("d")
     left_out = {"undecided": 0, "by_rule": 0, "without_probability": 0}
     for label, judgement in judged(labels, judge):
-        if nothing_to_weigh(label.attribution):
+        if nothing_to_judge(label.attribution):
             left_out["by_rule"] += 1
         elif judgement.verdict is Verdict.UNDECIDED:
             left_out["undecided"] += 1
@@ -180,10 +180,10 @@ def collect(labels: Iterable[Labelled], judge: Judge, folds: int) -> Claims:
             fold.append(zlib.crc32(group.encode("utf-8", "surrogatepass")) % folds)
     if not truth:
         if left_out["without_probability"]:
-            raise UserError(f"judge {judge.name!r} gives no probabilities, so it has no threshold to fit")
-        raise UserError(f"judge {judge.name!r}: none of the labels is left to fit to")
+            raise UserError(f"judge {judge.name!r} gives no probabilities; a threshold cannot be fitted")
+        raise UserError(f"judge {judge.name!r}: no labels are left to fit")
     names = sorted(places)
-    rank = np.argsort(np.argsort(list(places)))  # so that the order of the files changes nothing
+    rank = np.argsort(np.argsort(list(places)))  # makes the result independent of the order of the files
     claims = Claims(
         tuple(names),
         rank[np.array(dataset)],
@@ -197,16 +197,16 @@ def collect(labels: Iterable[Labelled], judge: Judge, folds: int) -> Claims:
 
 
 def fit(claims: Claims, judge: str, by: str) -> Calibration:
-    """The threshold with the best mean of `by` over the data sets, and Platt's two numbers.
+    """The threshold with the best mean of `by` over the data sets, and the two parameters of Platt scaling.
 
-    Every data set weighs the same, as in the average of `meta`. Of equally good thresholds the middle one is taken.
-    `UserError` where the labels are all the same, the judge gives every claim the same probability, or its probability
-    does not rise with the labels.
+    All data sets have equal weight, as in the average of `meta`. Of equally good thresholds the middle one is chosen.
+    Raises `UserError` if the labels are all the same, all probabilities are the same, or the probability does not
+    increase with the labels.
     """
     if claims.truth.all() or not claims.truth.any():
         left = ", ".join(f"{count} {why.replace('_', ' ')}" for why, count in claims.left_out.items() if count)
         note = f" (left out: {left})" if left else ""
-        raise UserError(f"the labels are all the same{note}; a threshold needs claims of both kinds")
+        raise UserError(f"the labels are all the same{note}; a threshold needs claims of both classes")
     different = np.unique(claims.probability)
     thresholds = np.unique(np.round((different[1:] + different[:-1]) / 2, _DIGITS))
     thresholds = thresholds[thresholds > 0]
@@ -216,12 +216,14 @@ def fit(claims: Claims, judge: str, by: str) -> Calibration:
     best = thresholds[values > values.max() - 1e-12]
     slope, intercept = (round(float(number), _DIGITS) for number in _platt(claims))
     if slope <= 0:
-        raise UserError(f"judge {judge!r}: its probability does not rise with the labels; no calibration can mend that")
+        raise UserError(
+            f"judge {judge!r}: its probability does not increase with the labels; no calibration can fix that"
+        )
     return Calibration(judge, float(best[len(best) // 2]), slope, intercept)
 
 
 def _mean_over_sets(claims: Claims, thresholds: Floats, by: str) -> Floats:
-    """The mean over data sets of `by` at each threshold; sets without both classes have no balanced accuracy."""
+    """The mean of `by` over the data sets, at each threshold; balanced accuracy skips sets with only one class."""
     curves = []
     for dataset in np.unique(claims.dataset):
         there = claims.dataset == dataset
@@ -233,7 +235,7 @@ def _mean_over_sets(claims: Claims, thresholds: Floats, by: str) -> Floats:
         elif len(yes) and len(no):
             curves.append((hits / len(yes) + right_no / len(no)) / 2)
     if not curves:
-        raise UserError("no data set has labels of both kinds, which balanced accuracy needs")
+        raise UserError("no data set has labels of both classes, which balanced accuracy needs")
     return np.asarray(np.mean(curves, axis=0))
 
 
@@ -243,9 +245,9 @@ def _f1(hits: Numbers, wrong: Numbers) -> Floats:
 
 
 def _platt(claims: Claims) -> Floats:
-    """Slope and intercept of the likeliest logistic curve (Platt 1999; Lin et al. 2007).
+    """Maximum-likelihood slope and intercept of Platt scaling (Platt 1999; Lin et al. 2007).
 
-    Platt's targets, a little inside 0 and 1, keep the two finite where the classes do not overlap.
+    Platt's targets, slightly inside 0 and 1, keep both finite if the classes do not overlap.
     """
     features = np.stack([_logit(claims.probability), np.ones(len(claims.truth))], axis=1)
     yes = int(claims.truth.sum())
@@ -257,11 +259,11 @@ def _platt(claims: Claims) -> Floats:
 
 
 def calibrate(labels: Iterable[Labelled], judge: Judge, *, by: str = "macro_f1", folds: int = 5) -> dict[str, Any]:
-    """Fit to all labels, and say what it gained in cross-validation; the record that `read_calibration` reads.
+    """Fit to all labels and cross-validate; returns the record that `read_calibration` reads.
 
-    `cross_validation` has for each data set, and on average, macro-F1, balanced accuracy and calibration error of the
-    judge as it is (`default`) and with the calibration fitted to the other folds, as fractions; `gain` is the
-    difference in `by`. Claims of one question stay in one fold. `UserError` where the labels do not do for it.
+    `cross_validation` has, for each data set and on average, macro-F1, balanced accuracy and calibration error of the
+    judge without a calibration (`default`) and with one fitted to the other folds, as fractions; `gain` is the
+    difference in `by`. Claims of one question share a fold. Raises `UserError` if the labels do not suffice.
     """
     if by not in AIMS:
         raise UserError(f"--by {by!r}: should be one of {', '.join(AIMS)}")
@@ -288,8 +290,8 @@ def _cross_validate(claims: Claims, judge: str, by: str) -> dict[str, Any]:
             fitted = fit(claims.where(~out), judge, by)
         except UserError as error:
             raise UserError(
-                "too few questions for cross-validation (claims of a question stay together), "
-                f"try other --folds: {error}"
+                f"too few questions for cross-validation (claims of a question share a fold): {error}; "
+                "try other --folds"
             ) from error
         said[out] = claims.probability[out] >= fitted.threshold
         scaled[out] = fitted.scaled(claims.probability[out])
@@ -315,8 +317,8 @@ def _figures(truth: Bools, said: Bools, probability: Floats) -> dict[str, float 
 
 
 def _gain(before: dict[str, float | None], after: dict[str, float | None], by: str) -> float | None:
-    ours, theirs = after[by], before[by]
-    return None if ours is None or theirs is None else ours - theirs
+    new, old = after[by], before[by]
+    return None if new is None or old is None else new - old
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -1,4 +1,4 @@
-"""Whether a judge ranks systems as people do: correlations over systems, ties counted as ties (spec A6)."""
+"""Correlation over systems between human and judge rates, with ties (Bohnet et al. 2022)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -6,22 +6,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from autoais.metrics.bootstrap import interval95
+
 Floats = NDArray[np.float64]
 LEAST = 3  # with two systems every correlation is 1 or -1
 _RESAMPLES = 1000
 
 
 def pearson(x: Floats, y: Floats) -> float | None:
-    """Pearson's r, -1 to 1; None where one side is constant."""
+    """Pearson's r, -1 to 1; None if one side is constant."""
     if len(x) == 0 or x.min() == x.max() or y.min() == y.max():
         return None
-    # Scaled first: the squares of very small differences would vanish.
+    # Scale first, or the squares of very small differences underflow.
     a, b = ((side - side.mean()) / np.ptp(side) for side in (x, y))
     return float(np.clip((a @ b) / np.sqrt((a @ a) * (b @ b)), -1, 1))
 
 
 def spearman(x: Floats, y: Floats) -> float | None:
-    """Pearson's r of the ranks, equal values sharing the mean of their ranks; None where one side is constant."""
+    """Spearman's rho: Pearson's r of the ranks, with tied values at their mean rank; None if one side is constant."""
     return pearson(_ranks(x), _ranks(y))
 
 
@@ -31,7 +33,7 @@ def _ranks(values: Floats) -> Floats:
 
 
 def kendall_tau_b(x: Floats, y: Floats) -> float | None:
-    """Kendall's tau-b, -1 to 1: pairs in order less pairs out of order, corrected for ties; None where all are tied."""
+    """Kendall's tau-b, -1 to 1: concordant minus discordant pairs, corrected for ties; None if all pairs are tied."""
     a, b = (np.sign(side[:, None] - side[None, :]) for side in (x, y))
     untied = float((a * a).sum()) * float((b * b).sum())
     return float(np.clip((a * b).sum() / np.sqrt(untied), -1, 1)) if untied else None
@@ -45,11 +47,11 @@ MEASURES: Mapping[str, Callable[[Floats, Floats], float | None]] = {
 
 
 def over_systems(names: Sequence[str], cells: NDArray[np.int64], undecided: Sequence[int]) -> dict[str, Any]:
-    """Each system's share of attributable claims by people and by the judge, and how the two go together.
+    """Each system's share of attributable claims by human labels and by the judge, and correlations of the two.
 
-    `cells` (systems x 4) counts each system's decided claims: no by both, only the judge's yes, only the people's
-    yes, yes by both. Intervals (95 %) draw every system's claims with replacement, the systems staying as they are.
-    A system with nothing decided is listed and left out of the correlations. Fractions; seed 0.
+    `cells` (systems x 4) counts each system's decided claims: no by both, yes by the judge only, yes by humans only,
+    yes by both. The 95 % intervals resample claims within each system with replacement. Systems without decided claims
+    are listed but left out of the correlations. Rates are fractions; the seed is 0.
     """
     n = cells.sum(axis=1)
     rated = n > 0
@@ -65,7 +67,7 @@ def over_systems(names: Sequence[str], cells: NDArray[np.int64], undecided: Sequ
     ]
     result: dict[str, Any] = {"n": int(rated.sum()), "systems": systems}
     if result["n"] < LEAST:
-        reason = f"{result['n']} systems with something decided; at least {LEAST} are needed"
+        reason = f"{result['n']} systems have decided claims; at least {LEAST} are needed"
         return result | {name: {"value": None, "interval95": None, "reason": reason} for name in MEASURES}
     rng = np.random.default_rng(0)
     draws = [rng.multinomial(count, row / count, _RESAMPLES) for row, count in zip(cells[rated], n[rated], strict=True)]
@@ -73,14 +75,14 @@ def over_systems(names: Sequence[str], cells: NDArray[np.int64], undecided: Sequ
     for name, measure in MEASURES.items():
         value = measure(*_rates(cells[rated]))
         values = [one for draw in drawn if (one := measure(*_rates(draw))) is not None]
-        ends = [float(end) for end in np.percentile(values, [2.5, 97.5])] if values and value is not None else None
-        result[name] = {"value": value, "interval95": ends}
+        ends = None if value is None else interval95(values)
+        result[name] = {"value": value, "interval95": list(ends) if ends else None}
         if value is None:
-            result[name]["reason"] = "one side gives all systems the same rate"
+            result[name]["reason"] = "all systems have the same human or judge rate"
     return result
 
 
 def _rates(cells: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """People's and the judge's rate of each system; whole numbers divided, so that equal rates are equal floats."""
+    """Human and judge rate of each system; each is one division of integers, so equal rates are equal floats."""
     n = cells.sum(axis=1)
     return (cells[:, 2] + cells[:, 3]) / n, (cells[:, 1] + cells[:, 3]) / n

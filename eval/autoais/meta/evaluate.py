@@ -1,4 +1,4 @@
-"""Meta-evaluation: how far a judge's verdicts agree with people, a data set at a time."""
+"""Meta-evaluation: agreement of a judge's verdicts with human labels, per data set."""
 
 import heapq
 import zlib
@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from autoais.judges import nothing_to_weigh, weigh
 from autoais.labels import Labelled
 from autoais.meta import correlation
 from autoais.metrics import attrscore
-from autoais.types import Judge, Judgement, Verdict
+from autoais.metrics.bootstrap import interval95
+from autoais.types import Judge, Judgement, Verdict, nothing_to_judge
 
 _BATCH = 512
 _BINS = 10
 _RESAMPLES = 500
-_EXCERPT = 400  # characters of a text that are kept of a worst disagreement
+_EXCERPT = 400  # characters kept of question and evidence of a worst disagreement
 _VERDICTS = tuple(Verdict)
 ROC_STEPS = 20
 
@@ -30,7 +30,7 @@ Numbers = NDArray[np.int64]
 
 
 def macro_f1(truth: Bools, said: Bools) -> float:
-    """Mean of the F1 of the yes and of the no class, 0 to 1; a class that occurs on neither side counts 0."""
+    """Mean F1 of the classes yes and no, 0 to 1; a class that occurs on neither side counts as 0."""
     return float(np.mean([_f1(truth, said), _f1(~truth, ~said)]))
 
 
@@ -40,27 +40,27 @@ def _f1(truth: Bools, said: Bools) -> float:
 
 
 def balanced_accuracy(truth: Bools, said: Bools) -> float | None:
-    """Mean of the recall of both classes, 0 to 1; None where a class does not occur."""
+    """Mean recall of both classes, 0 to 1; None if a class is missing."""
     if truth.all() or not truth.any():
         return None
     return float((said[truth].mean() + (~said[~truth]).mean()) / 2)
 
 
 def roc_auc(truth: Bools, probability: Floats) -> float | None:
-    """Chance that a yes gets a higher probability than a no, ties half; None where a class is missing."""
+    """Probability that a yes scores higher than a no, with ties as one half; None if a class is missing."""
     yes, no = _by_probability(truth, np.unique(probability, return_inverse=True)[1])
     pairs = int(yes.sum()) * int(no.sum())
     return float((yes * (np.cumsum(no) - no / 2)).sum() / pairs) if pairs else None
 
 
 def _by_probability(truth: Bools, places: Numbers) -> tuple[Numbers, Numbers]:
-    """How many yes and how many no at each place (the rank of a probability among the different ones)."""
+    """Counts of yes and of no at each place (the rank of a probability among the distinct ones)."""
     length = int(places.max()) + 1 if len(places) else 0
     return np.bincount(places[truth], minlength=length), np.bincount(places[~truth], minlength=length)
 
 
 def roc_curve(truth: Bools, probability: Floats) -> list[float] | None:
-    """True positive rates at the false positive rates 0, 0.05 ... 1; None where a class is missing."""
+    """True positive rates at the false positive rates 0, 0.05 ... 1; None if a class is missing."""
     yes, no = _by_probability(truth, np.unique(probability, return_inverse=True)[1])
     if not yes.sum() or not no.sum():
         return None
@@ -69,7 +69,7 @@ def roc_curve(truth: Bools, probability: Floats) -> list[float] | None:
 
 
 def cohen_kappa(truth: Bools, said: Bools) -> float | None:
-    """Agreement beyond chance, at most 1; None where chance alone would agree always."""
+    """Cohen's kappa, the agreement beyond chance, at most 1; None if chance agreement is 1."""
     observed = float((truth == said).mean())
     chance = float(truth.mean() * said.mean() + (~truth).mean() * (~said).mean())
     return (observed - chance) / (1 - chance) if chance < 1 else None
@@ -80,9 +80,9 @@ def _bins(probability: Floats) -> Numbers:
 
 
 def reliability(truth: Bools, probability: Floats) -> list[dict[str, Any]]:
-    """Ten bins of equal width: how many, their mean probability, and the share that people found attributable.
+    """Ten bins of equal width, each with its count, mean probability and share of claims labelled attributable.
 
-    `bin` 3 is 0.3 up to but not 0.4; an empty one is left out.
+    `bin` 3 covers [0.3, 0.4); empty bins are left out.
     """
     places = _bins(probability)
     return [
@@ -98,27 +98,27 @@ def reliability(truth: Bools, probability: Floats) -> list[dict[str, Any]]:
 
 
 def calibration_error(truth: Bools, probability: Floats) -> float | None:
-    """Expected calibration error: the gaps of `reliability`, weighted by n; 0 to 1, None for nothing."""
+    """Expected calibration error: the gaps of `reliability` weighted by n, 0 to 1; None without claims."""
     if not len(truth):
         return None
     return float(np.abs(np.bincount(_bins(probability), probability - truth)).sum() / len(truth))
 
 
 def judged(labels: Iterable[Labelled], judge: Judge) -> Iterator[tuple[Labelled, Judgement]]:
-    """Every label with what the judge says, streamed in batches."""
+    """Each label with the judge's judgement, streamed in batches."""
     stream = iter(labels)
     while batch := list(islice(stream, _BATCH)):
-        yield from zip(batch, weigh(judge, [label.attribution for label in batch]), strict=True)
+        yield from zip(batch, judge.judge([label.attribution for label in batch]), strict=True)
 
 
 def evaluate(labels: Iterable[Labelled], judge: Judge, *, worst: int = 5) -> dict[str, Any]:
-    """Judge every labelled claim and report per data set and on average (the mean over sets), as fractions.
+    """Judge every labelled claim and report figures per data set and on average (the mean over sets), as fractions.
 
-    `n` counts the decided; undecided ones are left out of all but `macro_f1_floor`, where they are a no. What needs
-    probabilities uses the `with_probability` decided claims that have one; where nothing was said or cited, the rule
-    of `weigh` decides, with probability 0. A set in which the judge gave none has null there. Every null has its
-    reason under `reasons`. Intervals (95 %) draw claims with replacement. Kept are 15 bytes a claim (110 while
-    drawing) and the texts of the `worst` disagreements of each set.
+    `n` counts the decided claims; undecided ones enter only `macro_f1_floor`, where they count as no. Figures that need
+    probabilities use the `with_probability` decided claims that have one, and are null for a set in which the judge
+    gives none. If nothing is said or cited, the rule of `Judge.judge` decides, with probability 0. `reasons` explains
+    each null. The 95 % intervals resample claims with replacement. Memory holds 15 bytes per claim (110 while
+    resampling) and the texts of the `worst` disagreements of each set.
     """
     tallies: dict[str, _Tally] = {}
     for label, judgement in judged(labels, judge):
@@ -137,7 +137,7 @@ FIGURES = ("macro_f1", "macro_f1_floor", "balanced_accuracy", "roc_auc", "cohen_
 
 
 def without_texts(result: dict[str, Any]) -> dict[str, Any]:
-    """The same result without a word of the data: the worst disagreements keep ids, labels and probabilities."""
+    """The result without texts of the data: worst disagreements keep only ids, labels, verdicts and probabilities."""
     kept = ("id", "attributable", "verdict", "probability")
     sets = {
         name: one | {"worst": [{key: item[key] for key in kept} for item in one["worst"]]}
@@ -148,10 +148,10 @@ def without_texts(result: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """A data set's claims as columns, in an order that depends on their values alone.
+    """The claims of a data set as columns, in an order that depends only on their values.
 
-    `label` is the place in AttrScore's classes of a three-way label, -1 without one; `system` the place in `systems`,
-    -1 without one; `probability` is NaN where there is none.
+    `label` is the index of a three-way label in AttrScore's classes, `system` the index in `systems`; both are -1 if
+    missing. A missing `probability` is NaN.
     """
 
     truth: Bools
@@ -165,7 +165,7 @@ class _Rows:
 
 
 class _Tally:
-    """Collects what one data set's labels come to."""
+    """Collects the labels and judgements of one data set."""
 
     def __init__(self, worst: int) -> None:
         self.worst: list[dict[str, Any]] = []
@@ -176,7 +176,7 @@ class _Tally:
         self._has_probabilities = False
 
     def add(self, label: Labelled, judgement: Judgement) -> None:
-        by_rule = nothing_to_weigh(label.attribution) is not None
+        by_rule = nothing_to_judge(label.attribution) is not None
         probability = 0.0 if by_rule else judgement.probability
         self._has_probabilities |= not by_rule and probability is not None
         self._truth.append(label.attributable)
@@ -201,7 +201,7 @@ class _Tally:
         self.worst = heapq.nsmallest(self._most, [*self.worst, one], key=_agreement)
 
     def rows(self) -> _Rows:
-        """The columns; without probabilities the rule's zeros alone would make a curve, so they go too."""
+        """The columns; the rule's zero probabilities are dropped if the judge gave none, since alone they mislead."""
         names = sorted(self._systems)
         place = {self._systems[name]: rank for rank, name in enumerate(names)} | {-1: -1}
         truth, verdict, label = (np.array(column, np.int8) for column in (self._truth, self._verdict, self._label))
@@ -226,12 +226,12 @@ def _excerpt(text: str) -> str:
 
 
 def _agreement(one: dict[str, Any]) -> tuple[float, str]:
-    """Least first: how near the judge came to the people's label, ties by id; a bare verdict could not be further."""
+    """Sort key, lowest first: closeness of the probability to the label (0 without a probability), then id."""
     return (0.0 if one["probability"] is None else 1 - abs(one["probability"] - one["attributable"])), one["id"]
 
 
 def _figures(rows: _Rows, drawn: Numbers | slice = slice(None)) -> dict[str, float | None]:
-    """The figures of the rows drawn."""
+    """The figures of the selected rows."""
     truth, said, decided = rows.truth[drawn], rows.said[drawn], rows.decided[drawn]
     probability = rows.probability[drawn]
     figures: dict[str, float | None] = {"macro_f1_floor": macro_f1(truth, said)}
@@ -247,7 +247,7 @@ def _figures(rows: _Rows, drawn: Numbers | slice = slice(None)) -> dict[str, flo
 
 
 def _draws(rows: _Rows, name: str) -> dict[str, Floats]:
-    """The figures of 500 draws of as many claims (NaN where a draw has none); the seed is the data set's name."""
+    """The figures of 500 resamples of the claims, NaN where undefined; seeded by the name of the data set."""
     rng = np.random.default_rng(zlib.crc32(name.encode("utf-8", "surrogatepass")))
     n = len(rows.truth)
     drawn = [_figures(rows, np.sort(rng.integers(0, n, n))) for _ in range(_RESAMPLES)]
@@ -255,8 +255,8 @@ def _draws(rows: _Rows, name: str) -> dict[str, Floats]:
 
 
 def _interval(values: Floats) -> list[float] | None:
-    known = values[~np.isnan(values)]
-    return [float(end) for end in np.percentile(known, [2.5, 97.5])] if len(known) else None
+    ends = interval95(values[~np.isnan(values)])
+    return list(ends) if ends else None
 
 
 def _one_set(rows: _Rows, draws: dict[str, Floats]) -> dict[str, Any]:
@@ -280,13 +280,13 @@ def _one_set(rows: _Rows, draws: dict[str, Floats]) -> dict[str, Any]:
 
 
 def _why(name: str, rows: _Rows, known: Bools) -> str:
-    """Why a figure is null."""
+    """The reason why a figure is null."""
     if name == "systems":
         return f"{len(rows.systems)} systems are named; at least {correlation.LEAST} are needed"
     if name == "three_way":
         if (rows.label < 0).all():
             return "the labels are two-way"
-        return "the judge never says extrapolatory or contradictory, only not attributable"
+        return "the judge never returns extrapolatory or contradictory, only not attributable"
     if not rows.decided.any():
         return "nothing was decided"
     if name in ("roc_auc", "roc", "calibration_error", "reliability") and not known.any():
@@ -306,7 +306,7 @@ def _systems(rows: _Rows) -> dict[str, Any] | None:
 
 
 def _three_way(rows: _Rows) -> dict[str, Any] | None:
-    """AttrScore's figures over the claims with a three-way label (C6)."""
+    """AttrScore's figures (Yue et al. 2023) over the claims with a three-way label."""
     there = rows.label >= 0
     if not there.any():
         return None
@@ -317,7 +317,7 @@ def _three_way(rows: _Rows) -> dict[str, Any] | None:
 
 
 def _average(sets: Sequence[dict[str, Any]], draws: Sequence[dict[str, Floats]]) -> dict[str, Any]:
-    """The mean over the sets that have the figure, with an interval from draws in every set at once."""
+    """The mean over the sets that have the figure, with an interval from joint resamples of all sets."""
     average: dict[str, Any] = {}
     intervals: dict[str, list[float] | None] = {}
     counts: dict[str, int] = {}
@@ -325,7 +325,7 @@ def _average(sets: Sequence[dict[str, Any]], draws: Sequence[dict[str, Floats]])
         there = [number for number, one in enumerate(sets) if one[name] is not None]
         average[name] = sum(sets[number][name] for number in there) / len(there) if there else None
         counts[name] = len(there)
-        # A draw in which a set has no value is left out, or it would be a mean over other sets.
+        # A resample in which a set has no value becomes NaN and is dropped; its mean would be over fewer sets.
         intervals[name] = _interval(np.mean([draws[number][name] for number in there], axis=0)) if there else None
     reasons = {name: "no data set has it" for name in FIGURES if average[name] is None}
     return average | {"interval95": intervals, "sets": counts, "reasons": reasons}

@@ -1,30 +1,32 @@
-"""What people said of the answers in a file, by HAGRID's and Liu's rules, and how far a judge agrees with them."""
+"""Human labels of the answers in a file, by the rules of HAGRID and Liu et al., and a judge's agreement with them."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from autoais.answers import CitedAnswer, SentenceCited, Support
+from autoais.answers import CitedAnswer
+from autoais.judged import JudgedAnswer
 from autoais.metrics import liu
 from autoais.metrics.claims import JudgedClaim
 from autoais.metrics.hagrid import answer_attributable, answer_informative
 from autoais.metrics.rates import Mean, Rate
 from autoais.metrics.scores import CitationScores
-from autoais.scoring import JudgedAnswer
+from autoais.types import CitedSentence, Support
 
-_LIKERT = ("Strongly Disagree", "Disagree", "Neutral", "Agree", "Strongly Agree")  # 1 to 5 (spec D2)
+_LIKERT = ("Strongly Disagree", "Disagree", "Neutral", "Agree", "Strongly Agree")  # 1 to 5 (Liu et al. 2023)
 _RATED = ("fluency", "perceived_utility")
 
 
 class HumanSummary:
-    """Gathers the labels of answers, sentences and citations, and the judge's verdicts on what is labelled.
+    """Collects human labels of answers, sentences and citations, and the judge's verdicts on labelled items.
 
-    `data`: questions, answers, quotes (passages) and citations, as in HAGRID's Table 2; answers to one question follow
-    each other. `labels`: answers and sentences that people found informative or attributable, of those they judged, as
-    in HAGRID's Table 3 (an answer is informative if any sentence is, attributable if all are; spec B3), and how many
-    citations have which level of support. `metrics`: Liu's citation recall, precision and F1 over the statements that
-    are worth verifying, pooled and a mean over responses (spec D3), fluency and perceived utility (means of 1 to 5).
-    `agreement`: Cohen's kappa and macro-F1 of the judge over labelled sentences (against all they cite together) and
-    over labelled citations by themselves (full support is a yes); what cites passages without a text is left out.
+    `data`: counts of questions, answers, quotes (passages) and citations, as in HAGRID's Table 2 (Kamalloo et al.
+    2023); answers to one question must be adjacent. `labels`: answers and sentences labelled informative or
+    attributable, over those labelled at all, as in HAGRID's Table 3 (an answer is informative if any sentence is,
+    attributable if all are), and citations by level of support. `metrics`: citation recall, precision and F1 over
+    verification-worthy statements (Liu et al. 2023), pooled and averaged over responses, and the means of fluency and
+    perceived utility (1 to 5). `agreement`: Cohen's kappa and macro-F1 of the judge over labelled sentences (against
+    all their citations together) and over labelled single citations (full support is a yes); items that cite passages
+    without a text are left out.
     """
 
     def __init__(self) -> None:
@@ -39,7 +41,7 @@ class HumanSummary:
         self.agreement: dict[str, list[tuple[bool, bool | None]]] = {"sentences": [], "citations": []}
 
     def add(self, item: JudgedAnswer) -> None:
-        """Count one answer; one that was never given has no labels."""
+        """Add one answer; a missing answer has no labels and is skipped."""
         answer = item.answer
         if answer is None:
             return
@@ -84,18 +86,18 @@ class HumanSummary:
             "citations_per_answer": self.citations / self.answers,
         }
 
-    def _agree(self, answer: CitedAnswer, sentence: SentenceCited, claim: JudgedClaim) -> None:
+    def _agree(self, answer: CitedAnswer, sentence: CitedSentence, claim: JudgedClaim) -> None:
         texts = [bool(answer.passages[cited].text.strip()) for cited in sentence.cites]
         if sentence.attributable is not None and (any(texts) or not texts):
             self.agreement["sentences"].append((sentence.attributable, claim.union.verdict.ais))
-        # `alone` is empty where single citations were not judged.
+        # `alone` is empty if single citations were not judged.
         for cited, text, alone in zip(sentence.cites, texts, claim.alone, strict=False):
             level = sentence.support.get(cited)
             if level is not None and text:
                 self.agreement["citations"].append((level is Support.FULL, alone.verdict.ais))
 
     def report(self) -> dict[str, Any] | None:
-        """`data`, `labels`, `metrics` and `agreement` as JSON, without what has no labels; None where nothing has."""
+        """The non-empty parts of `data`, `labels`, `metrics` and `agreement` as JSON; None if there are no labels."""
         labels = {name: _labels(Rate.of(x for x in given if x is not None)) for name, given in self.labels.items()}
         judged = sum(self.support.values())
         for level, count in self.support.items() if judged else ():
@@ -113,8 +115,8 @@ class HumanSummary:
         return {"data": self._data(), **result} if any(result.values()) else None
 
 
-def _statement(sentence: SentenceCited) -> liu.Statement:
-    """A labelled sentence; a worthy one that cites nothing is not supported, whether or not people said so."""
+def _statement(sentence: CitedSentence) -> liu.Statement:
+    """The statement of a labelled sentence; without citations it is not supported, even if the label is missing."""
     supported = sentence.attributable
     if supported is None and not sentence.cites:
         supported = False

@@ -1,4 +1,4 @@
-"""Logistic regression, for the calibrations: the likeliest numbers, found by Newton steps."""
+"""Regularised logistic regression by Newton's method, for the calibrations."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,11 +9,11 @@ _STEPS = 100
 
 
 def likeliest(features: Floats, targets: Floats, weights: Floats, ridge: Floats, start: Floats) -> Floats:
-    """The numbers (features,) of least weighted log loss plus `ridge` times half their squared distance from `start`.
+    """The coefficients (features,) that minimise weighted log loss plus a ridge penalty around `start`.
 
-    `features`: (claims, features), a constant among them where wanted; `targets` 0 to 1 and `weights`: (claims,);
-    `ridge` and `start`: (features,). Steps are halved while they do not help, so that the same claims always give the
-    same numbers.
+    The penalty is `ridge` times half the squared distance from `start`. `features`: (claims, features), including a
+    constant column if an intercept is wanted; `targets` (0 to 1) and `weights`: (claims,); `ridge` and `start`:
+    (features,). Steps are halved until the loss falls, so the same claims always give the same coefficients.
     """
 
     def loss(numbers: Floats) -> float:
@@ -22,9 +22,9 @@ def likeliest(features: Floats, targets: Floats, weights: Floats, ridge: Floats,
 
     numbers = start
     for _ in range(_STEPS):
-        said = (1 + np.tanh(features @ numbers / 2)) / 2
-        gradient = features.T @ (weights * (said - targets)) + ridge * (numbers - start)
-        curvature = (features.T * (weights * said * (1 - said))) @ features + np.diag(ridge + 1e-12)
+        predicted = (1 + np.tanh(features @ numbers / 2)) / 2
+        gradient = features.T @ (weights * (predicted - targets)) + ridge * (numbers - start)
+        curvature = (features.T * (weights * predicted * (1 - predicted))) @ features + np.diag(ridge + 1e-12)
         step = np.linalg.solve(curvature, gradient)
         size, before = 1.0, loss(numbers)
         while loss(numbers - size * step) > before and size > 1e-10:

@@ -1,4 +1,4 @@
-"""Draws a judge's reliability and ROC curves, a panel a data set, as SVG: the same bytes for the same figures."""
+"""Reliability and ROC curves of a judge as SVG, one panel per data set; equal figures give equal bytes."""
 
 import re
 from collections.abc import Iterator
@@ -26,11 +26,11 @@ _STYLE = (
 
 
 def reliability_svg(result: dict[str, Any]) -> Iterator[str]:
-    """The lines of an SVG of what `meta.evaluate` found: for each data set the reliability and the ROC curve.
+    """The lines of an SVG of a `meta.evaluate` result: the reliability and the ROC curve of each data set.
 
-    A dot is a tenth of the range of probabilities: across its mean probability, up the share that people found
-    attributable, with its 95 % Wilson interval; below it n. The ROC curve is drawn through its 21 stored points. A set
-    without probabilities says so.
+    Each dot is one bin of probabilities: mean probability (x), share of claims labelled attributable (y) with its
+    95 % Wilson interval, and n below. The ROC curve goes through its 21 stored points. A set without probabilities
+    shows the reason instead.
     """
     sets = result["sets"]
     columns = max(1, min(_COLUMNS, len(sets)))
@@ -88,7 +88,7 @@ def _panel(name: str, one: dict[str, Any]) -> Iterator[str]:
 
 
 def _axes(top: int, across: str, up: str, *, below: int = 0) -> Iterator[str]:
-    """A unit square with ticks and the diagonal; `below` leaves room between it and its labels."""
+    """The axes of a unit square with ticks and diagonal; `below` is the gap in pixels before the x labels."""
     bottom = top + _SIDE
     for step in range(6):
         share = step / 5
@@ -107,7 +107,7 @@ def _axes(top: int, across: str, up: str, *, below: int = 0) -> Iterator[str]:
 
 
 def _counts(bins: list[dict[str, Any]]) -> Iterator[str]:
-    """A bar a bin with its n over it."""
+    """One bar per bin with its n on top."""
     most, bottom, step = max(item["n"] for item in bins), _TOP + _SIDE + _STRIP, _SIDE / 10
     for item in bins:
         height = max(1.0, item["n"] / most * (_STRIP - 13))
@@ -119,7 +119,7 @@ def _counts(bins: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _short(n: int) -> str:
-    """A count in at most four characters: 999, 9999, 12k, 3M."""
+    """A count in at most four characters, such as 9999, 12k or 3M."""
     return str(n) if n < 10_000 else f"{n // 1000}k" if n < 1_000_000 else f"{n // 1_000_000}M"
 
 

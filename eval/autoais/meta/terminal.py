@@ -1,4 +1,4 @@
-"""What `autoais meta` and `autoais calibrate` print for people."""
+"""Terminal output of `autoais meta` and `autoais calibrate`."""
 
 import textwrap
 from collections.abc import Iterable
@@ -13,15 +13,15 @@ _LONGEST = 300  # characters shown of a claim or its evidence
 
 
 def show_meta(console: "Console", result: dict[str, Any]) -> None:
-    """The figures of each data set, then reliability, systems, three-way figures and the worst disagreements."""
+    """Print the figures of each data set, then reliability, systems, three-way figures and worst disagreements."""
     _line(console, f"judge {result['judge']}")
     console.print(_figures(result))
     for name, one in result["sets"].items():
         if one["with_probability"] < one["n"]:
-            _line(console, f"{name}: {one['with_probability']} of {one['n']} verdicts come with a probability")
+            _line(console, f"{name}: {one['with_probability']} of {one['n']} verdicts have a probability")
     if any(one["reliability"] for one in result["sets"].values()):
         console.print()
-        _line(console, "reliability: of the claims with that probability, the share that people found attributable")
+        _line(console, "reliability: share of claims labelled attributable, by the judge's probability")
         console.print(_reliability(result["sets"], _BLOCKS if not console.options.ascii_only else " " * len(_BLOCKS)))
     for name, one in result["sets"].items():
         if one["systems"] is not None:
@@ -69,7 +69,7 @@ def _share(share: float, blocks: str) -> str:
 def _show_systems(console: "Console", name: str, systems: dict[str, Any]) -> None:
     console.print()
     _line(console, f"{name}: {systems['n']} systems by their share of attributable claims")
-    table = _table("system", "n", "undecided", "people", "judge")
+    table = _table("system", "n", "undecided", "human", "judge")
     for one in systems["systems"]:
         _row(table, one["system"], str(one["n"]), str(one["undecided"]), _number(one["human"]), _number(one["judge"]))
     console.print(table)
@@ -85,11 +85,11 @@ def _show_three_way(console: "Console", name: str, figures: dict[str, Any]) -> N
     _line(
         console,
         f"{name}: three-way, n {figures['n']}, {figures['undecided']} undecided, "
-        f"{figures['two_way']} only called not attributable; "
+        f"{figures['two_way']} not attributable without a subclass; "
         f"micro-F1 {_number(figures['overall']['value'])} {_interval(figures['overall']['interval95'])}, "
         f"macro-F1 {_number(figures['macro']['value'])} {_interval(figures['macro']['interval95'])}",
     )
-    table = _table("people say", "precision", "recall", "F1", *(f"judge: {label}" for label in figures["classes"]))
+    table = _table("human label", "precision", "recall", "F1", *(f"judge: {label}" for label in figures["classes"]))
     for label, counts in zip(figures["classes"], figures["confusion"], strict=True):
         values = [_number(figures["per_class"][label][key]["value"]) for key in ("precision", "recall", "f1")]
         _row(table, label, *values, *map(str, counts))
@@ -97,27 +97,27 @@ def _show_three_way(console: "Console", name: str, figures: dict[str, Any]) -> N
 
 
 def _show_disagreement(console: "Console", name: str, item: dict[str, Any]) -> None:
-    people = "attributable" if item["attributable"] else "not attributable"
+    human = "attributable" if item["attributable"] else "not attributable"
     probability = "" if item["probability"] is None else f" ({item['probability']:.3f})"
-    _line(console, f"{name} {item['id']}: people say {people}, the judge {item['verdict']}{probability}")
+    _line(console, f"{name} {item['id']}: human label {human}, judge {item['verdict']}{probability}")
     for what in ("question", "claim", "evidence"):
         if what != "question" or item[what].strip():
             _line(console, f"  {what}: {textwrap.shorten(item[what], _LONGEST, placeholder=' ...') or '(none)'}")
 
 
 def show_calibration(console: "Console", result: dict[str, Any]) -> None:
-    """What the fit is, and in cross-validation every data set's figures without and with it."""
+    """Print the calibration, and each data set's cross-validated figures without and with it."""
     left = ", ".join(f"{count} {why.replace('_', ' ')}" for why, count in result["left_out"].items() if count)
     _line(console, f"judge {result['judge']}, {result['n']} labels{f', left out: {left}' if left else ''}")
     _line(
         console,
-        f"attributable from {result['threshold']:g} on; probability = "
+        f"attributable if p >= {result['threshold']:g}; calibrated probability = "
         f"logistic({result['slope']:g} * logit(p) {result['intercept']:+g}); new name {result['name']}",
     )
     cross = result["cross_validation"]
     by = result["by"]
     called = {"macro_f1": "macro-F1", "balanced_accuracy": "bal. acc."}[by]
-    _line(console, f"in {cross['folds']}-fold cross-validation (claims of a question together):")
+    _line(console, f"in {cross['folds']}-fold cross-validation (claims of a question share a fold):")
     table = _table("data set", "n", f"{called}: default", "calibrated", "gain", "ECE: default", "calibrated")
     for name, one in [*cross["sets"].items(), ("average", cross["average"])]:
         before, after = one["default"], one["calibrated"]
@@ -157,5 +157,5 @@ def _line(console: "Console", text: str) -> None:
 
 
 def plain(text: str) -> str:
-    """The text without what would break a line or drive a terminal."""
+    """The text with line breaks and control characters replaced."""
     return "".join(c if c.isprintable() else "\ufffd" for c in text)

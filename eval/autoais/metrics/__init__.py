@@ -1,1 +1,1 @@
-"""Metrics, all from the same judgements of a claim against some of what it cites."""
+"""Metrics, all computed from the same judgements of claims against their citations."""

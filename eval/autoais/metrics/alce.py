@@ -1,4 +1,4 @@
-"""Citation recall and precision as ALCE defines them (Gao et al. 2023; spec F1), normalised and strict (F2)."""
+"""Citation recall and precision as ALCE defines them (Gao et al. 2023), normalised, and strict as in its eval.py."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -11,9 +11,9 @@ AT_MOST = 3  # ALCE's `at_most_citations`
 
 
 def citations(judged: JudgedClaim) -> Iterator[bool | None]:
-    """Whether each citation counts: all together support the claim, and it does alone or the rest do not.
+    """Yield whether each citation counts: all support the claim together, and it does alone or the rest do not.
 
-    None where that hangs on something undecided.
+    None if that depends on an undecided judgement.
     """
     whole = judged.union.verdict.ais
     for alone, rest in zip(judged.alone, judged.without, strict=True):
@@ -25,9 +25,9 @@ def citations(judged: JudgedClaim) -> Iterator[bool | None]:
 
 
 def add(scores: CitationScores, answer: Iterable[JudgedClaim], unresolved: int = 0) -> None:
-    """Count one answer, normalised: a marker that points nowhere, of a claim or of the answer, is a wrong citation.
+    """Add one answer, normalised: unresolved markers, of a claim or of the answer, are wrong citations.
 
-    To be read with `scores.averaged(empty=0.0)`: an answer that says or cites nothing scores 0.
+    Read the result with `scores.averaged(empty=0.0)`: an answer without sentences or citations scores 0.
     """
     claims = list(answer)
     wrong = unresolved + sum(judged.claim.unresolved for judged in claims)
@@ -38,11 +38,11 @@ def add(scores: CitationScores, answer: Iterable[JudgedClaim], unresolved: int =
 def strict_claims(
     sentences: Iterable[StrictSentence], documents: Sequence[str], at_most: int | None = AT_MOST
 ) -> list[CitedClaim]:
-    """What ALCE's script judges: a sentence with any number above the documents cites nothing, further citations
-    than `at_most` are dropped after that check, and -1 is the last document (spec F2). The hypothesis is the bare
-    sentence, whatever the judge's template makes of a question.
+    """Return the claims that ALCE's eval.py judges.
 
-    Where there are no documents at all the script stops with an error at `[0]`; here that cites nothing.
+    A sentence with any index above the documents cites nothing; citations beyond `at_most` are dropped after that
+    check; -1 is the last document. The hypothesis is the bare sentence, whatever the judge's template does with a
+    question. Without documents the script fails at `[0]`; here `[0]` cites nothing.
     """
     return [CitedClaim(sentence.text, _strict_cited(sentence.documents, documents, at_most)) for sentence in sentences]
 
@@ -53,10 +53,10 @@ def _strict_cited(refs: tuple[int, ...], documents: Sequence[str], at_most: int 
 
 
 class StrictScores:
-    """Gathers answers by the rules of ALCE's script; what it prints is this times 100.
+    """Scores answers by the rules of ALCE's eval.py, as fractions; the script prints them times 100.
 
-    Undecided is not entailed, an answer without sentences is left out, one without citations has precision 0. An
-    empty sentence or document is never put to the judge (it is not entailed), where the script asks its model.
+    Undecided counts as not entailed. An answer without sentences is left out; one without citations has precision 0.
+    An empty sentence or document is not entailed without a judge call, while the script asks its model.
     """
 
     def __init__(self) -> None:
@@ -64,24 +64,24 @@ class StrictScores:
         self.left_out = self.undecided = 0
 
     def add(self, answer: Iterable[JudgedClaim]) -> None:
-        """Count one answer, its claims made by `strict_claims`."""
+        """Add one answer, with the judged claims of `strict_claims`."""
         claims = list(answer)
         if not claims:
             self.left_out += 1
             return
         self.undecided += sum(judged.union.verdict.ais is None for judged in claims)
         outcomes = [bool(outcome) for judged in claims for outcome in _strict_citations(judged)]
-        # An answer without citations has precision 0, which one wrong citation gives it.
+        # One wrong citation gives an answer without citations precision 0.
         self._scores.add([judged.union.verdict.ais is True for judged in claims], outcomes or [False])
 
     def averaged(self) -> dict[str, Ratio]:
-        """Recall, precision and F1, means over the answers that were not left out."""
+        """Return recall, precision and F1, means over the answers that were not left out."""
         return self._scores.averaged()
 
     def records(self) -> dict[str, dict[str, object]]:
-        """Recall, precision and F1 as JSON, each with the undecided sentences and the answers left out."""
-        told = {"undecided_as_no": self.undecided, "left_out": self.left_out}
-        return {name: ratio.record() | told for name, ratio in self.averaged().items()}
+        """Return recall, precision and F1 as JSON, each with the counts of undecided sentences and answers left out."""
+        counts = {"undecided_as_no": self.undecided, "left_out": self.left_out}
+        return {name: ratio.record() | counts for name, ratio in self.averaged().items()}
 
 
 def _strict_citations(judged: JudgedClaim) -> Iterator[bool]:

@@ -1,4 +1,4 @@
-"""AttrScore's figures: precision, recall and F1 of three classes, micro ("overall") and macro (Yue et al. 2023; C6)."""
+"""AttrScore's metrics (Yue et al. 2023): precision, recall and F1 of three classes, micro ("overall") and macro."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -17,10 +17,10 @@ CLASSES = (Verdict.ATTRIBUTABLE, Verdict.EXTRAPOLATORY, Verdict.CONTRADICTORY)
 def evaluate(truth: Sequence[Verdict], said: Sequence[Verdict]) -> dict[str, Any]:
     """Compare verdicts with labels of the three classes; fractions, each with a 95 % interval.
 
-    `confusion` has labels as rows and verdicts as columns, both in the order of `classes`. What a judge left
-    undecided, or called only "not attributable" (`two_way`), is in no column; `overall` is micro-F1 over the rest,
-    as the released evaluation has it, where unparsed outputs drop out (C3), and its floor counts them as wrong.
-    `macro` is the mean F1 of the classes that occur on either side. ValueError where a label is none of the three.
+    `confusion` has labels as rows and verdicts as columns, both in the order of `classes`. Undecided verdicts, and
+    verdicts of only "not attributable" (`two_way`), are in no column. `overall` is micro-F1 over the rest, as in
+    AttrScore's notebook, which drops unparsed outputs; its floor counts them as wrong. `macro` is the mean F1 of the
+    classes that occur among labels or verdicts. Raises `ValueError` for a label outside the three classes.
     """
     if not set(truth) <= set(CLASSES):
         raise ValueError(f"labels must be among {', '.join(CLASSES)}")

@@ -1,6 +1,6 @@
-"""Bootstrap intervals, all seeded: the same data give the same interval in any order."""
+"""Seeded bootstrap intervals: the same data give the same interval in any order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,14 +9,16 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+PAIRED_RESAMPLES = 10_000
+
 
 def resampled(
     rows: "Floats", statistic: Callable[["Floats"], float | None], *, resamples: int = 1000, seed: int = 0
 ) -> tuple[float, float] | None:
-    """95 % bootstrap percentile interval of a statistic of column sums, rows drawn with replacement.
+    """Return the 95 % bootstrap percentile interval of a statistic of column sums, resampling rows.
 
-    Equal rows are drawn by their count, so that the order of the rows changes nothing. Draws without a value are
-    left out; None where no draw has one.
+    Equal rows are drawn by their count, so that the order of the rows does not matter. Draws without a value are left
+    out; None if no draw has one.
     """
     import numpy as np
 
@@ -32,7 +34,7 @@ def resampled_kinds(
     resamples: int = 1000,
     seed: int = 0,
 ) -> tuple[float, float] | None:
-    """`resampled`, given the different rows and how often each occurs."""
+    """As `resampled`, given the distinct rows and their counts."""
     import numpy as np
 
     n = int(counts.sum())
@@ -40,8 +42,56 @@ def resampled_kinds(
         return None
     rng = np.random.default_rng(seed)
     drawn = (statistic(rng.multinomial(n, counts / n) @ kinds) for _ in range(resamples))
-    values = [value for value in drawn if value is not None]
-    if not values:
+    return interval95([value for value in drawn if value is not None])
+
+
+def interval95(draws: "Sequence[float] | Floats") -> tuple[float, float] | None:
+    """Return the 95 % percentile interval of bootstrap draws; None without draws."""
+    import numpy as np
+
+    if not len(draws):
         return None
-    low, high = np.percentile(values, [2.5, 97.5])
+    low, high = np.percentile(draws, [2.5, 97.5])
     return float(low), float(high)
+
+
+def mean_interval(values: "Floats", *, resamples: int = 1000, seed: int = 0) -> tuple[float, float] | None:
+    """Return the bootstrap interval of a mean; sort the values first if their order must not matter."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    return interval95([float(values[rng.integers(0, len(values), len(values))].mean()) for _ in range(resamples)])
+
+
+def paired_draws(differences: "Floats", *, seed: int = 0) -> "Floats":
+    """Return the means of `PAIRED_RESAMPLES` draws of paired differences.
+
+    The differences are sorted, so that the order of the topics does not matter, and rounded, so that equal values
+    cancel out.
+    """
+    import numpy as np
+
+    ordered = np.sort(np.round(differences, 12))
+    rng, n, blocks = np.random.default_rng(seed), len(ordered), 10
+    shape = (PAIRED_RESAMPLES // blocks, n)
+    drawn: Floats = np.concatenate([ordered[rng.integers(0, n, shape)].mean(axis=1) for _ in range(blocks)]).round(12)
+    return drawn
+
+
+def paired_draws_of_outcomes(wins: int, losses: int, n: int, *, seed: int = 0) -> "Floats":
+    """As `paired_draws`, for yes/no outcomes: wins, losses and ties are drawn from a multinomial."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    won, lost, _ = rng.multinomial(n, np.array([wins, losses, n - wins - losses]) / n, PAIRED_RESAMPLES).T
+    drawn: Floats = (won - lost) / n
+    return drawn
+
+
+def two_sided_p(draws: "Floats") -> float:
+    """Return twice the smaller share of draws on either side of 0, at most 1.
+
+    The observed sample counts as one draw, so that p is never 0.
+    """
+    tail = 1 + min(int((draws <= 0).sum()), int((draws >= 0).sum()))
+    return min(1.0, 2 * tail / (len(draws) + 1))

@@ -1,20 +1,19 @@
-"""Claims with what they cite, judged together, one by one, and with one left out: what every citation metric reads."""
+"""Claims judged against all their citations, each citation alone, and all but one: input of the citation metrics."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from autoais.judges import weigh
 from autoais.types import Attribution, Judge, Judgement
 
-_PAIRS = 1024  # pairs held at once where one citation is left out: a sentence may cite very many
+_PAIRS = 1024  # leave-one-out pairs held at once: a sentence may have very many citations
 
 
 @dataclass(frozen=True, slots=True)
 class CitedClaim:
-    """A sentence without its markers and the texts it cites, one a citation, in order.
+    """A sentence without markers, and the texts it cites, one per citation, in order.
 
-    `unresolved` counts markers that point nowhere; `question` is what the answer answers, empty where unknown.
+    `unresolved` counts its unresolved markers. `question` is the question of the answer, empty if unknown.
     """
 
     text: str
@@ -23,16 +22,16 @@ class CitedClaim:
     question: str = ""
 
     def against(self, evidence: tuple[str, ...]) -> Attribution:
-        """The claim with some of its evidence."""
+        """Return the claim with some of its evidence."""
         return Attribution(self.text, evidence, self.question)
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedClaim:
-    """What a judge says of a claim against all it cites (`union`), each citation `alone`, and all `without` one.
+    """The judgements of a claim against all its citations (`union`), each citation `alone`, and all `without` one.
 
-    `alone` and `without` have an entry a citation, or are empty where they were not asked for. An entry of `without`
-    is None where the rest need not be judged: the citation supports the claim alone, or all together do not.
+    `alone` and `without` have one entry per citation, or are empty if not requested. An entry of `without` is None if
+    it is not needed: the citation supports the claim alone, or all together do not.
     """
 
     claim: CitedClaim
@@ -42,7 +41,7 @@ class JudgedClaim:
 
 
 def all_yes(outcomes: Iterable[bool | None]) -> bool | None:
-    """Whether all are yes: none at all is a no, one no decides, else one undecided leaves it undecided."""
+    """Return whether all outcomes are yes: False if there are none or one is no, else None if one is undecided."""
     listed = list(outcomes)
     if not listed or False in listed:
         return False
@@ -50,12 +49,12 @@ def all_yes(outcomes: Iterable[bool | None]) -> bool | None:
 
 
 def judge_claims(judge: Judge, claims: Sequence[CitedClaim], *, each: bool = True) -> list[JudgedClaim]:
-    """Judge claims against all they cite and, with `each`, against single citations and all but one.
+    """Judge claims against all their citations and, with `each`, against single citations and all but one.
 
-    Every different pair is asked once within the two rounds that this takes; across calls a cache does the same.
+    Takes two rounds, each of which judges every distinct pair once; a cache does so across rounds and calls.
     """
     first = [pair for claim in claims for pair in _first_round(claim, each=each)]
-    judgements = iter(weigh(judge, first))
+    judgements = iter(judge.judge(first))
     judged = []
     for claim in claims:
         union = next(judgements)
@@ -79,7 +78,7 @@ def _leave_out(judge: Judge, judged: Sequence[JudgedClaim]) -> list[JudgedClaim]
         asked = []
         for row, place in batch:
             item = judged[row]
-            if len(item.alone) == 2:  # the rest is the other one, which has been judged
+            if len(item.alone) == 2:  # the rest is the other citation, already judged
                 without[row][place] = item.alone[1 - place]
             else:
                 asked.append((row, place))
@@ -88,7 +87,7 @@ def _leave_out(judge: Judge, judged: Sequence[JudgedClaim]) -> list[JudgedClaim]
             claim.against(claim.cited[:place] + claim.cited[place + 1 :])
             for claim, (_, place) in zip(claims, asked, strict=True)
         ]
-        for (row, place), judgement in zip(asked, weigh(judge, pairs), strict=True):
+        for (row, place), judgement in zip(asked, judge.judge(pairs), strict=True):
             without[row][place] = judgement
     return [
         JudgedClaim(item.claim, item.union, item.alone, tuple(rest)) for item, rest in zip(judged, without, strict=True)

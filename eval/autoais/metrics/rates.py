@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from autoais.metrics.bootstrap import resampled
+from autoais.metrics.bootstrap import mean_interval, resampled
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,14 +19,14 @@ _Z95 = 1.959963984540054  # two-sided 95 % quantile of the standard normal
 
 
 def wilson(successes: int, n: int) -> tuple[float, float]:
-    """The 95 % Wilson score interval of a proportion, both ends 0 to 1; n must be above 0."""
+    """Return the 95 % Wilson score interval of a proportion, both ends 0 to 1; n must be above 0."""
     if n <= 0 or not 0 <= successes <= n:
         raise ValueError(f"wilson({successes}, {n}): need 0 <= successes <= n and n > 0")
     p = successes / n
     centre = p + _Z95**2 / (2 * n)
     margin = _Z95 * math.sqrt(p * (1 - p) / n + _Z95**2 / (4 * n * n))
     scale = 1 + _Z95**2 / n
-    # At the ends the exact bound is 0 or 1; rounding must not push it past.
+    # The bounds are exactly 0 and 1 there; rounding must not exceed them.
     low = 0.0 if successes == 0 else (centre - margin) / scale
     high = 1.0 if successes == n else (centre + margin) / scale
     return low, high
@@ -34,10 +34,10 @@ def wilson(successes: int, n: int) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A proportion that hides nothing: of `total` items, `yes` were yes and `undecided` could not be told.
+    """A proportion with its undecided items: of `total` items, `yes` are yes and `undecided` are undecided.
 
-    `value` is over the decided items only (n = total - undecided); `floor` takes undecided as no, over all items,
-    and is what compares with published AutoAIS values. Absent values are None, never NaN.
+    `value` is over the decided items (n = total - undecided). `floor` is over all items, with undecided as no; compare
+    it with published AutoAIS values. Absent values are None, never NaN.
     """
 
     yes: int
@@ -46,32 +46,32 @@ class Rate:
 
     @classmethod
     def of(cls, outcomes: Iterable[bool | None]) -> "Rate":
-        """Count outcomes; None is undecided."""
+        """Return the rate of outcomes; None is undecided."""
         counts = Counter(outcomes)
         return cls(counts[True], sum(counts.values()), counts[None])
 
     @property
     def n(self) -> int:
-        """Decided items."""
+        """The number of decided items."""
         return self.total - self.undecided
 
     @property
     def value(self) -> float | None:
-        """yes / n, or None where nothing was decided."""
+        """yes / n; None if nothing was decided."""
         return self.yes / self.n if self.n else None
 
     @property
     def floor(self) -> float | None:
-        """yes / total, or None where there are no items."""
+        """yes / total; None if there are no items."""
         return self.yes / self.total if self.total else None
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """95 % Wilson interval of `value`."""
+        """The 95 % Wilson interval of `value`."""
         return wilson(self.yes, self.n) if self.n else None
 
     def record(self) -> dict[str, Any]:
-        """As JSON: value, floor, n, total, undecided, interval95, all rates as fractions."""
+        """Return JSON: value, floor, n, total, undecided, interval95; all rates as fractions."""
         return {
             "value": self.value,
             "floor": self.floor,
@@ -92,27 +92,24 @@ class Mean:
 
     @classmethod
     def of(cls, values: Sequence[float], *, resamples: int = 1000, seed: int = 0) -> "Mean":
-        """Mean over all values; the interval resamples them with replacement from a fixed seed."""
+        """Return the mean of all values; the interval resamples them with a fixed seed."""
         if not values:
             return cls(None, 0, None)
-        import numpy as np  # imported here: `rag ask` must not pay for it
+        import numpy as np  # a slow import that `rag ask` does not need
 
-        data = np.sort(np.asarray(values, dtype=np.float64))  # the order of the questions changes nothing
-        rng = np.random.default_rng(seed)
-        means = [data[rng.integers(0, len(data), len(data))].mean() for _ in range(resamples)]
-        low, high = np.percentile(means, [2.5, 97.5])
-        return cls(float(data.mean()), len(data), (float(low), float(high)))
+        data = np.sort(np.asarray(values, dtype=np.float64))  # the order of the questions must not matter
+        return cls(float(data.mean()), len(data), mean_interval(data, resamples=resamples, seed=seed))
 
     def record(self) -> dict[str, Any]:
-        """As JSON: value, n, interval95, as fractions."""
+        """Return JSON: value, n, interval95, as fractions."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A ratio over answers: `value` over what was decided, `floor` with undecided as nothing gained.
+    """A ratio over answers: `value` is over the decided units, `floor` counts undecided ones as 0.
 
-    `n` of `total` units enter the value; `undecided` counts the others. Absent values are None with a `reason`.
+    `n` of `total` units enter the value; `undecided` counts the others. An absent value is None with a `reason`.
     """
 
     value: float | None
@@ -124,7 +121,7 @@ class Ratio:
     reason: str | None = None
 
     def record(self) -> dict[str, Any]:
-        """As JSON: value, floor, n, total, undecided, interval95; reason only where there is no value."""
+        """Return JSON: value, floor, n, total, undecided, interval95, and reason if there is no value."""
         record = asdict(self)
         if self.reason is None:
             del record["reason"]
@@ -132,17 +129,17 @@ class Ratio:
 
 
 class Tally:
-    """What each answer gained on its items, from which pooled and averaged ratios are made; 24 bytes an answer."""
+    """The scores of each answer's items, for pooled and averaged ratios; keeps 24 bytes per answer."""
 
     def __init__(self, items: str) -> None:
-        self.items = items  # "sentences" or "citations", for the reason why there is no value
+        self.items = items  # "sentences" or "citations", for the reason of an absent value
         self._gained, self._decided, self._all = array("d"), array("d"), array("d")
 
     def __len__(self) -> int:
         return len(self._all)
 
     def add(self, values: Iterable[float | None]) -> None:
-        """One answer: what each of its items gained, 0 to 1, None where undecided."""
+        """Add one answer: the score of each of its items, 0 to 1, None if undecided."""
         listed = list(values)
         decided = [value for value in listed if value is not None]
         self._gained.append(math.fsum(decided))
@@ -150,7 +147,7 @@ class Tally:
         self._all.append(len(listed))
 
     def pooled(self) -> Ratio:
-        """Gained over items, all answers together; the interval resamples answers."""
+        """Return the mean score over the items of all answers; the interval resamples answers."""
         gained, decided, total = math.fsum(self._gained), int(sum(self._decided)), int(sum(self._all))
         return Ratio(
             gained / decided if decided else None,
@@ -163,10 +160,10 @@ class Tally:
         )
 
     def averaged(self, empty: float | None = None) -> Ratio:
-        """The mean over answers of gained / decided items; n, total and undecided count answers.
+        """Return the mean over answers of their mean scores; n, total and undecided count answers.
 
-        An answer without items has the value `empty`, and is left out where that is None. An answer in which
-        nothing was decided is undecided. The interval resamples answers.
+        An answer without items has the value `empty`, and is left out if that is None. An answer without decided items
+        is undecided. The interval resamples answers.
         """
         pairs = list(zip(self._gained, self._all, strict=True))
         floors = [gained / items if items else empty for gained, items in pairs]
@@ -184,7 +181,7 @@ class Tally:
         )
 
     def columns(self, empty: float | None = None, *, averaged: bool = False) -> "Floats":
-        """Two numbers an answer (array answers x 2) whose sums' ratio is the pooled or the averaged value."""
+        """Return an array (answers x 2); the ratio of its column sums is the pooled or the averaged value."""
         import numpy as np
 
         gained, decided, total = (np.array(column) for column in (self._gained, self._decided, self._all))
@@ -202,12 +199,12 @@ class Tally:
 
 
 def harmonic(recall: float | None, precision: float | None) -> float | None:
-    """F1 of two rates; 0 where both are 0, None where one is absent."""
+    """Return the F1 of two rates; 0 if both are 0, None if one is absent."""
     if recall is None or precision is None:
         return None
     return 2 * recall * precision / (recall + precision) if recall + precision else 0.0
 
 
 def ratio_of_sums(sums: "Floats") -> float | None:
-    """First sum over the second, None over 0."""
+    """Return the first sum divided by the second; None if the second is 0."""
     return float(sums[0] / sums[1]) if sums[1] else None

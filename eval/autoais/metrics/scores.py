@@ -1,4 +1,4 @@
-"""Citation recall, precision and F1 over answers: the frame that ALCE's, Liu's and TREC's rules fill."""
+"""Citation recall, precision and F1 over answers, shared by the rules of ALCE, Liu et al. and TREC."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -11,26 +11,26 @@ if TYPE_CHECKING:
 
 
 class CitationScores:
-    """Gathers what each answer's sentences (recall) and citations (precision) gained."""
+    """The scores of each answer's sentences (recall) and citations (precision)."""
 
     def __init__(self) -> None:
         self.recall, self.precision = Tally("sentences"), Tally("citations")
 
     def add(self, sentences: Iterable[float | None], citations: Iterable[float | None]) -> None:
-        """One answer: gains from 0 to 1, None where undecided."""
+        """Add one answer: scores from 0 to 1, None if undecided."""
         self.recall.add(sentences)
         self.precision.add(citations)
 
     def pooled(self) -> dict[str, Ratio]:
-        """Recall, precision and F1 over all sentences and citations of all answers together."""
+        """Return recall, precision and F1 over all sentences and citations of all answers."""
         return self._three(self.recall.pooled(), self.precision.pooled(), None, averaged=False)
 
     def averaged(self, empty: float | None = None) -> dict[str, Ratio]:
-        """Means over answers; `empty` is what an answer without sentences, or without citations, scores."""
+        """Return means over answers; `empty` is the score of an answer without sentences, or without citations."""
         return self._three(self.recall.averaged(empty), self.precision.averaged(empty), empty, averaged=True)
 
     def _three(self, recall: Ratio, precision: Ratio, empty: float | None, *, averaged: bool) -> dict[str, Ratio]:
-        """F1 is the harmonic mean of the two; its n is answers, its undecided those of the two together."""
+        """Add F1, the harmonic mean; its n counts answers, its undecided is the sum of both."""
         import numpy as np
 
         tallies = (self.recall, self.precision)

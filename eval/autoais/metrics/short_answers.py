@@ -1,4 +1,4 @@
-"""Exact match and F1 as SQuAD defines them, and whether a text holds an answer as DPR defines it."""
+"""Exact match and F1 as in SQuAD, and `has_answer` as in DPR."""
 
 import re
 import string
@@ -12,20 +12,20 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalize_answer(text: str) -> str:
-    """SQuAD's normalisation: lower case, drop ASCII punctuation, drop a/an/the, squeeze white space."""
+    """Normalise as SQuAD does: lower case, no ASCII punctuation, no a/an/the, single spaces."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def exact_match(answer: str, references: Sequence[str]) -> float:
-    """1.0 if the normalised answer equals any normalised reference, else 0.0 (SQuAD EM as a fraction)."""
+    """Return 1.0 if the normalised answer equals any normalised reference, else 0.0 (SQuAD's EM as a fraction)."""
     return float(any(normalize_answer(answer) == normalize_answer(reference) for reference in references))
 
 
 def f1(answer: str, references: Sequence[str], *, nothing: float = 1.0) -> float:
-    """Largest token F1 of the answer against a reference, 0 to 1 (SQuAD F1 as a fraction); 0.0 without any.
+    """Return the best token F1 of the answer against any reference, 0 to 1 (SQuAD's F1 as a fraction); 0.0 without any.
 
-    `nothing` is the F1 of two texts of which the normalisation leaves nothing: 1 in SQuAD 2.0's script, 0 in 1.1's
-    and in t5's, which Attributed QA was scored with. Exact match is 1 in all of them.
+    `nothing` is the F1 of two texts that normalise to nothing: 1 in SQuAD 2.0's script, 0 in 1.1's and in t5's, which
+    Attributed QA used. Exact match is 1 in all of them.
     """
     return max((_token_f1(answer, reference, nothing) for reference in references), default=0.0)
 
@@ -39,16 +39,16 @@ def _token_f1(answer: str, reference: str, nothing: float) -> float:
 
 
 def has_answer(text: str, references: Iterable[str]) -> bool:
-    """Whether any reference stands in the text as a run of whole tokens, case-folded.
+    """Return whether any reference occurs in the text as a sequence of whole tokens, case-folded.
 
-    As DPR's has_answer: NFD, a token is a run of letters, numbers and marks, or one other visible character.
+    As in DPR's `has_answer`: NFD; a token is a run of letters, numbers and marks, or one other visible character.
     """
     haystack = _padded(text)
     return any(needle in haystack for needle in map(_padded, references) if needle.strip())
 
 
 def answer_spans(text: str, references: Iterable[str]) -> list[tuple[int, int]]:
-    """Where the references stand in the text, as `has_answer` finds them: character offsets, in order, each once."""
+    """Return the character offsets of the references in the text, as `has_answer` finds them, in order, each once."""
     places = [(m.start(), m.end()) for m in _token().finditer(text)]
     folded = [_folded(text[start:end]) for start, end in places]
     found = set()

@@ -1,28 +1,16 @@
-"""Three levels of support, from people or from a judge: what Liu et al. (spec D3) and TREC RAG (F4) count."""
+"""The three levels of support of Liu et al. 2023 and the TREC RAG track, from judgements."""
 
-from autoais.answers import Support
-from autoais.types import Judgement, Verdict
+from autoais.types import Judgement, Support, Verdict
 
-PARTIAL = "partial support"  # the reason of a judge that tells three levels apart
-_HUMAN = {
-    "Citation Completely Supports Statement": Support.FULL,
-    "Citation Partially Supports Statement": Support.PARTIAL,
-    "complete_support": Support.FULL,
-    "partial_support": Support.PARTIAL,
-}
-
-
-def human_support(label: str) -> Support:
-    """The level of a label of Liu et al.'s releases; inaccessible, unclear and contradicting are no support (D3)."""
-    return _HUMAN.get(label, Support.NONE)
+PARTIAL = "partial support"  # the reason given by judges with three levels
 
 
 def judged_support(judgement: Judgement, partial_from: float | None = None) -> Support | None:
-    """The level that a judgement stands for, None if undecided.
+    """Return the support level of a judgement; None if undecided.
 
-    Attributable is full. Not attributable is partial where the judge gives that as its reason, as `llm:` judges with
-    a prompt of three levels do. Other judges have no partial support of their own: with `partial_from`, what is not
-    full counts as partial from that probability on, unless it is contradictory.
+    Attributable is full. Not attributable is partial if the judge gives that as its reason, as `llm:` judges with a
+    three-level prompt do. Other judges know no partial support: with `partial_from`, support that is not full counts
+    as partial from that probability on, unless contradictory.
     """
     if judgement.verdict.ais is None:
         return None

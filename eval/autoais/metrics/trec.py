@@ -1,11 +1,11 @@
-"""Weighted precision and recall of TREC RAG's support levels (spec F4; weights and first-only rule are options)."""
+"""Weighted precision and recall over TREC RAG's support levels; weights and the first-citation rule are options."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from autoais.answers import Support
 from autoais.metrics.claims import JudgedClaim
 from autoais.metrics.scores import CitationScores
 from autoais.metrics.support import judged_support
+from autoais.types import Support
 
 WEIGHTS: Mapping[Support, float] = {Support.FULL: 1.0, Support.PARTIAL: 0.5, Support.NONE: 0.0}
 
@@ -17,11 +17,11 @@ def add(
     weights: Mapping[Support, float] = WEIGHTS,
     first_only: bool = True,
 ) -> None:
-    """Count one answer, given the levels of each sentence's citations in order; read `scores.pooled()`.
+    """Add one answer, given the levels of each sentence's citations in order; read `scores.pooled()`.
 
-    Precision is the weight over the judged citations; recall the weight over all sentences, where a sentence has that
-    of its best judged citation (the sum in the source, as one citation a sentence is judged; it never passes 1).
-    An uncited sentence has 0. Weights are from 0 to 1.
+    Precision is the mean weight of the judged citations. Recall is the mean weight of all sentences: that of the best
+    judged citation, at most 1 (TREC sums the weights, but judges one citation per sentence); an uncited sentence has 0.
+    Weights are from 0 to 1.
     """
     sentences = [list(levels[:1] if first_only else levels) for levels in answer]
     weighed = [[None if level is None else weights[level] for level in levels] for levels in sentences]
@@ -35,6 +35,6 @@ def _best(weights: Sequence[float | None], top: float) -> float | None:
 
 
 def judged_levels(judged: JudgedClaim, partial_from: float | None = None) -> list[Support | None]:
-    """The level of each citation of a judged claim, in order; then none for each that points nowhere."""
+    """Return the level of each citation of a judged claim, in order, then `NONE` for each unresolved marker."""
     levels = [judged_support(judgement, partial_from) for judgement in judged.alone]
     return levels + [Support.NONE] * judged.claim.unresolved

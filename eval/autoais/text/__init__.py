@@ -1,1 +1,1 @@
-"""Text: sentences, words, Wikipedia headings, and which sentences claim something."""
+"""Text processing: sentences, words, Wikipedia headings, excerpts, and which sentences make claims."""

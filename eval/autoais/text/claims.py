@@ -1,8 +1,8 @@
-"""Which sentences claim anything: AIS leaves questions and imperatives out (AIS paper, section 3; spec I3)."""
+"""Detection of sentences that claim nothing: AIS excludes questions and imperatives (Rashkin et al. 2023, sec. 3)."""
 
 import re
 
-# Both lists are short on purpose: a sentence wrongly left out hides a fault, one wrongly kept only costs a little.
+# Both lists are short on purpose: a sentence excluded by mistake hides an error, one kept by mistake costs little.
 _ASKS = re.compile(
     r"(?:who|whom|whose|what|when|where|which|why|how|is|are|was|were|do|does|did|has|have|had|can|could|will|would"
     r"|shall|should|may|might|must)\b.*\?[\s)\]]*",
@@ -18,12 +18,12 @@ _TELLS = re.compile(
 
 
 def applicable(sentence: str, short_answer: str | None = None) -> bool:
-    """Whether a sentence claims something: False for questions and for instructions to the reader.
+    """Return whether a sentence claims something: False for questions and for instructions to the reader.
 
     A question begins with a question word or an auxiliary verb and ends in "?". An instruction begins with one of a
     few set phrases ("see also", "refer to the", "please contact", "let me know") and has no "is", "was" or the like.
-    "Note that ..." claims what follows. A sentence that is the short answer itself ("Who Framed Roger Rabbit?") is an
-    answer, not a question.
+    "Note that ..." makes a claim. A sentence that equals the short answer ("Who Framed Roger Rabbit?") is an answer,
+    not a question.
     """
     text = sentence.strip()
     if short_answer is not None and text == short_answer.strip():

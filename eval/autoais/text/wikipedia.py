@@ -1,68 +1,62 @@
-"""The Attributed-QA Wikipedia's `« Title » « Title, Section » text` and its two formatters (Bohnet et al. 2022)."""
+"""The passage format of Attributed QA's Wikipedia, `« Title » « Title, Section » text`, and its display form.
+
+Both formatters follow the released script (Bohnet et al. 2022): `Passage.evidence` is the AutoAIS premise, `shown` the
+text for annotators and readers.
+"""
 
 import re
-from typing import NamedTuple
+
+from autoais.types import Passage
 
 _CONTENTS = re.compile(r"« ([^»]*) » « ([^»]*) » (.*)", re.DOTALL)
 _SHOWN = re.compile(r"Title: ([^\n]*)\n(?:Section: ([^\n]*)\n)?\n(.*)", re.DOTALL)
 
 
-class Contents(NamedTuple):
-    """The three parts of a `contents` string: title, headings (most often "Title, Section, ..."), text."""
+def parse(contents: str, id: str = "") -> Passage | None:  # noqa: A002  (named as the field)
+    """Return the passage of a `contents` string, or None if the « » marks are missing.
 
-    title: str
-    headings: str
-    text: str
-
-    @property
-    def section(self) -> str:
-        """The headings below the title; empty at the top. Headings that do not start with the title stay whole."""
-        if self.headings == self.title:
-            return ""
-        return self.headings.removeprefix(f"{self.title}, ") if self.title else self.headings
-
-    def for_ais(self, *, compat: bool = False) -> str:
-        """As it is shown to people: title line, section line (if any), empty line, text.
-
-        `compat` (google-2023) stops at the text's first newline and takes a bare prefix of the headings for the
-        title, as the released script does.
-        """
-        text = self.text.partition("\n")[0] if compat else self.text
-        section = self._section_2023 if compat else self.section or None
-        return "\n".join([f"Title: {self.title}", *([] if section is None else [f"Section: {section}"]), "", text])
-
-    @property
-    def _section_2023(self) -> str | None:
-        if not self.headings.startswith(self.title):
-            return self.headings
-        return self.headings[len(self.title) + 2 :] if len(self.headings) > len(self.title) else None
-
-
-def parse(contents: str, *, compat: bool = False) -> Contents | None:
-    """The parts, or None where the marks are missing; `compat` (google-2023) stops at the first newline."""
+    The section is the headings below the title; headings that do not start with the title stay whole.
+    """
     match = _CONTENTS.match(contents)
     if match is None:
         return None
     title, headings, text = match.groups()
-    return Contents(title, headings, text.partition("\n")[0] if compat else text)
+    if headings == title:
+        return Passage(id, title, text)
+    section = headings.removeprefix(f"{title}, ") if title else headings
+    return Passage(id, title, text, section, headings)
 
 
-def parse_shown(passage: str) -> Contents | None:
-    """The parts of a passage in the form of `for_ais`, or None where it is not in that form."""
-    match = _SHOWN.match(passage)
+def shown(passage: Passage, *, compat: bool = False) -> str:
+    """Return the passage for display: title line, section line (if any), empty line, text.
+
+    A passage without headings is its text. As the released script does, `compat` (google-2023) stops at the text's
+    first newline and takes a bare prefix of the headings for the title.
+    """
+    if not passage.headings and not passage.title:
+        return passage.text
+    title = passage.title or passage.headings
+    text = passage.text.partition("\n")[0] if compat else passage.text
+    section = _section_2023(title, passage.headings) if compat else _section(title, passage)
+    return "\n".join([f"Title: {title}", *([] if section is None else [f"Section: {section}"]), "", text])
+
+
+def _section(title: str, passage: Passage) -> str | None:
+    if passage.headings == title:
+        return None
+    return passage.headings.removeprefix(f"{title}, ") or None
+
+
+def _section_2023(title: str, headings: str) -> str | None:
+    if not headings.startswith(title):
+        return headings
+    return headings[len(title) + 2 :] if len(headings) > len(title) else None
+
+
+def parse_shown(text: str, id: str = "") -> Passage | None:  # noqa: A002
+    """Return the passage of a text in the form of `shown`, or None if it has another form."""
+    match = _SHOWN.match(text)
     if match is None:
         return None
-    title, section, text = match.groups()
-    return Contents(title, f"{title}, {section}" if section else title, text)
-
-
-def for_autoais(contents: str, *, compat: bool = False) -> str:
-    """The passage as the AutoAIS premise has it: `{headings}. {text}`; unchanged where the marks are missing."""
-    parts = parse(contents, compat=compat)
-    return f"{parts.headings}. {parts.text}" if parts else contents
-
-
-def for_ais(contents: str, *, compat: bool = False) -> str:
-    """The passage as it is shown to people (`Contents.for_ais`); unchanged where the marks are missing."""
-    parts = parse(contents, compat=compat)
-    return parts.for_ais(compat=compat) if parts else contents
+    title, section, body = match.groups()
+    return Passage(id, title, body, section or "")

@@ -1,4 +1,4 @@
-"""Content words and how rare they are: what the lexical judge and the extractive generator weigh text by."""
+"""Content words and their IDF weights, for the lexical judge and the extractive generator."""
 
 import gzip
 import math
@@ -9,8 +9,8 @@ from importlib.resources import files
 
 import Stemmer
 
-# A number keeps its inner points and commas ("2.5", "1,148"), a word its inner apostrophe; a letter its accents. Han
-# characters and kana, written without spaces, are words one by one.
+# A number keeps its inner points and commas ("2.5", "1,148"), a word its inner apostrophe, a letter its accents. Han
+# characters and kana, written without spaces, are single-character words.
 _HAN = r"\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _LETTERS = rf"(?:(?![{_HAN}])[^\W\d_][\u0300-\u036f]*)+"
 _WORD = re.compile(rf"\d+(?:[.,]\d+)*|{_LETTERS}(?:['’]{_LETTERS})*|[{_HAN}]")
@@ -30,33 +30,33 @@ _stemmer = Stemmer.Stemmer("english")
 
 
 def word_spans(text: str) -> list[tuple[int, int, str]]:
-    """The words of a text with their character offsets (end exclusive) in it, each folded as `words` folds it."""
+    """Return the words of a text, folded as in `words`, with their character offsets (end exclusive)."""
     return [
         (match.start(), match.end(), folded[0]) for match in _WORD.finditer(text) if (folded := words(match.group()))
     ]
 
 
 def stem(word: str) -> str:
-    """Snowball English stem of a folded word."""
+    """Return the Snowball English stem of a folded word."""
     stemmed: str = _stemmer.stemWord(word)
     return stemmed
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, case-folded and NFKC-normalised, in order."""
+    """Return the words of a text, case-folded and NFKC-normalised, in order."""
     folded = unicodedata.normalize("NFKC", text).casefold().replace("i\u0307", "i").replace("’", "'")
     return [word.removesuffix("'s") for word in _WORD.findall(folded)]
 
 
 def content_stems(text: str) -> list[str]:
-    """Snowball English stems of the words that are not stop words, in order, with repeats."""
+    """Return the Snowball English stems of the words that are not stop words, in order, with repeats."""
     stems: list[str] = _stemmer.stemWords([word for word in words(text) if word not in STOP_WORDS])
     return stems
 
 
 @cache
 def _document_frequencies() -> tuple[int, dict[str, int]]:
-    """Number of documents, and in how many of them each stem stands, from `data/document-frequencies.tsv.gz`."""
+    """Return the number of documents and the document frequency of each stem."""
     with files("autoais").joinpath("data/document-frequencies.tsv.gz").open("rb") as packed:
         header, *lines = gzip.decompress(packed.read()).decode("utf-8").splitlines()
     rows = (line.split("\t") for line in lines)
@@ -64,7 +64,7 @@ def _document_frequencies() -> tuple[int, dict[str, int]]:
 
 
 def idf(stem: str) -> float:
-    """Inverse document frequency, ln(1 + (N - n + 0.5) / (n + 0.5)); a stem not in the table counts as n = 0."""
+    """Return the inverse document frequency, ln(1 + (N - n + 0.5) / (n + 0.5)); n = 0 for a stem not in the table."""
     total, frequencies = _document_frequencies()
     n = frequencies.get(stem, 0)
     return math.log(1 + (total - n + 0.5) / (n + 0.5))

@@ -1,4 +1,4 @@
-"""The recipe of the embedded judge: simulated pairs, human labels, a cross-encoder, a calibration (`autoais train`)."""
+"""Training of the embedded judge (`autoais train`): simulated pairs, human labels, a cross-encoder, a calibration."""
 
 from importlib.util import find_spec
 
@@ -6,7 +6,7 @@ from autoais.errors import UserError
 
 
 def needs(*packages: str) -> None:
-    """`UserError` where one is not installed: asked for before the first step, as the export comes hours later."""
+    """Raise `UserError` if a package is missing; called first, since the export comes hours after the start."""
     for package in packages:
         if find_spec(package) is None:
             raise UserError(f'training needs {package}: pip install "attributed-rag[train]"')

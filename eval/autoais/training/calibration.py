@@ -1,4 +1,4 @@
-"""The last step of the recipe: one logistic regression on the judge's features, and where it says yes."""
+"""The last step of training: a logistic regression on the judge's features, and its decision threshold."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,29 +7,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoais.errors import UserError
-from autoais.judges import nothing_to_weigh
 from autoais.judges.minilm import FEATURES, MiniLMJudge
 from autoais.labels import Labelled
 from autoais.meta.evaluate import macro_f1, roc_auc
 from autoais.meta.logistic import likeliest
+from autoais.types import nothing_to_judge
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-# The weights are held near even ones, signed as each feature points: on data sets that nothing was fitted to, even
-# weights of standardised features are hard to beat (Dawes 1979, "The robust beauty of improper linear models"). A clash
-# counts twice: one wrong fact makes a claim wrong, however much else is right.
+# The prior of the weights: equal for all features, with the sign of each feature's effect. On data sets outside the
+# fit, equal weights of standardised features are hard to beat (Dawes 1979, "The robust beauty of improper linear
+# models"). A clash has double weight: one wrong fact makes a claim wrong, however much else is right.
 _EVEN = {"pair": 0.4, "cosine": 0.4, "nearest": 0.4, "aligned": 0.4, "clash": -0.8}
-_RIDGE = 0.2  # of the mean loss, on standardised features
+_RIDGE = 0.2  # relative to the mean loss, on standardised features
 
 
 def fit(values: Floats, truth: Bools, groups: Sequence[str]) -> Floats:
-    """Weights (features,) of a logistic regression near even weights, every class of every group counting alike.
+    """Weights (features,) of a logistic regression with a ridge towards equal weights.
 
-    `values`: (claims, features); `groups`: the data set of each claim. `UserError` where a class is missing.
+    Each class of each group has the same total weight. `values`: (claims, features); `groups`: the data set of each
+    claim. Raises `UserError` if a class is missing.
     """
     if truth.all() or not truth.any():
-        raise UserError("the labels to calibrate on are all the same; both kinds are needed")
+        raise UserError("the calibration labels are all the same; both classes are needed")
     names = np.array([f"{group}\0{label}" for group, label in zip(groups, truth, strict=True)])
     _, places, counts = np.unique(names, return_inverse=True, return_counts=True)
     weight = 1.0 / counts[places]
@@ -43,7 +44,7 @@ def fit(values: Floats, truth: Bools, groups: Sequence[str]) -> Floats:
 
 
 def threshold(logits: Floats, truth: Bools, groups: Sequence[str]) -> float:
-    """The logit to say yes from: the highest macro-F1 as a mean over the groups; halfway between two claims."""
+    """The logit threshold with the highest macro-F1, averaged over the groups; halfway between two claims."""
     names = np.array(groups)
     inside = [names == group for group in sorted(set(groups))]
     ordered = np.unique(logits)
@@ -55,7 +56,7 @@ def threshold(logits: Floats, truth: Bools, groups: Sequence[str]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """Features of labelled claims as one network reads them, (claims, features); their labels and data sets."""
+    """Features of labelled claims from one network, (claims, features), with their labels and data sets."""
 
     values: Floats
     truth: Bools
@@ -63,8 +64,8 @@ class Claims:
 
     @classmethod
     def read(cls, judge: MiniLMJudge, labels: Iterable[Labelled]) -> "Claims":
-        """Let the judge's network read the claims that leave something to judge."""
-        kept = [label for label in labels if nothing_to_weigh(label.attribution) is None]
+        """The features of the labelled claims by the judge's network; claims decided by rule are skipped."""
+        kept = [label for label in labels if nothing_to_judge(label.attribution) is None]
         values = np.array(judge.features([label.attribution for label in kept]), dtype=np.float64)
         datasets = tuple(label.dataset.split("/")[0] for label in kept)
         truth = np.array([label.attributable for label in kept], dtype=bool)
@@ -73,7 +74,7 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """The claims of some data sets, and those that say where the verdict turns, by a network that saw no such set."""
+    """The claims of held-out data sets, and those for the threshold (`turn`), by a network trained without the sets."""
 
     claims: Claims
     turn: Claims
@@ -82,17 +83,17 @@ class Fold:
 def calibrate(
     folds: Sequence[Fold], others: Sequence[Claims], turn: Claims
 ) -> tuple[dict[str, object], dict[str, dict[str, float | None]]]:
-    """`calibration.json`, and how well each data set is judged that was left out.
+    """The content of `calibration.json`, and the figures of each held-out data set.
 
-    Weights come from the claims of all folds and `others`, the threshold from `turn`, both read by the network that
-    ships. For the second, weights and threshold are found again for each fold, by its own network and
-    without its claims. (The networks that read the other claims had seen the fold's data sets, which touches five
-    weights held near even ones and no more.) As fractions, by data set: `n`, `roc_auc` and `macro_f1` of the verdict.
+    Weights are fitted to the claims of all folds and `others`, the threshold to `turn`; `others` and `turn` are read by
+    the shipped network. For the figures, weights and threshold are fitted again for each fold, with its own network
+    and without its claims. (The networks of the other claims had seen the fold's data sets, but that affects only five
+    regularised weights.) The figures of a data set are `n`, and `roc_auc` and `macro_f1` as fractions.
     """
     left_out: dict[str, dict[str, float | None]] = {}
     for fold in folds:
         rest = [other.claims for other in folds if other is not fold]
-        weights, bias = _weighed([*rest, *others], fold.turn)
+        weights, bias = _fitted([*rest, *others], fold.turn)
         logits = fold.claims.values @ weights + bias
         for name in sorted(set(fold.claims.datasets)):
             inside = np.array(fold.claims.datasets) == name
@@ -102,7 +103,7 @@ def calibrate(
                 "roc_auc": roc_auc(truth, logits[inside]),
                 "macro_f1": macro_f1(truth, logits[inside] >= 0),
             }
-    weights, bias = _weighed([*(fold.claims for fold in folds), *others], turn)
+    weights, bias = _fitted([*(fold.claims for fold in folds), *others], turn)
     calibration: dict[str, object] = {
         "weights": {name: round(float(w), 6) for name, w in zip(FEATURES, weights, strict=True)},
         "bias": round(bias, 6),
@@ -111,8 +112,8 @@ def calibrate(
     return calibration, left_out
 
 
-def _weighed(claims: Sequence[Claims], turn: Claims) -> tuple[Floats, float]:
-    """Weights fitted to the claims, and the bias with which the logit is 0 where the verdict turns."""
+def _fitted(claims: Sequence[Claims], turn: Claims) -> tuple[Floats, float]:
+    """Weights fitted to the claims, and the bias that puts the threshold at a logit of 0."""
     values = np.concatenate([one.values for one in claims])
     truth = np.concatenate([one.truth for one in claims])
     weights = fit(values, truth, [name for one in claims for name in one.datasets])

@@ -155,13 +155,8 @@ def train(
     groups = [{"params": decayed, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=schedule.rate, fused=True)
     batches = pairs.order(schedule.batch, seed)[: schedule.most]
-    done = 0
     checkpoint = folder / "checkpoint.pt"
-    if checkpoint.exists():
-        state = torch.load(checkpoint, weights_only=True)
-        network.load_state_dict(state["network"])
-        optimizer.load_state_dict(state["optimizer"])
-        done = state["step"]
+    done = _restore(checkpoint, network, optimizer)
     network.train()
     began = last_saved = time.monotonic()
     seen, summed, losses, right = 0, 0, 0.0, 0.0
@@ -194,6 +189,16 @@ def train(
                 _save(checkpoint, network, optimizer, step)
                 last_saved = time.monotonic()
     _save(checkpoint, network, optimizer, len(batches))
+
+
+def _restore(path: Path, network: torch.nn.Module, optimizer: torch.optim.Optimizer) -> int:
+    """The steps done so far; 0 where there is no checkpoint."""
+    if not path.exists():
+        return 0
+    state = torch.load(path, weights_only=True)
+    network.load_state_dict(state["network"])
+    optimizer.load_state_dict(state["optimizer"])
+    return int(state["step"])
 
 
 def _save(path: Path, network: torch.nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:

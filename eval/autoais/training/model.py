@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
-from autoais.judges.encoding import TYPES
+from autoais.models.pairs import TYPES
 
 if TYPE_CHECKING:
     from transformers import BertModel
@@ -21,7 +21,7 @@ class Network(torch.nn.Module):
     """A sentence encoder (`trunk`, kept as it is) and a cross-encoder that branches off below its last `layers`.
 
     Ids are `[CLS] claim [SEP] [CLS] evidence [SEP]`; types 0 and 1 mark the claim, 2 and 3 the evidence
-    (`autoais.judges.encoding`). In the trunk (`lower` and `apart`) each side sees only itself, as in the encoder's own
+    (`autoais.models.pairs`). In the trunk (`lower` and `apart`) each side sees only itself, as in the encoder's own
     training, so that its similarities hold. The `joint` layers begin as copies of its last ones and are trained; in
     them all see all, and the types say which words the sides share. `lower` serves both (PreTTR, MacAvaney et al.
     2020).
@@ -124,7 +124,7 @@ def sentence_encoder(base: Path) -> "BertModel":
     """The weights of a folder as transformers saves it, without dropout."""
     from transformers import BertModel
 
-    from autoais.judges.hf import quiet
+    from autoais.models.transformers import quiet
 
     # No dropout: pairs are seen once, and drawing it costs the CPU more than the rest of a step.
     with quiet(local=True):

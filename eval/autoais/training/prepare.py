@@ -11,10 +11,10 @@ from autoais.answers import read_answers
 from autoais.errors import FormatError, UserError
 from autoais.io.files import records
 from autoais.io.jsonl import field, read_objects
-from autoais.judges.encoding import Encoder
-from autoais.judges.reading import pieces
 from autoais.labels import Labelled
 from autoais.metrics.short_answers import has_answer, normalize_answer
+from autoais.models.pairs import PairEncoder
+from autoais.text.excerpt import pieces
 from autoais.training.edits import BREAKING, KEEPING, apply, names
 from autoais.training.simulate import Example, Page, from_page, from_question
 from autoais.types import Attribution
@@ -145,7 +145,7 @@ def kept_for_calibration(row: int, spare: float) -> bool:
     return spare > 0 and row // 25 % round(1 / spare) == 0
 
 
-def write_arrays(examples: Iterable[Example], encoder: Encoder, out: Path) -> dict[str, int]:
+def write_arrays(examples: Iterable[Example], encoder: PairEncoder, out: Path) -> dict[str, int]:
     """Encode and write one `.npz`: ids and types laid end to end, offsets, labels, token labels (-1: not known)."""
     ids: list[np.ndarray] = []
     types: list[np.ndarray] = []

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from shutil import copyfile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autoais.errors import UserError
 from autoais.io.jsonl import dumps, write_whole
@@ -20,6 +20,11 @@ from autoais.labels import Labelled
 from autoais.training.schedule import Schedule
 from autoais.training.simulate import Example
 from autoais.types import Attribution
+
+if TYPE_CHECKING:
+    from autoais.judges.minilm import MiniLMJudge
+    from autoais.training.loop import Pairs, Part
+    from autoais.training.model import Network
 
 _KINDS = ("pages", "questions", "labels")
 _SHORT_PAIRS, _SHORT_STEPS = 200, 20
@@ -155,7 +160,7 @@ def examples(recipe: TrainingRecipe, source: Source, data: Sequence[Path]) -> It
 
 def prepared(recipe: TrainingRecipe, data: Sequence[Path], out: Path, most: int | None) -> Iterator[Prepared]:
     """The arrays of each source, at most `most` pairs of each; kept in `out` under a name that says how they came."""
-    from autoais.judges.encoding import Encoder
+    from autoais.models.pairs import PairEncoder
     from autoais.training.prepare import write_arrays
 
     tokenizer = base_folder(recipe.base, recipe.base_sha256) / "tokenizer.json"
@@ -166,7 +171,7 @@ def prepared(recipe: TrainingRecipe, data: Sequence[Path], out: Path, most: int 
         key = sha256(f"{recipe.seed} {made_of} {files} {most}".encode()).hexdigest()
         arrays, counts = out / f"{name}-{key[:8]}.npz", out / f"{name}-{key[:8]}.json"
         if not counts.exists():
-            encoder = Encoder.from_file(tokenizer, source.max_length, source.budget)
+            encoder = PairEncoder.from_file(tokenizer, source.max_length, source.budget)
             found = write_arrays(islice(examples(recipe, source, data), most), encoder, arrays)
             write_whole(counts, [dumps(found)])
         yield Prepared(name, source, arrays, json.loads(counts.read_text(encoding="utf-8")))
@@ -179,51 +184,21 @@ def run(path: Path, data: Sequence[Path], out: Path, *, short: bool = False, say
     `out/work` where the code has changed since); exports and the calibration are.
     `short` takes at most 200 pairs of each source and 20 steps: it shows that the recipe runs, nothing more.
     """
+    from autoais.formats import read_labels
     from autoais.judges.minilm import MiniLMJudge
-    from autoais.labels import read_labels
     from autoais.training.calibration import Claims, Fold, calibrate
-    from autoais.training.export import export
-    from autoais.training.loop import Pairs, Part, loss_of, train
-    from autoais.training.model import Network, build
 
     recipe, recipe_sha256 = TrainingRecipe.read(path), sha256_file(path)
     for name in recipe.threshold:
         find(name, data)
-    base, work, most = base_folder(recipe.base, recipe.base_sha256), out / "work", _SHORT_PAIRS if short else None
+    work, most = out / "work", _SHORT_PAIRS if short else None
     parts = []
     for part in prepared(recipe, data, work, most):
         say(f"{part.name}: {sum(part.counts.values()):,} pairs, {part.source.times:g} and {part.source.finish:g} times")
         parts.append(part)
     _check_folds(recipe, parts)
-
-    keys: list[str] = []
-
-    def stage(network: Network, name: str, schedule: Schedule, chosen: Sequence[Part], after: str = "") -> Pairs:
-        pairs = Pairs(chosen, recipe.seed)
-        say(f"{name}: {pairs.size:,} pairs")
-        wanted = replace(schedule, warm_up=2, most=_SHORT_STEPS) if short else schedule
-        # The name of the folder says what it was trained on: steps of another recipe are never gone on from.
-        seen = [(part.arrays.name, part.times, part.without, part.spare) for part in chosen]
-        key = sha256(f"{recipe.base_sha256} {recipe.seed} {wanted} {seen} {after}".encode()).hexdigest()[:8]
-        loss = partial(loss_of, network, token_weight=wanted.token_weight)
-        train(network, pairs, loss, wanted, work / f"{name}-{key}", seed=recipe.seed, say=say)
-        keys.append(key)
-        return pairs
-
-    def finished(fold: tuple[str, ...], name: str, folder: Path) -> MiniLMJudge:
-        """The second stage, exported."""
-        network = build(base, recipe.seed)
-        network.load_state_dict(first)
-        chosen = [Part(p.arrays, p.source.finish, fold, p.source.spare) for p in parts if p.source.finish]
-        pairs = stage(network, name, recipe.finish, chosen, keys[0])
-        folder.mkdir(exist_ok=True)
-        export(network, folder / "model.onnx", pairs.some(_SEEN))
-        copyfile(base / "tokenizer.json", folder / "tokenizer.json")
-        return MiniLMJudge(folder)
-
-    network = build(base, recipe.seed)
-    stage(network, "first", recipe.schedule, [Part(p.arrays, p.source.times, (), p.source.spare) for p in parts])
-    first = network.state_dict()
+    stages = _Stages(recipe, parts, work, short=short, say=say)
+    stages.first()
 
     def turn(judge: MiniLMJudge) -> Claims:
         labels = (label for name in recipe.threshold for label in islice(read_labels(find(name, data)), most))
@@ -232,9 +207,9 @@ def run(path: Path, data: Sequence[Path], out: Path, *, short: bool = False, say
     folds = []
     for number, fold in enumerate(recipe.folds):
         name = f"without-{number}"
-        judge = finished(fold, name, work / name)
+        judge = stages.finished(fold, name, work / name)
         folds.append(Fold(Claims.read(judge, _of(recipe, data, fold, most)), turn(judge)))
-    judge = finished((), "finish", out)
+    judge = stages.finished((), "finish", out)
     say("calibrating")
     others = [Claims.read(judge, labels) for labels in (_spare(recipe, data, most), _minimal(recipe, data, most))]
     calibration, left_out = calibrate(folds, others, turn(judge))
@@ -243,6 +218,68 @@ def run(path: Path, data: Sequence[Path], out: Path, *, short: bool = False, say
     record = {"recipe": made_by, "short": short} | _record(recipe, parts, out) | {"left_out": left_out}
     write_whole(out / "training.json", [dumps(record, indent=2)])
     say(f"{MiniLMJudge(out).name} in {out}")
+
+
+class _Stages:
+    """The two stages of a recipe: the first is trained once, the second from it, once for each fold."""
+
+    def __init__(
+        self,
+        recipe: TrainingRecipe,
+        parts: Sequence[Prepared],
+        work: Path,
+        *,
+        short: bool,
+        say: Callable[[str], None],
+    ) -> None:
+        self._recipe, self._parts, self._work, self._short, self._say = recipe, parts, work, short, say
+        self._base = base_folder(recipe.base, recipe.base_sha256)
+        self._first: dict[str, Any] = {}
+        self._key = ""
+
+    def first(self) -> None:
+        """Train the first stage, on everything."""
+        from autoais.training.loop import Part
+        from autoais.training.model import build
+
+        network = build(self._base, self._recipe.seed)
+        chosen = [Part(part.arrays, part.source.times, (), part.source.spare) for part in self._parts]
+        _, self._key = self._train(network, "first", self._recipe.schedule, chosen)
+        self._first = network.state_dict()
+
+    def finished(self, fold: tuple[str, ...], name: str, folder: Path) -> "MiniLMJudge":
+        """The second stage without the data sets of a fold, exported to a folder."""
+        from autoais.judges.minilm import MiniLMJudge
+        from autoais.training.export import export
+        from autoais.training.loop import Part
+        from autoais.training.model import build
+
+        network = build(self._base, self._recipe.seed)
+        network.load_state_dict(self._first)
+        finishing = [part for part in self._parts if part.source.finish]
+        chosen = [Part(part.arrays, part.source.finish, fold, part.source.spare) for part in finishing]
+        pairs, _ = self._train(network, name, self._recipe.finish, chosen, self._key)
+        folder.mkdir(exist_ok=True)
+        export(network, folder / "model.onnx", pairs.some(_SEEN))
+        copyfile(self._base / "tokenizer.json", folder / "tokenizer.json")
+        return MiniLMJudge(folder)
+
+    def _train(
+        self, network: "Network", name: str, schedule: Schedule, chosen: "Sequence[Part]", after: str = ""
+    ) -> "tuple[Pairs, str]":
+        """Train on the chosen parts; the pairs, and the key of what was trained."""
+        from autoais.training.loop import Pairs, loss_of, train
+
+        recipe = self._recipe
+        pairs = Pairs(chosen, recipe.seed)
+        self._say(f"{name}: {pairs.size:,} pairs")
+        wanted = replace(schedule, warm_up=2, most=_SHORT_STEPS) if self._short else schedule
+        # The name of the folder says what it was trained on: steps of another recipe are never gone on from.
+        seen = [(part.arrays.name, part.times, part.without, part.spare) for part in chosen]
+        key = sha256(f"{recipe.base_sha256} {recipe.seed} {wanted} {seen} {after}".encode()).hexdigest()[:8]
+        loss = partial(loss_of, network, token_weight=wanted.token_weight)
+        train(network, pairs, loss, wanted, self._work / f"{name}-{key}", seed=recipe.seed, say=self._say)
+        return pairs, key
 
 
 def _check_folds(recipe: TrainingRecipe, parts: Sequence[Prepared]) -> None:

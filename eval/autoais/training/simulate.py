@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from autoais.judges.reading import pieces
 from autoais.judges.templates import attributed_qa, declarative
 from autoais.metrics.short_answers import has_answer
+from autoais.text.excerpt import pieces
 from autoais.text.words import content_stems
 from autoais.training.edits import BREAKING, DROPPING, KEEPING, Edited, apply
 from autoais.types import Attribution
@@ -136,17 +136,24 @@ def from_page(page: Page, others: Sequence[Page], rng: random.Random) -> Iterato
                 else pair("same", short, evidence, 1, ())
             )
     else:
-        second = [i for i in places if i != place]
-        if second:
-            other = rng.choice(second)
-            two = f"{claim} {_named(sentences[other], other, page, rng)}"
-            if rng.random() < 0.5:
-                whole = Page(page.title, " ".join(sentences)).evidence
-                yield pair("two", two, whole, 1, ())
-            else:
-                left = _around(sentences, other, None, page, rng)
-                if source in left:
-                    yield pair("two_half", two, left, 0, ((len(claim) + 1, len(two)),))
+        two = _two_sentences(claim, place, places, sentences, page, rng)
+        if two is not None:
+            yield pair(*two)
+
+
+def _two_sentences(
+    claim: str, place: int, places: Sequence[int], sentences: Sequence[str], page: Page, rng: random.Random
+) -> tuple[str, str, str, int, Sequence[tuple[int, int]]] | None:
+    """A claim of two sentences with the whole passage, or with one that lacks the second; None where there is none."""
+    second = [i for i in places if i != place]
+    if not second:
+        return None
+    other = rng.choice(second)
+    two = f"{claim} {_named(sentences[other], other, page, rng)}"
+    if rng.random() < 0.5:
+        return "two", two, Page(page.title, " ".join(sentences)).evidence, 1, ()
+    left = _around(sentences, other, None, page, rng)
+    return ("two_half", two, left, 0, ((len(claim) + 1, len(two)),)) if sentences[place] in left else None
 
 
 def _lost(claim: str, short: str) -> bool:

@@ -14,26 +14,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autoais import formats
-from autoais.answers import (
-    Citation,
-    CitedAnswer,
-    SentenceCited,
-    ShownPassage,
-    Support,
-    Unresolved,
-    read_answers,
-    to_row,
-    write_answers,
-)
+from autoais.answers import CitedAnswer, read_answers, to_row, write_answers
 from autoais.errors import FormatError, UserError
 from autoais.formats import aqa, trec
 from autoais.formats.convert import count_losses
 from autoais.io.files import records
 from autoais.io.jsonl import write_whole
 from autoais.io.schema import faults
+from autoais.judged import judge_answers
 from autoais.judges.lexical import LexicalJudge
-from autoais.questions import Question
-from autoais.scoring import Summary, judge_answers
+from autoais.scoring import Summary
+from autoais.types import Citation, CitedSentence, Passage, Question, Support, Unresolved
 from tests.conftest import Command, one_line_error
 
 POLAND = "Warsaw is the capital of Poland."
@@ -308,7 +299,7 @@ def test_our_own_format_holds_all_that_another_says(tmp_path: Path, name: str) -
     assert not lost
 
 
-@pytest.mark.parametrize("name", formats.NAMES)
+@pytest.mark.parametrize("name", formats.names())
 def test_schemas_are_json_schemas_and_know_what_is_written(tmp_path: Path, name: str) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     schema = formats.schema_of(name)
@@ -388,24 +379,29 @@ def test_the_checker_agrees_with_jsonschema_and_the_readers_with_both(data: st.D
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 ID = TEXT.filter(str.strip)
+NO_HEADINGS: st.SearchStrategy[Any] = st.none()  # they come from title and section
 
 
 @st.composite
 def cited_answers(draw: st.DrawFn) -> CitedAnswer:
-    shown = st.builds(ShownPassage, TEXT, TEXT, TEXT, st.none() | st.floats(-9, 9))
-    passages = draw(st.dictionaries(ID, shown, max_size=4))
-    keys = list(passages)
+    keys = draw(st.lists(ID, max_size=4, unique=True))
+    passages = {key: Passage(key, draw(TEXT), draw(TEXT), draw(TEXT), draw(NO_HEADINGS | TEXT)) for key in keys}
     label = st.none() | st.booleans()
-    sentences = []
-    for text in draw(st.lists(TEXT, max_size=3)):
-        cites = tuple(draw(st.lists(st.sampled_from(keys), unique=True)) if keys else ())
-        detail = st.builds(
-            Citation, st.just(""), st.none() | st.sampled_from(Support), TEXT, st.none() | st.integers(0, 9)
-        )
-        citations = tuple(replace(draw(detail), passage=key) for key in cites) if draw(st.booleans()) else ()
-        sentences.append(
-            SentenceCited(text, cites, draw(st.none() | TEXT), draw(label), draw(label), draw(label), citations)
-        )
+    place = st.none() | st.integers(0, 9)
+    some_key: st.SearchStrategy[str] = st.sampled_from(keys) if keys else st.nothing()
+    citation = st.builds(
+        Citation, some_key, place, place, st.none() | TEXT, st.none() | TEXT, st.none() | st.sampled_from(Support)
+    )
+    sentence = st.builds(
+        CitedSentence,
+        TEXT,
+        st.lists(citation, max_size=4).map(tuple),
+        output=st.none() | TEXT,
+        informative=label,
+        attributable=label,
+        worthy=label,
+    )
+    sentences = draw(st.lists(sentence, max_size=3))
     bad = st.builds(Unresolved, ID, st.sampled_from(["out-of-range", "zero"]), st.none() | st.integers(0, 3))
     return CitedAnswer(
         id=draw(ID),
@@ -413,6 +409,7 @@ def cited_answers(draw: st.DrawFn) -> CitedAnswer:
         sentences=tuple(sentences),
         passages=passages,
         ranking=tuple(draw(st.permutations(keys))),
+        scores=draw(st.dictionaries(some_key, st.floats(-9, 9))),
         short_answer=draw(st.none() | TEXT),
         abstained=not sentences and draw(st.booleans()),
         unresolved_markers=tuple(draw(st.lists(bad, max_size=2))),
@@ -461,7 +458,7 @@ def test_an_id_that_is_no_passage_is_unresolved_and_the_sentence_judged_on_the_o
     result = summary.report("lexical")
     assert result["unresolved_markers"] == 1
     assert (result["metrics"]["sentences"]["n"], result["metrics"]["sentences"]["value"]) == (2, 1.0)
-    assert messages(path) == [":1: field 'sentences[0].citations' cites 'zz', which is no passage of the row"]
+    assert messages(path) == [":1: field 'sentences[0].citations': 'zz' is not a passage of the row"]
 
 
 def test_what_rag_writes_comes_through_whole(tmp_path: Path, rag: Command, shelf: Path) -> None:
@@ -503,10 +500,10 @@ def test_predictions_as_people_have_them(tmp_path: Path, newline: str, bom: str)
         ("q2", "Rome", ("Rome",)),
         ("q3", "", ("1900",)),
     ]
-    assert answers[0].passages == {"x#1": ShownPassage("Ann, Life", "Ann did it.\nAlone.", "Ann")}
+    assert answers[0].passages == {"x#1": Passage("x#1", "Ann", "Ann did it.\nAlone.", "Life")}
     assert notes == {
-        "rows of a question that comes again, the last one taken": 1,
-        "answers to no question of the benchmark, dropped": 1,
+        "rows with a repeated question, only the last one kept": 1,
+        "answers to questions outside the benchmark, dropped": 1,
         "passage ids that are not in the corpus: not attributable": 1,
     }
     summary = Summary()
@@ -574,6 +571,16 @@ def test_miracl_and_beir_passages_are_found_too(tmp_path: Path) -> None:
     first, second = formats.read(path, corpus=[miracl, beir])
     assert first.passages["a"].evidence == "Ann. Ann did."
     assert second.passages["b"].evidence == "Rome."
+
+
+def test_a_passage_of_the_corpus_may_be_without_a_text_or_marks(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("question,answer,attribution\nwho,Ann,x#1\nwhere,Rome,b\nlast,Z,x#3\n")
+    beir = lines(tmp_path / "b.jsonl", {"_id": "a", "title": "", "text": ""}, {"_id": "b", "title": "T", "text": ""})
+    ann, rome, last = formats.read(path, corpus=[beir, corpus(tmp_path / "c.jsonl")])
+    assert ann.passages["x#1"].headings == "Ann, Life"
+    assert rome.passages["b"].evidence == ""
+    assert last.passages["x#3"].evidence == "no marks"
 
 
 # --- the others -----------------------------------------------------------------------------------------------------
@@ -661,11 +668,11 @@ def test_a_trec_run_is_checked_as_the_track_does(tmp_path: Path) -> None:
     for said in (
         ":2: field 'references' has 22 items, more than 20",
         ":2: field 'references' has an item twice",
-        ":2: field 'run_id' is 'r2', in the first row it is 'r1': one run a file",
+        ":2: field 'run_id' is 'r2', in the first row it is 'r1'; a file holds one run",
         ":2: topic '2024-1' occurs twice",
         ":3: topic '2024-1' occurs twice",
         ":2: warning: field 'response_length' is 1, counted 399",
-        ":2: warning: field 'references': 'd0' is no docid of the track's corpus (of 22 such)",
+        ":2: warning: field 'references': 'd0' is not a docid of the track's corpus (22 such)",
         ":1: the text of topic '2024-1' is not the official 'capital of Poland'",
         ": topic '2024-2' is not answered",
     ):
@@ -723,9 +730,9 @@ def test_mending_a_run_moves_citations_along_with_references_that_come_twice() -
     assert [s["citations"] for s in fixed["answer"]] == [[0], [1]]
     assert fixed["response_length"] == 2
     assert did == [
-        "removed 1 references that come twice",
+        "removed 1 duplicate references",
         "trimmed references from 3 to 2",
-        "dropped 2 citations that point to no reference",
+        "dropped 2 citations without a reference",
         "dropped the last 1 of 3 sentences",
         "set response_length to 2",
     ]
@@ -772,15 +779,36 @@ def test_liu_et_al_as_answers(tmp_path: Path) -> None:
     assert len(messages(lines(tmp_path / "l.jsonl", row))) == 2
 
 
+@pytest.mark.parametrize(
+    ("supports", "level"),
+    [
+        ("Citation Completely Supports Statement", Support.FULL),
+        ("Citation Partially Supports Statement", Support.PARTIAL),
+        ("Citation Provides No Support for Statement", Support.NONE),
+        ("Citation Inaccessible", Support.NONE),
+        ("Citation Completely Supports but Also Refutes Statement", Support.NONE),
+        ("Statement is Unclear, Can't Make Judgment", Support.NONE),
+    ],
+)
+def test_every_judgement_of_liu_et_al_is_a_level_of_support(tmp_path: Path, supports: str, level: Support) -> None:
+    row = copy.deepcopy(SAMPLES["liu-annotations"][0])
+    judged = row["annotation"]["statement_to_annotation"]["It is Warsaw."]["citation_annotations"]
+    judged[0]["citation_supports"] = supports
+    (answer,) = formats.read(lines(tmp_path / "l.jsonl", row))
+    assert answer.sentences[0].support["http://a"] is level
+    judged[0]["citation_supports"] = "?"
+    with pytest.raises(FormatError, match="citation_supports"):
+        list(formats.read(lines(tmp_path / "l.jsonl", row)))
+
+
 def test_markers_that_do_not_number_the_passages_are_not_written(tmp_path: Path) -> None:
-    passages = {"a": ShownPassage("", POLAND), "b": ShownPassage("", RIVER)}
-    answer = CitedAnswer(
-        "1", "?", (SentenceCited("It flows.", ("b",), "It flows [1]."),), passages, output="It flows [1]."
-    )
+    passages = {"a": Passage("a", text=POLAND), "b": Passage("b", text=RIVER)}
+    flows = CitedSentence("It flows.", (Citation("b"),), output="It flows [1].")
+    answer = CitedAnswer("1", "?", (flows,), passages, output="It flows [1].")
     document = json.loads("".join(formats.write([answer], "alce")))
     assert document["data"][0]["output"] == "It flows [2]."
     notes = formats.Notes()
-    own_words = replace(answer, sentences=(SentenceCited("See [3]!", ("a",)),), output=None)
+    own_words = replace(answer, sentences=(CitedSentence("See [3]!", (Citation("a"),)),), output=None)
     (line,) = formats.write([own_words], "hagrid", notes)
     assert json.loads(line)["answers"][0]["answer"] == "See [3] [1]!" or notes
     assert sum(notes.values()) == 1
@@ -797,7 +825,7 @@ def test_markers_that_do_not_number_the_passages_are_not_written(tmp_path: Path)
         (b"\xef\xbb\xbf", "holds no records"),
         (b"question,answer\nwho,Ann\n", ":1: columns attribution are missing (found: question, answer)"),
         (b"question,answer,attribution\n", "holds no records"),
-        (b"question,answer,attribution\nwho,Ann\n", ":2: 2 columns, where the header has 3"),
+        (b"question,answer,attribution\nwho,Ann\n", ":2: 2 columns, but the header has 3"),
         (b'question,answer,attribution\nwho,"Ann\n', ":2: not CSV: unexpected end of data"),
         (b'question,answer,attribution\nwho,"Ann"x,y\n', ":2: not CSV: ',' expected after '\"'"),
         (b"question,answer,attribution\nwho,\xe9,x\n", ":2: field 'answer' is not UTF-8"),
@@ -884,7 +912,7 @@ def test_the_nearest_format_is_the_one_that_lacks_a_field(tmp_path: Path, name: 
 def test_a_record_that_has_more_fields_of_another_format_is_doubted(tmp_path: Path) -> None:
     row = {field: value for field, value in SAMPLES["attributionbench"][0].items() if field != "claim"}
     says = ":1: warning: checked as answers, yet most fields are those of attributionbench, which also has claim"
-    assert messages(lines(tmp_path / "l.jsonl", row)) == [f"{says}: --format names another"]
+    assert messages(lines(tmp_path / "l.jsonl", row)) == [f"{says}; choose another with --format"]
     path = tmp_path / "r.csv"
     path.write_text("question,answer,attribution,passage,human_rating\nwho,Ann,a,Ann did.,Y\n")
     assert "most fields are those of aqa-ratings, which also has system_name" in messages(path)[0]
@@ -982,7 +1010,7 @@ def test_a_conversion_that_would_be_empty_writes_nothing(tmp_path: Path, autoais
 
 def test_convert_says_how_many_passages_have_no_text(tmp_path: Path, autoais: Command) -> None:
     source, corpus = sample(tmp_path, "trec-rag-24"), tmp_path / "c.jsonl"
-    says = "passages without a text, written empty (--corpus FILE gives texts)"
+    says = "passages without a text, written empty (--corpus FILE adds texts)"
     assert says in autoais("convert", source, tmp_path / "out.json", "--to", "alce").stderr
     assert says not in autoais("convert", source, tmp_path / "out.csv", "--to", "aqa-predictions").stderr
     ids = {key for row in SAMPLES["trec-rag-24"] for key in row["references"]}
@@ -994,8 +1022,8 @@ def test_convert_says_what_is_lost_and_never_overwrites_its_input(tmp_path: Path
     source, target = sample(tmp_path, "hagrid"), tmp_path / "out.csv"
     result = autoais("convert", source, target, "--to", "aqa-predictions")
     assert (result.returncode, result.stdout) == (0, "")
-    assert "no place for it: labels of sentences (1 answers)" in result.stderr
-    assert "no place for it: citations beyond the first (1 answers)" in result.stderr
+    assert "no field for it: labels of sentences (1 answers)" in result.stderr
+    assert "no field for it: citations beyond the first (1 answers)" in result.stderr
     before = source.read_bytes()
     one_line_error(autoais("convert", source, source, "--to", "alce"), "would be overwritten")
     for unwritable in ("nope", "aqa-scores"):
@@ -1016,7 +1044,7 @@ def test_convert_says_what_is_lost_and_never_overwrites_its_input(tmp_path: Path
 
 def test_schema_prints_or_lists(autoais: Command) -> None:
     assert json.loads(autoais("schema", "hagrid").stdout)["$schema"].endswith("2020-12/schema")
-    assert [line.split()[0] for line in autoais("schema").stdout.splitlines()] == formats.NAMES
+    assert [line.split()[0] for line in autoais("schema").stdout.splitlines()] == formats.names()
     one_line_error(autoais("schema", "nope"), "there are: alce")
 
 
@@ -1032,7 +1060,7 @@ def test_validate_lists_exits_and_mends_without_touching_the_input(tmp_path: Pat
     result = autoais("validate", path, "--apply-fixes")
     assert result.returncode == 1
     assert "field 'references' has an item twice" in result.stdout
-    assert "removed 1 references that come twice" in result.stdout
+    assert "removed 1 duplicate references" in result.stdout
     assert path.read_bytes() == before
     fixed = path.with_name(path.name + ".fixed")
     assert json.loads(fixed.read_text())["answer"][0]["citations"] == [0]

@@ -13,8 +13,8 @@ import pytest
 from autoais.errors import UserError
 from autoais.judges import open_judge
 from autoais.judges.windows import windows
+from autoais.testing import check_judge
 from autoais.types import Attribution, Judgement, Span, Verdict
-from tests.contracts import check_judge
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -348,9 +348,9 @@ def test_labels_are_read_whatever_their_case() -> None:
         (["unsupported", "supported"], [no, yes]),
     ]:
         assert [verdict for _, verdict in label_verdicts("m", dict(enumerate(labels)))] == verdicts
-    with pytest.raises(UserError, match="m: the labels 'LABEL_0', 'LABEL_1', 'LABEL_2' do not say which"):
+    with pytest.raises(UserError, match="m: the labels 'LABEL_0', 'LABEL_1', 'LABEL_2' do not show which"):
         label_verdicts("m", {0: "LABEL_0", 1: "LABEL_1", 2: "LABEL_2"})
-    with pytest.raises(UserError, match="do not say which is entailment"):
+    with pytest.raises(UserError, match="do not show which is entailment"):
         label_verdicts("m", {0: "neutral", 1: "contradiction"})
 
 
@@ -380,12 +380,12 @@ def test_faults_are_one_line_that_names_the_model(
         bare_t5: "has no tokenizer; save it to the same folder",
         cut: "cannot be loaded as a model",
         garbled: "cannot be loaded as a model",
-        unnamed: "the labels 'a', 'b', 'c' do not say which",
+        unnamed: "the labels 'a', 'b', 'c' do not show which",
         base: "found BertModel in its config; a sequence classifier or a T5 is needed",
         headless: "its weights lack classifier.bias, classifier.weight",
-        "no-one/no-model": "no such folder, and the Hugging Face hub gave no model of that name",
-        "no-one/no-model@abc": "no such folder, and the Hugging Face hub gave no model of that name",
-        "/no/such/folder": "no such folder, and no name of a model",
+        "no-one/no-model": "no such folder, and no such model on the Hugging Face hub",
+        "no-one/no-model@abc": "no such folder, and no such model on the Hugging Face hub",
+        "/no/such/folder": "no such folder, and not a valid model name",
         "": "google/t5_xxl_true_nli_mixture: no such folder",
     }.items():
         with pytest.raises(UserError) as caught:
@@ -399,11 +399,11 @@ def test_options_that_do_not_fit_are_named(models: dict[str, Path]) -> None:
     faults: list[tuple[dict[str, object], str]] = [
         ({"template": "nope"}, "no hypothesis template called 'nope'"),
         ({"family": "nope"}, "no model family called 'nope'; there are: true, nli"),
-        ({"family": "true"}, "is a BertForSequenceClassification, which the family 'true' cannot ask"),
+        ({"family": "true"}, "is a BertForSequenceClassification, which the family 'true' does not support"),
         ({"compat": "google-2024"}, "no mode called 'google-2024'; there is: google-2023"),
         ({"decision": "nope"}, "no decision rule called 'nope'; there are: decode, score"),
         ({"decision": "decode"}, "a classifier has no text to decode"),
-        ({"max_length": 131}, "max length 131 is above the 130 tokens"),
+        ({"max_length": 131}, "max length 131 is above the model's 130 positions"),
         ({"max_length": 32}, "max length 32 leaves no room"),
         ({"batch_size": 0}, "batch size 0: must be at least 1"),
         ({"nope": 1}, "has no option 'nope'; there are: family, template"),

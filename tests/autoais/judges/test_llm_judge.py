@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoais.errors import UserError
-from autoais.judges import open_judge, weigh
-from autoais.judges.chat import ChatClient
-from autoais.judges.llm import LlmJudge, Prompt, estimated_tokens, read_label, read_label_osu_2023
+from autoais.judges import open_judge
+from autoais.judges.llm import LlmJudge, Prompt, read_label, read_label_osu_2023
 from autoais.judges.prompts import prompt_names
+from autoais.models.chat import ChatClient, estimated_tokens
+from autoais.testing import check_judge
 from autoais.types import Attribution, Judge, Judgement, Verdict
 from tests.autoais.test_scoring import row, write
 from tests.chat_server import ChatServer, running
 from tests.conftest import Command, one_line_error
-from tests.contracts import check_judge
 
 A, N, E, C, U = (
     Verdict.ATTRIBUTABLE, Verdict.NOT_ATTRIBUTABLE, Verdict.EXTRAPOLATORY, Verdict.CONTRADICTORY, Verdict.UNDECIDED,
@@ -362,7 +362,8 @@ def test_two_servers_on_one_host_have_two_names(base_url: str, place: str) -> No
 
 def test_it_asks_for_a_label_and_takes_prose_where_the_server_has_no_structure(server: ChatServer) -> None:
     base_url = server.script({"say": "The premise entails it: Entailment.", "without": ["response_format"]})
-    assert opened(base_url).judge([PAIR, PAIR]) == [Judgement(A, None, "entailment")] * 2
+    pairs = [PAIR, replace(PAIR, claim="It lies on the Vistula.")]
+    assert opened(base_url).judge(pairs) == [Judgement(A, None, "entailment")] * 2
     asked = [row["body"] for row in server.log(base_url)]
     schema = asked[0]["response_format"]["json_schema"]["schema"]
     assert schema["properties"]["label"]["enum"] == ["Entailment", "Neutral", "Contradiction"]
@@ -404,7 +405,7 @@ def test_what_a_passage_says_is_not_read_as_the_reply(server: ChatServer) -> Non
         ({"say": "Neutral or Entailment"}, "more than one label in the reply: 'Neutral or Entailment'"),
         ({"say": "Let me thi", "finish": "length"}, "no label in the reply (stopped at 512 tokens): 'Let me thi'"),
         ({"say": "I was given sk-key-of-a-test"}, "'I was given [key]'"),
-        ({"hang": 0.5}, "no whole reply within 0.2 s"),
+        ({"hang": 0.5}, "no complete reply within 0.2 s"),
         ({"status": 500, "body": "broken"}, "the server answered 500: broken (tried 2 times)"),
         ({"body": "prose, not JSON"}, "not JSON"),
         ({"say": "Entailment", "cut": 40}, "the connection failed"),
@@ -472,9 +473,9 @@ def test_a_claim_that_leaves_no_room_is_undecided_and_nobody_is_asked(server: Ch
     assert estimated_tokens("東京") == 2
 
 
-def test_the_rule_for_nothing_to_weigh_asks_nobody(server: ChatServer) -> None:
+def test_the_rule_for_nothing_to_judge_asks_nobody(server: ChatServer) -> None:
     base_url = server.script({"say": "Entailment"})
-    judgements = weigh(opened(base_url), [Attribution("", ("x",)), Attribution("A claim.", ())])
+    judgements = opened(base_url).judge([Attribution("", ("x",)), Attribution("A claim.", ())])
     assert [judgement.verdict for judgement in judgements] == [N, N]
     assert server.log(base_url) == []
 
@@ -495,9 +496,9 @@ def test_what_is_asked_for_wrongly_is_named_with_what_there_is(server: ChatServe
         open_judge("llm:x", client="http://h/v1")
     with pytest.raises(UserError, match="no mode called 'x' for an llm judge; there is: osu-2023"):
         LlmJudge("x", client=client, compat="x")
-    with pytest.raises(UserError, match=r"'support\.v1' is none of them"):
+    with pytest.raises(UserError, match=r"'support\.v1' is not one of them"):
         LlmJudge("x", client=client, prompt="support.v1", compat="osu-2023")
-    with pytest.raises(UserError, match="needs 1 or more"):
+    with pytest.raises(UserError, match="both must be at least 1"):
         LlmJudge("x", client=client, budget=0)
     with pytest.raises(UserError, match=r"there are: lexical, .*hf\[:<model>\], llm:<model>"):
         open_judge("nope")
@@ -511,7 +512,7 @@ def test_how_a_server_is_asked_can_be_set(server: ChatServer, monkeypatch: pytes
     assert (judge.client.concurrency, judge.client.timeout, judge.client.retries) == (2, 5, 0)
     judge.judge([replace(PAIR, claim=f"Claim {n}.") for n in range(8)])
     assert max(asked["running"] for asked in server.log(base_url)) == 2
-    with pytest.raises(UserError, match="concurrency of 1 or more, a timeout"):
+    with pytest.raises(UserError, match="concurrency must be at least 1, timeout positive"):
         open_judge("llm:tiny", timeout=0)
 
 
@@ -522,6 +523,8 @@ def test_a_server_that_hangs_ends_the_run_with_one_line(server: ChatServer, tmp_
     given = [part for option in options for part in ("--judge-option", option)]
     began = time.monotonic()
     result = autoais("score", path, "--judge", "llm:tiny", *given, OPENAI_BASE_URL=base_url)
-    one_line_error(result, base_url, "'tiny'", "4 requests have failed alike", "no whole reply within 0.3 s (tried 2")
+    one_line_error(
+        result, base_url, "'tiny'", "4 requests failed the same way", "no complete reply within 0.3 s (tried 2"
+    )
     assert time.monotonic() - began < 30
     assert len(server.log(base_url)) <= 16

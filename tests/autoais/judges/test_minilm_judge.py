@@ -242,5 +242,5 @@ def test_the_name_changes_with_the_tokenizer_and_a_broken_folder_is_told_in_one_
     (tmp_path / "calibration.json").unlink()
     with pytest.raises(UserError, match=r"calibration\.json is missing"):
         _ = MiniLMJudge(tmp_path).name
-    with pytest.raises(UserError, match="needs 1 or more"):
+    with pytest.raises(UserError, match="-1 threads; must be at least 1"):
         MiniLMJudge(model, threads=-1)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoais.markers.alce import StrictSentence, judged_documents, remove_citations, strict_sentences
-from autoais.markers.grammar import Parsed, Statement, StreamParser, group, parse, render
-from autoais.markers.tokens import Reader
+from autoais.markers.grammar import Parsed, ParsedSentence, StreamParser, group, parse, render
+from autoais.markers.tokens import MarkerReader
 from autoais.text.sentences import sentence_spans
 
 CASES: list[dict[str, Any]] = tomllib.loads((Path(__file__).parents[2] / "data" / "citations.toml").read_text("utf-8"))[
@@ -86,7 +86,7 @@ def test_parsing_undoes_rendering(answer: list[tuple[str, tuple[int, ...]]], lay
     text, statements = "", []
     for words, cites in answer:
         text += (between if text else "") + before
-        statements.append(Statement(len(text), len(text) + len(words), cites))
+        statements.append(ParsedSentence(len(text), len(text) + len(words), cites))
         text += words
     parsed = parse(render(text, statements), 5)
     assert parsed.text == text
@@ -104,7 +104,7 @@ def test_no_text_raises_and_nothing_is_resolved_out_of_range_or_lost(text: str, 
         end = sentence.end
         inside = [s for s in parsed.segments if sentence.start <= s.start and s.end <= sentence.end]
         assert {cite for segment in inside for cite in segment.cites} == set(sentence.cites)
-    found = list(Reader(3, parens, strict).markers(text))
+    found = list(MarkerReader(3, parens, strict).markers(text))
     cited = any(sentence.cites for sentence in parsed.sentences)
     assert not found or cited or parsed.unresolved or parsed.removed
 
@@ -160,7 +160,7 @@ def test_a_stream_gives_the_same_and_never_tears_a_marker(text: str, data: st.Da
     rest, parsed = stream.close()
     assert shown + rest == text
     assert parsed == parse(text, 3)
-    for marker in Reader(3).markers(text):
+    for marker in MarkerReader(3).markers(text):
         assert not any(marker.start < end < marker.end for end in ends)
 
 
@@ -216,7 +216,7 @@ def test_uncited_sentences_join_the_next_cited_one_as_in_hagrid() -> None:
 
 @given(st.lists(cite_lists, max_size=6), st.sampled_from(["own", "attach"]))
 def test_groups_cover_the_sentences_in_order(cites: list[tuple[int, ...]], trailing: Any) -> None:  # noqa: ANN401
-    statements = [Statement(10 * at, 10 * at + 9, cited) for at, cited in enumerate(cites)]
+    statements = [ParsedSentence(10 * at, 10 * at + 9, cited) for at, cited in enumerate(cites)]
     groups = group(statements, trailing=trailing)
     assert [s.start for s in groups[:1]] == [s.start for s in statements[:1]]
     assert [s.end for s in groups[-1:]] == [s.end for s in statements[-1:]]

@@ -60,7 +60,7 @@ def test_denominators_leave_out_flagged_and_uninterpretable_items(tmp_path: Path
     [
         ("1,m,2,1,0,5,4", "x.csv:2: column 'INT' should be 0 or 1, found '2'"),
         ("1,m,1,1,0,,4", "should be a number"),
-        ("1,m,1,1,0,5", "x.csv:2: 6 columns, where the header has 7"),
+        ("1,m,1,1,0,5", "x.csv:2: 6 columns, but the header has 7"),
         ("1,m,0,1,0,5,4", "x.csv:2: column 'INT & AIS' is 1 where 'INT' is 0"),
     ],
 )

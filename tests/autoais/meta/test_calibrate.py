@@ -91,12 +91,12 @@ def test_what_a_calibration_cannot_change_is_left_out_and_counted() -> None:
 @pytest.mark.parametrize(
     ("items", "says"),
     [
-        ([], "none of the labels is left"),
-        ([(True, Judgement(Verdict.UNDECIDED))], "none of the labels is left"),
+        ([], "no labels are left to fit"),
+        ([(True, Judgement(Verdict.UNDECIDED))], "no labels are left to fit"),
         ([(True, Judgement(YES)), (False, Judgement(NO))], "gives no probabilities"),
         ([(True, Judgement(YES, 0.8)), (True, Judgement(NO, 0.1))], "labels are all the same"),
         ([(True, Judgement(YES, 0.8)), (False, Judgement(YES, 0.8))], "the same probability"),
-        ([(True, Judgement(NO, 0.1)), (False, Judgement(YES, 0.8))] * 9, "does not rise with the labels"),
+        ([(True, Judgement(NO, 0.1)), (False, Judgement(YES, 0.8))] * 9, "does not increase with the labels"),
         ([(True, Judgement(YES, 0.8)), (False, Judgement(NO, 0.1))], "too few questions for cross-validation"),
     ],
 )
@@ -189,7 +189,7 @@ def test_a_file_says_what_it_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"autoais_calibration": 2}, "no calibration of this version"),
+        ({"autoais_calibration": 2}, "not a calibration of this version"),
         ({"judge": 3}, "field 'judge' should be a string"),
         ({"threshold": None}, "field 'threshold' should be a number"),
         ({"threshold": 0}, "threshold 0.0: must be above 0"),
@@ -213,7 +213,7 @@ def test_broken_calibrations_name_the_field(tmp_path: Path, change: dict[str, An
         (json.dumps(GOOD).replace("2.0", "1e999").encode(), "the number 1e999 is too large"),
         (json.dumps(GOOD).replace("-1", "-1e999").encode(), "the number -1e999 is too large"),
         (b"\xff\xfe", "not UTF-8"),
-        (b"[]", "a JSON object was expected"),
+        (b"[]", "expected a JSON object"),
         (b"", "not JSON"),
     ],
 )

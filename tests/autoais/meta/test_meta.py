@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoais.errors import FormatError, UserError
+from autoais.formats import read_labels
 from autoais.io.jsonl import dumps
 from autoais.judges.lexical import LexicalJudge
 from autoais.judges.options import parse_options
-from autoais.labels import Labelled, read_labels
+from autoais.labels import Labelled
 from autoais.meta.correlation import kendall_tau_b, pearson, spearman
 from autoais.meta.evaluate import (
     balanced_accuracy,
@@ -32,7 +33,7 @@ from autoais.meta.evaluate import (
     without_texts,
 )
 from autoais.meta.plot import reliability_svg
-from autoais.types import Attribution, Judgement, Verdict
+from autoais.types import Attribution, Judge, Judgement, Verdict
 from tests.chat_server import running
 from tests.conftest import Command, one_line_error
 
@@ -40,7 +41,7 @@ EVIDENCE = "Warsaw is the capital of Poland."
 YES, NO = Verdict.ATTRIBUTABLE, Verdict.NOT_ATTRIBUTABLE
 
 
-class Told:
+class Told(Judge):
     """Says of every claim what it was told to; the name is its own."""
 
     name = "told@1"
@@ -48,7 +49,7 @@ class Told:
     def __init__(self, says: dict[str, Judgement]) -> None:
         self.says = says
 
-    def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         return [self.says[attribution.claim] for attribution in attributions]
 
 
@@ -221,7 +222,7 @@ def test_a_judge_that_rates_all_systems_alike_has_no_correlation_and_says_why() 
     labels, judge = systems((2, 5), (4, 5), (6, 5))
     one = evaluate(labels, judge)["sets"]["Ratings"]["systems"]
     for name in ("kendall_tau_b", "spearman", "pearson"):
-        assert one[name] == {"value": None, "interval95": None, "reason": "one side gives all systems the same rate"}
+        assert one[name] == {"value": None, "interval95": None, "reason": "all systems have the same human or judge rate"}
 
 
 def test_a_system_with_nothing_decided_is_listed_and_left_out() -> None:
@@ -230,7 +231,7 @@ def test_a_system_with_nothing_decided_is_listed_and_left_out() -> None:
     one = evaluate(labels, judge)["sets"]["Ratings"]["systems"]
     assert one["n"] == 2
     assert one["systems"][2] == {"system": "system 2", "n": 0, "undecided": 10, "human": None, "judge": None}
-    assert one["pearson"]["reason"] == "2 systems with something decided; at least 3 are needed"
+    assert one["pearson"]["reason"] == "2 systems have decided claims; at least 3 are needed"
 
 
 SERIES = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=2, max_size=12)
@@ -284,7 +285,7 @@ def test_a_two_way_judge_is_not_held_against_three_way_labels() -> None:
     labels, judge = three_way((YES, YES), (Verdict.EXTRAPOLATORY, NO), (Verdict.CONTRADICTORY, NO))
     one = evaluate(labels, judge)["sets"]["Told"]
     assert one["three_way"] is None
-    assert one["reasons"]["three_way"].startswith("the judge never says extrapolatory or contradictory")
+    assert one["reasons"]["three_way"].startswith("the judge never returns extrapolatory or contradictory")
 
 
 CLAIMS = st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=30)
@@ -395,8 +396,8 @@ def test_people_read_figures_reliability_systems_and_the_worst_disagreements(tmp
     assert "[red]Own" in shown
     assert "[red]Own: 3 systems" in shown
     assert "Kendall tau-b" in shown
-    assert "Made 4: people say attributable, the judge not_attributable (0.000)\n  claim: Warsaw is in Poland." in shown
-    assert shown.count("people say") == 2
+    assert "Made 4: human label attributable, judge not_attributable (0.000)\n  claim: Warsaw is in Poland." in shown
+    assert shown.count("human label") == 2
     assert "\x1b" not in shown
     assert "█ 1.00" in shown or "▁ 0.00" in shown
     plain = autoais("meta", path, "--judge", "lexical", "--worst", "0", PYTHONIOENCODING="ascii")

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoais.answers import Support
 from autoais.markers.alce import StrictSentence
 from autoais.metrics import alce, attrscore, hagrid, liu, trec
 from autoais.metrics.alce import StrictScores, strict_claims
@@ -15,14 +14,14 @@ from autoais.metrics.claims import CitedClaim, JudgedClaim, judge_claims
 from autoais.metrics.liu import Statement
 from autoais.metrics.rates import Tally
 from autoais.metrics.scores import CitationScores
-from autoais.metrics.support import human_support, judged_support
+from autoais.metrics.support import judged_support
 from autoais.text.claims import applicable
-from autoais.types import Attribution, Judgement, Verdict
+from autoais.types import Attribution, Judge, Judgement, Support, Verdict
 
 FULL, PARTIAL, NONE = Support
 
 
-class Table:
+class Table(Judge):
     """A judge that looks up which sets of evidence support; the value None is undecided, what is not there a no."""
 
     name = "table@1"
@@ -31,7 +30,7 @@ class Table:
         self.supports = supports
         self.asked: list[Attribution] = []
 
-    def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         self.asked += attributions
         return [self._one(frozenset(attribution.evidence)) for attribution in attributions]
 
@@ -238,10 +237,7 @@ def test_partial_support_is_precise_only_where_nothing_is_full(
     assert list(liu.precise(Statement(supported, levels))) == precise
 
 
-def test_levels_of_people_and_of_judges() -> None:
-    assert human_support("Citation Completely Supports Statement") == human_support("complete_support") == FULL
-    assert human_support("Citation Partially Supports Statement") == PARTIAL
-    assert human_support("Citation Inaccessible") == human_support("?") == NONE
+def test_levels_of_judges() -> None:
     no = Judgement(Verdict.NOT_ATTRIBUTABLE, 0.4)
     assert judged_support(Judgement(Verdict.ATTRIBUTABLE)) == FULL
     assert judged_support(Judgement(Verdict.UNDECIDED, 0.9), 0.3) is None

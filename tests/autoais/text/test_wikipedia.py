@@ -2,7 +2,10 @@
 
 import pytest
 
-from autoais.text.wikipedia import for_ais, for_autoais
+from autoais.answers import CitedAnswer
+from autoais.attributed_qa import as_read_in_2023
+from autoais.text.wikipedia import parse, parse_shown, shown
+from autoais.types import Passage
 
 GOLDEN = [
     (
@@ -25,18 +28,43 @@ GOLDEN = [
 ]
 
 
+def read(contents: str, *, compat: bool = False) -> Passage:
+    """The passage of a line of the corpus, with `compat` as google-2023 gives it to its model."""
+    passage = parse(contents, "x") or Passage("x", text=contents)
+    if not compat:
+        return passage
+    (answer,) = as_read_in_2023([CitedAnswer("1", "?", passages={"x": passage})])
+    return answer.passages["x"]
+
+
 @pytest.mark.parametrize("compat", [False, True])
-@pytest.mark.parametrize(("contents", "premise", "shown"), GOLDEN)
-def test_golden_rows(contents: str, premise: str, shown: str, compat: bool) -> None:
-    assert for_autoais(contents, compat=compat) == premise
-    assert for_ais(contents, compat=compat) == shown
+@pytest.mark.parametrize(("contents", "premise", "as_shown"), GOLDEN)
+def test_golden_rows(contents: str, premise: str, as_shown: str, compat: bool) -> None:
+    passage = read(contents, compat=compat)
+    assert passage.evidence == premise
+    assert shown(passage, compat=compat) == as_shown
 
 
 def test_defects_only_under_compat() -> None:
     two_lines, prefix = "« A » « A » one\ntwo", "« Cat » « Cats, X » body"
-    assert for_autoais(two_lines, compat=True) == "A. one"
-    assert for_ais(two_lines, compat=True) == "Title: A\n\none"
-    assert for_autoais(prefix, compat=True) == "Cats, X. body"
-    assert for_ais(prefix, compat=True) == "Title: Cat\nSection:  X\n\nbody"
-    assert for_autoais(two_lines) == "A. one\ntwo"
-    assert for_ais(prefix) == "Title: Cat\nSection: Cats, X\n\nbody"
+    assert read(two_lines, compat=True).evidence == "A. one"
+    assert shown(read(two_lines), compat=True) == "Title: A\n\none"
+    assert read(prefix, compat=True).evidence == "Cats, X. body"
+    assert shown(read(prefix), compat=True) == "Title: Cat\nSection:  X\n\nbody"
+    assert read(two_lines).evidence == "A. one\ntwo"
+    assert shown(read(two_lines)) == "Title: A\n\none\ntwo"
+    assert shown(read(prefix)) == "Title: Cat\nSection: Cats, X\n\nbody"
+
+
+def test_what_has_no_marks_stays_whole_under_compat() -> None:
+    passage = read("one\ntwo", compat=True)
+    assert passage.evidence == shown(passage, compat=True) == "one\ntwo"
+
+
+@pytest.mark.parametrize("contents", [contents for contents, *_ in GOLDEN if contents != "no marks"])
+def test_what_people_see_can_be_read_back(contents: str) -> None:
+    passage = read(contents)
+    again = parse_shown(shown(passage), "x")
+    assert again is not None
+    assert (again.title, again.section, again.text) == (passage.title, passage.section, passage.text)
+    assert parse_shown("no marks") is None

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from autoais.judges import open_judge
 from autoais.judges.lexical import LexicalJudge
 from autoais.types import Attribution, Judge, Judgement, Verdict
-from rag.attribution.attributor import Attributor, premise
+from rag.attribution.attributor import Attributor
 from rag.attribution.repair import Repaired
-from rag.types import Answer, Citation, Hit, Origin, Passage, Question, Sentence, Unresolved
+from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question, Unresolved
 
 CURIE = Passage("curie", "Marie Curie", "Marie Curie won a prize. She was born in Warsaw in 1867. She moved to Paris.")
 POLAND = Passage("poland", "Poland", "Poland lies in Europe. Its capital is Warsaw. Its longest river is the Vistula.")
@@ -20,7 +20,7 @@ RIVER = Passage("river", "", "Rowing clubs hold a regatta every spring.")
 SHELF = (RIVER, POLAND, CURIE)
 
 
-class Counted:
+class Counted(Judge):
     """A judge that counts what it is asked."""
 
     name = "counted"
@@ -29,17 +29,17 @@ class Counted:
         self._judge = judge
         self.pairs = 0
 
-    def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         self.pairs += len(attributions)
-        return self._judge.judge(attributions)
+        return self._judge.decide(attributions)
 
 
-class Unsure:
+class Unsure(Judge):
     """A judge that never decides."""
 
     name = "unsure"
 
-    def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         return [Judgement(Verdict.UNDECIDED, None, "cannot tell")] * len(attributions)
 
 
@@ -110,7 +110,7 @@ class Wrote:
     """A generator that writes these sentences, each citing these passages whole."""
 
     sentences: tuple[tuple[str, tuple[str, ...]], ...]
-    origin: Origin = "cited"
+    origin: str = "cited"
     unresolved: tuple[Unresolved, ...] = ()
     name: str = "wrote"
 
@@ -121,7 +121,7 @@ class Wrote:
             start = len(text) + bool(text)
             text = f"{text} {said}".lstrip()
             citations = tuple(Citation(key, 0, len(texts[key]), texts[key], self.origin) for key in cites)
-            sentences.append(Sentence(start, start + len(said), citations))
+            sentences.append(CitedSentence(said, citations, start, start + len(said)))
         reason = None if sentences else "nothing to say"
         return Answer(
             question, text, tuple(sentences), tuple(hits), self.name, unresolved=self.unresolved,
@@ -133,7 +133,7 @@ HITS = tuple(Hit(passage, 3.0 - n) for n, passage in enumerate(SHELF))
 BORN = "Marie Curie was born in Warsaw in 1867."
 
 
-def repaired(judge: Judge, *sentences: tuple[str, tuple[str, ...]], origin: Origin = "cited") -> Answer:
+def repaired(judge: Judge, *sentences: tuple[str, tuple[str, ...]], origin: str = "cited") -> Answer:
     return Repaired(Wrote(sentences, origin), judge).generate(Question("q", "Where was Curie born?"), HITS)
 
 
@@ -223,5 +223,5 @@ def test_whatever_is_written_every_citation_left_is_shown_and_verbatim(
 
 
 def test_a_judge_reads_a_passage_as_the_evaluator_does() -> None:
-    assert premise(CURIE) == f"Marie Curie. {CURIE.text}"
-    assert premise(RIVER) == RIVER.text
+    assert CURIE.evidence == f"Marie Curie. {CURIE.text}"
+    assert RIVER.evidence == RIVER.text

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from autoais.answers import to_row
 from autoais.errors import FormatError
 from autoais.judges.lexical import LexicalJudge
-from rag.answering import answer_record
 from rag.attribution.post_hoc import PostHoc, read_given
 from rag.index.index import Index
 from rag.index.open import open_index
-from rag.types import Answer, Question, Sentence
+from rag.types import Answer, CitedSentence, Question
 from tests.conftest import Command, one_line_error
 
 
@@ -34,7 +34,7 @@ def said(question: str, *sentences: str, short: str | None = None) -> Answer:
     for sentence in sentences:
         start = len(text) + bool(text)
         text = f"{text} {sentence}" if text else sentence
-        spans.append(Sentence(start, len(text)))
+        spans.append(CitedSentence(sentence, (), start, len(text)))
     abstained = not sentences
     reason = "nothing was said" if abstained else None
     return Answer(
@@ -89,7 +89,7 @@ def test_whatever_was_said_every_citation_is_shown_and_verbatim(
     assert [(s.start, s.end) for s in after.sentences] == [(s.start, s.end) for s in before.sentences]
     counts = after.trace["attribution"]
     assert counts["attached"] + counts["uncited"] + counts["not_applicable"] == len(sentences)
-    json.dumps(answer_record(after, "i", 0.0), allow_nan=False)
+    json.dumps(to_row(after.to_cited("i", 0.0)), allow_nan=False)
 
 
 _OPENED: list[Index] = []
@@ -176,7 +176,7 @@ def test_attribute_writes_answers_that_can_be_scored(
     result = rag("attribute", answers, "--index", shelf, "--out", out)
     assert result.returncode == 0, result.stderr
     assert "3 answers in" in result.stderr
-    assert "2 sentences sourced, 1 without support" in result.stderr
+    assert "2 sentences with a source, 1 without" in result.stderr
     one, two, three = rows_of(out)
     assert [c["passage"] for s in one["sentences"] for c in s["citations"]] == ["b#1"]
     assert one["sentences"][0]["citations"][0]["quote"] == "Warsaw is the capital of Poland."

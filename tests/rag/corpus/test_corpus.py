@@ -6,7 +6,7 @@ import pytest
 import zstandard
 
 from rag.corpus.reader import Corpus, sniff
-from rag.errors import FormatError, IndexingError
+from rag.errors import FormatError, IndexingError, UserError
 from rag.types import Passage
 
 ROWS = {
@@ -17,6 +17,11 @@ ROWS = {
     "dpr": "12#3\tBody.\tT",
 }
 EXPECTED = {"pyserini": Passage("12#3", "", "Body."), "aqa": Passage("12#3", "T", "Body.", "S")}
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, "utf-8")
+    return path
 
 
 def passages(path: Path) -> list[Passage]:
@@ -32,6 +37,21 @@ def test_every_format_is_sniffed_and_read_packed_or_not(tmp_path: Path, name: st
     path.write_bytes(packed[packing])
     assert sniff(path) == name
     assert passages(path) == [EXPECTED.get(name, Passage("12#3", "T", "Body."))]
+
+
+def test_a_file_whose_first_lines_are_broken_is_known_by_those_after_them(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.jsonl", "not json\n{}\n" + ROWS["beir"] + "\n")
+    assert sniff(path) == "beir"
+    with pytest.raises(FormatError, match=r"c\.jsonl:1: not JSON"):
+        passages(path)
+    assert len([*Corpus([path], skip_bad=True).read()]) == 1
+
+
+def test_headings_without_the_title_stay_whole(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.jsonl", '{"id": "1", "contents": "« Hank Pym » « Ant-Man, Powers » He shrinks."}\n')
+    (passage,) = passages(path)
+    assert passage == Passage("1", "Hank Pym", "He shrinks.", "Ant-Man, Powers", "Ant-Man, Powers")
+    assert passage.evidence == "Ant-Man, Powers. He shrinks."
 
 
 def test_dpr_header_is_no_passage_and_quotes_are_csv(tmp_path: Path) -> None:
@@ -54,7 +74,7 @@ def test_a_packed_file_that_breaks_off_is_an_error_even_when_skipping(tmp_path: 
     data = "".join(ROWS["miracl"].replace("12#3", str(n)) + "\n" for n in range(20_000)).encode()
     packed = zstandard.ZstdCompressor().compress(data) if suffix == ".zst" else gzip.compress(data)
     path.write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(FormatError, match=r"cut\.jsonl\.\w+:\d+: the packed file is broken or cut off"):
+    with pytest.raises(FormatError, match=r"cut\.jsonl\.\w+:\d+: the compressed file is broken or cut off"):
         list(Corpus([path], "miracl", skip_bad=True).read())
 
 
@@ -68,7 +88,7 @@ def test_a_packed_file_that_breaks_off_is_an_error_even_when_skipping(tmp_path: 
         (b'{"docid": "", "title": "T", "text": "x"}', "field 'docid' is empty"),
         (b'{"docid": "2", "title": "T", "text": "caf\xe9"}', "not UTF-8 at byte"),
         (b'{"docid": "2", "title"', "not JSON"),
-        (b"[1]", "a JSON object was expected"),
+        (b"[1]", "expected a JSON object"),
         (b"[" * 100_000, "nested too deeply"),
     ],
 )
@@ -87,9 +107,13 @@ def test_a_broken_line_names_file_line_and_field_or_is_counted(tmp_path: Path, l
 def test_unknown_formats_and_sources_are_named(tmp_path: Path) -> None:
     odd = tmp_path / "odd.jsonl"
     odd.write_text(json.dumps({"what": 1}))
-    with pytest.raises(IndexingError, match="not a format known here; name one with --format: miracl, aqa"):
+    with pytest.raises(
+        FormatError, match=r"odd\.jsonl:1: not a corpus format known here; there are: miracl, beir, aqa"
+    ):
         sniff(odd)
-    with pytest.raises(IndexingError, match="no corpus format called 'nope'; there are: miracl"):
+    with pytest.raises(FormatError, match=r"void\.jsonl is empty"):
+        sniff(write(tmp_path / "void.jsonl", "\n \n"))
+    with pytest.raises(UserError, match=r"no corpus format called 'nope'; there are: miracl, .*, documents"):
         Corpus([odd], "nope")
     with pytest.raises(IndexingError, match="does not exist"):
         Corpus([tmp_path / "gone"])

@@ -125,7 +125,7 @@ def test_html_inside_markdown_and_inline_tags_inside_html_lose_no_words(tmp_path
 
 def test_a_file_of_another_kind_is_named(tmp_path: Path) -> None:
     (tmp_path / "n.rst").write_text(LONG)
-    with pytest.raises(FormatError, match=r"n\.rst: not a document known here"):
+    with pytest.raises(FormatError, match=r"n\.rst: not a known type of document"):
         list(Corpus([tmp_path / "n.rst"], "documents").read())
 
 

@@ -16,8 +16,8 @@ from rag.encoders.sentence import named
 from rag.errors import RagError
 from rag.index.open import open_index
 from rag.retrievers.rerank import Rerank, scorer
+from rag.testing import TEXTS, check_encoder, check_retriever
 from rag.types import Passage
-from tests.contracts import check_retriever
 
 WORDS = ["[UNK]", "[CLS]", "[SEP]", "river", "capital", "poland", "warsaw", "query", "passage", ":"]
 DIMENSION = 6
@@ -96,6 +96,12 @@ def test_a_vector_is_the_mean_of_its_tokens_at_length_1(model: Path) -> None:
     assert vector == pytest.approx(mean / np.linalg.norm(mean), abs=1e-6)
 
 
+def test_every_encoder_of_the_base_install_keeps_the_contract(model: Path) -> None:
+    for name in (f"onnx:{model}", "static"):
+        check_encoder(open_encoder(name))
+        check_encoder(open_encoder(name), [*TEXTS, "", "half \ud83d a pair"])
+
+
 def test_no_batch_and_no_order_changes_a_vector(model: Path) -> None:
     encoder = open_encoder(f"onnx:{model}")
     texts = ["river", "", "Warsaw capital of Poland " * 80, "東京", "half \ud83d \x00 a pair", "[SEP] [CLS]"]
@@ -141,8 +147,8 @@ def test_the_layouts_of_older_and_newer_files(tmp_path: Path) -> None:
     [
         ("modules.json", [{"type": "x.Transformer"}, {"type": "x.Dense"}], "has a module 'Dense'.*use st:"),
         ("modules.json", {"type": "x"}, "should hold a JSON list, found dict"),
-        ("1_Pooling/config.json", {"pooling_mode_weightedmean_tokens": True}, "pools by weightedmean"),
-        ("1_Pooling/config.json", {"pooling_mode": ["mean", "cls"]}, "pools by mean, cls"),
+        ("1_Pooling/config.json", {"pooling_mode_weightedmean_tokens": True}, "cannot pool by weightedmean"),
+        ("1_Pooling/config.json", {"pooling_mode": ["mean", "cls"]}, "cannot pool by mean, cls"),
         ("config_sentence_transformers.json", {"prompts": {"query": 3}}, "prompts should be text"),
     ],
 )
@@ -172,22 +178,22 @@ def test_another_file_is_another_name(model: Path) -> None:
 def test_what_is_no_model_is_one_clear_error(model: Path, tmp_path: Path) -> None:
     with pytest.raises(RagError, match=r"no encoder called 'nope'; there are: .*onnx"):
         open_encoder("nope:x")
-    with pytest.raises(RagError, match="no folder and no installed package 'nowhere/at-all'"):
+    with pytest.raises(RagError, match="neither a folder nor an installed package 'nowhere/at-all'"):
         open_encoder("onnx:nowhere/at-all")
-    with pytest.raises(RagError, match="no folder and no installed package ''"):
+    with pytest.raises(RagError, match="neither a folder nor an installed package ''"):
         open_encoder("onnx:")
     with pytest.raises(RagError, match=r"has no model\.onnx"):
         open_encoder(f"onnx:{tmp_path}")
     with pytest.raises(RagError, match=r"has no model\.onnx"):
         open_encoder("onnx:json")  # an installed package, but no model
     (model / "model.onnx").write_bytes(b"no network")
-    with pytest.raises(RagError, match=r"model\.onnx: not a model that runs"):
+    with pytest.raises(RagError, match=r"model\.onnx: not a usable ONNX model"):
         open_encoder(f"onnx:{model}").queries(["river"])
     save_network(model / "model.onnx", ("input_ids", "pixels"))
-    with pytest.raises(RagError, match="which is no text encoder's input"):
+    with pytest.raises(RagError, match="which are not the inputs of a text encoder"):
         open_encoder(f"onnx:{model}").queries(["river"])
     save_network(model / "model.onnx", pooled=True)
-    with pytest.raises(RagError, match="has no output of one vector a token"):
+    with pytest.raises(RagError, match="has no output with one vector per token"):
         open_encoder(f"onnx:{model}").queries(["river"])
     (model / "tokenizer.json").write_text("{}")
     with pytest.raises(RagError, match=r"tokenizer\.json: not a tokenizer"):
@@ -239,6 +245,8 @@ def test_a_sentence_transformer_with_its_prompts(sentence_model: Path, capfd: py
     texts = ["river", "Warsaw capital of Poland", "", "half \ud83d"]
     whole = encoder.queries(texts)
     assert capfd.readouterr() == ("", "")
+    check_encoder(encoder)
+    check_encoder(encoder, texts)
     assert encoder.dimension == 16
     assert np.linalg.norm(whole, axis=1) == pytest.approx(np.ones(4), abs=1e-5)
     assert (encoder.queries(texts[::-1]) == whole[::-1]).all()
@@ -254,7 +262,7 @@ def test_a_sentence_transformer_with_its_prompts(sentence_model: Path, capfd: py
 
 @pytest.mark.filterwarnings("ignore")
 def test_what_is_no_sentence_transformer_is_one_clear_error(sentence_model: Path, tmp_path: Path) -> None:
-    with pytest.raises(RagError, match=r"has neither config\.json nor modules\.json; it is no model"):
+    with pytest.raises(RagError, match=r"no config\.json or modules\.json in this folder"):
         open_encoder(f"st:{tmp_path}")
     next(sentence_model.glob("*.safetensors")).write_bytes(b"no weights")
     with pytest.raises(RagError, match="cannot be opened as a SentenceTransformer"):
@@ -301,7 +309,7 @@ def test_any_cross_encoder_reranks(shelf: Path, tmp_path: Path, capfd: pytest.Ca
 @pytest.mark.filterwarnings("ignore")
 def test_what_is_no_cross_encoder_for_reranking_is_one_clear_error(tmp_path: Path) -> None:
     two = cross_encoder(tmp_path / "two", labels=2)
-    with pytest.raises(RagError, match="two: gives 2 numbers a pair, and reranking needs one"):
+    with pytest.raises(RagError, match="two: returns 2 scores per pair, but reranking needs one"):
         scorer(f"cross-encoder:{two}")
     next(two.glob("*.safetensors")).write_bytes(b"no weights")
     with pytest.raises(RagError, match="two: cannot be opened as a CrossEncoder"):

@@ -9,15 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoais.markers.grammar import parse
-from rag.attribution.sentences import nearest_sentence
-from rag.citations import render
+from rag.attribution.attributor import nearest_sentence
 from rag.errors import RagError
 from rag.generators import Generator, Streaming
 from rag.generators.cited import Cited
 from rag.llms import LanguageModel, Message, ModelError
 from rag.llms.prompts import Prompt
+from rag.testing import ScriptedModel
 from rag.types import Answer, Hit, Passage, Question
-from tests.script import Script
 
 QUESTION = Question("q", "What is the capital of Poland?")
 HITS = [
@@ -34,10 +33,10 @@ def cited(model: LanguageModel, prompt: str = "hagrid.v1") -> Cited:
 
 
 def answer(*says: str | ModelError, hits: list[Hit] = HITS, context: int = 4096) -> Answer:
-    return cited(Script(*says, context=context)).generate(QUESTION, hits)
+    return cited(ScriptedModel(*says, context=context)).generate(QUESTION, hits)
 
 
-def quotes(made: Answer) -> list[list[tuple[str, str]]]:
+def quotes(made: Answer) -> list[list[tuple[str, str | None]]]:
     return [[(c.passage, c.quote) for c in sentence.citations] for sentence in made.sentences]
 
 
@@ -57,7 +56,7 @@ def test_each_citation_quotes_the_sentence_that_says_it() -> None:
     assert made.trace["prompt"] == Prompt.read("hagrid.v1").id
     assert made.trace["tokens"]["written"] == 17
     assert set(made.trace) == {"raw", "prompt", "shown", "tokens"}
-    assert parse(render(made), 5).sentences[0].cites == (1,)
+    assert parse(str(made), 5).sentences[0].cites == (1,)
 
 
 def test_words_in_common_count_by_how_rare_they_are_and_none_in_common_quotes_it_all() -> None:
@@ -76,7 +75,7 @@ def test_markers_that_point_nowhere_are_told_and_never_cited() -> None:
 
 
 def test_a_passage_is_text_and_gives_no_orders() -> None:
-    model = Script("Warsaw is the capital [3].")
+    model = ScriptedModel("Warsaw is the capital [3].")
     made = cited(model).generate(QUESTION, HITS[:2])
     assert [one.marker for one in made.unresolved] == ["[3]"]  # only what was shown can be cited
     (prompt,) = [cited_prompt(HITS)]
@@ -87,7 +86,7 @@ def test_a_passage_is_text_and_gives_no_orders() -> None:
 
 
 def cited_prompt(hits: list[Hit], question: Question = QUESTION) -> str:
-    model = Script("Yes.")
+    model = ScriptedModel("Yes.")
     cited(model).generate(question, hits)
     return model.asked[0]
 
@@ -144,7 +143,7 @@ def test_a_model_that_gives_nothing_fails_with_the_reason(says: str | ModelError
 
 
 def test_no_passages_abstain_without_asking_the_model() -> None:
-    model = Script("Warsaw [1].")
+    model = ScriptedModel("Warsaw [1].")
     for hits in ([], [Hit(Passage("e", "", " \n"), 1.0)]):
         made = cited(model).generate(QUESTION, hits)
         assert (made.abstained, made.failed, made.reason) == (True, False, "no passages were found")
@@ -175,7 +174,7 @@ def long_hit(n: int, sentences: int) -> Hit:
 
 
 def test_passages_that_do_not_fit_are_cut_at_the_end_of_a_sentence_or_left_out() -> None:
-    model = Script("Bridges [2].", context=300)
+    model = ScriptedModel("Bridges [2].", context=300)
     hits = [long_hit(1, 15), long_hit(2, 50), long_hit(3, 2)]
     made = cited(model).generate(QUESTION, hits)
     cut = made.trace["cut"]
@@ -191,7 +190,7 @@ def test_passages_that_do_not_fit_are_cut_at_the_end_of_a_sentence_or_left_out()
 
 
 def test_a_question_that_leaves_no_room_fails_with_the_reason() -> None:
-    model = Script("Yes.", context=80)
+    model = ScriptedModel("Yes.", context=80)
     made = cited(model).generate(QUESTION, HITS)
     assert made.failed
     assert made.reason == "question and prompt leave no room for a passage in 60 tokens"
@@ -200,12 +199,12 @@ def test_a_question_that_leaves_no_room_fails_with_the_reason() -> None:
 
 
 def test_a_prompt_without_a_place_for_passages_is_refused() -> None:
-    with pytest.raises(RagError, match="no place for passages"):
-        cited(Script("Yes."), "closed-book.v1")
+    with pytest.raises(RagError, match="no placeholder for passages"):
+        cited(ScriptedModel("Yes."), "closed-book.v1")
 
 
 def test_it_is_a_generator_that_streams_and_its_name_says_what_it_is() -> None:
-    made = cited(Script("Yes."), "hagrid-few-shot.v1")
+    made = cited(ScriptedModel("Yes."), "hagrid-few-shot.v1")
     generator: Generator = made
     assert isinstance(generator, Streaming)
     assert made.name == f"cited.v1(script,{Prompt.read('hagrid-few-shot.v1').id},512)"
@@ -228,7 +227,7 @@ STREAMED = [
 @pytest.mark.parametrize("says", STREAMED)
 @pytest.mark.parametrize("piece", [1, 7, 1000])
 def test_a_stream_gives_the_same_answer_and_tears_no_citation(says: str, piece: int) -> None:
-    *pieces, last = cited(Script(says, piece=piece)).stream(QUESTION, HITS)
+    *pieces, last = cited(ScriptedModel(says, piece=piece)).stream(QUESTION, HITS)
     whole = answer(says)
     assert last == whole
     text = "".join(one for one in pieces if isinstance(one, str))
@@ -240,7 +239,7 @@ def test_a_stream_gives_the_same_answer_and_tears_no_citation(says: str, piece: 
 
 
 def test_a_stream_that_breaks_off_is_a_failed_answer() -> None:
-    *pieces, last = cited(Script(ModelError("the server broke off"))).stream(QUESTION, HITS)
+    *pieces, last = cited(ScriptedModel(ModelError("the server broke off"))).stream(QUESTION, HITS)
     assert pieces == ["Half a "]
     assert isinstance(last, Answer)
     assert (last.failed, last.reason, last.trace["raw"]) == (True, "the server broke off", "Half a ")
@@ -291,14 +290,14 @@ def mutated(seed: int) -> Iterator[str]:
 
 
 def test_ten_thousand_mutated_replies_all_give_answers_that_resolve_and_quote() -> None:
-    model = Script("")
+    model = ScriptedModel("")
     generator = cited(model)
     texts = {hit.passage.id: hit.passage.text for hit in HITS}
     said = mutated(5)
     citations = failed = 0
     began = time.monotonic()
     for _ in range(10_000):
-        model._says = [next(said)]
+        model.says = [next(said)]
         made = generator.generate(QUESTION, HITS)  # an Answer that misquotes raises
         assert made.abstained == (not made.sentences) == (made.reason is not None)
         failed += made.failed
@@ -319,6 +318,6 @@ def test_any_text_over_any_passages_gives_the_same_answer_streamed_or_not(
     says: str, passages: list[str], piece: int
 ) -> None:
     hits = [Hit(Passage(str(n), text[:9], text), 1.0) for n, text in enumerate(passages)]
-    made = cited(Script(says)).generate(QUESTION, hits)
-    *_, last = cited(Script(says, piece=piece)).stream(QUESTION, hits)
+    made = cited(ScriptedModel(says)).generate(QUESTION, hits)
+    *_, last = cited(ScriptedModel(says, piece=piece)).stream(QUESTION, hits)
     assert last == made

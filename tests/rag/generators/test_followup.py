@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rag.errors import FormatError
 from rag.generators.follow_up import Turn, names, read_history, standalone
 from rag.llms import ModelError
+from rag.testing import ScriptedModel
 from tests.conftest import Command, one_line_error
-from tests.script import Script
 
 DUNE = [Turn("Who wrote Dune?", "Frank Herbert wrote Dune.")]
 PARIS = [Turn("What is the capital of France?", "Paris")]
@@ -75,12 +75,12 @@ def test_names_are_told_by_their_capitals() -> None:
 
 
 def test_a_model_is_asked_where_there_is_one_and_held_to_the_words_that_were_said() -> None:
-    says = Script("Question: When was Frank Herbert born?")
+    says = ScriptedModel("Question: When was Frank Herbert born?")
     assert standalone("When was he born?", DUNE, says) == "When was Frank Herbert born?"
     assert "Answer: Frank Herbert wrote Dune.\n" in says.asked[0]
     by_rules = "When was Frank Herbert born?"
     for reply in ("", "Question: When was Brian Herbert born?", "Question: is it?", ModelError("gone")):
-        assert standalone("When was he born?", DUNE, Script(reply)) == by_rules
+        assert standalone("When was he born?", DUNE, ScriptedModel(reply)) == by_rules
 
 
 _SAID = st.one_of(st.text(max_size=60), st.lists(st.sampled_from("He it and what about Marie Curie 1990 ? there there is".split()), max_size=8).map(" ".join))  # fmt: skip  # noqa: E501

@@ -113,7 +113,7 @@ def test_a_connection_that_breaks_off_is_gone_on_with(server: Server, tmp_path: 
 
 def test_what_a_stopped_download_left_is_gone_on_with(server: Server, tmp_path: Path) -> None:
     server.cuts = [100_000, 0, 0, 0, 0]
-    with pytest.raises(RagError, match=r"broke off after 100,000 of .* the same command goes on from there"):
+    with pytest.raises(RagError, match=r"broke off after 100,000 of .* the same command continues from there"):
         fetch(server.item())
     assert left(tmp_path) == ["small.archive.part"]
     assert fetch(server.item()).is_dir()
@@ -137,12 +137,12 @@ def test_a_server_that_breaks_off_for_ever_is_given_up(server: Server) -> None:
 
 def test_a_wrong_checksum_keeps_nothing(server: Server, tmp_path: Path) -> None:
     wrong = server.item(checksum="md5:" + "0" * 32)
-    with pytest.raises(RagError, match=f"md5 should be {'0' * 32}, found .*: what came is removed, fetch again"):
+    with pytest.raises(RagError, match=f"md5 should be {'0' * 32}, found .*: the file was removed, fetch again"):
         fetch(wrong)
     assert left(tmp_path) == []
 
 
-@pytest.mark.parametrize(("more", "reason"), [(10, "the server says 416"), (-10, "sha256 should be")])
+@pytest.mark.parametrize(("more", "reason"), [(10, "the server returned 416"), (-10, "sha256 should be")])
 def test_a_file_of_another_size_is_not_taken(server: Server, tmp_path: Path, more: int, reason: str) -> None:
     with pytest.raises(RagError, match=reason):
         fetch(server.item(size=len(server.body) + more))
@@ -151,14 +151,14 @@ def test_a_file_of_another_size_is_not_taken(server: Server, tmp_path: Path, mor
 
 def test_what_a_server_refuses_is_said(server: Server) -> None:
     server.status = 404
-    with pytest.raises(RagError, match=r"index.tar.gz: the server says 404 Not Found"):
+    with pytest.raises(RagError, match=r"index.tar.gz: the server returned 404 Not Found"):
         fetch(server.item())
     with pytest.raises(RagError, match=r"Connection refused after 0 of"):
         fetch(server.item(url="http://127.0.0.1:9/x"))
 
 
 def test_offline_opens_no_connection(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(RagError, match=r"small is not in .*, and this is offline: rag index fetch small gets it"):
+    with pytest.raises(RagError, match=r"small is not in .*, and this is offline: run rag index fetch small"):
         fetch(server.item(), offline=True)
     monkeypatch.setenv("RAG_OFFLINE", "1")
     with pytest.raises(RagError, match="offline"):
@@ -181,7 +181,7 @@ def test_an_archive_cannot_write_elsewhere_and_holds_one_index(
     server: Server, tmp_path: Path, members: dict[str, bytes], reason: str
 ) -> None:
     server.body = packed(members)
-    with pytest.raises(RagError, match=f"the archive cannot be used, and is removed: .*{reason}"):
+    with pytest.raises(RagError, match=f"the archive cannot be used and was removed: .*{reason}"):
         fetch(server.item())
     assert left(tmp_path) == []
     assert not list(tmp_path.rglob("outside"))
@@ -190,7 +190,7 @@ def test_an_archive_cannot_write_elsewhere_and_holds_one_index(
 @pytest.mark.parametrize("body", [b"no archive", packed({"a/segments_1": os.urandom(5000)})[:3000]])
 def test_a_broken_archive_is_one_line(server: Server, tmp_path: Path, body: bytes) -> None:
     server.body = body
-    with pytest.raises(RagError, match="the archive cannot be used, and is removed"):
+    with pytest.raises(RagError, match="the archive cannot be used and was removed"):
         fetch(server.item())
     assert left(tmp_path) == []
 

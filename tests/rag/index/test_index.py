@@ -9,16 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from rag.api import add_recipe
 from rag.corpus.reader import Corpus
-from rag.errors import FormatError, IndexingError, QuestionError, RagError
+from rag.errors import FormatError, IndexingError, QuestionError, RagError, UsageError
 from rag.index.build import build
+from rag.index.manifest import FORMAT_VERSION
 from rag.index.open import open_index
 from rag.index.recipes import made_of
-from rag.index.steps import add_parts
 from rag.resources import names
 from rag.retrievers import open_retriever
+from rag.testing import check_retriever
+from rag.types import Passage
 from tests.conftest import SHELF, Command, one_line_error, write_corpus
-from tests.contracts import check_retriever
 
 ROOT = Path(__file__).parents[3]
 
@@ -41,7 +43,7 @@ def test_every_retriever_keeps_the_contract(name: str, shelf: Path) -> None:
     queries = ["river of Poland", "Nobel Prize", "東京", "capital"]
     lexical = all(part != "static" for part, _ in made_of(name))
     if not lexical:
-        add_parts(shelf, [name], None)
+        add_recipe(shelf, name)
     check_retriever(open_retriever(name, open_index(shelf)), queries, lexical=lexical)
 
 
@@ -114,6 +116,20 @@ def test_same_passages_same_checksum_other_passages_another(shelf: Path, tmp_pat
     assert again["checksum"] == open_index(shelf).manifest["checksum"] != other["checksum"]
 
 
+def test_headings_of_a_passages_own_are_kept_searched_and_in_the_checksum(tmp_path: Path) -> None:
+    path, home = tmp_path / "c.jsonl", tmp_path / "c.index"
+    path.write_text('{"id": "1", "contents": "« Hank Pym » « Ant-Man, Powers » He shrinks."}\n', "utf-8")
+    checksum = build(Corpus([path]), home)["checksum"]
+    index, own = open_index(home), Passage("1", "Hank Pym", "He shrinks.", "Ant-Man, Powers", "Ant-Man, Powers")
+    assert index.store.get("1") == index.store.rows([0])[0] == next(iter(index.store.scan())) == own
+    assert index.bm25.search(["ant"], 1)[0][0].passage == own
+    row = {"docid": "1", "title": "Hank Pym", "section": "Ant-Man, Powers", "text": "He shrinks."}
+    path.write_text(json.dumps(row) + "\n")
+    assert build(Corpus([path]), home)["checksum"] != checksum
+    (hits,) = open_index(home).bm25.search(["ant"], 1)
+    assert hits[0].passage.headings == "Hank Pym, Ant-Man, Powers"
+
+
 def test_duplicate_ids_are_an_error_with_line_or_are_counted(tmp_path: Path) -> None:
     rows = [*SHELF, ("a#1", "x", "Second of its name."), ("e#1", "x", "After it.")]
     path = write_corpus(tmp_path / "d.jsonl", rows)
@@ -130,7 +146,7 @@ def test_duplicate_ids_are_an_error_with_line_or_are_counted(tmp_path: Path) -> 
 def test_half_a_surrogate_pair_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text('{"docid": "1", "title": "", "text": "half \\ud83d"}\n')
-    with pytest.raises(FormatError, match=r"s\.jsonl:1: passage '1' holds half a surrogate pair"):
+    with pytest.raises(FormatError, match=r"s\.jsonl:1: passage '1' contains a lone surrogate"):
         build(Corpus([path]), tmp_path / "s.index")
 
 
@@ -146,9 +162,10 @@ def test_a_folder_that_is_no_index_is_left_alone(tmp_path: Path, corpus: Path) -
 @pytest.mark.parametrize(
     ("manifest", "says"),
     [
-        ({"format_version": 99}, "index of format 99, this version reads 1: upgrade"),
-        ({"format_version": 1}, "is damaged"),
-        ({"build": ".rag-build-gone"}, "which is not there"),
+        ({"format_version": 99}, f"index of format 99, this version reads {FORMAT_VERSION}: upgrade"),
+        ({"format_version": 1}, f"older format 1, this version reads {FORMAT_VERSION}: build it again"),
+        (f'{{"format_version": {FORMAT_VERSION}}}', "is damaged"),
+        ({"build": ".rag-build-gone"}, "which is missing"),
         ({"build": ".rag-build-x/../../etc"}, "is damaged"),
         ("{", "is damaged"),
         ("[]", "is damaged"),
@@ -163,8 +180,6 @@ def test_a_manifest_that_cannot_be_used_is_one_clear_error(shelf: Path, manifest
     path = shelf / "manifest.json"
     if isinstance(manifest, str):
         path.write_text(manifest)
-    elif manifest == {"format_version": 1}:
-        path.write_text(json.dumps(manifest))
     else:
         assert isinstance(manifest, dict)
         path.write_text(json.dumps(json.loads(path.read_text()) | manifest))
@@ -188,6 +203,8 @@ def test_queries_that_cannot_be_searched_for(shelf: Path) -> None:
         bm25.search(["a" * 100_000], 3)
     with pytest.raises(RagError, match="k must be at least 1, not 0"):
         bm25.search(["river"], 0)
+    with pytest.raises(UsageError, match=r"queries should be a list of strings, found one string; write \['river'\]"):
+        bm25.search("river", 3)
 
 
 def test_query_syntax_is_only_text(shelf: Path) -> None:

@@ -13,32 +13,31 @@ from typing import Any
 import pytest
 
 from autoais.errors import UserError
-from rag.llms import MODELS, Completion, LanguageModel, Message, ModelError, cut_at, in_pieces, open_model
+from rag.llms import LANGUAGE_MODELS, Completion, LanguageModel, Message, ModelError, cut_at, in_pieces, open_model
+from rag.testing import ScriptedModel, check_language_model
 from tests.chat_server import ChatServer, running
 from tests.gguf import write_gguf
 
 ASKED = [Message("user", "What is the capital of Poland?")]
 
 
-def check_model(model: LanguageModel, messages: Sequence[Message] = ASKED) -> Completion:
-    """The same reply each time, in pieces or whole; bounds kept; text that no tokenizer likes is no crash."""
-    whole = model.complete(messages, 8)
-    assert model.complete(messages, 8) == whole
-    *pieces, last = model.stream(messages, 8)
-    assert last == whole
-    assert "".join(piece for piece in pieces if isinstance(piece, str)) == whole.text
-    assert whole.prompt_tokens > 0
-    assert 0 < whole.completion_tokens <= 8
-    assert 0 < model.count(messages) < model.count([*messages, *messages])
-    assert model.name.startswith(tuple(MODELS))
+def check_model(model: LanguageModel) -> Completion:
+    """The contract, and a name that says what kind of model it is and its seed."""
+    assert model.name.startswith(tuple(LANGUAGE_MODELS))
     assert "seed0" in model.name
-    if whole.text[1:2]:
-        stop = whole.text[1]
-        stopped = model.complete(messages, 8, [stop])
-        assert stopped.text == whole.text[: whole.text.index(stop)]
-        assert list(model.stream(messages, 8, [stop]))[-1] == stopped
-    model.complete([Message("user", "\x00 <|im_end|></s> 東京 [INST]")], 2)
-    return whole
+    return check_language_model(model, ASKED)
+
+
+def test_a_scripted_model_keeps_the_contract_and_says_what_it_was_told() -> None:
+    for piece in (1, 3, 100):
+        assert check_language_model(ScriptedModel("Warsaw is it.", piece=piece)).text == "Warsaw is it."
+    assert check_language_model(ScriptedModel("It is " + "very " * 100 + "large.")).cut
+    model = ScriptedModel("one", ModelError("gone"), "two")
+    assert model.complete(ASKED, 8).text == "one"
+    with pytest.raises(ModelError, match="gone"):
+        model.complete(ASKED, 8)
+    assert [model.complete(ASKED, 8).text for _ in range(2)] == ["two", "two"]
+    assert model.asked == ["What is the capital of Poland?"] * 4
 
 
 @pytest.mark.parametrize("name", ["", "openai", "openai: ", "gpt-4o", "nope:x"])
@@ -138,7 +137,7 @@ def test_no_server_at_all_is_for_a_person_to_mend(server: ChatServer, monkeypatc
     with pytest.raises(UserError, match="no model server: set OPENAI_BASE_URL"):
         open_model("openai:tiny")
     for ask in (lambda model: model.complete(ASKED, 8), lambda model: list(model.stream(ASKED, 8))):
-        with pytest.raises(UserError, match="nothing answers at") as caught:
+        with pytest.raises(UserError, match="cannot connect to") as caught:
             ask(open_at("http://127.0.0.1:9/v1", monkeypatch))
         assert not isinstance(caught.value, ModelError)
 
@@ -191,7 +190,7 @@ def test_a_gguf_file_that_was_cut_off_and_a_folder(gguf: Path, tmp_path: Path) -
     pytest.importorskip("xllamacpp", reason="needs the extra gguf")
     cut = tmp_path / "cut.gguf"
     cut.write_bytes(gguf.read_bytes()[:200_000])
-    with pytest.raises(UserError, match="is the file whole"):
+    with pytest.raises(UserError, match="check that the file is complete"):
         open_model(f"gguf:{cut}")
     with pytest.raises(UserError, match="cannot be read"):
         open_model(f"gguf:{tmp_path}")

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from rag.corpus.reader import Corpus
-from rag.encoders import ENCODERS
+from rag.encoders import ENCODERS, open_encoder
 from rag.errors import IndexingError, QuestionError, RagError
 from rag.index.build import build
 from rag.index.index import Index
@@ -25,8 +25,8 @@ from rag.index.recipes import Recipe, read_recipe
 from rag.retrievers import dense
 from rag.retrievers import vectors as engine
 from rag.retrievers.vectors import KINDS, Searcher, Shards, estimate, pick, settled, write_shard
+from rag.testing import check_encoder, check_retriever
 from tests.conftest import Command, one_line_error, write_corpus
-from tests.contracts import check_retriever
 
 ROOT = Path(__file__).parents[3]
 QUERIES = ["river of Poland", "Nobel Prize", "東京", "capital"]
@@ -66,12 +66,7 @@ class Hashing:
         return cast("np.ndarray[Any, np.dtype[np.float32]]", vector / np.linalg.norm(vector))
 
 
-def encoder(model: str) -> Hashing:
-    """This module stands in the table of encoders."""
-    return Hashing(model)
-
-
-ENCODERS["hashing"] = __name__
+ENCODERS.register("hashing", Hashing)
 
 
 @pytest.fixture(autouse=True)
@@ -103,10 +98,16 @@ def bytes_of(index: Path, name: str = "hashing.v1") -> dict[str, bytes]:
 # --- the retriever ---------------------------------------------------------------------------------------------
 
 
+def test_the_encoder_of_these_tests_keeps_the_contract() -> None:
+    check_encoder(open_encoder("hashing:64"))
+    with pytest.raises(AssertionError, match=r"passages .*\(5, 63\), should be \(5, 64\)"):
+        check_encoder(open_encoder("hashing:64,narrow"))
+
+
 @pytest.mark.parametrize("model", ["64", "5"])
 def test_a_dense_retriever_keeps_the_contract(shelf: Path, model: str) -> None:
     index = added(shelf, recipe(model))
-    check_retriever(dense.retriever(index, recipe(model)), QUERIES, lexical=False)
+    check_retriever(dense.open_dense(index, recipe(model)), QUERIES, lexical=False)
 
 
 def test_every_kind_of_index_keeps_the_contract(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,14 +115,14 @@ def test_every_kind_of_index_keeps_the_contract(shelf: Path, monkeypatch: pytest
     monkeypatch.setattr(dense, "SMALL", 0)  # so few passages are searched exactly otherwise
     for kind in ("hnsw", "ivf", "rabitq"):
         chosen = recipe(index=kind)
-        check_retriever(dense.retriever(added(shelf, chosen), chosen), QUERIES, lexical=False)
+        check_retriever(dense.open_dense(added(shelf, chosen), chosen), QUERIES, lexical=False)
 
 
 def test_scores_are_inner_products_and_ties_go_by_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dense, "SHARD", 7)
     rows = [(f"{n:03d}", "", "the same words") for n in reversed(range(100))] + [("z", "", "words")]
     build(Corpus([write_corpus(tmp_path / "t.jsonl", rows)]), tmp_path / "t.index")
-    found = dense.retriever(added(tmp_path / "t.index", recipe()), recipe())
+    found = dense.open_dense(added(tmp_path / "t.index", recipe()), recipe())
     (hits,) = found.search(["same words the"], 5)
     assert [hit.passage.id for hit in hits] == ["000", "001", "002", "003", "004"]
     assert hits[0].score == pytest.approx(1, abs=1e-3)
@@ -131,7 +132,7 @@ def test_scores_are_inner_products_and_ties_go_by_id(tmp_path: Path, monkeypatch
 
 
 def test_queries_that_cannot_be_searched_for(shelf: Path) -> None:
-    found = dense.retriever(added(shelf, recipe()), recipe())
+    found = dense.open_dense(added(shelf, recipe()), recipe())
     with pytest.raises(RagError, match="k must be at least 1, not 0"):
         found.search(["river"], 0)
     assert found.search([], 3) == []
@@ -143,32 +144,34 @@ def test_queries_that_cannot_be_searched_for(shelf: Path) -> None:
 
 def test_an_index_of_another_model_is_refused(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = added(shelf, recipe())
-    with pytest.raises(IndexingError, match="was made by another recipe of that name"):
-        dense.retriever(index, recipe("32"))
+    with pytest.raises(IndexingError, match="was built with another recipe of that name"):
+        dense.open_dense(index, recipe("32"))
     monkeypatch.setattr(Hashing, "__init__", lambda self, model: self.__dict__.update(name="other", dimension=64))
-    with pytest.raises(IndexingError, match=r"made by the encoder hashing:64 \(64 numbers.* now names other \(64\)"):
-        dense.retriever(index, recipe())
+    with pytest.raises(
+        IndexingError, match=r"the encoder hashing:64 \(64 dimensions\).* now has other \(64\)"
+    ):
+        dense.open_dense(index, recipe())
     other = {"name": "hashing:64", "dimension": 32}
     monkeypatch.setattr(Hashing, "__init__", lambda self, model: self.__dict__.update(other))
-    with pytest.raises(IndexingError, match=r"now names hashing:64 \(32\)"):
-        dense.retriever(index, recipe())
+    with pytest.raises(IndexingError, match=r"now has hashing:64 \(32\)"):
+        dense.open_dense(index, recipe())
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_vector_that_is_no_number_names_its_passage(shelf: Path, fault: str) -> None:
-    with pytest.raises(IndexingError, match=r"passage 'b#2': the encoder .* makes a vector of it that holds no number"):
+    with pytest.raises(IndexingError, match=r"passage 'b#2': the encoder .* returned a vector with a value that"):
         added(shelf, recipe(f"64,{fault}"))
 
 
 def test_vectors_of_another_dimension_are_refused(shelf: Path) -> None:
-    with pytest.raises(RagError, match=r"made \(6, 63\) of 6 texts, not \(6, 64\)"):
+    with pytest.raises(RagError, match=r"returned \(6, 63\) for 6 texts, not \(6, 64\)"):
         added(shelf, recipe("64,narrow"))
 
 
 def test_a_question_without_a_vector_is_one_clear_error(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = dense.retriever(added(shelf, recipe()), recipe())
+    found = dense.open_dense(added(shelf, recipe()), recipe())
     monkeypatch.setattr(Hashing, "_one", lambda self, text: np.full(64, np.nan, np.float32))
-    with pytest.raises(RagError, match="makes a vector of the question that holds no number"):
+    with pytest.raises(RagError, match="returned a vector for the question that is not finite"):
         found.search(["river"], 3)
 
 
@@ -180,13 +183,13 @@ def test_damaged_files_are_one_clear_error(shelf: Path) -> None:
     for damaged in (whole[:-1], whole[:20], b"", b"no vectors", np.zeros((6, 64)).tobytes()):
         shard.write_bytes(damaged)
         with pytest.raises(IndexingError, match=r"vectors-00000\.npy: cannot be read"):
-            dense.retriever(index, recipe())
+            dense.open_dense(index, recipe())
     np.save(shard, np.zeros((6, 63), np.float16))
     with pytest.raises(IndexingError, match=r"holds float16 of \(6, 63\), not float16 of \(6, 64\)"):
-        dense.retriever(index, recipe())
+        dense.open_dense(index, recipe())
     shard.unlink()
     with pytest.raises(IndexingError, match="cannot be read"):
-        dense.retriever(index, recipe())
+        dense.open_dense(index, recipe())
     shard.write_bytes(whole)
     for old, new in (
         ('"flat"', '"nope"'),
@@ -198,7 +201,7 @@ def test_damaged_files_are_one_clear_error(shelf: Path) -> None:
     ):
         manifest.write_text(said.replace(old, new))
         with pytest.raises(IndexingError, match="damaged"):
-            dense.retriever(index, recipe())
+            dense.open_dense(index, recipe())
 
 
 def test_recipes_that_cannot_be_used(shelf: Path) -> None:
@@ -265,7 +268,7 @@ def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_bytes(
     kept = {path.name: path.stat().st_mtime_ns for path in work.glob("vectors-*.npy")}
     assert 3 <= len(kept) < 10
     with pytest.raises(IndexingError, match="is half-built: add it with rag index build"):
-        dense.retriever(open_index(tmp_path / "killed.index"), recipe("64,slow"))
+        dense.open_dense(open_index(tmp_path / "killed.index"), recipe("64,slow"))
     monkeypatch.setattr(dense, "SHARD", 20)
     monkeypatch.setattr(dense, "_BATCH", 5)
     told: list[int] = []
@@ -281,7 +284,7 @@ LIMITED = """
 import resource, signal, sys
 from pathlib import Path
 from rag.errors import IndexingError
-from rag.vectors import Shards, build, settled
+from rag.retrievers.vectors import Shards, build, settled
 from tests.rag.retrievers.test_dense import added, recipe, silent
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
@@ -319,11 +322,11 @@ def test_a_stop_while_a_part_takes_the_place_of_another_loses_nothing(
         context.setattr(Path, "replace", stopped)
         with pytest.raises(IndexingError, match="stopped"):
             added(shelf, recipe())
-    assert dense.retriever(open_index(shelf), recipe()).search(["river"], 1)[0]  # the old one, until then
+    assert dense.open_dense(open_index(shelf), recipe()).search(["river"], 1)[0]  # the old one, until then
     monkeypatch.setattr(Hashing, "passages", None)  # nothing is encoded again
     added(shelf, recipe())
     assert bytes_of(shelf)["vectors-00000.npy"] == before["vectors-00000.npy"]
-    assert dense.retriever(open_index(shelf), recipe()).search(["river"], 1)[0]
+    assert dense.open_dense(open_index(shelf), recipe()).search(["river"], 1)[0]
     (parts,) = shelf.glob(".rag-build-*/parts")
     assert {path.name for path in parts.iterdir()} == {"hashing.v1", ".hashing.v1.lock"}
 
@@ -430,10 +433,10 @@ def test_an_index_that_is_not_of_these_vectors_is_refused(shards: Shards, tmp_pa
     settings = settled("ivf", 3_000, 16, {})
     path = tmp_path / "ivf.faiss"
     engine.build("ivf", settings, other, path, silent)
-    with pytest.raises(IndexingError, match="is of 3,000 vectors of 16 numbers"):
+    with pytest.raises(IndexingError, match="has 3,000 vectors of 16 dimensions"):
         Searcher(shards, "ivf", settings, path, longest=1)
     path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(IndexingError, match="cannot be read as an index of FAISS"):
+    with pytest.raises(IndexingError, match="cannot be read as a FAISS index"):
         Searcher(other, "ivf", settings, path, longest=1)
 
 
@@ -472,8 +475,8 @@ def test_what_a_recipe_names_is_kept_within_the_budget(shelf: Path) -> None:
     [
         ("ivf", {"refine": 0}, "refine must be at least 1, not 0"),
         ("hnsw", {"links": -1}, "links must be at least 1, not -1"),
-        ("ivf-pq", {"code": 7}, "vectors of 64 numbers cannot be cut into codes of 7"),
-        ("fastscan", {"code": 64}, "cannot be cut into codes of 64"),
+        ("ivf-pq", {"code": 7}, "64 dimensions cannot be split into codes of 7 bytes"),
+        ("fastscan", {"code": 64}, "cannot be split into codes of 64"),
     ],
 )
 def test_settings_that_cannot_be_used(kind: str, given: dict[str, int], says: str) -> None:

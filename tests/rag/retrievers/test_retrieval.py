@@ -9,16 +9,15 @@ from hypothesis import strategies as st
 
 from rag.errors import IndexingError, QuestionError, RagError
 from rag.index.open import open_index
-from rag.index.parts import adding
+from rag.index.parts import adding, parse_size
 from rag.index.recipes import Recipe, made_of, read_recipe
-from rag.index.steps import in_bytes
 from rag.resources import names
 from rag.retrievers import Retriever, kind_of, open_retriever
 from rag.retrievers.fusion import Fusion
 from rag.retrievers.rerank import Rerank
+from rag.testing import check_retriever
 from rag.types import Hit, Passage
 from tests.conftest import Command, one_line_error, write_corpus
-from tests.contracts import check_retriever
 
 
 class Listed:
@@ -88,10 +87,10 @@ def test_reranking_orders_the_first_and_leaves_the_rest_below(shelf: Path) -> No
         (before,), (after,) = bm25.search(["river of Poland"], 9), reranked.search(["river of Poland"], 9)
         assert {h.passage.id for h in after[:depth]} == {h.passage.id for h in before[:depth]}
         assert [h.passage.id for h in after[depth:]] == [h.passage.id for h in before[depth:]]
-    assert Rerank(bm25, Lengths(), depth=5, first=0.5).name == "bm25.v1>letters+0.5*first@5"
+    assert Rerank(bm25, Lengths(), depth=5, retriever_weight=0.5).name == "bm25.v1>letters+0.5*retriever@5"
 
 
-RERANK = "name = 'x'\nkind = 'rerank'\nof = 'bm25'\n"
+RERANK = "name = 'x'\nkind = 'rerank'\nbase = 'bm25'\n"
 
 
 @pytest.mark.parametrize(
@@ -103,17 +102,22 @@ RERANK = "name = 'x'\nkind = 'rerank'\nof = 'bm25'\n"
         ("name = 'x'\nkind = 'bm25'\nweights = 3", "weights should be dict, found 3"),
         ("name = 'x'\nkind = 'bm25'\n[weights]\ncontents = nan", "should be above 0"),
         ("name = 'x'\nkind = 'bm25'\n[weights]\ncontents = 'much'", "should be above 0"),
-        ("name = 'x'\nkind = 'fusion'\nof = ['bm25']", "two or more different recipes"),
-        ("name = 'x'\nkind = 'fusion'\nof = ['bm25', 'bm25']", "two or more different recipes"),
-        ("name = 'x'\nkind = 'fusion'\nof = ['bm25', 'best']\nmethod = 'max'", "no fusion called 'max'"),
-        ("name = 'x'\nkind = 'fusion'\nof = ['bm25', 'best']\nweights = [1]", "as many weights above 0"),
-        ("name = 'x'\nkind = 'fusion'\nof = ['bm25', 'best']\nweights = [1, inf]", "as many weights above 0"),
+        ("name = 'x'\nkind = 'fusion'\nretrievers = ['bm25']", "two or more different recipes"),
+        ("name = 'x'\nkind = 'fusion'\nretrievers = ['bm25', 'bm25']", "two or more different recipes"),
+        ("name = 'x'\nkind = 'fusion'\nretrievers = ['bm25', 'best']\nmethod = 'max'", "no fusion called 'max'"),
+        ("name = 'x'\nkind = 'fusion'\nretrievers = ['bm25', 'best']\nweights = [1]", "as many weights above 0"),
+        ("name = 'x'\nkind = 'fusion'\nretrievers = ['bm25', 'best']\nweights = [1, inf]", "as many weights above 0"),
         ("name = 'x'\nkind = 'bm25'\n[weights]\ncontents = 1e300", "should be above 0"),
         ("name = 'x'\nkind = 'reference'\nk1 = 1" + "0" * 400, "k1 should be a finite number"),
         ("name = " + "[" * 9999, "not a recipe"),
         ("name = 'x'\nkind = 'bm25'\nweights = 1" + "0" * 5000, "not a recipe"),
         ("name = 'x'\nkind = 'reference'\nk1 = -1", "k1 should be at least 0 and b from 0 to 1"),
-        (RERANK + "[[stages]]\nmodel = 'static'\ndepth = 9\nfirst = nan", "first should be a finite number, found nan"),
+        (
+            RERANK + "[[stages]]\nmodel = 'static'\ndepth = 9\nretriever_weight = nan",
+            "retriever_weight should be a finite number, found nan",
+        ),
+        ("name = 'x'\nkind = 'rerank'\nof = 'bm25'", "unknown setting 'of' of kind rerank; there are: base, stages"),
+        ("name = 'x'\nkind = 'fusion'\nof = ['bm25', 'best']", "unknown setting 'of' of kind fusion"),
         (
             RERANK + "[[stages]]\nmodel = 'oracle'\ndepth = 9",
             "no reranker called 'oracle'",
@@ -125,7 +129,7 @@ RERANK = "name = 'x'\nkind = 'rerank'\nof = 'bm25'\n"
             "model.onnx is missing",
         ),
         (RERANK + "model = 'cosine'\ndepth = 9", "unknown setting 'depth'"),
-        (RERANK + "stages = []", "needs one of [[stages]] at least"),
+        (RERANK + "stages = []", "needs at least one [[stages]] table"),
         (RERANK + "stages = ['cosine']", "should be tables, found 'cosine'"),
         (
             RERANK + "[[stages]]\nmodel = 'static:no'\ndepth = 9",
@@ -145,9 +149,9 @@ def test_a_recipe_that_cannot_be_followed_is_one_clear_line(tmp_path: Path, text
 
 def test_a_recipe_made_of_itself_is_one_clear_line(tmp_path: Path) -> None:
     for name, of in (("a", "b"), ("b", "a")):
-        text = f"name = '{name}'\nkind = 'rerank'\nof = '{tmp_path / of}.toml'"
+        text = f"name = '{name}'\nkind = 'rerank'\nbase = '{tmp_path / of}.toml'"
         (tmp_path / f"{name}.toml").write_text(text)
-    with pytest.raises(RagError, match=r"a\.toml is made of itself: .*a\.toml of .*b\.toml of .*a\.toml"):
+    with pytest.raises(RagError, match=r"a\.toml is based on itself: .*a\.toml of .*b\.toml of .*a\.toml"):
         open_retriever(str(tmp_path / "a.toml"), open_index(None))
 
 
@@ -182,7 +186,7 @@ def test_every_shipped_recipe_names_a_kind_and_no_two_have_one_name() -> None:
     assert len({recipe.name for recipe in recipes}) == len(recipes)
     for recipe in recipes:
         assert kind_of(recipe)
-    assert read_recipe("bm25+reference") == Recipe("bm25+reference", "fusion", {"of": ["bm25", "reference"]})
+    assert read_recipe("bm25+reference") == Recipe("bm25+reference", "fusion", {"retrievers": ["bm25", "reference"]})
 
 
 def test_a_recipe_of_ones_own_searches(rag: Command, tmp_path: Path) -> None:
@@ -214,4 +218,4 @@ def test_what_cannot_be_added_is_refused_before_anything_is_built(rag: Command, 
 
 @pytest.mark.parametrize(("text", "size"), [("8GiB", 8 * 2**30), ("500MB", 500e6), ("1.5 g", 1.5e9), ("12", 12)])
 def test_amounts_of_memory(text: str, size: float) -> None:
-    assert in_bytes(text) == size
+    assert parse_size(text) == size

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 from autoais.io.provenance import sha256_file
+from rag.api import add_recipe
 from rag.encoders import open_encoder
 from rag.encoders.static import SHIPPED as STATIC
 from rag.encoders.static import Static
 from rag.index.open import open_index
 from rag.index.recipes import read_recipe
-from rag.index.steps import add_parts
 from rag.reader import SHIPPED as READER
 from rag.reader import Reader
 from rag.retrievers import open_retriever
+from rag.testing import check_retriever
 from rag.types import Passage
 from tests.conftest import Command
-from tests.contracts import check_retriever
 
 CURIE = Passage("curie", "Marie Curie", "Marie Curie won the Nobel Prize in Physics in 1903, with her husband Pierre.")
 RIVER = Passage("river", "Vistula", "The Vistula is the longest river of Poland; it flows through Warsaw.")
@@ -53,7 +53,7 @@ def test_static_embeddings_without_a_folder_are_those_that_ship() -> None:
 
 
 def test_a_query_of_which_no_word_piece_is_known_finds_nothing(shelf: Path) -> None:
-    add_parts(shelf, ["static"], None)
+    add_recipe(shelf, "static")
     index = open_index(shelf)
     found, nothing = open_retriever("static", index).search(["river", "\u200b\u200b"], 3)
     assert (len(found), nothing) == (3, [])

@@ -1,4 +1,4 @@
-"""What the embedded judge reads of a pair: the sentences that matter, and which words the two sides share."""
+"""Excerpts of evidence for the embedded judge: the sentences that share most with the claim, and the shared words."""
 
 import math
 import re
@@ -10,18 +10,18 @@ from itertools import pairwise
 from autoais.text.words import STOP_WORDS, content_stems, idf, stem, word_spans
 from autoais.types import Span
 
-# Characters of evidence that fit the model beside a claim of usual length (about 4.3 characters a word piece).
+# Characters of evidence that fit the model beside a claim of usual length (about 4.3 characters per word piece).
 BUDGET = 620
-_LONGEST = 400  # a "sentence" longer than this (a table, a page without stops) is read in pieces
+_LONGEST = 400  # longer "sentences" (a table, a page without full stops) are cut
 _SENTENCE_END = re.compile(r"""(?<=[.!?…。！？])["'”’)\]]*\s+(?=["'“‘(\[]?[^\Wa-z_])|\n+""")
 _ABBREVIATION = re.compile(r"(?:^|[\s(])(?:[A-Z]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Prof|Gen|Col|Lt|Sgt|Rev|No|vs|etc|cf|ca|c)\.$")
 
 
 def pieces(text: str) -> Iterator[tuple[int, int]]:
-    """Sentences of a text as character offsets, without white space around them; long ones in pieces.
+    """Yield the sentences of a text as character offsets, stripped of white space; long sentences are cut.
 
-    A plain rule (stops followed by a capital or a line break), not the product's splitter: it runs over whole web
-    pages for every pair, and a wrong cut only changes which words are read together.
+    A plain rule (full stops before a capital, and line breaks), not `sentence_spans`: it runs over whole web pages for
+    every pair, and a wrong split only changes which words are read together.
     """
     start = 0
     cuts = [*((m.start(), m.end()) for m in _SENTENCE_END.finditer(text)), (len(text), len(text))]
@@ -47,16 +47,16 @@ def _short(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def excerpt(claim: str, evidence: Sequence[str], budget: int = BUDGET) -> tuple[Span, ...]:
-    """The sentences that cover the claim's words best, then their neighbours, within `budget` characters.
+    """Return the sentences that cover the claim's words best, then their neighbours, within `budget` characters.
 
-    Greedy cover: the sentence that adds most IDF weight of claim words not yet covered comes first, ties by place;
-    then the sentences after and before the chosen ones. Evidence that fits is read whole.
+    Greedy cover: each step adds the sentence with the most IDF weight of uncovered claim words, ties by position;
+    then the sentences around the chosen ones. Evidence within the budget is kept whole.
     """
     places = [Span(number, start, end) for number, text in enumerate(evidence) for start, end in pieces(text)]
     if sum(place.end - place.start + 1 for place in places) <= budget:
         return _joined(places, evidence)
     weights = {word: idf(word) for word in dict.fromkeys(content_stems(claim))}
-    # Sentences that share the same words gain the same: of each kind only the first that fits is of interest.
+    # Sentences that share the same words have the same gain: of each group only the first that fits is a candidate.
     kinds: dict[frozenset[str], deque[int]] = {}
     for i, place in enumerate(places):
         shared = weights.keys() & content_stems(evidence[place.evidence][place.start : place.end])
@@ -98,7 +98,7 @@ def _neighbours(chosen: Sequence[int], total: int) -> Iterator[int]:
 
 
 def _joined(places: Sequence[Span], evidence: Sequence[str]) -> tuple[Span, ...]:
-    """Neighbouring sentences as one span."""
+    """Merge neighbouring sentences into one span."""
     spans: list[Span] = []
     for place in places:
         last = spans[-1] if spans else None
@@ -110,12 +110,12 @@ def _joined(places: Sequence[Span], evidence: Sequence[str]) -> tuple[Span, ...]
 
 
 def texts_of(spans: Iterable[Span], evidence: Sequence[str]) -> list[str]:
-    """The characters of each span."""
+    """Return the text of each span."""
     return [evidence[span.evidence][span.start : span.end] for span in spans]
 
 
 def text_of(spans: Iterable[Span], evidence: Sequence[str]) -> str:
-    """The excerpt as one text; gaps are marked by an ellipsis."""
+    """Return the excerpt as one text; an ellipsis marks a gap, a line break the next evidence."""
     spans = list(spans)
     parts = texts_of(spans, evidence)
     if not parts:
@@ -125,7 +125,7 @@ def text_of(spans: Iterable[Span], evidence: Sequence[str]) -> str:
 
 
 def shortened(spans: Sequence[Span], evidence: Sequence[str], length: int) -> tuple[Span, ...]:
-    """The spans that the first `length` characters of `text_of` come from."""
+    """Return the spans of the first `length` characters of `text_of`."""
     kept: list[Span] = []
     for span in spans:
         whole = len(text_of([*kept, span], evidence))
@@ -142,10 +142,10 @@ def _stem(word: str) -> str:
 
 
 def unmatched(text: str, others: frozenset[str]) -> list[tuple[int, int]]:
-    """Character offsets of the content words whose stem is not among `others`."""
+    """Return the character offsets of the content words whose stem is not among `others`."""
     return [(s, e) for s, e, word in word_spans(text) if word not in STOP_WORDS and _stem(word) not in others]
 
 
 def matched(text: str, others: frozenset[str]) -> list[tuple[int, int]]:
-    """Character offsets of the content words whose stem is among `others`."""
+    """Return the character offsets of the content words whose stem is among `others`."""
     return [(s, e) for s, e, word in word_spans(text) if word not in STOP_WORDS and _stem(word) in others]

@@ -3,7 +3,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoais.judges.reading import BUDGET, excerpt, matched, pieces, text_of, unmatched
+from autoais.text.excerpt import BUDGET, excerpt, matched, pieces, text_of, unmatched
 from autoais.text.words import content_stems
 from autoais.types import Span
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoais.errors import UserError
-from autoais.judges.chat import ChatClient, NoReply, Reply, Request, Usage, _seconds
+from autoais.models.chat import ChatClient, NoReply, Reply, Request, Usage, _seconds
 from tests.chat_server import ChatServer, running
 
 KEY = "sk-not-for-your-eyes"
@@ -97,15 +97,15 @@ def test_what_may_pass_is_tried_again(server: ChatServer, bad: dict[str, Any]) -
         ({"status": 503, "body": '{"error": "loading"}'}, "the server answered 503: loading (tried 3 times)"),
         ({"status": 502, "body": ""}, "the server answered 502 (tried 3 times)"),
         ({"status": 429, "body": "slow down"}, "the server answered 429: slow down (tried 3 times)"),
-        ({"hang": 0.5}, "no whole reply within 0.2 s (tried 3 times)"),
-        ({"say": "x", "dribble": 0.05}, "no whole reply within 0.2 s (tried 3 times)"),
+        ({"hang": 0.5}, "no complete reply within 0.2 s (tried 3 times)"),
+        ({"say": "x", "dribble": 0.05}, "no complete reply within 0.2 s (tried 3 times)"),
         ({"say": "x", "cut": 0}, "the connection failed"),
         ({"say": "x" * 99, "cut": 70}, "the connection failed"),
         ({"body": "I am a web page"}, "the reply: not JSON"),
         ({"body": '{"choices": [{"message": {"cont'}, "the reply: not JSON"),
         ({"body": '{"choices": NaN}'}, "NaN is not a JSON number"),
         ({"body": "[" * 100_000}, "nested too deeply"),
-        ({"body": '["choices"]'}, "a JSON object was expected"),
+        ({"body": '["choices"]'}, "expected a JSON object"),
         ({"body": '{"choices": []}'}, "not a chat completion: '{\"choices\": []}'"),
         ({"body": '{"choices": [{"message": {"content": 7}}]}'}, "not a chat completion"),
         ({"say": "x" * 4_000_001}, "longer than 4000000 bytes"),
@@ -132,7 +132,7 @@ def test_retry_after_is_waited_for_and_has_a_bound(server: ChatServer, monkeypat
     began = time.monotonic()
     ask(server.script({"status": 429, "headers": {"Retry-After": "0.3"}}, {"say": "yes"}))
     assert time.monotonic() - began >= 0.3
-    monkeypatch.setattr("autoais.judges.chat._LONGEST_WAIT", 0.05)
+    monkeypatch.setattr("autoais.models.chat._LONGEST_WAIT", 0.05)
     began = time.monotonic()
     ask(server.script({"status": 503, "headers": {"Retry-After": "999999999"}}, {"say": "yes"}))
     assert time.monotonic() - began < 5
@@ -167,7 +167,7 @@ def test_a_400_for_another_reason_does_not_cost_the_structure(server: ChatServer
 
 
 @pytest.mark.parametrize(
-    ("status", "way_out"), [(401, "OPENAI_API_KEY"), (403, "access"), (404, "/v1"), (405, "/v1"), (302, "moved")]
+    ("status", "way_out"), [(401, "OPENAI_API_KEY"), (403, "access"), (404, "/v1"), (405, "/v1"), (302, "new address")]
 )
 def test_what_a_person_must_mend_is_one_line_with_the_way_out(server: ChatServer, status: int, way_out: str) -> None:
     base_url = server.script({"status": status, "body": f'{{"error": {{"message": "bad key {KEY}\\n"}}}}'})
@@ -185,7 +185,7 @@ def test_nobody_listening_is_said_at_once() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         chat = client(f"http://127.0.0.1:{unused.getsockname()[1]}/v1")
-        with pytest.raises(UserError, match=r"nothing answers at http://127\.0\.0\.1:.*OPENAI_BASE_URL"):
+        with pytest.raises(UserError, match=r"cannot connect to http://127\.0\.0\.1:.*OPENAI_BASE_URL"):
             chat.answer(asks("a", "b"))
     assert chat.usage.requests == 1
 
@@ -202,7 +202,7 @@ def test_a_server_that_goes_away_in_the_middle_leaves_reasons(server: ChatServer
 @pytest.mark.parametrize(
     ("bad", "seen"),
     [
-        ({"hang": 0.5}, "no whole reply within 0.1 s (tried 2 times)"),
+        ({"hang": 0.5}, "no complete reply within 0.1 s (tried 2 times)"),
         ({"status": 503, "body": "loading"}, "the server answered 503: loading (tried 2 times)"),
         ({"say": "x", "cut": 0}, "the connection failed"),
         ({"body": "<html>hello</html>"}, "not JSON"),
@@ -225,7 +225,7 @@ def test_a_server_that_never_answers_is_given_up_over_several_calls(server: Chat
         server.script({"status": 500, "body": "id 1"}, {"status": 500, "body": "id 2"}), retries=0, concurrency=1
     )
     assert all(isinstance(reply, NoReply) for reply in chat.answer(asks("a", "b")))
-    with pytest.raises(UserError, match="3 requests have failed alike: the server answered 500: id 2"):
+    with pytest.raises(UserError, match="3 requests failed the same way: the server answered 500: id 2"):
         chat.answer(asks("c"))
 
 
@@ -269,7 +269,7 @@ def test_address_and_key_come_from_the_environment(server: ChatServer, monkeypat
     with pytest.raises(UserError) as raised:
         ChatClient(api_key=f"{KEY}\nX-Header: 1")
     assert KEY not in str(raised.value)
-    with pytest.raises(UserError, match="concurrency of 1"):
+    with pytest.raises(UserError, match="concurrency must be at least 1"):
         ChatClient(base_url, concurrency=0)
 
 
@@ -289,7 +289,7 @@ def test_texts_of_any_kind_reach_the_server(server: ChatServer) -> None:
 def test_without_httpx_the_package_to_install_is_named() -> None:
     code = (
         "import sys; sys.modules['httpx'] = None\n"
-        "from autoais.judges.chat import ChatClient\n"
+        "from autoais.models.chat import ChatClient\n"
         "from autoais.errors import UserError\n"
         "try: ChatClient('http://localhost/v1')\n"
         "except UserError as error: print(error)"
@@ -336,10 +336,13 @@ def test_a_stream_that_fails_is_tried_again_until_something_was_told(server: Cha
     [
         ({"pieces": 3}, "the stream ended before the reply did (in the middle of the reply)"),
         ({"cut": 250}, "the connection failed"),
-        ({"pieces": 3, "then": 'data: {"error": {"message": "out of memory"}}\n\n'}, "broke off: out of memory"),
+        (
+            {"pieces": 3, "then": 'data: {"error": {"message": "out of memory"}}\n\n'},
+            "reported an error: out of memory",
+        ),
         ({"pieces": 3, "then": "data: <html>\n"}, "a piece of the reply: not JSON"),
-        ({"pieces": 3, "then": 'data: {"choices": [7]}\ndata: ["x"]\n'}, "a JSON object was expected"),
-        ({"dribble": 0.004}, "no whole reply within 1.5 s (in the middle"),
+        ({"pieces": 3, "then": 'data: {"choices": [7]}\ndata: ["x"]\n'}, "expected a JSON object"),
+        ({"dribble": 0.004}, "no complete reply within 1.5 s (in the middle"),
     ],
 )
 def test_a_server_that_dies_in_the_middle_of_a_stream_is_a_reason(

@@ -1,8 +1,9 @@
-"""Asks any server with OpenAI's chat completions: bounded, patient and counted; one bad reply never ends a run."""
+"""Client for servers with OpenAI's chat completions API, with timeouts, retries and usage counts."""
 
 import asyncio
 import email.utils
 import json
+import math
 import os
 import random
 import re
@@ -24,25 +25,25 @@ T = TypeVar("T")
 Tell = Callable[[str], None]
 
 _OPENAI = "https://api.openai.com/v1"
-_LATER = {408, 409, 425, 429}  # these and 5xx may pass by themselves
-_MEND = {  # nobody but a person can mend these
-    401: "set OPENAI_API_KEY to a key that it accepts",
+_TRANSIENT = {408, 409, 425, 429}  # statuses worth a retry, as are 5xx
+_FIXES = {  # statuses that need a person, and what to do
+    401: "set OPENAI_API_KEY to a key that the server accepts",
     402: "the account needs credit",
-    403: "the key does not give access to it",
+    403: "the key has no access",
     404: "does the server have that model, and should OPENAI_BASE_URL end in /v1?",
     405: "should OPENAI_BASE_URL end in /v1?",
-} | dict.fromkeys((301, 302, 307, 308), "set OPENAI_BASE_URL to where it has moved")
-_OPTIONAL = ("max_tokens", "temperature", "seed", "stop", "stream_options")  # a server may not know
+} | dict.fromkeys((301, 302, 307, 308), "set OPENAI_BASE_URL to the new address")
+_OPTIONAL = ("max_tokens", "temperature", "seed", "stop", "stream_options")  # parameters a server may not support
 _LONGEST_REPLY = 4_000_000  # bytes
 _LONGEST_WAIT = 60.0  # seconds, whatever Retry-After says
-_FEWEST = 3  # requests that must have failed in one way before a silent server is given up
+_FEWEST = 3  # identical failures before giving up on a server that has never answered
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One chat: `messages` are (role, content); `schema` is a JSON Schema that the reply should keep, where it can.
+    """One chat: `messages` are (role, content); `schema` is a JSON Schema for the reply, if the server supports it.
 
-    The reply ends before the first of the texts in `stop`, of which OpenAI takes at most four.
+    The reply ends before the first occurrence of a text in `stop`; OpenAI accepts at most four.
     """
 
     model: str
@@ -56,9 +57,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model said; `cut` where it was stopped at the most tokens it may write.
+    """The text of a reply; `cut` if it was truncated at the token limit.
 
-    Tokens are as the server counts them, None where it does not say; they make no two replies different.
+    Token counts are the server's, None if it reports none; they are ignored when replies are compared.
     """
 
     text: str
@@ -69,14 +70,14 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class NoReply:
-    """Why there is no reply, in one line."""
+    """The reason for a missing reply, in one line."""
 
     reason: str
 
 
 @dataclass(slots=True)
 class Usage:
-    """What a client has used so far; tokens as the server counts them."""
+    """Requests and tokens used so far, with token counts from the server."""
 
     requests: int = 0
     retries: int = 0
@@ -86,7 +87,7 @@ class Usage:
     def __str__(self) -> str:
         return (
             f"{self.requests:,} requests, {self.retries:,} retries, "
-            f"{self.prompt_tokens:,} tokens read, {self.completion_tokens:,} written"
+            f"{self.prompt_tokens:,} prompt tokens, {self.completion_tokens:,} completion tokens"
         )
 
 
@@ -95,11 +96,11 @@ class _Response:
     status: int
     retry_after: str
     content: bytes
-    told: bool = False
+    streamed: bool = False
 
 
 class _MayPassError(Exception):
-    """This try failed, the next may not; `wait` is how many seconds the server asks for."""
+    """A failure worth a retry; `wait` is the delay in seconds that the server asks for."""
 
     def __init__(self, reason: str, wait: float = 0.0) -> None:
         super().__init__(reason)
@@ -107,13 +108,13 @@ class _MayPassError(Exception):
 
 
 class ChatClient:
-    """A connection to one server, `base_url` and `api_key` from OPENAI_BASE_URL and OPENAI_API_KEY unless given.
+    """A client for one server; `base_url` and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY.
 
-    At most `concurrency` requests run at once; each has `timeout` seconds from first to last byte and is tried again
-    up to `retries` times, after `backoff` seconds, twice as long each time (with jitter from `seed`), or after what
-    Retry-After asks. `place` is host and path of the address, less a path of just `/v1`. `usage` counts; `served`
-    names the models that replied and `refused` the parameters that the server would not take, so that a report can
-    say so. Errors never contain the key. Several threads may ask at once, each up to `concurrency` requests.
+    At most `concurrency` requests run at once. Each has `timeout` seconds from first to last byte and up to `retries`
+    retries, the first after `backoff` seconds and each later one after twice the time (with jitter from `seed`), or
+    after the delay in Retry-After. `place` is host and path of the address, without a path of just `/v1`. `usage`
+    holds counts. For reports, `served` names the models that replied and `refused` the parameters that the server
+    rejected. Errors never contain the key. Threads may share a client; each may have `concurrency` requests running.
     """
 
     def __init__(
@@ -130,12 +131,14 @@ class ChatClient:
         _need_httpx()
         self._key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
         if not re.fullmatch(r"[!-~]*", self._key):
-            raise UserError("OPENAI_API_KEY holds a space or a character that no key has")
+            raise UserError("OPENAI_API_KEY contains a space or a character outside printable ASCII")
         given = base_url or os.environ.get("OPENAI_BASE_URL")
         if not given and not self._key:
             raise UserError("no model server: set OPENAI_BASE_URL (such as http://localhost:8000/v1) or OPENAI_API_KEY")
         if concurrency < 1 or timeout <= 0 or retries < 0 or backoff < 0:
-            raise UserError("a chat client needs concurrency of 1 or more, a timeout, and no negative retries or waits")
+            raise UserError(
+                "chat client: concurrency must be at least 1, timeout positive, retries and backoff not negative"
+            )
         self.base_url = _checked(given or _OPENAI)
         address = urlsplit(self.base_url)
         self.place = address.netloc + ("" if address.path == "/v1" else address.path)
@@ -149,30 +152,30 @@ class ChatClient:
         self._counting = threading.Lock()
         self._jitter = random.Random(seed)
         self._reached = self._answered = self._structured = False
-        self._fate, self._fated = "", 0  # how the last request failed, and how many did so in a row
+        self._last_failure, self._alike = "", 0  # how the last request failed, and how many did so in a row
 
     def answer(self, requests: Sequence[Request]) -> list[Reply | NoReply]:
-        """A reply, or why there is none, for each request in order; see `answer_async`.
+        """A reply, or the reason it is missing, for each request in order; see `answer_async`.
 
-        Called where an event loop runs already (a notebook), it blocks that loop until all replies are there.
+        If an event loop is already running (in a notebook), it blocks until all replies have arrived.
         """
         return _run(self.answer_async(requests)) if requests else []
 
     def stream(self, request: Request, tell: Tell) -> Reply | NoReply:
-        """As `answer` for one request; `tell` is given the text in pieces as they come (server-sent events).
+        """Like `answer` for one request; calls `tell` with each piece of the text as it arrives (server-sent events).
 
-        A request that fails is tried again only as long as nothing has been told. What `tell` raises ends the request
-        and is raised here. A server that cannot stream tells everything at once.
+        A failed request is retried only if `tell` was not called yet. An exception in `tell` ends the request and is
+        re-raised here. If the server does not stream, `tell` is called once with the whole text.
         """
         (reply,) = _run(self._answer([request], tell))
         return reply
 
     async def answer_async(self, requests: Sequence[Request]) -> list[Reply | NoReply]:
-        """A reply, or why there is none, for each request in order.
+        """A reply, or the reason it is missing, for each request in order.
 
-        `UserError` only where no request has ever succeeded and a person must act: nobody listens at the address, the
-        server answers 401, 403, 404 or the like, or as many requests as run at once (at least 3) have all failed in
-        the same way, each with all its tries.
+        Raises `UserError` only if no request has succeeded yet and a person must act: the address refuses connections,
+        the server answers 401, 403, 404 or the like, or `concurrency` requests in a row (at least 3) have failed the
+        same way after all their retries.
         """
         return await self._answer(requests, None)
 
@@ -195,7 +198,7 @@ class ChatClient:
                 replies[place] = await self._ask(http, request, learned, tell)
 
         async with httpx.AsyncClient(headers=headers, limits=limits, timeout=None) as http:
-            # The first try goes alone: it learns what the server takes.
+            # The first request goes alone, to learn which parameters the server accepts.
             workers = [asyncio.create_task(work(n == 0)) for n in range(min(self.concurrency, len(requests)))]
             try:
                 await asyncio.gather(*workers)
@@ -206,7 +209,7 @@ class ChatClient:
         return [replies[place] for place in range(len(requests))]
 
     def excerpt(self, text: str, length: int = 160) -> str:
-        """The beginning of a text on one printable line, without the key: for errors and reasons."""
+        """The beginning of a text on one printable line, without the key, for error messages and reasons."""
         if self._key:
             text = text.replace(self._key, "[key]")
         line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
@@ -215,24 +218,24 @@ class ChatClient:
     async def _ask(
         self, http: "httpx.AsyncClient", request: Request, learned: asyncio.Event, tell: Tell | None
     ) -> Reply | NoReply:
-        tries, told = 0, False
+        tries, started = 0, False
 
-        def tell_on(piece: str) -> None:
-            nonlocal told
-            told = True
+        def forward(piece: str) -> None:
+            nonlocal started
+            started = True
             if tell is not None:
                 tell(piece)
 
         while True:
             tries += 1
             try:
-                reply = await self._once(http, request, None if tell is None else tell_on)
+                reply = await self._once(http, request, None if tell is None else forward)
                 learned.set()
                 return reply
             except _MayPassError as error:
                 learned.set()
-                if tries > self.retries or told:
-                    reason = f"{error} (in the middle of the reply)" if told else f"{error} (tried {tries} times)"
+                if tries > self.retries or started:
+                    reason = f"{error} (in the middle of the reply)" if started else f"{error} (tried {tries} times)"
                     self._count_failure(request.model, reason, str(error).partition(":")[0])
                     return NoReply(reason)
                 wait = self.backoff * 2 ** (tries - 1) * (0.5 + self._jitter.random())
@@ -240,14 +243,14 @@ class ChatClient:
                     self.usage.retries += 1
                 await asyncio.sleep(min(max(wait, error.wait), _LONGEST_WAIT))
 
-    def _count_failure(self, model: str, reason: str, fate: str) -> None:
-        """`UserError` where the server has never answered and enough requests in a row had the same fate."""
-        self._fated = self._fated + 1 if fate == self._fate else 1
-        self._fate = fate
-        if not self._answered and self._fated >= max(_FEWEST, self.concurrency):
+    def _count_failure(self, model: str, reason: str, failure: str) -> None:
+        """Raise `UserError` if the server has never answered and enough requests in a row failed the same way."""
+        self._alike = self._alike + 1 if failure == self._last_failure else 1
+        self._last_failure = failure
+        if not self._answered and self._alike >= max(_FEWEST, self.concurrency):
             raise UserError(
-                f"{self.base_url}, model {model!r}: no answer yet, {self._fated} requests have failed alike: {reason}; "
-                "see what the server is doing, or give it a longer timeout or more retries"
+                f"{self.base_url}, model {model!r}: no reply yet, {self._alike} requests failed the same way: {reason}"
+                "; check the server, or set a longer timeout or more retries"
             )
 
     async def _once(self, http: "httpx.AsyncClient", request: Request, tell: Tell | None) -> Reply | NoReply:
@@ -259,20 +262,20 @@ class ChatClient:
             if not blamed:
                 break
             without |= blamed
-        said = self._said(response.content)
+        said = self._error_message(response.content)
         if response.status == 200:
             reply = self._reply(response.content)
-            if tell is not None and not response.told and isinstance(reply, Reply) and reply.text:
+            if tell is not None and not response.streamed and isinstance(reply, Reply) and reply.text:
                 tell(reply.text)
             self.refused |= without
             self._structured |= "response_format" in body
             self._answered = True
             return reply
         reason = f"the server answered {response.status}: {said}" if said else f"the server answered {response.status}"
-        if response.status in _LATER or response.status >= 500:
+        if response.status in _TRANSIENT or response.status >= 500:
             raise _MayPassError(reason, _seconds(response.retry_after))
-        if response.status in _MEND and not self._answered:
-            raise UserError(f"{self.base_url}, model {request.model!r}: {reason}; {_MEND[response.status]}")
+        if response.status in _FIXES and not self._answered:
+            raise UserError(f"{self.base_url}, model {request.model!r}: {reason}; {_FIXES[response.status]}")
         return NoReply(reason)
 
     async def _post(self, http: "httpx.AsyncClient", body: Mapping[str, Any], tell: Tell | None) -> _Response:
@@ -283,7 +286,7 @@ class ChatClient:
         content, size = bytearray(), 0
         events: _Events | None = None
         try:
-            # The time is for the whole exchange: a server that sends one byte a second does not hold it up.
+            # The timeout covers the whole exchange, so a server that sends one byte a second cannot stall it.
             async with (
                 asyncio.timeout(self.timeout),
                 http.stream("POST", f"{self.base_url}/chat/completions", content=json.dumps(body)) as response,
@@ -300,24 +303,28 @@ class ChatClient:
                     if size > _LONGEST_REPLY:
                         raise _MayPassError(f"the reply is longer than {_LONGEST_REPLY} bytes")
         except TimeoutError:
-            raise _MayPassError(f"no whole reply within {self.timeout:g} s") from None
+            raise _MayPassError(f"no complete reply within {self.timeout:g} s") from None
         except httpx.RequestError as error:
             if isinstance(error, httpx.ConnectError) and not self._reached:
                 raise UserError(
-                    f"nothing answers at {self.base_url} ({self.excerpt(str(error))}); "
+                    f"cannot connect to {self.base_url} ({self.excerpt(str(error))}); "
                     "start the server or set OPENAI_BASE_URL"
                 ) from None
             raise _MayPassError(f"the connection failed: {self.excerpt(str(error)) or type(error).__name__}") from None
         except _BrokenError as error:
-            raise _MayPassError(f"the server broke off: {self._said(error.event)}") from None
+            raise _MayPassError(f"the server reported an error: {self._error_message(error.event)}") from None
         self._reached = True
         if events is not None:
             content = bytearray(events.body())
         waits = response.headers.get("Retry-After", "")
-        return _Response(response.status_code, waits, bytes(content), told=events is not None)
+        return _Response(response.status_code, waits, bytes(content), streamed=events is not None)
 
     def _blamed(self, response: _Response, body: Mapping[str, Any]) -> frozenset[str]:
-        """The parameters to leave out after a 400: those it names, else the structure, if it was never taken."""
+        """The parameters to omit after a 400 or 422.
+
+        These are the parameters named in the response. `response_format` is also omitted if no parameter is named, but
+        never once the server has accepted it.
+        """
         if response.status not in (400, 422):
             return frozenset()
         text = response.content.decode("utf-8", "replace")
@@ -326,8 +333,8 @@ class ChatClient:
             return named | {"response_format"}
         return named
 
-    def _said(self, content: bytes) -> str:
-        """The message of an error body, or its beginning."""
+    def _error_message(self, content: bytes) -> str:
+        """The message of an error body, or the beginning of the body."""
         text = content[:2000].decode("utf-8", "replace")
         try:
             error = parse_object(content, "error").get("error")
@@ -340,7 +347,7 @@ class ChatClient:
         try:
             body = parse_object(content, "the reply")
         except FormatError as error:
-            raise _MayPassError(f"{self.excerpt(str(error))}: {self._said(content)!r}") from None
+            raise _MayPassError(f"{self.excerpt(str(error))}: {self._error_message(content)!r}") from None
         read = written = None
         match body.get("usage"):
             case {"prompt_tokens": int(prompt), "completion_tokens": int(completion)}:
@@ -359,11 +366,11 @@ class ChatClient:
                 return NoReply("the server filtered the reply")
             case [{"message": {"content": str() | None as text}} as choice, *_]:
                 return Reply(text or "", choice.get("finish_reason") == "length", read, written)
-        raise _MayPassError(f"not a chat completion: {self._said(content)!r}")
+        raise _MayPassError(f"not a chat completion: {self._error_message(content)!r}")
 
 
 class _BrokenError(Exception):
-    """The server sent an error in the middle of a reply."""
+    """The server sent an error within a stream."""
 
     def __init__(self, event: bytes) -> None:
         super().__init__()
@@ -371,7 +378,7 @@ class _BrokenError(Exception):
 
 
 class _Events:
-    """Tells the text of server-sent events piece by piece, and puts together the body it would have had at once."""
+    """Calls `tell` with the text of server-sent events, and assembles the body of the equivalent plain reply."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
@@ -383,7 +390,7 @@ class _Events:
         self._ended = False
 
     def feed(self, content: bytes) -> None:
-        """Take the next bytes; `_BrokenError` where they are an error, `_MayPassError` where they are no event."""
+        """Read the next bytes; raises `_BrokenError` for an error event and `_MayPassError` for invalid events."""
         *lines, self._rest = (self._rest + content).split(b"\n")
         for line in lines:
             if line.startswith(b"data:"):
@@ -411,7 +418,7 @@ class _Events:
                     self._tell(piece)
 
     def body(self) -> bytes:
-        """The same reply as one chat completion; `_MayPassError` where the stream ended before the reply did."""
+        """The reply as one chat completion; raises `_MayPassError` if the stream ended before the reply did."""
         if not self._ended:
             raise _MayPassError("the stream ended before the reply did")
         message = {"content": "".join(self._pieces), "refusal": "".join(self._refusal)}
@@ -419,12 +426,12 @@ class _Events:
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine returns, also where an event loop runs already."""
+    """The result of a coroutine, even if an event loop is already running."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    # A loop cannot run inside another one, but beside it in a thread.
+    # Loops cannot be nested, but a second one can run in another thread.
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, work).result()
 
@@ -437,7 +444,7 @@ def _need_httpx() -> None:
 
 
 def _checked(url: str) -> str:
-    """The address without a slash at the end; what was given is not shown, a password may be in it."""
+    """The address without trailing slashes; errors do not quote it, since it may contain a password."""
     url = url.strip().rstrip("/")
     try:
         parts = urlsplit(url)
@@ -467,16 +474,21 @@ def _body(request: Request, without: frozenset[str], *, stream: bool = False) ->
     if stream:
         body["stream"] = True
     body |= {name: value for name, value in wanted.items() if name not in without}
-    if "max_tokens" in without:  # OpenAI's own newer models know it by another name
+    if "max_tokens" in without:  # OpenAI's newer models use another name for it
         body["max_completion_tokens"] = request.max_tokens
     return body
 
 
 def _seconds(retry_after: str) -> float:
-    """Retry-After, in seconds or as a date (RFC 9110, 10.2.3); 0 where it says nothing that can be read."""
+    """The delay of a Retry-After header, in seconds or a date (RFC 9110, section 10.2.3); 0 if it is unreadable."""
     if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", retry_after):
         return float(retry_after)
     try:
         return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
     except (ValueError, OverflowError):
         return 0.0
+
+
+def estimated_tokens(text: str) -> int:
+    """One token per three bytes of UTF-8: more than common tokenizers need for English, about right for CJK."""
+    return math.ceil(len(text.encode("utf-8", "surrogatepass")) / 3)

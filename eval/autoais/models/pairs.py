@@ -1,4 +1,4 @@
-"""Pairs as the embedded judge's network takes them: word pieces, and a type for each that says what the sides share."""
+"""Encoding of claim-evidence pairs for the embedded judge: word pieces, each with a type that marks shared words."""
 
 import re
 from collections.abc import Sequence
@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autoais.errors import UserError
-from autoais.judges.reading import BUDGET, excerpt, matched, shortened, text_of, unmatched
+from autoais.models.onnx import open_tokenizer
+from autoais.text.excerpt import BUDGET, excerpt, matched, shortened, text_of, unmatched
 from autoais.text.words import content_stems
 from autoais.types import Span
 
@@ -23,10 +24,10 @@ MAX_CLAIM = 128
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Word-piece ids and their types, the claim's pieces as character offsets, and what was read.
+    """Word-piece ids and types, character offsets of the claim's pieces, and spans of the evidence that was read.
 
-    Layout: [CLS] claim [SEP] [CLS] evidence [SEP]. Types: 0 claim, 1 content word of the claim that stands nowhere in
-    the whole evidence, 2 evidence, 3 content word of the evidence that stands in the claim.
+    Layout: [CLS] claim [SEP] [CLS] evidence [SEP]. Types: 0 claim, 1 content word of the claim that is missing from the
+    whole evidence, 2 evidence, 3 content word of the evidence that occurs in the claim.
     """
 
     ids: list[int]
@@ -35,27 +36,19 @@ class Encoded:
     spans: tuple[Span, ...]
 
 
-class Encoder:
-    """A tokenizer with the rules above; the same in training and in judging."""
+class PairEncoder:
+    """An encoder of pairs, used both for training and for judging."""
 
     def __init__(self, tokenizer: "Tokenizer", max_length: int = MAX_LENGTH, budget: int = BUDGET) -> None:
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
         self._tokenizer = tokenizer
         self._cls, self._sep = (self._special(mark) for mark in ("[CLS]", "[SEP]"))
         self.max_length = max_length
         self.budget = budget
 
     @classmethod
-    def from_file(cls, path: Path, max_length: int = MAX_LENGTH, budget: int = BUDGET) -> "Encoder":
-        """From a `tokenizer.json`; `UserError` where it is none."""
-        from tokenizers import Tokenizer
-
-        try:
-            tokenizer = Tokenizer.from_file(str(path))
-        except Exception as error:
-            raise UserError(f"{path}: not a tokenizer ({error})") from error
-        return cls(tokenizer, max_length, budget)
+    def from_file(cls, path: Path, max_length: int = MAX_LENGTH, budget: int = BUDGET) -> "PairEncoder":
+        """An encoder with the tokenizer of a `tokenizer.json`; raises `UserError` if it cannot be read."""
+        return cls(open_tokenizer(path), max_length, budget)
 
     def _special(self, mark: str) -> int:
         number: int | None = self._tokenizer.token_to_id(mark)
@@ -64,13 +57,13 @@ class Encoder:
         return number
 
     def length(self, text: str) -> int:
-        """Word pieces of a text."""
+        """The number of word pieces of a text."""
         return len(self._tokenizer.encode(readable(text), add_special_tokens=False).ids)
 
     def plain(self, left: str, right: str) -> tuple[list[int], list[int]]:
-        """Ids and types of two texts as they are, for their similarity alone.
+        """Ids and types of two whole texts, without marks for shared words, for their similarity alone.
 
-        Of each up to `MAX_CLAIM` word pieces with its marks are read.
+        Each side has at most `MAX_CLAIM` word pieces including [CLS] and [SEP].
         """
         sides = [self._tokenizer.encode(readable(text), add_special_tokens=False).ids for text in (left, right)]
         ids: list[int] = []
@@ -81,7 +74,7 @@ class Encoder:
         return ids, types
 
     def encode(self, claim: str, evidence: Sequence[str]) -> Encoded:
-        """One pair. A claim longer than `MAX_CLAIM` pieces is cut: callers split it before."""
+        """The encoded pair. A claim longer than `MAX_CLAIM` pieces is truncated, so callers split it first."""
         spans = excerpt(claim, evidence, self.budget)
         text = readable(text_of(spans, evidence))
         claim = readable(claim)
@@ -93,7 +86,7 @@ class Encoder:
         whole = frozenset(stem for passage in evidence for stem in content_stems(passage))
         claim_types = typed(claim_offsets, unmatched(claim, whole), CLAIM, CLAIM_ONLY)
         right_offsets = right.offsets[:room]
-        if len(right.ids) > room:  # a script with many pieces a word
+        if len(right.ids) > room:  # scripts with many pieces per word
             spans = shortened(spans, evidence, right_offsets[-1][1] if right_offsets else 0)
         right_types = typed(right_offsets, matched(text, stems), EVIDENCE, SHARED)
         return Encoded(
@@ -105,12 +98,12 @@ class Encoder:
 
 
 def readable(text: str) -> str:
-    """The text without what no tokenizer reads (control characters, lone surrogates), as long as before."""
+    """The text with control characters and lone surrogates replaced by spaces; its length is unchanged."""
     return _UNREADABLE.sub(" ", text)
 
 
 def typed(offsets: Sequence[tuple[int, int]], words: Sequence[tuple[int, int]], plain: int, marked: int) -> list[int]:
-    """`marked` for pieces that lie in one of the words (both in order), else `plain`."""
+    """A type per piece: `marked` if it lies in one of the words, else `plain`; both lists are in text order."""
     types = []
     at = 0
     for start, end in offsets:

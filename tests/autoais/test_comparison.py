@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoais.compare import compare, compare_files, read_judgements
+from autoais.comparison import compare, compare_files, read_judgements
 from autoais.errors import FormatError, UserError
 from autoais.meta.agreement import mcnemar, mcnemar_corrected, mcnemar_exact
 from tests.autoais.test_scoring import WRONG, YES, row, write
@@ -133,7 +133,7 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
 
     assert "no judgements in it" in refused()
     assert "a.jsonl:2: sentence 0 of '1' occurs twice" in refused(one, one)
-    assert "a.jsonl:2: judged by 'k', the rows before by 'j@1'" in refused(one, judgement("1", 1, "attributable", "k"))
+    assert "a.jsonl:2: judged by 'k', earlier rows by 'j@1'" in refused(one, judgement("1", 1, "attributable", "k"))
     assert "field 'verdict' should be one of attributable, " in refused(judgement("1", 0, "maybe"))
     assert "field 'judge' is missing" in refused({"id": "1", "sentence": 0, "verdict": "attributable"})
     assert "field 'sentence' should be an integer" in refused(one | {"sentence": "0"})
@@ -158,9 +158,11 @@ def test_the_command(tmp_path: Path, autoais: Command) -> None:
     assert printed["provenance"]["inputs"]["a"]["sha256"]
     shown = autoais("compare", *files).stdout
     assert "A - B (floors): +0.333" in shown
-    assert "McNemar, exact binomial: p = 1.0000, the one to report" in shown
+    assert "McNemar, exact binomial: p = 1.0000 (report this one)" in shown
     other = write(tmp_path / "c.jsonl", judgement("1", 0, "attributable"))
     one_line_error(autoais("compare", files[0], other), "c.jsonl by 'j@1'", "score both with one judge")
     one_line_error(autoais("compare", files[0], tmp_path / "gone"), "gone", "cannot be read")
     answers = autoais("compare", files[0], tmp_path / "a.jsonl")
-    one_line_error(answers, "a.jsonl:1: field 'verdict' is missing", "made with: autoais score ANSWERS --out FILE")
+    one_line_error(
+        answers, "a.jsonl:1: field 'verdict' is missing", "write judgements with: autoais score ANSWERS --out FILE"
+    )

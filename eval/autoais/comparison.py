@@ -1,4 +1,4 @@
-"""Compares two systems question by question: paired bootstrap and McNemar's test (spec I5, E7)."""
+"""Comparison of two systems question by question: paired bootstrap and McNemar's test."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -7,28 +7,37 @@ from typing import Any
 
 from autoais.errors import FormatError, UserError
 from autoais.io.jsonl import field, identifier, read_objects
+from autoais.judged import NOT_APPLICABLE
 from autoais.meta.agreement import McNemar, mcnemar, mcnemar_corrected, mcnemar_exact
+from autoais.metrics.bootstrap import PAIRED_RESAMPLES, interval95, paired_draws_of_outcomes, two_sided_p
 from autoais.metrics.claims import all_yes
 from autoais.metrics.rates import Rate
-from autoais.scoring import NOT_APPLICABLE
 from autoais.types import Verdict
 
-RESAMPLES = 10_000
-_MADE_BY = "judgements are made with: autoais score ANSWERS --out FILE"
+_MADE_BY = "write judgements with: autoais score ANSWERS --out FILE"
 
 Outcomes = Mapping[str, bool | None]
 
 
 def read_judgements(path: Path) -> tuple[str, Outcomes]:
-    """The judge, and whether each question's answer is attributable (every sentence is), from `score --out`.
+    """Return the judge's name and, by question, whether the answer is attributable, from a file of `score --out`.
 
-    Sentences that claim nothing are left out; a question with no other has nothing said, which is a no.
-    `FormatError` names line and field; `UserError` where the rows are not all by one judge, or there are none.
+    An answer is attributable if every sentence is. Sentences that claim nothing are left out; a question without
+    other sentences is a no. Raises `FormatError` for a broken row, `UserError` for several judges or an empty file.
     """
+    return _outcomes(read_objects(path), str(path))
+
+
+def judgements_of(rows: Iterable[Mapping[str, Any]], name: str) -> tuple[str, Outcomes]:
+    """As `read_judgements`, from rows in memory (`Report.judgements`); `name` replaces the path in errors."""
+    return _outcomes(((f"{name}, row {number}", row) for number, row in enumerate(rows, 1)), name)
+
+
+def _outcomes(rows: Iterable[tuple[str, Mapping[str, Any]]], name: str) -> tuple[str, Outcomes]:
     seen: set[tuple[str, int | None]] = set()
     outcomes: dict[str, list[bool | None]] = {}
     judge = None
-    for where, row in read_objects(path):
+    for where, row in rows:
         if "verdict" not in row:
             raise FormatError(f"{where}: field 'verdict' is missing; {_MADE_BY}")
         question, verdict = identifier(row, "id", where), field(row, "verdict", str, where)
@@ -38,13 +47,13 @@ def read_judgements(path: Path) -> tuple[str, Outcomes]:
         seen.add((question, sentence))
         by = field(row, "judge", str, where)
         if judge is not None and by != judge:
-            raise UserError(f"{where}: judged by {by!r}, the rows before by {judge!r}; score the file with one judge")
+            raise UserError(f"{where}: judged by {by!r}, earlier rows by {judge!r}; score the file with one judge")
         judge = by
         listed = outcomes.setdefault(question, [])
         if verdict != NOT_APPLICABLE:
             listed.append(_ais(verdict, where))
     if judge is None:
-        raise UserError(f"{path}: no judgements in it; {_MADE_BY}")
+        raise UserError(f"{name}: no judgements in it; {_MADE_BY}")
     return judge, {question: all_yes(listed) for question, listed in outcomes.items()}
 
 
@@ -57,11 +66,12 @@ def _ais(verdict: str, where: str) -> bool | None:
 
 
 def compare(a: Outcomes, b: Outcomes) -> dict[str, Any]:
-    """A against B over the questions of either, as fractions; a question that one did not answer is a no there.
+    """Compare A and B over the questions of either; a question that a system did not answer is a no.
 
-    `difference` is A - B of the floors (undecided taken as no, so that both are over the same questions), with a
-    95 % interval and a two-sided p from a paired bootstrap over questions. `discordant` counts the questions that
-    only A, or only B, gets right. Both forms of McNemar's test are given, and which of them is meant (E7).
+    `a` and `b` are rates (fractions). `difference` is A - B of the floors (undecided counts as no, so that both are
+    over the same questions), with a 95 % interval and a two-sided p from a paired bootstrap over questions. `table`
+    counts the questions that both, only A, only B or neither get right. `mcnemar` holds both variants of McNemar's
+    test; `used` names the one to report.
     """
     questions = sorted(a.keys() | b.keys())
     pairs = [(a.get(question, False), b.get(question, False)) for question in questions]
@@ -71,7 +81,7 @@ def compare(a: Outcomes, b: Outcomes) -> dict[str, Any]:
     both = sum(ours is True and theirs is True for ours, theirs in pairs)
     test = mcnemar(only_a, only_b)
     return {
-        "rule": "an answer is attributable if every sentence is, to all it cites together",
+        "rule": "an answer is attributable if every sentence is attributable to its citations together",
         "questions": len(questions),
         "only_in_a": len(a.keys() - b.keys()),
         "only_in_b": len(b.keys() - a.keys()),
@@ -98,34 +108,35 @@ def _test(test: McNemar) -> dict[str, Any]:
 
 
 def _bootstrap(only_a: int, only_b: int, n: int, *, seed: int = 0) -> dict[str, Any]:
-    """Questions drawn with replacement: a draw is its numbers of wins, of losses and of ties (a multinomial)."""
-    import numpy as np
-
-    rng = np.random.default_rng(seed)
-    wins, losses, _ = rng.multinomial(n, np.array([only_a, only_b, n - only_a - only_b]) / n, RESAMPLES).T
-    differences = (wins - losses) / n
-    low, high = np.percentile(differences, [2.5, 97.5])
-    # The observed sample counts as one draw, so that p is never 0.
-    tail = 1 + min(int((differences <= 0).sum()), int((differences >= 0).sum()))
+    draws = paired_draws_of_outcomes(only_a, only_b, n, seed=seed)
+    low, high = interval95(draws) or (0.0, 0.0)
     return {
         "value": (only_a - only_b) / n,
-        "interval95": [float(low), float(high)],
-        "p": min(1.0, 2 * tail / (RESAMPLES + 1)),
-        "method": "paired bootstrap over questions, undecided taken as no",
-        "resamples": RESAMPLES,
+        "interval95": [low, high],
+        "p": two_sided_p(draws),
+        "method": "paired bootstrap over questions, undecided counted as no",
+        "resamples": PAIRED_RESAMPLES,
         "seed": seed,
     }
 
 
 def compare_files(a: Path, b: Path) -> dict[str, Any]:
-    """`compare` on two files of judgements; `UserError` where they are by different judges."""
-    (judge_a, ours), (judge_b, theirs) = read_judgements(a), read_judgements(b)
+    """Compare two files of judgements; raises `UserError` if their judges differ."""
+    return compare_judgements(read_judgements(a), read_judgements(b), str(a), str(b))
+
+
+def compare_judgements(a: tuple[str, Outcomes], b: tuple[str, Outcomes], name_a: str, name_b: str) -> dict[str, Any]:
+    """Compare two results of `read_judgements`; raises `UserError` if their judges differ."""
+    (judge_a, ours), (judge_b, theirs) = a, b
     if judge_a != judge_b:
-        raise UserError(f"{a} was judged by {judge_a!r}, {b} by {judge_b!r}; score both with one judge to compare")
+        raise UserError(
+            f"{name_a} was judged by {judge_a!r}, {name_b} by {judge_b!r}; score both with one judge to compare"
+        )
     result = compare(ours, theirs)
     notes = [
-        f"{result[f'only_in_{side}']:,} questions are only in {path.name}; in the other they count as not attributable"
-        for side, path in (("a", a), ("b", b))
+        f"{result[f'only_in_{side}']:,} questions are only in {Path(name).name}; in the other they count as not "
+        "attributable"
+        for side, name in (("a", name_a), ("b", name_b))
         if result[f"only_in_{side}"]
     ]
     return {"judge": judge_a, **result, "notes": notes}

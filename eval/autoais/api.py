@@ -1,0 +1,207 @@
+"""The public functions of `autoais`. Paths may be strings."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autoais import formats
+from autoais.answers import CitedAnswer, as_cited
+from autoais.errors import UsageError, UserError
+from autoais.io.jsonl import round_floats
+from autoais.io.provenance import judge_record, provenance
+from autoais.judges import DEFAULT, open_judge
+from autoais.questions import read_questions as questions_of
+from autoais.runs import MEASURES, Qrels, Run, as_qrels, as_run, evaluate, open_measures
+from autoais.scoring import DEFAULT_METRICS, ScoreRun, answers_to_score, choose_metrics, with_notes
+from autoais.types import Judge, Question
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric over n questions, sentences or citations. `value` is a fraction, or None with a `reason`.
+
+    `interval95` is its 95 % interval. `undecided` items are left out of `value` and count as no in `floor`.
+    """
+
+    value: float | None
+    n: int = 0
+    interval95: tuple[float, float] | None = None
+    undecided: int = 0
+    floor: float | None = None
+    reason: str | None = None
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> "Metric":
+        """Return the metric of a report's record."""
+        ends = record.get("interval95")
+        known = {name: record[name] for name in ("value", "undecided", "floor", "reason") if name in record}
+        return cls(n=record.get("n", 0), interval95=tuple(ends) if ends else None, **known)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The result of `score`: metrics by name, one judgement per sentence, and the record of `autoais score --report`.
+
+    `judgements` are the rows of `autoais score --out`; `compare` takes them.
+    """
+
+    judge: str
+    metrics: Mapping[str, Metric]
+    judgements: Sequence[Mapping[str, Any]]
+    record: Mapping[str, Any] = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON: metrics, human labels, notes and provenance."""
+        return dict(self.record)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return a pandas data frame with a row per metric; raises `UserError` without pandas."""
+        return _frame(self.metrics)
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """The result of `evaluate_run`: measures by their ir_measures names, and the values per topic."""
+
+    metrics: Mapping[str, Metric]
+    per_topic: Mapping[str, Mapping[str, float]]
+    record: Mapping[str, Any] = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON."""
+        return dict(self.record)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return a pandas data frame with a row per measure; raises `UserError` without pandas."""
+        return _frame(self.metrics)
+
+
+def _frame(metrics: Mapping[str, Metric]) -> "pd.DataFrame":
+    try:
+        import pandas
+    except ImportError:
+        raise UserError("to_frame needs pandas, which is not installed: pip install pandas") from None
+    columns = ("value", "low", "high", "n", "undecided", "floor", "reason")
+    rows = [
+        (one.value, *(one.interval95 or (None, None)), one.n, one.undecided, one.floor, one.reason)
+        for one in metrics.values()
+    ]
+    return pandas.DataFrame(rows, index=list(metrics), columns=list(columns))
+
+
+def read_answers(path: str | Path, format: str | None = None) -> Iterator[CitedAnswer]:  # noqa: A002
+    """Stream the answers of a file in any answer format (`autoais schema` lists them)."""
+    return formats.read(Path(path), format)
+
+
+def read_questions(path: str | Path) -> Iterator[Question]:
+    """Stream the questions of a file: jsonl, Open-NQ jsonl, TREC topics or DPR's tsv."""
+    return questions_of(Path(path))
+
+
+def score(
+    answers: str | Path | Iterable[object],
+    *,
+    judge: str | Judge = DEFAULT,
+    questions: str | Path | Iterable[Question] | None = None,
+    corpus: Sequence[str | Path] = (),
+    metrics: str | Sequence[str] = DEFAULT_METRICS,
+    format: str | None = None,  # noqa: A002  (named as the command's option)
+    cache: str | Path | None = None,
+) -> Report:
+    """Judge every sentence against the passages it cites, and compute the metrics.
+
+    `answers` is a file in any format of `autoais schema`, or a list of `CitedAnswer`, of `rag.Answer`, or of rows of
+    `answers.jsonl` (dicts). `questions` is the whole benchmark; unanswered questions count as not attributable.
+    `corpus` supplies the texts of passages known by id only. `metrics` names citation metrics (alce, hagrid, liu,
+    trec). `cache` is a file that keeps judgements. Raises `UserError` (also `FormatError`, `UsageError`).
+    """
+    chosen = open_judge(judge) if isinstance(judge, str) else judge
+    measured = choose_metrics(metrics if isinstance(metrics, str) else ",".join(metrics))
+    benchmark = _benchmark(questions)
+    notes = formats.Notes()
+    with ExitStack() as stack:
+        asked = chosen
+        if cache is not None:
+            from autoais.judges.cache import CachedJudge, JudgementCache
+
+            asked = CachedJudge(chosen, stack.enter_context(JudgementCache(Path(cache))))
+        inputs = {}
+        if isinstance(answers, str | Path):
+            path = Path(answers)
+            name, inputs["answers"] = format or formats.detect(path), path
+            listed = answers_to_score(path, name, benchmark, [Path(one) for one in corpus], notes)
+        else:
+            if corpus or format is not None:
+                raise UsageError("corpus and format are for files of answers")
+            name = formats.ANSWERS.name
+            listed = with_notes((as_cited(one, number) for number, one in enumerate(answers, 1)), notes)
+        run = ScoreRun(asked, measured)
+        judgements = [round_floats(row) for row in run.records(listed, benchmark)]
+    how = provenance(inputs) | {"judge": judge_record(chosen)}
+    record = round_floats({"format": name, **run.report(), "notes": dict(notes), "provenance": how})
+    found = {key: Metric.of(value) for key, value in record["metrics"].items()}
+    return Report(asked.name, found, judgements, record)
+
+
+def _benchmark(questions: str | Path | Iterable[Question] | None) -> list[Question] | None:
+    if questions is None:
+        return None
+    return list(questions_of(Path(questions)) if isinstance(questions, str | Path) else questions)
+
+
+def evaluate_run(
+    run: object, qrels: object, measures: Sequence[str] = MEASURES, *, answers: Mapping[str, int] | None = None
+) -> RunReport:
+    """Evaluate a run against relevance judgements; topics missing from the run score zero.
+
+    `run` and `qrels` are files (TREC, BEIR, or questions with `gold`), dicts (topic -> passage id -> score or
+    relevance), or ir_measures' tuples (`ScoredDoc`, `Qrel`). `measures` are ir_measures' names. `answers` maps topics
+    to the rank of the first passage that holds an answer, for `answer_hit@k`. Raises `UserError` for an unknown
+    measure.
+    """
+    if isinstance(measures, str):
+        raise UsageError(f"measures should be a list of names, found one string; write [{measures!r}]")
+    ranked: Run = as_run(run)
+    judged: Qrels = as_qrels(qrels)
+    result = evaluate(
+        {"run": ranked}, judged, open_measures(measures), answered=None if answers is None else {"run": answers}
+    )
+    (one,) = result["runs"]
+    found = {name: Metric.of(value) for name, value in one["measures"].items()}
+    return RunReport(found, one["per_topic"], result)
+
+
+def compare(a: "str | Path | Report", b: "str | Path | Report") -> dict[str, Any]:
+    """Compare two systems question by question: paired bootstrap and McNemar's test.
+
+    `a` and `b` are files of `autoais score --out` or `Report`s. Raises `UserError` if their judges differ.
+    """
+    from autoais.comparison import compare_judgements, judgements_of, read_judgements
+
+    def outcomes(one: "str | Path | Report", name: str) -> Any:  # noqa: ANN401  (judge and outcomes)
+        return judgements_of(one.judgements, name) if isinstance(one, Report) else read_judgements(Path(one))
+
+    result: dict[str, Any] = round_floats(compare_judgements(outcomes(a, "a"), outcomes(b, "b"), "a", "b"))
+    return result
+
+
+def evaluate_judge(
+    labels: str | Path | Sequence[str | Path], judge: str | Judge = DEFAULT, *, worst: int = 0
+) -> dict[str, Any]:
+    """Measure how well a judge agrees with human labels, per data set and on average (`autoais meta`).
+
+    `labels` are files in any label format. The report lists the `worst` disagreements of each data set.
+    """
+    from autoais.meta.evaluate import evaluate as evaluated
+
+    paths = [labels] if isinstance(labels, str | Path) else list(labels)
+    chosen = open_judge(judge) if isinstance(judge, str) else judge
+    rows = (label for path in paths for label in formats.read_labels(Path(path)))
+    result: dict[str, Any] = round_floats(evaluated(rows, chosen, worst=worst))
+    return result

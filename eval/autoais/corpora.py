@@ -1,0 +1,182 @@
+"""Readers of passage corpora, one passage per line: MIRACL, BEIR, Attributed QA, Pyserini and DPR."""
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from autoais.errors import FormatError, UserError
+from autoais.io.files import lines
+from autoais.io.jsonl import field, identifier, parse_object
+from autoais.registry import Registry
+from autoais.text import wikipedia
+from autoais.types import Passage
+
+_TRIED = 1000  # lines to look at when detecting the format; the first ones may be broken
+_DPR_HEADER = b"id\ttext\ttitle"
+_WANTED = "a passage has docid and text, _id and text, or id and contents"
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusFormat:
+    """A corpus format: `detect` recognises a line, `parse` turns a line into a passage.
+
+    `parse` takes the line and `file:line`, and raises `FormatError`. A first line equal to `header` is skipped.
+    """
+
+    description: str
+    detect: Callable[[bytes], bool]
+    parse: Callable[[bytes, str], Passage]
+    header: bytes | None = None
+
+
+def _has(line: bytes, *names: str) -> dict[str, Any] | None:
+    """Return the JSON object of a line if it has these fields, else None."""
+    try:
+        row = json.loads(line.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) and row.keys() >= set(names) else None
+
+
+def _is_aqa(line: bytes) -> bool:
+    row = _has(line, "id", "contents")
+    return row is not None and str(row["contents"]).startswith("« ")
+
+
+def _is_dpr(line: bytes) -> bool:
+    return line.rstrip(b"\r\n") == _DPR_HEADER or (not line.startswith(b"{") and line.count(b"\t") == 2)
+
+
+def _fields(key: str, line: bytes, where: str) -> Passage:
+    row = parse_object(line, where)
+    # Titles are optional (767 MIRACL passages of the pool have none), texts are not.
+    title, section = (
+        field(row, name, str, where) if row.get(name) is not None else "" for name in ("title", "section")
+    )
+    return Passage(identifier(row, key, where), title, field(row, "text", str, where), section)
+
+
+def _pyserini(line: bytes, where: str) -> Passage:
+    row = parse_object(line, where)
+    return Passage(identifier(row, "id", where), text=field(row, "contents", str, where))
+
+
+def _aqa(line: bytes, where: str) -> Passage:
+    # Contents without the « » marks are a text without headings, as in Attributed QA's released script.
+    row = parse_object(line, where)
+    contents, key = field(row, "contents", str, where), identifier(row, "id", where)
+    return wikipedia.parse(contents, key) or Passage(key, text=contents)
+
+
+def _dpr(line: bytes, where: str) -> Passage:
+    try:
+        cells = next(csv.reader([line.decode("utf-8")], delimiter="\t"), [])
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{where}: not UTF-8 at byte {error.start}") from error
+    except csv.Error as error:
+        raise FormatError(f"{where}: not a TSV row: {error}") from error
+    if len(cells) != 3:
+        raise FormatError(f"{where}: expected three columns (id, text, title), found {len(cells)}")
+    key, text, title = cells
+    return Passage(key, title, text)
+
+
+CORPORA: Registry[CorpusFormat] = Registry(
+    "autoais.corpora",
+    "corpus format",
+    {
+        "miracl": CorpusFormat(
+            "MIRACL's jsonl: docid, title, text; our pool has the same fields",
+            lambda line: _has(line, "docid", "text") is not None,
+            partial(_fields, "docid"),
+        ),
+        "beir": CorpusFormat(
+            "BEIR's corpus.jsonl: _id, title, text",
+            lambda line: _has(line, "_id", "text") is not None,
+            partial(_fields, "_id"),
+        ),
+        "aqa": CorpusFormat(
+            "Attributed QA's Wikipedia (jsonl): id and contents as « Title » « Title, Section » text", _is_aqa, _aqa
+        ),
+        "pyserini": CorpusFormat(
+            "Pyserini's jsonl: id, contents", lambda line: _has(line, "id", "contents") is not None, _pyserini
+        ),
+        "dpr": CorpusFormat("DPR's psgs_w100.tsv: id, text, title", _is_dpr, _dpr, _DPR_HEADER),
+    },
+)
+
+
+def detect_corpus(path: Path) -> str:
+    """Return the format of a corpus file, by its first line that fits one; raises `FormatError` if none does."""
+    kinds = list(CORPORA.items())
+    first: bytes | None = None
+    for line in islice((line for line in lines(path) if line.strip()), _TRIED):
+        first = line if first is None else first
+        for name, kind in kinds:
+            if kind.detect(line):
+                return name
+    if first is None:
+        raise FormatError(f"{path} is empty")
+    row = _has(first)
+    found = "" if row is None else f"; found fields {', '.join(sorted(row))[:200]}; {_WANTED}"
+    raise FormatError(f"{path}:1: not a corpus format known here; there are: {', '.join(CORPORA)}{found}")
+
+
+def read_passages(
+    path: Path, name: str | None = None, tell: Callable[[int], None] = lambda _: None, *, empty: bool = False
+) -> Iterator[tuple[str, Passage | FormatError]]:
+    """Yield (`file:line`, passage) for each line of a corpus file, plain or compressed; (`file:line`, error) if broken.
+
+    Every passage has an id and, unless `empty` is set, a text. `tell` is called with the number of bytes read so far.
+    """
+    kind = CORPORA[name or detect_corpus(path)]
+    for number, line in enumerate(lines(path, tell), 1):
+        if not line.strip() or (kind.header is not None and number == 1 and line.rstrip(b"\r\n") == kind.header):
+            continue
+        where = f"{path}:{number}"
+        try:
+            yield where, _checked(kind.parse(line, where), where, empty=empty)
+        except FormatError as error:
+            yield where, error
+
+
+def _checked(passage: Passage, where: str, *, empty: bool) -> Passage:
+    if not passage.id.strip():
+        raise FormatError(f"{where}: the id is empty")
+    if not empty and not passage.text.strip():
+        raise FormatError(f"{where}: passage {passage.id!r} has no text")
+    return passage
+
+
+def find_passages(
+    paths: Iterable[Path], ids: Collection[str], notes: Counter[str], *, skip_bad: bool = False
+) -> dict[str, Passage]:
+    """Return the passages with these ids, streaming the files until all are found; missing ids are left out.
+
+    Raises `FormatError` for a broken line, because its passage would count as missing; with `skip_bad` the line is
+    counted in `notes` instead.
+    """
+    found: dict[str, Passage] = {}
+    for path in paths:
+        for _, passage in read_passages(path, empty=True):
+            if len(found) == len(ids):
+                return found
+            if isinstance(passage, FormatError):
+                if not skip_bad:
+                    raise passage
+                notes["broken lines of the corpus, skipped"] += 1
+            elif passage.id in ids and passage.id not in found:
+                found[passage.id] = passage
+    return found
+
+
+def check_corpus_format(name: str | None, others: Collection[str] = ()) -> None:
+    """Raise `UserError` unless `name` is a corpus format, one of `others`, or None (to be detected)."""
+    if name is not None and name not in CORPORA and name not in others:
+        raise UserError(f"no corpus format called {name!r}; there are: {', '.join([*CORPORA, *others])}")

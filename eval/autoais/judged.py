@@ -1,0 +1,163 @@
+"""Answers with one judged claim per sentence, the input of every metric."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from autoais.answers import CitedAnswer
+from autoais.errors import UserError
+from autoais.markers.alce import strict_sentences
+from autoais.metrics import alce, hagrid
+from autoais.metrics.claims import CitedClaim, JudgedClaim, all_yes, judge_claims
+from autoais.text.claims import applicable
+from autoais.types import NO_TEXT, Judge, Question, Verdict
+
+NOT_APPLICABLE = "not_applicable"  # verdict of a sentence that claims nothing
+_BATCH = 256  # answers judged together: bounds memory, changes no result
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedAnswer:
+    """A question of the benchmark, its answer (None if missing) and a judged claim per sentence.
+
+    The claim is None for a sentence that claims nothing (a question, an instruction): it is not judged and not counted.
+    `strict` holds the claims as ALCE's eval.py parses them from the output; None if the output is unknown.
+    """
+
+    question: Question
+    answer: CitedAnswer | None
+    claims: tuple[JudgedClaim | None, ...]
+    strict: tuple[JudgedClaim, ...] | None = None
+
+    @property
+    def judged(self) -> list[JudgedClaim]:
+        """The judged claims, without sentences that claim nothing."""
+        return [claim for claim in self.claims if claim is not None]
+
+    @property
+    def ais(self) -> bool | None:
+        """Whether the answer is attributable: every sentence is, to all its citations together (rule `union`).
+
+        False if there is no answer or a sentence is not attributable; otherwise None if a sentence is undecided.
+        """
+        return all_yes(claim.union.verdict.ais for claim in self.judged)
+
+    @property
+    def hagrid(self) -> bool | None:
+        """As `ais`, with HAGRID's rule for sentences: every citation must support by itself."""
+        return all_yes(map(hagrid.attributable, self.judged))
+
+    def records(self, judge: str) -> Iterator[dict[str, Any]]:
+        """Yield one JSON row per sentence; for a question without an answer one row, with a null sentence.
+
+        Fields: id, sentence (0-based), text, cites, verdict, probability, reason, judge; `alone`, the verdict on each
+        citation by itself, in the order of `cites`; `evidence`, the spans that the verdict rests on, as character
+        offsets into the premise (headings, then text); `unsupported`, spans of the sentence without support.
+        """
+        sentences = self.answer.sentences if self.answer else ()
+        if not sentences:
+            yield _row(self.question.id, judge, Verdict.NOT_ATTRIBUTABLE, "nothing was said")
+        for number, (sentence, claim) in enumerate(zip(sentences, self.claims, strict=True)):
+            fields = {"sentence": number, "text": sentence.text, "cites": list(sentence.cites)}
+            if claim is None:
+                yield _row(self.question.id, judge, NOT_APPLICABLE, "a question or an instruction") | fields
+                continue
+            union = claim.union
+            # All citations of a sentence may be unresolved: their ids are not among the row's passages.
+            reason = NO_TEXT if not claim.claim.cited and claim.claim.unresolved else union.reason
+            yield _row(self.question.id, judge, union.verdict, reason) | fields | {
+                "probability": union.probability,
+                "alone": [judgement.verdict.value for judgement in claim.alone],
+                "evidence": [
+                    {"passage": sentence.cites[span.evidence], "start": span.start, "end": span.end}
+                    for span in union.evidence
+                    if span.evidence < len(sentence.cites)
+                ],
+                "unsupported": [list(part) for part in union.unsupported],
+            }  # fmt: skip
+
+
+def _row(question: str, judge: str, verdict: str, reason: str | None) -> dict[str, Any]:
+    return {
+        "id": question, "sentence": None, "text": "", "cites": [], "verdict": str(verdict), "probability": None,
+        "reason": reason, "judge": judge, "alone": [], "evidence": [], "unsupported": [],
+    }  # fmt: skip
+
+
+def judge_answers(
+    answers: Iterable[CitedAnswer],
+    judge: Judge,
+    questions: Iterable[Question] | None = None,
+    *,
+    each: bool = True,
+    strict: bool = False,
+) -> Iterator[JudgedAnswer]:
+    """Judge each answer's sentences against the passages they cite, streaming.
+
+    With `each`, citations are also judged singly; with `strict`, so are the sentences that ALCE's script would parse.
+    `questions` is the whole benchmark: it supplies the references, a question without an answer is yielded with None,
+    and a second answer to a question, or an answer to another question, raises `UserError`. Without `questions`, the
+    answers' own questions are the benchmark.
+    """
+    benchmark = None if questions is None else {question.id: question for question in questions}
+    left = dict(benchmark or {})
+    stream = iter(answers)
+    while batch := list(islice(stream, _BATCH)):
+        claims = [_claims(answer) for answer in batch]
+        as_alce = [_strict_claims(answer) if strict else None for answer in batch]
+        listed = [claim for row in claims for claim in row if claim is not None]
+        listed += [claim for row in as_alce for claim in row or ()]
+        judged = iter(judge_claims(judge, listed, each=each))
+        rows = [tuple(None if claim is None else next(judged) for claim in row) for row in claims]
+        for answer, row, strictly in zip(batch, rows, as_alce, strict=True):
+            question = _own_question(answer) if benchmark is None else _asked(answer, benchmark, left)
+            as_judged = None if strictly is None else tuple(islice(judged, len(strictly)))
+            yield JudgedAnswer(question, answer, row, as_judged)
+    for question in left.values():
+        yield JudgedAnswer(question, None, ())
+
+
+def _own_question(answer: CitedAnswer) -> Question:
+    return Question(answer.id, answer.question, answer.answers, answer.gold)
+
+
+def _asked(answer: CitedAnswer, benchmark: Mapping[str, Question], left: dict[str, Question]) -> Question:
+    """Return the benchmark's question for an answer, and remove it from `left`, the unanswered questions."""
+    question = benchmark.get(answer.id)
+    if question is None:
+        raise UserError(f"answer {answer.id!r}: its question is not in the benchmark; do they belong together?")
+    if question.text.split() != answer.question.split():
+        raise UserError(
+            f"answer {answer.id!r}: its question is {answer.question[:60]!r}, the benchmark's question of that id is "
+            f"{question.text[:60]!r}; do they belong together?"
+        )
+    if left.pop(answer.id, None) is None:
+        raise UserError(
+            f"question {answer.id!r} ({question.text[:60]!r}) has two answers; keep one, or omit --questions"
+        )
+    return question
+
+
+def _claims(answer: CitedAnswer) -> list[CitedClaim | None]:
+    unresolved = Counter(one.sentence for one in answer.unresolved_markers if one.is_citation)
+    return [
+        CitedClaim(
+            sentence.text,
+            tuple(answer.passages[cited].evidence for cited in sentence.cites),
+            unresolved[number],
+            answer.question,
+        )
+        if applicable(sentence.text, answer.short_answer)
+        else None
+        for number, sentence in enumerate(answer.sentences)
+    ]
+
+
+def _strict_claims(answer: CitedAnswer) -> list[CitedClaim] | None:
+    """Return the claims that ALCE's script would parse from the output; None without an output or passage texts."""
+    if answer.output is None or not any(passage.text.strip() for passage in answer.passages.values()):
+        return None
+    documents = [f"Title: {passage.title}\n{passage.text}" for passage in answer.passages.values()]
+    return alce.strict_claims(strict_sentences(answer.output), documents)

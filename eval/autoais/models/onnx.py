@@ -1,0 +1,40 @@
+"""ONNX networks and their tokenizers, on the CPU with one thread per run."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from autoais.errors import UserError, first_line
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+    from tokenizers import Tokenizer
+
+
+def open_session(path: Path, error: type[UserError] = UserError, way_out: str = "") -> "InferenceSession":
+    """The network in a file; raises `error`, with `way_out` appended, if the file cannot be loaded.
+
+    Each run uses one thread: texts run in parallel, and floating-point sums do not depend on the number of cores.
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    try:
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as fault:
+        raise error(f"{path}: not a usable ONNX model ({first_line(fault)}){way_out}") from fault
+
+
+def open_tokenizer(path: Path, error: type[UserError] = UserError) -> "Tokenizer":
+    """The tokenizer of a `tokenizer.json`, without truncation and padding; raises `error` if it cannot be read."""
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as fault:
+        raise error(f"{path}: not a tokenizer ({first_line(fault)})") from fault
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer

@@ -1,0 +1,189 @@
+"""The public API, re-exported by `rag`. Paths may be strings; an index may be a folder or an `Index`."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+from autoais.answers import CitedAnswer
+from autoais.types import Judge
+from rag.errors import UsageError
+from rag.index.index import Index
+from rag.systems import Options, System
+from rag.types import Answer, Hit, Question
+
+AnyIndex = Index | str | Path | None
+"""An open index, an index folder, or None for the handbook that ships with rag."""
+
+Progress = Callable[[str, int, int], None]
+"""Called with the name of the step, the amount done and the total (bytes of a corpus, or passages)."""
+
+DEFAULT_SYSTEM = "reader"
+
+
+def open_index(folder: str | Path | None = None) -> Index:
+    """Open an index folder, also a Lucene index built by Anserini; None opens the handbook that ships with rag.
+
+    Raises `IndexingError` if the index is missing, damaged or of another format version.
+    """
+    from rag.index.open import open_index as opened
+
+    return opened(None if folder is None else Path(folder))
+
+
+def build_index(
+    sources: str | Path | Sequence[str | Path],
+    to: str | Path,
+    *,
+    recipes: Sequence[str] = (),
+    memory: int | str | None = None,
+    format: str | None = None,  # noqa: A002  (named like the command-line option)
+    skip_bad: bool = False,
+    progress: Progress | None = None,
+) -> Index:
+    """Build an index of documents or corpus files in the folder `to`, and open it.
+
+    An existing index is replaced only when the new one is complete. `recipes` name retrievers that add their own part
+    to the index, such as vectors; `memory` (bytes, or a string such as `8GiB`) limits the memory a part takes while
+    searching. `format` is a corpus format (default: detected). Raises `FormatError` at a broken line, unless
+    `skip_bad`.
+    """
+    from rag.corpus.reader import Corpus
+    from rag.index.build import build
+    from rag.index.parts import parse_size
+
+    listed = [sources] if isinstance(sources, str | Path) else list(sources)
+    budget = parse_size(memory) if isinstance(memory, str) else memory
+    check_recipes(recipes)
+    corpus = Corpus([Path(source) for source in listed], format, skip_bad)
+
+    def tell(reading: Corpus, _: int) -> None:
+        if progress is not None:
+            progress("indexing", reading.bytes_read, reading.bytes_total)
+
+    build(corpus, Path(to), tell)
+    for recipe in recipes:
+        add_recipe(to, recipe, memory=budget, progress=progress)
+    return open_index(to)
+
+
+def check_recipes(recipes: Sequence[str]) -> None:
+    """Raise `RagError` for a recipe that cannot be read, before a long build rather than after it."""
+    from rag.retrievers import parts_of
+
+    if isinstance(recipes, str):
+        raise UsageError(f"recipes should be a list of names, found one string; write [{recipes[:30]!r}]")
+    for recipe in recipes:
+        list(parts_of(recipe))
+
+
+def add_recipe(
+    folder: str | Path, recipe: str, *, memory: int | None = None, progress: Progress | None = None
+) -> list[str]:
+    """Add the parts that a recipe needs to an existing index and return their names; a stopped run resumes.
+
+    Raises `IndexingError` on a full disk, or if another process is adding the part.
+    """
+    from rag.retrievers import kind_of, parts_of
+
+    added = []
+    for name, part in parts_of(recipe):
+        index, kind = open_index(folder), kind_of(part)
+
+        def tell(done: int, what: str, total: int = index.manifest["passages"]) -> None:
+            if progress is not None:
+                progress(what, done, total)
+
+        if kind.add is not None:
+            kind.add(index, part, memory, tell)
+        added.append(name)
+    return added
+
+
+def search(query: str, index: AnyIndex = None, *, recipe: str = "bm25", k: int = 10) -> list[Hit]:
+    """Return at most k hits for a query, best first; raises `QuestionError` for a query that cannot be searched."""
+    from rag.retrievers import open_retriever
+
+    if not isinstance(query, str):
+        raise UsageError(f"query should be a string, found {type(query).__name__}; open_retriever takes several")
+    return open_retriever(recipe, _opened(index)).search([query], k)[0]
+
+
+class SystemOptions(TypedDict, total=False):
+    """The options of a system: its retriever, its number of passages, and those of `rag.systems.Options`."""
+
+    recipe: str | None
+    k: int | None
+    min_confidence: float | None
+    prompt: str | None
+    context: int | None
+    temperature: float | None
+    seed: int | None
+
+
+def open_system(name: str = DEFAULT_SYSTEM, index: AnyIndex = None, **options: Unpack[SystemOptions]) -> System:
+    """Open a system by name (`rag systems` lists them), such as `reader` or `openai:gpt-4.1-mini`.
+
+    `recipe` and `k` replace the system's default retriever and number of passages. `min_confidence` (0 to 1), `prompt`,
+    `context` (tokens), `temperature` and `seed` apply to systems that support them. Raises `RagError` for an unknown
+    name, or an option that the system does not support.
+    """
+    from rag.systems import open_system as opened
+
+    if unknown := sorted(options.keys() - SystemOptions.__annotations__.keys()):
+        raise UsageError(f"no option called {unknown[0]!r}; there are: {', '.join(SystemOptions.__annotations__)}")
+    k, recipe = options.pop("k", None), options.pop("recipe", None)
+    return opened(name, _opened(index), Options(**options), k=k, recipe=recipe)  # type: ignore[misc]
+
+
+def ask(
+    question: str | Question,
+    index: AnyIndex = None,
+    *,
+    system: str | System = DEFAULT_SYSTEM,
+    **options: Unpack[SystemOptions],
+) -> Answer:
+    """Answer one question; `str(answer)` is the text with `[n]` markers, `answer.sentences` has citations and spans.
+
+    `options` are those of `open_system`. To ask several questions, open a system once.
+    """
+    if isinstance(system, System):
+        if options or index is not None:
+            raise UsageError("an open system already has an index and options; pass them to open_system")
+        return system.ask(question)
+    return open_system(system, index, **options).ask(question)
+
+
+def attribute(
+    answers: Iterable[tuple[str, str] | CitedAnswer | Answer | Mapping[str, Any]],
+    index: AnyIndex = None,
+    *,
+    recipe: str = "bm25",
+    k: int = 10,
+    judge: str | Judge = "minilm",
+    revise: str | None = None,
+) -> list[Answer]:
+    """Add citations to existing answers: (question, answer) pairs, or answers of any system.
+
+    Each sentence cites the passage that supports it according to the judge, or none. `revise` drops unsupported
+    sentences (`drop`) or has a language model rewrite them (`gguf:<file>`).
+    """
+    from autoais.judges import open_judge
+    from rag.attribution.post_hoc import PostHoc, given, given_pair
+    from rag.attribution.revise import open_reviser
+    from rag.retrievers import open_retriever
+
+    if isinstance(answers, str):
+        raise UsageError("answers should be a list of (question, answer) pairs, found one string")
+    opened = open_judge(judge) if isinstance(judge, str) else judge
+    post_hoc = PostHoc(open_retriever(recipe, _opened(index)), opened, k)
+    reviser = None if revise is None else open_reviser(revise, post_hoc.attributor)
+    found = []
+    for number, answer in enumerate(answers, 1):
+        read = given_pair(answer, number) if isinstance(answer, tuple) else given(answer, number)
+        attributed = post_hoc.attribute(read)
+        found.append(attributed if reviser is None else reviser.revise(attributed))
+    return found
+
+
+def _opened(index: AnyIndex) -> Index:
+    return index if isinstance(index, Index) else open_index(index)

@@ -1,0 +1,57 @@
+"""The user's config file, and the folder of the input history; paths are those of platformdirs."""
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from rag.errors import RagError
+
+_APP = "attributed-rag"
+_KEYS = ("index", "system", "recipe", "min_confidence")
+_COMMANDS = {"ask": _KEYS, "answer": _KEYS, "search": ("index",), "attribute": ("index",)}
+
+
+def config_file() -> Path:
+    """The path of the config file: RAG_CONFIG, or `config.toml` in the user's config folder."""
+    if named := os.environ.get("RAG_CONFIG"):
+        return Path(named)
+    from platformdirs import user_config_path
+
+    return user_config_path(_APP) / "config.toml"
+
+
+def state_folder() -> Path:
+    """The folder of the input history."""
+    from platformdirs import user_state_path
+
+    return user_state_path(_APP)
+
+
+def read_config() -> dict[str, Any]:
+    """The user's defaults: `index`, `system`, `recipe`, `min_confidence`; empty without a config file.
+
+    Raises `RagError` if the file is not TOML, has an unknown key, or a value has the wrong type.
+    """
+    path = config_file()
+    if not path.is_file():
+        return {}
+    try:
+        config = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise RagError(f"{path}: cannot be read as a config file: {error}") from error
+    if unknown := sorted(config.keys() - set(_KEYS)):
+        raise RagError(f"{path}: unknown key {unknown[0]!r}; there are: {', '.join(_KEYS)}")
+    for key, value in config.items():
+        kinds = (int, float) if key == "min_confidence" else (str,)
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise RagError(f"{path}: {key} should be {'a number' if key == 'min_confidence' else 'a string'}")
+    if "index" in config:
+        config["index"] = str(Path(config["index"]).expanduser())
+    return config
+
+
+def command_defaults() -> dict[str, Any]:
+    """The config file's defaults per command, as a click default map; environment and options take precedence."""
+    config = read_config()
+    return {command: {key: config[key] for key in keys if key in config} for command, keys in _COMMANDS.items()}

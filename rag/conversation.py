@@ -1,0 +1,52 @@
+"""A conversation: follow-up questions to one system."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rag.generators.follow_up import Turn, read_history, standalone
+from rag.systems import System
+from rag.types import Answer
+
+if TYPE_CHECKING:
+    from rag.llms import LanguageModel
+
+__all__ = ["Conversation", "Turn", "read_history"]
+
+
+class Conversation:
+    """Asks a system and remembers the turns, so that it understands "when was she born?".
+
+    `model` names a language model that rewrites follow-ups as standalone questions (`rag.llms.open_model`); by default,
+    rules rewrite them (`rag.generators.follow_up`).
+    """
+
+    def __init__(self, system: System, turns: Sequence[Turn] = (), model: str | None = None) -> None:
+        self.system, self.turns = system, list(turns)
+        self._model_name = model
+        self._model: LanguageModel | None = None
+
+    def standalone(self, question: str) -> str:
+        """Rewrite the question so that it can be understood without the earlier turns."""
+        if self.turns and self._model_name is not None and self._model is None:
+            from rag.llms import open_model
+
+            self._model = open_model(self._model_name)
+        return standalone(question, self.turns, self._model)
+
+    def ask(self, question: str) -> Answer:
+        """Answer a question, which may be a follow-up."""
+        answer = self.system.ask(self.standalone(question))
+        self.remember(question, answer)
+        return answer
+
+    def stream(self, question: str) -> Iterator[str | Answer]:
+        """Yield the text in pieces as it is written; then the answer."""
+        for piece in self.system.stream(self.standalone(question)):
+            if isinstance(piece, Answer):
+                self.remember(question, piece)
+            yield piece
+
+    def remember(self, question: str, answer: Answer) -> None:
+        """Add a turn, unless the system abstained."""
+        if not answer.abstained:
+            self.turns.append(Turn(question, answer.short_answer or answer.text))

@@ -1,0 +1,188 @@
+"""`import autoais`: what a person does from Python."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import autoais
+from autoais import Attribution, CitedAnswer, Judge, Judgement, Passage, Verdict
+from autoais.types import Citation, CitedSentence
+
+ROW = {
+    "id": "1",
+    "question": "What is the capital of Poland?",
+    "sentences": [{"text": "It is Warsaw.", "citations": [{"passage": "b#1"}]}],
+    "passages": [{"id": "b#1", "title": "Warsaw", "text": "Warsaw is the capital of Poland."}],
+    "answers": ["Warsaw"],
+}
+UNCITED = {"id": "2", "question": "Where does the Vistula end?", "sentences": [{"text": "It ends in the sea."}]}
+
+
+class Strict(Judge):
+    """Supported where a content word of the claim stands in the evidence."""
+
+    name = "strict"
+
+    def __init__(self) -> None:
+        self.asked: list[Attribution] = []
+
+    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+        self.asked += attributions
+        yes, no = Judgement(Verdict.ATTRIBUTABLE, 1.0), Judgement(Verdict.NOT_ATTRIBUTABLE, 0.0)
+        return [yes if "Warsaw" in one.claim and "Warsaw" in " ".join(one.evidence) else no for one in attributions]
+
+
+def test_score_takes_rows_records_and_files_alike(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in (ROW, UNCITED)))
+    passage = Passage("b#1", "Warsaw", "Warsaw is the capital of Poland.")
+    record = CitedAnswer(
+        "1", "What is the capital of Poland?", (CitedSentence("It is Warsaw.", (Citation("b#1"),)),), {"b#1": passage},
+        ("b#1",), answers=("Warsaw",),
+    )  # fmt: skip
+    reports = [autoais.score(given, judge=Strict()) for given in (path, str(path), [ROW, UNCITED], [record, UNCITED])]
+    for report in reports:
+        assert report.judge == "strict"
+        assert report.metrics["autoais"].value == 0.5
+        assert report.metrics["autoais"].n == 2
+        low, high = report.metrics["autoais"].interval95 or (1.0, 0.0)
+        assert 0 < low < 0.5 < high < 1
+        assert report.metrics == reports[0].metrics
+        assert report.judgements == reports[0].judgements
+        assert report.to_dict()["provenance"]["judge"]["name"] == "strict"
+    assert reports[0].metrics["em"].value is None
+    assert "short answers" in (reports[0].metrics["em"].reason or "")
+
+
+def test_questions_are_the_benchmark_and_the_cache_is_read(tmp_path: Path) -> None:
+    questions = tmp_path / "q.jsonl"
+    asked = [{"id": "1", "question": ROW["question"], "answers": ["Warsaw"]}, {"id": "3", "question": "Who?"}]
+    questions.write_text("".join(json.dumps(row) + "\n" for row in asked))
+    judge = Strict()
+    report = autoais.score([ROW], judge=judge, questions=str(questions), cache=tmp_path / "judgements")
+    assert (report.metrics["autoais"].value, report.metrics["autoais"].n) == (0.5, 2)
+    before = len(judge.asked)
+    again = autoais.score([ROW], judge=judge, questions=questions, cache=tmp_path / "judgements")
+    assert again.metrics == report.metrics
+    assert len(judge.asked) == before
+
+
+@pytest.mark.parametrize(
+    ("answers", "says"),
+    [
+        ([42], "answer 1: should be a CitedAnswer"),
+        ([ROW, {"question": "no id"}], "answer 2: field 'id' is missing"),
+        ([ROW, "text"], "answer 2: should be"),
+    ],
+)
+def test_what_is_no_answer_is_one_line(answers: list[Any], says: str) -> None:
+    with pytest.raises(autoais.UserError, match=says):
+        autoais.score(answers, judge=Strict())
+
+
+def test_an_answer_cannot_cite_what_it_does_not_have() -> None:
+    with pytest.raises(autoais.CitationError, match="answer '1' cites passage 'gone', which is not among its passages"):
+        CitedAnswer("1", "?", (CitedSentence("It is.", (Citation("gone"),)),))
+
+
+def test_to_frame_has_a_row_a_metric_or_names_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = autoais.score([ROW], judge=Strict())
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(autoais.UserError, match="pip install pandas"):
+        report.to_frame()
+    monkeypatch.undo()
+    pytest.importorskip("pandas")
+    frame = report.to_frame()
+    assert frame.loc["autoais", "value"] == 1.0
+    assert {"low", "high", "n"} <= set(frame.columns)
+
+
+def test_a_judge_gives_one_judgement_a_claim_by_every_door() -> None:
+    judge = autoais.open_judge("lexical")
+    assert judge.support("Warsaw is the capital.", ["Warsaw is the capital of Poland."]).verdict.ais is True
+    for nothing in (
+        judge.support("Warsaw is the capital.", []),
+        judge.judge([Attribution("Warsaw is the capital.")])[0],
+    ):
+        assert (nothing.verdict.ais, nothing.reason) == (False, "nothing was cited")
+    with pytest.raises(autoais.UsageError, match="evidence should be a list of texts"):
+        judge.support("Warsaw is the capital.", "Warsaw is the capital of Poland.")
+    with pytest.raises(TypeError, match="evidence should be a list of texts"):
+        Attribution("x", "y")  # type: ignore[arg-type]
+
+
+def test_compare_takes_reports_and_files(tmp_path: Path) -> None:
+    a, b = (autoais.score([row], judge=Strict()) for row in (ROW, {**ROW, "sentences": UNCITED["sentences"]}))
+    result = autoais.compare(a, b)
+    assert result["difference"]["value"] == 1.0
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in a.judgements))
+    assert autoais.compare(path, b)["table"] == result["table"]
+    with pytest.raises(autoais.UserError, match="score both with one judge"):
+        autoais.compare(a, autoais.score([ROW], judge="lexical"))
+
+
+def test_evaluate_judge_reads_labels(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    rows = [("It is Warsaw.", ["Warsaw."], 1), ("It is Rome.", ["Warsaw."], 0), ("It is Warsaw.", ["Rome."], 1)]
+    path.write_text(
+        "".join(
+            json.dumps({"dataset": "towns", "id": str(n), "claim": c, "evidence": e, "label": label}) + "\n"
+            for n, (c, e, label) in enumerate(rows)
+        )
+    )
+    result = autoais.evaluate_judge(str(path), Strict())
+    assert result["sets"]["towns"]["n"] == 3
+    assert result["sets"]["towns"]["balanced_accuracy"] == 0.75
+
+
+# --- runs ------------------------------------------------------------------------------------------------------
+
+RUN = {"q1": {"a": 2.0, "b": 1.0}, "q2": {"c": 1.0}}
+QRELS = {"q1": {"b": 1}, "q2": {"c": 1, "d": 1}, "q3": {"e": 1}}
+
+
+def test_evaluate_run_takes_files_dicts_and_tuples(tmp_path: Path) -> None:
+    ir_measures = pytest.importorskip("ir_measures")
+    run, qrels = tmp_path / "run.trec", tmp_path / "qrels.txt"
+    run.write_text("".join(f"{q} Q0 {d} 1 {s} tag\n" for q, of in RUN.items() for d, s in of.items()))
+    qrels.write_text("".join(f"{q} 0 {d} {r}\n" for q, of in QRELS.items() for d, r in of.items()))
+    scored = [ir_measures.ScoredDoc(q, d, s) for q, of in RUN.items() for d, s in of.items()]
+    judged = [ir_measures.Qrel(q, d, r) for q, of in QRELS.items() for d, r in of.items()]
+    for given, relevant in ((run, qrels), (str(run), str(qrels)), (RUN, QRELS), (scored, judged), (RUN, judged)):
+        report = autoais.evaluate_run(given, relevant, ["RR@10", "R@100"])
+        assert report.metrics["RR@10"].value == 0.5  # the skipped topic counts as zero
+        assert report.per_topic["R@100"] == {"q1": 1.0, "q2": 0.5, "q3": 0.0}
+        assert report.metrics["RR@10"].n == 3
+
+
+@pytest.mark.parametrize(
+    ("run", "qrels", "says"),
+    [
+        (42, QRELS, "run should be a file, a dict"),
+        ([("q1", "a")], QRELS, "run should be a file, a dict"),
+        ({"q1": {"a": float("nan")}}, QRELS, "run: .*nan"),
+        ({1: {"a": 1.0}}, QRELS, "run: "),
+        (RUN, {"q1": {"a": 0.5}}, "the relevance of 'a' for topic 'q1' is 0.5"),
+        (RUN, "gone.txt", "gone.txt: cannot be read"),
+    ],
+)
+def test_what_is_no_run_is_one_line(run: object, qrels: object, says: str) -> None:
+    pytest.importorskip("ir_measures")
+    with pytest.raises(autoais.UserError, match=says):
+        autoais.evaluate_run(run, qrels, ["RR@10"])
+
+
+def test_one_string_of_measures_is_refused() -> None:
+    with pytest.raises(autoais.UsageError, match="measures should be a list of names"):
+        autoais.evaluate_run(RUN, QRELS, "RR@10")
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert autoais.__version__[0].isdigit()
+    with pytest.raises(AttributeError, match="module 'autoais' has no attribute 'nope'"):
+        _ = autoais.nope

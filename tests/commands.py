@@ -1,0 +1,86 @@
+"""Runs `rag` and `autoais` for tests: in this process where that is the same, else in a process of its own."""
+
+import io
+import os
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from importlib import import_module
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+Result = subprocess.CompletedProcess[str]
+Command = Callable[..., Result]
+
+
+def in_process(program: str) -> Command:
+    """The command as a function call; with environment variables as keywords, as a process of its own.
+
+    What it prints is captured in Python, so that a test of what C or Java prints needs `as_process`.
+    """
+    started = as_process(program)
+
+    def run(*arguments: str | Path, **environment: str) -> Result:
+        if environment:
+            return started(*arguments, **environment)
+        cli = import_module(f"{program}.cli")
+        argv = [program, *map(str, arguments)]
+        out, err = _stream(), _stream()
+        kept, sys.argv = sys.argv, argv
+        try:
+            with redirect_stdout(out), redirect_stderr(err):
+                code = _code(lambda: cli.run(cli.app))
+        finally:
+            sys.argv = kept
+        return subprocess.CompletedProcess(argv, code, _text(out), _text(err))
+
+    return run
+
+
+def as_process(program: str) -> Command:
+    """The command as people run it, in a process of its own; keywords are environment variables."""
+
+    def run(*arguments: str | Path, **environment: str) -> Result:
+        code = f"import sys; sys.argv[0] = {program!r}; from {program}.cli import main; main()"
+        argv = [sys.executable, "-c", code, *map(str, arguments)]
+        return subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            env=os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}"} | environment,
+            timeout=120,
+            check=False,
+        )
+
+    return run
+
+
+def _stream() -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="replace", newline="")
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    buffer = stream.buffer
+    assert isinstance(buffer, io.BytesIO)
+    return buffer.getvalue().decode("utf-8")
+
+
+def _code(command: Callable[[], object]) -> int:
+    """The exit code of a command, as a shell would see it; an exception prints its traceback."""
+    try:
+        command()
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        sys.stderr.write(f"{end.code}\n")
+        return 1
+    except Exception:  # noqa: BLE001  (a process would print it and exit with 1)
+        traceback.print_exc()
+        return 1
+    return 0

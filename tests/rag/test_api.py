@@ -1,0 +1,243 @@
+"""`import rag`: what a program builds, opens, searches, asks and attributes; paths are strings or `Path`."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rag
+from autoais.answers import CitedAnswer
+from autoais.judges.lexical import LexicalJudge
+from autoais.types import CitedSentence, Passage
+from rag.api import add_recipe, check_recipes
+from rag.errors import FormatError, IndexingError, QuestionError, RagError, UsageError, UserError
+from rag.index.index import Index
+from rag.retrievers import open_retriever
+from rag.types import Answer, Question
+from tests.conftest import SHELF, write_corpus
+
+CAPITAL = "What is the capital of Poland?"
+BORN = ("Who was Curie?", "Curie was born in Warsaw in 1867 [3]. Penguins swim well.")
+
+
+@pytest.fixture
+def index(shelf: Path) -> Index:
+    return rag.open_index(shelf)
+
+
+# --- indexes ---------------------------------------------------------------------------------------------------
+
+
+def test_an_index_is_built_of_paths_as_strings_and_opened(corpus: Path, tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    built = rag.build_index(
+        str(corpus), to=str(tmp_path / "i.index"), progress=lambda what, done, total: told.append((what, done, total))
+    )
+    assert isinstance(built, Index)
+    assert built.manifest["passages"] == len(SHELF)
+    assert told[-1] == ("indexing", corpus.stat().st_size, corpus.stat().st_size)
+    for folder in (str(tmp_path / "i.index"), tmp_path / "i.index"):
+        assert rag.open_index(folder).manifest == built.manifest
+    assert rag.open_index().name == rag.open_index(None).name == "handbook"
+
+
+def test_an_index_is_built_of_several_sources_and_replaced(corpus: Path, tmp_path: Path) -> None:
+    more = write_corpus(tmp_path / "more.jsonl", [("e#1", "Oder", "The Oder is a river too.")])
+    home = tmp_path / "i.index"
+    assert rag.build_index([str(corpus), more], home).manifest["passages"] == len(SHELF) + 1
+    assert rag.build_index(more, home).manifest["passages"] == 1
+    with pytest.raises(IndexingError, match="does not exist"):
+        rag.build_index(tmp_path / "gone", home)
+    with pytest.raises(IndexingError, match="no source"):
+        rag.build_index([], home)
+    assert rag.open_index(home).manifest["passages"] == 1
+
+
+def test_broken_lines_are_refused_or_skipped(corpus: Path, tmp_path: Path) -> None:
+    corpus.write_text(corpus.read_text("utf-8") + "not json\n", "utf-8")
+    with pytest.raises(FormatError, match=r"shelf\.jsonl:7"):
+        rag.build_index(corpus, tmp_path / "i.index")
+    assert rag.build_index(corpus, tmp_path / "i.index", skip_bad=True).manifest["skipped"] == 1
+    with pytest.raises(FormatError, match="field '_id' is missing"):
+        rag.build_index(corpus, tmp_path / "i.index", format="beir")
+    with pytest.raises(UserError, match="no corpus format called 'nope'"):
+        rag.build_index(corpus, tmp_path / "i.index", format="nope")
+
+
+def test_recipes_add_their_parts(corpus: Path, tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+
+    def tell(what: str, done: int, total: int) -> None:
+        told.append((what, done, total))
+
+    home = tmp_path / "i.index"
+    built = rag.build_index(corpus, home, recipes=["fused", "bm25"], memory="1GiB", progress=tell)
+    assert told[-1] == ("encoded", len(SHELF), len(SHELF))
+    assert rag.search("river", built, recipe="fused")
+    assert add_recipe(str(home), "fused") == ["static"]
+    assert add_recipe(home, "best") == []
+
+
+def test_recipes_that_cannot_be_read_are_refused_before_anything_is_built(corpus: Path, tmp_path: Path) -> None:
+    home = tmp_path / "i.index"
+    one_string: Any = "static"
+    with pytest.raises(UsageError, match=r"recipes should be a list of names, found one string; write \['static'\]"):
+        rag.build_index(corpus, home, recipes=one_string)
+    with pytest.raises(RagError, match="no recipe called 'nope'"):
+        rag.build_index(corpus, home, recipes=["static", "nope"])
+    with pytest.raises(RagError, match="'much' is not a size"):
+        rag.build_index(corpus, home, recipes=["static"], memory="much")
+    with pytest.raises(RagError, match="no recipe called 'nope'"):
+        check_recipes(["nope"])
+    assert not home.exists()
+
+
+# --- searching and asking --------------------------------------------------------------------------------------
+
+
+def test_search_takes_an_index_its_folder_or_none(index: Index, shelf: Path) -> None:
+    found = rag.search("longest river", index, k=2)
+    assert [hit.passage.id for hit in found] == ["b#2", "c#1"]
+    assert rag.search("longest river", str(shelf), k=2) == rag.search("longest river", shelf, k=2) == found
+    assert rag.search("longest river", index) == open_retriever("bm25", index).search(["longest river"], 10)[0]
+    assert rag.search("longest river", index, recipe="reranked", k=1)[0].passage.id == "b#2"
+    assert rag.search("What is citation precision?", k=1)[0].passage.title == "Citation metrics"
+
+
+def test_search_refuses_what_cannot_be_searched_for(index: Index) -> None:
+    several: Any = ["river"]
+    with pytest.raises(UsageError, match="query should be a string, found list"):
+        rag.search(several, index)
+    with pytest.raises(QuestionError, match="only stop words"):
+        rag.search("the", index)
+    with pytest.raises(RagError, match="k must be at least 1"):
+        rag.search("river", index, k=0)
+    with pytest.raises(IndexingError, match="no index at"):
+        rag.search("river", "no/such/index")
+
+
+def test_ask_answers_with_the_system_that_was_named_or_opened(index: Index, shelf: Path) -> None:
+    answer = rag.ask(CAPITAL, index)
+    assert str(answer) == "Warsaw is the capital of Poland [1]."
+    assert "spans" in answer.system
+    assert rag.ask(CAPITAL, str(shelf)) == answer
+    assert rag.ask(Question("7", CAPITAL), shelf, system="extractive").question.id == "7"
+    opened = rag.open_system("extractive", index, k=3)
+    assert rag.ask(CAPITAL, system=opened) == opened.ask(CAPITAL)
+    assert rag.ask("What is citation precision?").hits[0].passage.title == "Citation metrics"
+
+
+def test_an_open_system_takes_neither_index_nor_options(index: Index) -> None:
+    opened = rag.open_system("extractive", index)
+    with pytest.raises(UsageError, match="open_system"):
+        rag.ask(CAPITAL, index, system=opened)
+    with pytest.raises(UsageError, match="open_system"):
+        rag.ask(CAPITAL, system=opened, k=3)
+
+
+def test_a_system_is_opened_with_its_options(index: Index, shelf: Path) -> None:
+    assert rag.open_system(index=shelf).name.startswith("bm25.v1>")
+    assert rag.open_system("reader", str(shelf), recipe="bm25", k=3).name.startswith("bm25.v1@3+spans")
+    assert (
+        rag.open_system("reader", index, recipe=None, k=None, seed=None).name == rag.open_system("reader", index).name
+    )
+    sure = rag.open_system("reader", index, min_confidence=1.0).ask(CAPITAL)
+    assert sure.abstained
+    assert rag.ask(CAPITAL, index, min_confidence=0).short_answer == "Warsaw"
+
+
+def test_options_and_systems_that_there_are_not_are_named(index: Index) -> None:
+    with pytest.raises(
+        UsageError, match=r"'confidence'; .*recipe, k, min_confidence, prompt, context, temperature, seed"
+    ):
+        rag.open_system("reader", index, confidence=1.0)  # type: ignore[call-arg]
+    with pytest.raises(UsageError, match="'topk'"):
+        rag.ask(CAPITAL, index, topk=3)  # type: ignore[call-arg]
+    with pytest.raises(RagError, match=r"'extractive' has no option 'min_confidence'; .*: reader"):
+        rag.open_system("extractive", index, min_confidence=0.5)
+    with pytest.raises(RagError, match="no system called 'nope'; there are: reader, extractive"):
+        rag.open_system("nope", index)
+    with pytest.raises(RagError, match="between 0 and 1, found 2"):
+        rag.ask(CAPITAL, index, min_confidence=2)
+
+
+# --- attributing -----------------------------------------------------------------------------------------------
+
+
+def cites(answers: list[Answer]) -> list[list[list[str]]]:
+    return [[list(sentence.cites) for sentence in answer.sentences] for answer in answers]
+
+
+def test_pairs_get_sources_and_their_markers_are_set_aside(index: Index, shelf: Path) -> None:
+    found = rag.attribute([BORN, (CAPITAL, "Warsaw is the capital of Poland.")], index)
+    assert cites(found) == [[["a#2"], []], [["b#1"]]]
+    assert [answer.question.id for answer in found] == ["q1", "q2"]
+    assert str(found[0]) == "Curie was born in Warsaw in 1867 [1]. Penguins swim well."
+    assert found[0].sentences[0].citations[0].quote == "Curie was born in Warsaw in 1867."
+    assert cites(rag.attribute(iter([BORN]), str(shelf), judge=LexicalJudge(), k=3)) == [[["a#2"], []]]
+    assert rag.attribute([], index) == []
+    (nothing,) = rag.attribute([("Who?", "")], index)
+    assert nothing.abstained
+
+
+def test_answers_of_any_kind_get_sources(index: Index) -> None:
+    sentence = CitedSentence("Curie was born in Warsaw in 1867.")
+    passages = {"z": Passage("z", text="Something else.")}
+    theirs = CitedAnswer("x", "Who was Curie?", (sentence,), passages, answers=("Curie",), gold=("a#2",))
+    row = {"id": "r", "question": "Who was Curie?", "answer": "Curie was born in Warsaw in 1867 [1].", "system": "s"}
+    ours = rag.ask(CAPITAL, index, system="extractive")
+    found = rag.attribute([theirs, row, ours], index, judge="lexical")
+    assert cites(found) == [[["a#2"]], [["a#2"]], [["b#1"]]]
+    assert [answer.question.id for answer in found] == ["x", "r", "q1"]
+    assert (found[0].question.answers, found[0].question.gold) == (("Curie",), ("a#2",))
+    assert found[1].system.startswith("s>post-hoc")
+
+
+def test_what_nothing_supports_is_dropped_where_that_is_asked_for(index: Index) -> None:
+    (answer,) = rag.attribute([BORN], index, judge="lexical", revise="drop")
+    assert answer.text == "Curie was born in Warsaw in 1867."
+    assert answer.trace["revised"][0]["before"] == "Penguins swim well."
+
+
+@pytest.mark.parametrize(
+    ("answers", "error", "says"),
+    [
+        ("Curie was born in Warsaw.", UsageError, "found one string"),
+        (BORN, UsageError, "answer 1: "),
+        ([BORN, ("Who?",)], UsageError, "answer 2: should be a pair of strings"),
+        ([("Who?", "Curie.", "a#1")], UsageError, "answer 1: should be a pair of strings"),
+        ([("Who?", None)], UsageError, "answer 1: should be a pair of strings"),
+        ([7], UsageError, "answer 1: .*found int"),
+        ([{"id": "1"}], FormatError, "answer 1: field 'question' is missing"),
+        ([{"id": "1", "question": "?", "answer": 7}], FormatError, "answer 1: field 'answer'"),
+        ([{"id": "1", "question": "?", "answer": "x", "passages": 7}], FormatError, "answer 1: field 'passages'"),
+        ([{"id": "1", "question": "?", "answer": "x", "passages": None}], FormatError, "answer 1: field 'passages'"),
+    ],
+)
+def test_what_is_no_answer_is_one_clear_error(
+    index: Index,
+    answers: Any,  # noqa: ANN401
+    error: type[Exception],
+    says: str,
+) -> None:
+    with pytest.raises(error, match=says):
+        rag.attribute(answers, index, judge="lexical")
+
+
+def test_attribute_names_what_there_is_not(index: Index) -> None:
+    with pytest.raises(UserError, match="no judge called 'nope'"):
+        rag.attribute([BORN], index, judge="nope")
+    with pytest.raises(RagError, match="no recipe called 'nope'"):
+        rag.attribute([BORN], index, recipe="nope")
+    with pytest.raises(RagError, match="no language model called 'nope'"):
+        rag.attribute([BORN], index, judge="lexical", revise="nope")
+
+
+# --- the module ------------------------------------------------------------------------------------------------
+
+
+def test_a_name_that_there_is_not_is_an_attribute_error() -> None:
+    assert dir(rag) == rag.__all__
+    assert rag.__version__[0].isdigit()
+    with pytest.raises(AttributeError, match="module 'rag' has no attribute 'nope'"):
+        rag.nope  # noqa: B018

@@ -1,0 +1,139 @@
+"""What a person sets once: the config file, RAG_INDEX and RAG_SYSTEM; the command line comes first."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from rag.cli import app
+from rag.config import command_defaults, config_file, read_config, state_folder
+from rag.errors import RagError
+from tests.conftest import Command, one_line_error
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the config file of this test will lie."""
+    path = tmp_path / "config.toml"
+    monkeypatch.setenv("RAG_CONFIG", str(path))
+    return path
+
+
+def invoked(*arguments: str | Path, **environment: str) -> Result:
+    """`rag` in this process."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], env=environment)
+
+
+def asked(*arguments: str | Path, **environment: str) -> dict[str, object]:
+    """The row that `rag ask` prints."""
+    result = invoked("ask", "What is the capital of Poland?", *arguments, "--json", **environment)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    row: dict[str, object] = json.loads(result.stdout)
+    return row
+
+
+def test_without_a_file_there_are_no_defaults(config: Path) -> None:
+    assert read_config() == {}
+    assert not any(command_defaults().values())
+
+
+def test_the_file_lies_where_the_variable_says_or_with_the_persons_other_config_files(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert config_file() == config
+    monkeypatch.delenv("RAG_CONFIG")
+    assert config_file().parts[-2:] == ("attributed-rag", "config.toml")
+    assert state_folder().name == "attributed-rag"
+
+
+def test_each_command_gets_the_defaults_that_it_has_options_for(config: Path) -> None:
+    config.write_text('index = "~/wiki.index"\nsystem = "extractive"\nrecipe = "best"\nmin_confidence = 1\n')
+    index = str(Path.home() / "wiki.index")
+    every = {"index": index, "system": "extractive", "recipe": "best", "min_confidence": 1}
+    wanted = {"ask": every, "answer": every, "search": {"index": index}, "attribute": {"index": index}}
+    assert command_defaults() == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("index = ", "cannot be read as a config file"),
+        ("\udcff", "cannot be read as a config file"),
+        ('indx = "x"', "unknown key 'indx'; there are: index, system, recipe, min_confidence"),
+        ("index = 3", "index should be a string"),
+        ("system = ['reader']", "system should be a string"),
+        ('min_confidence = "high"', "min_confidence should be a number"),
+        ("min_confidence = true", "min_confidence should be a number"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_one_clear_error(config: Path, text: str, says: str) -> None:
+    config.write_text(text, "utf-8", "surrogateescape")
+    with pytest.raises(RagError) as caught:
+        read_config()
+    assert str(caught.value).startswith(f"{config}: ")
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_command_says_in_one_line_what_is_wrong_with_the_file(rag: Command, config: Path) -> None:
+    config.write_text("index = 3\n")
+    one_line_error(rag("search", "river"), f"{config}: index should be a string")
+    assert rag("--version").returncode == 0
+    assert rag("--help").returncode == 0
+
+
+def test_options_come_before_variables_and_variables_before_the_file(config: Path, shelf: Path) -> None:
+    gone = str(config.parent / "gone")
+    assert asked("--system", "extractive")["index"] == "handbook"
+    config.write_text(f'index = "{shelf}"\nsystem = "extractive"\n')
+    first = asked()
+    assert (first["index"], first["system"]) == (shelf.name, "bm25.v1@10+extractive.v1")
+    assert "spans" in str(asked(RAG_SYSTEM="reader")["system"])
+    assert "extractive" in str(asked("--system", "extractive", RAG_SYSTEM="reader")["system"])
+    config.write_text(f'index = "{gone}"\nsystem = "extractive"\n')
+    assert "no index at" in str(invoked("search", "river").exception)
+    assert asked(RAG_INDEX=str(shelf))["index"] == shelf.name
+    assert asked("--index", shelf, RAG_INDEX=gone)["index"] == shelf.name
+
+
+def test_recipe_and_confidence_of_the_file_are_used(config: Path, shelf: Path) -> None:
+    config.write_text(f'index = "{shelf}"\nrecipe = "bm25"\nmin_confidence = 1.0\n')
+    row = asked()
+    assert str(row["system"]).startswith("bm25.v1@10+spans.v1(")
+    assert row["abstained"]
+    assert "minimum 1)" in str(row["reason"])
+    assert not asked("--min-confidence", "0")["abstained"]
+
+
+def test_search_and_attribute_take_the_index_too(config: Path, shelf: Path, tmp_path: Path) -> None:
+    config.write_text(f'index = "{shelf}"\nrecipe = "no such recipe"\n')  # which is for ask and answer
+    assert json.loads(invoked("search", "longest river", "-k", "1", "--json").stdout)["hits"][0]["id"] == "b#2"
+    answers = tmp_path / "a.jsonl"
+    answers.write_text('{"id": "1", "question": "Who?", "answer": "Curie was born in Warsaw in 1867."}\n')
+    for environment in ({}, {"RAG_INDEX": str(shelf)}):
+        out = tmp_path / f"out{len(environment)}.jsonl"
+        result = invoked("attribute", answers, "--out", out, "--judge", "lexical", **environment)
+        assert result.exit_code == 0, result.output
+        (citation,) = json.loads(out.read_text())["sentences"][0]["citations"]
+        assert citation["passage"] == "a#2"
+
+
+def test_an_empty_variable_is_as_none(config: Path) -> None:
+    assert asked("--system", "extractive", RAG_INDEX="")["index"] == "handbook"
+
+
+def test_without_a_question_and_a_terminal_nothing_is_asked(config: Path) -> None:
+    for arguments in (("ask",), ("ask", "--json")):
+        assert "give a question" in str(invoked(*arguments).exception)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["", "ask", "search", "eval-run", "answer", "attribute", "systems", "train", "doctor", "index", "index build",
+     "index info", "index fetch", "index import"],
+)  # fmt: skip
+def test_every_command_has_short_help(command: str) -> None:
+    short, long = (invoked(*command.split(), option) for option in ("-h", "--help"))
+    assert (short.exit_code, short.stdout) == (0, long.stdout)
+    assert "Usage: " in short.stdout

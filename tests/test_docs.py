@@ -1,0 +1,156 @@
+"""The documentation is real: transcripts, Python blocks and examples run, links lead somewhere, figures are measured.
+
+A `console` block is a transcript, in which `...` stands for anything. The `python` blocks of a page run in order, in
+one namespace, in a folder that has a copy of docs/ and tests/data.
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rag.index.open import open_index
+from rag.systems import System, open_system
+from tests.conftest import Command
+
+ROOT = Path(__file__).parents[1]
+HANDBOOK = sorted((ROOT / "docs/handbook").glob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "docs/index.md", *HANDBOOK]
+TRANSCRIPTS = [
+    pytest.param(block, id=f"{page.stem}-{number}")
+    for page in PAGES
+    for number, block in enumerate(re.findall(r"```console\n(.*?)```", page.read_text("utf-8"), re.DOTALL), 1)
+]
+WITH_PYTHON = [page for page in PAGES if "```python\n" in page.read_text("utf-8")]
+NEEDED = {"library.md": ("ir_measures", "pandas")}  # optional packages that a page uses
+SAYS = {
+    "own_documents.py": "  citation-metrics.md#3, characters 0 to 93: 'Citation precision is the share of citations",
+    "score_another_system.py": "difference 0.5 95 % interval [0.0, 1.0]",
+    "custom_retriever_and_judge.py": "AutoAIS 1.0 by numbers.v1",
+}
+
+
+@pytest.fixture(scope="module")
+def reader() -> System:
+    """The default system over the handbook."""
+    return open_system("reader", open_index(None))
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """A folder with a copy of what the pages read."""
+    for folder in ("docs", "tests/data"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    return tmp_path
+
+
+@pytest.mark.parametrize("block", TRANSCRIPTS)
+def test_transcript(block: str, copied: Path, rag: Command, autoais: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(copied)
+    steps = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
+    assert steps
+    for line, expected in steps:
+        program, *arguments = shlex.split(line)
+        result = {"rag": rag, "autoais": autoais}[program](*arguments)
+        assert result.returncode == 0, result.stderr
+        pattern = re.escape(expected.strip()).replace(re.escape("..."), ".*")
+        assert re.fullmatch(pattern, (result.stdout + result.stderr).strip(), re.DOTALL), result.stdout + result.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: page.stem)
+def test_python_blocks(page: Path, copied: Path) -> None:
+    for module in NEEDED.get(page.name, ()):
+        pytest.importorskip(module)
+    program = copied / page.with_suffix(".py").name
+    program.write_text(python_of(page.read_text("utf-8")), "utf-8")
+    result = run(program, copied)
+    assert result.returncode == 0, result.stderr
+
+
+def python_of(page: str) -> str:
+    """The Python blocks of a page; other lines are empty, so that a traceback names the line of the page."""
+    inside, lines = False, []
+    for line in page.splitlines():
+        if line.startswith("```"):
+            inside = line == "```python"
+            lines.append("")
+        else:
+            lines.append(line if inside else "")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "says"), SAYS.items(), ids=SAYS)
+def test_example(name: str, says: str) -> None:
+    result = run(ROOT / "docs/examples" / name, ROOT)
+    assert result.returncode == 0, result.stderr
+    assert any(line.startswith(says) for line in result.stdout.splitlines()), result.stdout
+
+
+def run(program: Path, folder: Path) -> "subprocess.CompletedProcess[str]":
+    """Run a program as a person would, in that folder; a warning is an error."""
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}", "PYTHONUTF8": "1"}
+    argv = [sys.executable, "-W", "error", str(program)]
+    return subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_every_example_is_run() -> None:
+    assert {path.name for path in (ROOT / "docs/examples").glob("*.py")} == set(SAYS)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_file_a_page_links_to_is_there(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_readme_is_a_landing_page() -> None:
+    assert len(PAGES[0].read_text("utf-8").splitlines()) <= 130
+
+
+def test_the_handbook_pages_have_titles_and_enough_passages() -> None:
+    from rag.corpus.documents import read_document
+
+    passages = [passage for page in HANDBOOK for passage in read_document(page, page.name)]
+    assert len(passages) >= 60
+    assert all(passage.title and passage.section for passage in passages)
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ("What is citation precision?", "Citation precision is the share of citations that support"),
+        ("What is a closed pool?", "A closed pool is a sample of a large corpus"),
+        (
+            "How is an index built over one's own documents?",
+            "An index over one's own documents is built with rag index",
+        ),
+        ("What is a recipe?", "A recipe is a small TOML file that describes a retriever"),
+        ("Which option sets the minimum confidence?", "The option --min-confidence"),
+    ],
+)
+def test_the_handbook_answers(reader: System, question: str, says: str) -> None:
+    answer = reader.ask(question)
+    assert answer.text.startswith(says)
+    assert not answer.abstained
+
+
+@pytest.mark.parametrize("system", ["reader", "extractive"])
+def test_the_figures_of_the_systems_are_those_of_the_result_file(system: str) -> None:
+    result = json.loads((ROOT / f"eval/results/open-nq-pool/{system}.json").read_text("utf-8"))
+    names = ("Success@1", "Success@5", "Success@20", "answer_recall")
+    row = " | ".join(f"{100 * result['metrics'][name]['value']:.1f} %" for name in names)
+    if "seconds_a_question" in result:
+        em, f1 = (f"{100 * result['metrics'][name]['value']:.1f} %" for name in ("em", "f1"))
+        row += f" | {em} | {f1} | {result['seconds_a_question']['p50']:.2f} s |"
+    link = f"[`{system}`](eval/results/open-nq-pool/{system}.json)"
+    assert f"| {link} | {row}" in (ROOT / "README.md").read_text("utf-8")
+    assert f"| `{system}` | {row}" in (ROOT / "docs/handbook/benchmarks.md").read_text("utf-8")
+    assert result["closed_pool"]
