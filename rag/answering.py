@@ -3,13 +3,14 @@
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from autoais.answers import to_row
 from autoais.errors import FormatError
-from autoais.io.jsonl import dumps, field, keep_inputs, parse_object, read_objects, write_whole
+from autoais.io.jsonl import check_outputs, dumps, field, parse_object, read_objects, write_atomic
 from autoais.io.provenance import command, sha256_file, versions
 from autoais.questions import read_questions
 from rag.errors import RagError
@@ -69,26 +70,25 @@ def answer_file(
         raise RagError(f"{out}: no such file; --retry-failed needs the answers of an earlier run")
     listed = list(read_questions(questions))
     settings = _settings(system.name, index, "questions", questions)
-    journal = Journal(out, settings, resume=resume or retry_failed)
-    left, done, failed = pending(listed, journal.done), len(journal.done), len(journal.failed)
-    if retry_failed:
-        again = set(journal.failed)
-        left, done, failed = [question for question in listed if question.id in again], done - failed, 0
-    renewed: dict[str, Any] = {}
-    try:
-        for answer, seconds in answer_each(system, left, concurrency):
-            row = to_row(answer.to_cited(index.name, seconds))
-            if retry_failed:
-                renewed[answer.question.id] = row
-            else:
-                journal.write(row)
-            done, failed = done + 1, failed + answer.failed
-            if progress:
-                progress(done, len(listed))
-    finally:
-        if renewed:
-            journal.replace(renewed)
-    journal.close()
+    with Journal(out, settings, resume=resume or retry_failed) as journal:
+        left, done, failed = pending(listed, journal.done), len(journal.done), len(journal.failed)
+        if retry_failed:
+            again = set(journal.failed)
+            left, done, failed = [question for question in listed if question.id in again], done - failed, 0
+        renewed: dict[str, Any] = {}
+        try:
+            for answer, seconds in answer_each(system, left, concurrency):
+                row = to_row(answer.to_cited(index.name, seconds))
+                if retry_failed:
+                    renewed[answer.question.id] = row
+                else:
+                    journal.write(row)
+                done, failed = done + 1, failed + answer.failed
+                if progress:
+                    progress(done, len(listed))
+        finally:
+            if renewed:
+                journal.replace(renewed)
     return AnswerRun(done, failed, *tokens_of(out))
 
 
@@ -109,24 +109,23 @@ def attribute_file(
     """
     from rag.attribution.post_hoc import read_given
 
-    keep_inputs([answers], [out])
+    check_outputs([answers], [out])
     given = list(read_given(answers, format))
     name = post_hoc.name if reviser is None else f"{post_hoc.name}>{reviser.name}"
-    journal = Journal(out, _settings(name, index, "answers", answers), resume=resume)
-    pending([answer.question for answer in given], journal.done)
-    done, attached, uncited = len(journal.done), 0, 0
-    for answer in given[done:]:
-        started = time.perf_counter()
-        attributed = post_hoc.attribute(answer)
-        attached += attributed.trace["attribution"]["attached"]
-        uncited += attributed.trace["attribution"]["uncited"]
-        if reviser is not None:
-            attributed = reviser.revise(attributed)
-        journal.write(to_row(attributed.to_cited(index.name, time.perf_counter() - started)))
-        done += 1
-        if progress:
-            progress(done, len(given))
-    journal.close()
+    with Journal(out, _settings(name, index, "answers", answers), resume=resume) as journal:
+        pending([answer.question for answer in given], journal.done)
+        done, attached, uncited = len(journal.done), 0, 0
+        for answer in given[done:]:
+            started = time.perf_counter()
+            attributed = post_hoc.attribute(answer)
+            attached += attributed.trace["attribution"]["attached"]
+            uncited += attributed.trace["attribution"]["uncited"]
+            if reviser is not None:
+                attributed = reviser.revise(attributed)
+            journal.write(to_row(attributed.to_cited(index.name, time.perf_counter() - started)))
+            done += 1
+            if progress:
+                progress(done, len(given))
     return AttributionRun(len(given), attached, uncited)
 
 
@@ -174,7 +173,7 @@ class Journal:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if not path.exists():  # a resumed run keeps its first settings
-                write_whole(self._settings_path, [dumps(settings, indent=2)])
+                write_atomic(self._settings_path, [dumps(settings, indent=2)])
             self._file: TextIO = path.open("a", encoding="utf-8", newline="\n")
         except OSError as error:
             raise RagError(f"{path}: cannot be written: {error.strerror}") from error
@@ -220,13 +219,24 @@ class Journal:
     def replace(self, records: Mapping[str, Mapping[str, Any]]) -> None:
         """Replace the rows with these ids atomically: a kill leaves either the old rows or the new ones."""
         self.close()
-        write_whole(self.path, self._rows(records))
+        write_atomic(self.path, self._rows(records))
         self._file = self.path.open("a", encoding="utf-8", newline="\n")
 
     def _rows(self, records: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         for where, row in read_objects(self.path):
             new = records.get(field(row, "id", str, where))
             yield dumps(row if new is None else new)
+
+    def __enter__(self) -> "Journal":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Close the file; after an error as it is, so that the error is not replaced by another."""
+        if kind is None:
+            self.close()
+        else:
+            with suppress(OSError):
+                self._file.close()
 
     def close(self) -> None:
         """Sync the rows to disk and close the file."""

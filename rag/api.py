@@ -54,6 +54,8 @@ def build_index(
     listed = [sources] if isinstance(sources, str | Path) else list(sources)
     budget = parse_size(memory) if isinstance(memory, str) else memory
     check_recipes(recipes)
+    if memory is not None and not recipes:
+        raise UsageError("memory is for the parts that recipes add; name recipes too")
     corpus = Corpus([Path(source) for source in listed], format, skip_bad)
 
     def tell(reading: Corpus, _: int) -> None:
@@ -179,7 +181,7 @@ def attribute(
     reviser = None if revise is None else open_reviser(revise, post_hoc.attributor)
     found = []
     for number, answer in enumerate(answers, 1):
-        read = given_pair(answer, number) if isinstance(answer, tuple) else given(answer, number)
+        read = given_pair(answer, number) if isinstance(answer, tuple | list | str) else given(answer, number)
         attributed = post_hoc.attribute(read)
         found.append(attributed if reviser is None else reviser.revise(attributed))
     return found

@@ -154,7 +154,7 @@ def search(
     as_json: JsonOption = False,
 ) -> None:
     """Find passages for a query, or for every query of a file."""
-    from autoais.io.jsonl import dumps, keep_inputs
+    from autoais.io.jsonl import check_outputs, dumps
     from autoais.questions import read_questions
     from rag.errors import QuestionError, UserError
     from rag.index.open import open_index
@@ -165,7 +165,7 @@ def search(
 
     if (query is None) == (questions is None):
         raise UserError("give either a query or --questions FILE")
-    keep_inputs([questions], [run_file])
+    check_outputs([questions], [run_file])
     chosen = open_retriever(recipe, open_index(index))
     topics = [Question("q1", query)] if query is not None else list(read_questions(questions or Path()))
 
@@ -222,14 +222,14 @@ def eval_run(
 
     Prints each measure with n and its 95 % interval. Topics missing from a run score zero.
     """
-    from autoais.io.jsonl import dumps, keep_inputs, round_floats, write_whole
+    from autoais.io.jsonl import check_outputs, dumps, round_floats, write_atomic
     from autoais.io.provenance import provenance
     from autoais.runs import engines
     from rag.evaluation import evaluate_files
     from rag.terminal import show_evaluation
 
     texts = corpus or []
-    keep_inputs([*runs, qrels, baseline, questions, *texts], [report])
+    check_outputs([*runs, qrels, baseline, questions, *texts], [report])
     result = evaluate_files(
         runs,
         qrels,
@@ -246,7 +246,7 @@ def eval_run(
     inputs |= {f"corpus{number}": path for number, path in enumerate(texts, 1)}
     result = round_floats({**result, "engines": engines(), "provenance": provenance(inputs)})
     if report is not None:
-        write_whole(report, [dumps(result, indent=2)])
+        write_atomic(report, [dumps(result, indent=2)])
     for run_result in result["runs"]:
         del run_result["per_topic"]  # too long to print; only the report has it
     if as_json:

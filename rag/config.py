@@ -8,7 +8,7 @@ from typing import Any
 from rag.errors import RagError
 
 _APP = "attributed-rag"
-_KEYS = ("index", "system", "recipe", "min_confidence")
+_KEYS = ("index", "system")
 _COMMANDS = {"ask": _KEYS, "answer": _KEYS, "search": ("index",), "attribute": ("index",)}
 
 
@@ -29,7 +29,7 @@ def state_folder() -> Path:
 
 
 def read_config() -> dict[str, Any]:
-    """The user's defaults: `index`, `system`, `recipe`, `min_confidence`; empty without a config file.
+    """The user's defaults: `index` and `system`; empty without a config file.
 
     Raises `RagError` if the file is not TOML, has an unknown key, or a value has the wrong type.
     """
@@ -43,9 +43,8 @@ def read_config() -> dict[str, Any]:
     if unknown := sorted(config.keys() - set(_KEYS)):
         raise RagError(f"{path}: unknown key {unknown[0]!r}; there are: {', '.join(_KEYS)}")
     for key, value in config.items():
-        kinds = (int, float) if key == "min_confidence" else (str,)
-        if not isinstance(value, kinds) or isinstance(value, bool):
-            raise RagError(f"{path}: {key} should be {'a number' if key == 'min_confidence' else 'a string'}")
+        if not isinstance(value, str):
+            raise RagError(f"{path}: {key} should be a string, found {value!r:.60}")
     if "index" in config:
         config["index"] = str(Path(config["index"]).expanduser())
     return config

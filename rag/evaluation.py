@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from autoais.errors import UserError
-from autoais.io.jsonl import each_once
+from autoais.io.jsonl import check_distinct
 from autoais.questions import read_questions
 from autoais.runs import (
     ANSWER_HITS,
@@ -43,7 +43,7 @@ def evaluate_files(
     named twice, or if `answer_hit` lacks answers or texts.
     """
     paths = [*([] if baseline is None else [baseline]), *runs]
-    each_once(paths)
+    check_distinct(paths)
     if index is not None and corpus:
         raise UserError("give either --index or --corpus: both hold the texts of the passages")
     texts = index is not None or bool(corpus)

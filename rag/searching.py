@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from autoais.io.jsonl import round_floats, write_whole
+from autoais.io.jsonl import round_floats, write_atomic
 from rag.errors import QuestionError, RagError
 from rag.retrievers import Retriever
 from rag.types import Hit, Question
@@ -39,7 +39,7 @@ def write_run(
             if progress:
                 progress(done, total)
 
-    write_whole(out, lines())
+    write_atomic(out, lines())
 
 
 def search_record(question: Question, hits: Sequence[Hit]) -> dict[str, Any]:

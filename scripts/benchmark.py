@@ -1,8 +1,8 @@
-"""Runs a benchmark from raw data to report: index, answers, judgements. Stopped, it goes on where it was.
+"""Runs a benchmark from raw data to report: index, answers, judgements. A stopped run resumes where it was.
 
     python scripts/benchmark.py open-nq-pool ../shared/data --work work --results eval/results
 
-Each step is one of the commands that people use; the report says which ones.
+Each step runs a command of `rag` or `autoais`; the report records the commands.
 """
 
 import json
@@ -21,7 +21,7 @@ from rag.index.open import open_index
 
 
 def command(name: str, *arguments: str | Path) -> None:
-    """Print a command and run it; leave with its exit code if it fails."""
+    """Print a command and run it; exit with its exit code if it fails."""
     print("$", name, *arguments, flush=True)
     done = subprocess.run([Path(sys.executable).with_name(name), *arguments], check=False)
     if done.returncode:
@@ -29,19 +29,19 @@ def command(name: str, *arguments: str | Path) -> None:
 
 
 def main(
-    name: Annotated[str, typer.Argument(help="A benchmark of eval/benchmarks.")],
-    data: Annotated[Path, typer.Argument(help="The folder of the data.")],
-    work: Annotated[Path, typer.Option(help="Where index and answers go (not committed).")] = Path("work"),
-    results: Annotated[Path, typer.Option(help="Where the report goes.")] = Path("eval/results"),
-    system: Annotated[str, typer.Option(help="Which system answers.")] = "reader",
+    name: Annotated[str, typer.Argument(help="Name of a benchmark in eval/benchmarks.")],
+    data: Annotated[Path, typer.Argument(help="Data folder.")],
+    work: Annotated[Path, typer.Option(help="Folder for index and answers (not committed).")] = Path("work"),
+    results: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("eval/results"),
+    system: Annotated[str, typer.Option(help="System that answers.")] = "reader",
 ) -> None:
-    """Check the data, build the index unless it is there, answer, score, write the report."""
+    """Check the data, build the index if it is missing, answer, score, and write the report."""
     try:
         benchmark = read_benchmark(name)
         questions, corpus = benchmark.questions.check(data), benchmark.corpus.check(data)
     except UserError as error:
         raise SystemExit(f"error: {error}") from None
-    index = work / f"{name}-{benchmark.corpus.sha256[:12]}.index"  # another corpus, another index
+    index = work / f"{name}-{benchmark.corpus.sha256[:12]}.index"  # a new index per corpus
     answers = work / f"{name}.{system}.jsonl"
     report = results / name / f"{system}.json"
     if not (index / "manifest.json").exists():

@@ -1,8 +1,8 @@
-"""Writes eval/autoais/data/document-frequencies.tsv.gz from a MIRACL-format corpus.
+"""Writes eval/autoais/data/document-frequencies.tsv.gz from a corpus in MIRACL format.
 
     python scripts/make_document_frequencies.py ../shared/data/wiki/passages.jsonl.zst
 
-Only counts of stems leave the corpus, no text. Same corpus, same bytes.
+The file holds only counts of stems, no text. The same corpus gives the same bytes.
 """
 
 import gzip
@@ -17,11 +17,11 @@ import zstandard
 from autoais.text.words import content_stems
 
 TARGET = Path(__file__).parents[1] / "eval/autoais/data/document-frequencies.tsv.gz"
-KEPT = 60_000  # the rarest kept stands in 19 passages: idf 11.0, against 14.7 for a stem that is not in the table
+KEPT = 60_000  # the rarest one kept occurs in 19 passages: IDF 11.0, compared with 14.7 for stems outside the table
 
 
 def main(corpus: str) -> None:
-    """Count in how many passages each stem stands and keep the most frequent."""
+    """Count the passages that contain each stem, and write the most frequent stems."""
     frequencies: Counter[str] = Counter()
     passages = 0
     with Path(corpus).open("rb") as packed:

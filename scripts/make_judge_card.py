@@ -1,4 +1,4 @@
-"""Writes the card of the judge that ships, from the record of its training and from what was measured on it.
+"""Writes the model card of the shipped judge from its training record and the benchmark results.
 
     autoais meta DATA/labels/attributionbench_dev.jsonl DATA/labels/attributionbench_test500.jsonl \\
         --report eval/results/minilm/attributionbench.json --plot eval/results/minilm/attributionbench.svg
@@ -12,21 +12,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from autoais.io.jsonl import write_whole
+from autoais.io.jsonl import write_atomic
 from autoais.judges.minilm import SHIPPED, MiniLMJudge
 
 RESULTS = Path(__file__).parents[1] / "eval" / "results" / "minilm"
 
 
 def main() -> None:
-    """Write `CARD.md` beside the model."""
+    """Write `CARD.md` into the folder of the model."""
     record = json.loads((SHIPPED / "training.json").read_text("utf-8"))
     bench = json.loads((RESULTS / "bench.json").read_text("utf-8"))
     meta = json.loads((RESULTS / "attributionbench.json").read_text("utf-8"))
     for measured in (bench, meta):
         if measured["judge"] != MiniLMJudge().name:
-            raise SystemExit(f"error: measured is {measured['judge']}, shipped {MiniLMJudge().name}; measure again")
-    write_whole(SHIPPED / "CARD.md", card(record, bench, meta))
+            shipped = MiniLMJudge().name
+            raise SystemExit(f"error: the results are for {measured['judge']}, but {shipped} ships; measure again")
+    write_atomic(SHIPPED / "CARD.md", card(record, bench, meta))
 
 
 def card(record: dict[str, Any], bench: dict[str, Any], meta: dict[str, Any]) -> Iterator[str]:
@@ -39,22 +40,23 @@ def card(record: dict[str, Any], bench: dict[str, Any], meta: dict[str, Any]) ->
     weights = json.loads((SHIPPED / "calibration.json").read_text("utf-8"))["weights"]
     yield from (f"# {meta['judge']}", "")
     yield from paragraph(
-        """The judge that ships: does the evidence support the claim? English, for claims of a sentence and evidence
-        of any length, of which it reads the sentences that bear on the claim. It is no fact checker: it knows
-        only what it is given. A figure made with it is AutoAIS by this judge, not by people."""
+        """The shipped judge: does the evidence support the claim? It is for English claims of one sentence, with
+        evidence of any length; it reads the evidence sentences that are relevant to the claim. It is not a fact
+        checker and has no knowledge beyond the evidence. Scores from this judge are AutoAIS by this judge, not human
+        judgements."""
     )
     yield ""
     yield from paragraph(
         f"""- A cross-encoder of {speed["parameters"] / 1e6:.0f} million parameters with int8 weights ({size:.0f} MB):
-        the first two layers of all-MiniLM-L6-v2, which read claim and evidence apart; then its other four as they
-        were, for how near words are, and the same four trained on both sides together. Onnxruntime and tokenizers
-        run it."""
+        the first two layers of all-MiniLM-L6-v2, which read claim and evidence separately; its other four layers
+        unchanged, for word similarities; and trained copies of these four, which read both sides jointly. It needs
+        only onnxruntime and tokenizers."""
     )
     yield from paragraph(
-        f"""- One logistic regression weighs five features: the pair's logit, the cosine of both sides, the
-        IDF-weighted mean cosine of each claim word with the nearest evidence word, the square of the share of the
-        claim that one sentence has in the same order, and whether that sentence clashes with the claim in a
-        number, date, name or negation (`autoais/judges/alignment.py`). Weights: {
+        f"""- A logistic regression on five features: the pair's logit, the cosine of both sides, the IDF-weighted
+        mean cosine of each claim word with the nearest evidence word, the square of the share of the claim that one
+        sentence has in the same order, and how surely that sentence clashes with the claim in a number, date, name
+        or negation (`autoais/judges/alignment.py`). Weights: {
             ", ".join(f"{name} {weight:.2f}" for name, weight in weights.items())
         }."""
     )
@@ -63,61 +65,68 @@ def card(record: dict[str, Any], bench: dict[str, Any], meta: dict[str, Any]) ->
         `{record["base"]["sha256"]}`."""
     )
     yield from paragraph(
-        f"""- Recipe: `eval/recipes/{record["recipe"]["file"]}`, SHA-256 `{record["recipe"]["sha256"]}`; `autoais
-        train` runs it again."""
+        f"""- Recipe: `eval/recipes/{record["recipe"]["file"]}`, SHA-256 `{record["recipe"]["sha256"]}`;
+        reproduce it with `autoais train`."""
     )
-    yield from ("", "## Learnt from", "", "| source | data sets | pairs | stage 1 | stage 2 |", "|---|---|---|---|---|")
+    yield from (
+        "",
+        "## Training data",
+        "",
+        "| source | data sets | pairs | stage 1 | stage 2 |",
+        "|---|---|---|---|---|",
+    )
     for name, part in record["pairs"].items():
         kinds = ", ".join(sorted({kind.removeprefix("NLI/").split("/")[0] for kind in part["kinds"]}))
         yield f"| {name} | {kinds} | {sum(part['kinds'].values()):,} | {part['times']:g} x | {part['finish']:g} x |"
     yield ""
     yield from paragraph(
-        """`page` and `qa` are simulated: AttrScore's cases over passages of English Wikipedia (CC BY-SA 3.0), and
-        over the DPR development questions whose answers are not evaluation data. The others are labels by people.
-        FEVER-Symmetric, SNLI and WiCE are CC BY-SA, Factcheck-GPT, SummEdits and Q2 Apache-2.0 or MIT, MNLI a mix
-        of open licences; Climate-FEVER and QAGS came without a licence file. Sets for non-commercial use were
-        left out. No question of Open-NQ dev and nothing of HAGRID, AttributedQA, AttributionBench or NoMIRACL was
-        learnt from; on AttributionBench dev the threshold was chosen."""
+        """`page` and `qa` are simulated, following the four cases of AttrScore (Yue et al. 2023): from passages of
+        English Wikipedia (CC BY-SA 3.0), and from DPR's development questions without those in the evaluation data.
+        The other sets have human labels. FEVER-Symmetric, SNLI and WiCE are CC BY-SA; Factcheck-GPT, SummEdits and
+        Q2 are Apache-2.0 or MIT; MNLI has a mix of open licences; Climate-FEVER and QAGS came without a licence
+        file. Sets for non-commercial use were excluded. No question of Open-NQ dev and no data of HAGRID,
+        AttributedQA, AttributionBench or NoMIRACL was used for training; the threshold was chosen on
+        AttributionBench dev."""
     )
-    yield from ("", "## How far it agrees with people", "")
+    yield from ("", "## Agreement with human labels", "")
     yield from paragraph(
-        """AttributionBench dev and the 500 of test at hand (`eval/results/minilm/attributionbench.json`; the
+        """AttributionBench dev and 500 claims of its test split (`eval/results/minilm/attributionbench.json`; the
         threshold was chosen on dev):"""
     )
     yield from table(meta["sets"], meta["average"])
     yield ""
     yield from paragraph(
-        """Sets in which claim and evidence share their words, each judged by a network and by weights that had not
-        learnt from it, nor from the others of its line in `folds` of the recipe (`left_out` in `training.json`):"""
+        """Sets in which claim and evidence share most words. Each was judged by a network and a calibration trained
+        without it and without the other sets of its fold (`folds` in the recipe, `left_out` in `training.json`):"""
     )
     yield from table(left_out, mean)
     yield ""
     yield from paragraph(
-        "The threshold suits answers over retrieved passages; `autoais calibrate` fits another to labels of your own."
+        "The threshold is for answers over retrieved passages; `autoais calibrate` fits one to your own labels."
     )
     yield ""
     yield from paragraph(
-        f"""Of {kept["pairs"]} first sentences of Wikipedia passages {100 * kept["stay"]:.1f} % are found attributable
-        to their passage; of the same with one number, date, name or negation changed {100 * kept["turn"]:.1f} % are
-        not. Of {reworded["pairs"]} reworded ones {100 * reworded["stay"]:.1f} % are, and of those with one fact changed
-        too {100 * reworded["turn"]:.1f} % are not. All are simulated, from the corpus whose other passages were
-        learnt from."""
+        f"""Minimal pairs: of {kept["pairs"]} first sentences of Wikipedia passages, {100 * kept["stay"]:.1f} % are
+        judged attributable to their passage; with one number, date, name or negation changed,
+        {100 * kept["turn"]:.1f} % are judged not attributable. For {reworded["pairs"]} reworded sentences the figures
+        are {100 * reworded["stay"]:.1f} % and {100 * reworded["turn"]:.1f} %. All are simulated from passages of the
+        training corpus that the calibration was not fitted to."""
     )
-    yield from ("", "## Cost", "")
+    yield from ("", "## Speed", "")
     yield from paragraph(
-        f"""{speed["pairs_per_second_and_core"]:.0f} pairs of {speed["tokens"]:.0f} word pieces a second on one core,
-        {speed["times_the_reference_loop"]:.1f} times a loop over PyTorch in float32 with one pair at a time. A
-        pair takes {speed["operations_a_pair"] / 1e9:.1f} billion operations, an 11-billion-parameter T5
+        f"""One core judges {speed["pairs_per_second_and_core"]:.0f} pairs of {speed["tokens"]:.0f} word pieces per
+        second, {speed["times_the_reference_loop"]:.1f} times as fast as PyTorch in float32 with one pair at a time. A
+        pair takes {speed["operations_a_pair"] / 1e9:.1f} billion operations, and an 11-billion-parameter T5
         {speed["times_fewer_operations"]:.0f} times as many. Probabilities of the int8 file are within 0.01 of
         float32 on {100 * agreement["within_0.01"]:.1f} % of {agreement["pairs"]} pairs (mean difference
-        {agreement["mean"]:.4f}, highest {agreement["highest"]:.4f}). All in `eval/results/minilm/bench.json`."""
+        {agreement["mean"]:.4f}, maximum {agreement["highest"]:.4f}). Source: `eval/results/minilm/bench.json`."""
     )
     yield from ("", "## Files", "")
     yield from (f"- `{name}`: SHA-256 `{digest}`" for name, digest in record["files"].items())
 
 
 def paragraph(text: str) -> Iterator[str]:
-    """A text in lines; those of an item of a list are indented."""
+    """The wrapped lines of a paragraph or list item; continuation lines of an item are indented."""
     item = text.startswith("- ")
     yield from textwrap.wrap(
         " ".join(text.split()), 118, subsequent_indent="  " if item else "", break_on_hyphens=False
@@ -125,7 +134,7 @@ def paragraph(text: str) -> Iterator[str]:
 
 
 def table(sets: dict[str, Any], mean: dict[str, Any]) -> Iterator[str]:
-    """Macro-F1 and ROC-AUC by data set, and their mean."""
+    """The lines of a table of macro-F1 and ROC-AUC by data set, with their mean."""
     yield from ("", "| set | n | macro-F1 | ROC-AUC |", "|---|---|---|---|")
     for name, one in sets.items():
         yield f"| {name} | {one['n']} | {100 * one['macro_f1']:.1f} | {one['roc_auc']:.3f} |"

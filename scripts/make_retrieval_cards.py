@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from autoais.io.jsonl import write_whole
+from autoais.io.jsonl import write_atomic
 from rag.encoders.static import SHIPPED as STATIC
 from rag.encoders.static import Static
 from rag.reader import SHIPPED as READER
@@ -34,8 +34,8 @@ contain the answer by chance."""
 
 def main() -> None:
     """Write `CARD.md` into the folder of each model."""
-    write_whole(READER / "CARD.md", reader_card())
-    write_whole(STATIC / "CARD.md", static_card())
+    write_atomic(READER / "CARD.md", reader_card())
+    write_atomic(STATIC / "CARD.md", static_card())
 
 
 def reader_card() -> Iterator[str]:
@@ -150,7 +150,7 @@ def measured(results: Path, recipes: Sequence[str], name: str) -> Iterator[str]:
 
 
 def files(record: dict[str, Any]) -> Iterator[str]:
-    """The files and their checksums."""
+    """The lines with the files and their checksums."""
     yield from ("", "## Files", "")
     yield from (f"- `{name}`: SHA-256 `{digest}`" for name, digest in record["files"].items())
 

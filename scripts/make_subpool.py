@@ -1,10 +1,10 @@
-"""Writes the sub-pool that systems too slow for the whole pool are measured on: 100,000 passages and all gold ones.
+"""Writes a sub-pool of 100,000 passages plus all gold passages, for systems that are too slow for the whole pool.
 
     python scripts/make_subpool.py ../shared/data work/subpool.jsonl
     rag index build work/subpool.jsonl --to work/subpool.index --recipe minilm --recipe lucene --recipe static
 
-The passages are those of the smallest SHA-256 of seed and id, so neither their order nor others change the draw. It
-is easier than the whole pool: results on it are for comparing systems with one another on it.
+The sample takes the passages with the smallest SHA-256 of seed and id, so it does not depend on their order or on
+other passages. The sub-pool is easier than the whole pool; compare results only with other results on the sub-pool.
 """
 
 import io
@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 import zstandard
 
-from autoais.io.jsonl import write_whole
+from autoais.io.jsonl import write_atomic
 from autoais.questions import read_questions
 
 GOLD = ("nq/nq_pool_dev.jsonl", "miracl/dev_pool.jsonl", "clapnq/dev.jsonl")
@@ -25,7 +25,7 @@ SEED = 17
 
 
 def lines(path: Path) -> Iterator[tuple[str, str]]:
-    """(id, line) of each passage."""
+    """The (id, line) of each passage."""
     with path.open("rb") as packed:
         for line in io.TextIOWrapper(zstandard.ZstdDecompressor().stream_reader(packed), encoding="utf-8"):
             yield json.loads(line)["docid"], line.rstrip("\n")
@@ -36,20 +36,20 @@ def drawn(data: Path, passages: int) -> set[str]:
     gold = {each for file in GOLD for question in read_questions(data / file) for each in question.gold}
     ids = [identifier for identifier, _ in lines(data / "wiki/passages.jsonl.zst")]
     if missing := gold - set(ids):
-        raise SystemExit(f"error: gold passages that are not in the pool: {sorted(missing)[:3]}")
+        raise SystemExit(f"error: gold passages missing from the pool: {sorted(missing)[:3]}")
     ids.sort(key=lambda identifier: sha256(f"{SEED}:{identifier}".encode()).digest())
     return gold | set(ids[:passages])
 
 
 def main(
-    data: Annotated[Path, typer.Argument(help="The folder with wiki/, nq/, miracl/ and clapnq/.")],
-    out: Annotated[Path, typer.Argument(help="A .jsonl that is no part of the repository.")],
-    passages: Annotated[int, typer.Option(help="How many beside the gold ones.")] = 100_000,
+    data: Annotated[Path, typer.Argument(help="Data folder with wiki/, nq/, miracl/ and clapnq/.")],
+    out: Annotated[Path, typer.Argument(help="Output file (.jsonl, not committed).")],
+    passages: Annotated[int, typer.Option(help="Number of sampled passages; gold passages are added.")] = 100_000,
 ) -> None:
-    """Write the passages in the order of the pool."""
+    """Write the passages of the sub-pool in the order of the pool."""
     wanted = drawn(data, passages)
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(out, (line for identifier, line in lines(data / "wiki/passages.jsonl.zst") if identifier in wanted))
+    write_atomic(out, (line for identifier, line in lines(data / "wiki/passages.jsonl.zst") if identifier in wanted))
     print(f"{len(wanted):,} passages in {out}")
 
 

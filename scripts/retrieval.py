@@ -1,10 +1,10 @@
-"""Measures retrievers on three question sets over one index: what they find, how fast, and what they take.
+"""Benchmarks retrievers on three question sets over one index: effectiveness, speed, memory and disk use.
 
     python scripts/retrieval.py bm25 a+b --data ../shared/data --index POOL.index --results eval/results/retrieval
 
-A report for each recipe, `RECIPE.json`; stopped, it goes on with the sets that are not in the report yet. Each set runs
-in a process of its own, one query at a time, so that the peak memory is that of this recipe on this set. `--markdown`
-prints the reports that are there, with what scripts/bench/parts.py measured of the index beside them (`parts.json`).
+Writes one report per recipe, `RECIPE.json`; a stopped run resumes with the sets missing from the report. Each set runs
+in its own process, one query at a time, so that peak memory is that of one recipe on one set. `--markdown` prints
+existing reports, with the index figures that scripts/bench/parts.py wrote next to them (`parts.json`).
 """
 
 import json
@@ -21,34 +21,34 @@ from typing import Annotated, Any
 import typer
 
 from autoais.errors import UserError
-from autoais.io.jsonl import dumps, field, read_objects, round_floats, write_whole
+from autoais.io.jsonl import dumps, field, read_objects, round_floats, write_atomic
 from autoais.io.provenance import command, sha256_file, versions
 from autoais.questions import read_questions
 from autoais.types import Question
 from rag.index.recipes import made_of, read_recipe
 
-# What asks for an index or numpy is imported where it is used: a process starts with its parent's peak memory.
+# Modules that load an index or numpy are imported late: a process inherits its parent's peak memory.
 
 SETS = {"nq_pool_dev": "nq/nq_pool_dev.jsonl", "miracl": "miracl/dev_pool.jsonl", "clapnq": "clapnq/dev.jsonl"}
 MEASURES = ("Success@1", "Success@5", "Success@20", "Success@100", "nDCG@10")
 ANSWER_HITS = ("answer_hit@1", "answer_hit@5", "answer_hit@20")
 K = 100
-WARM_UP = 10  # queries asked before the clock runs
+WARM_UP = 10  # untimed queries before the measurement
 CLOSED_POOL = "a closed pool of {:,} English Wikipedia passages with the gold passages put in: not full Wikipedia"
 
 
 def questions_of(path: Path) -> list[Question]:
-    """The questions of a set; of a set that says which are answerable, those."""
+    """The questions of a set; only the answerable ones if the set marks them."""
     rows = (row for _, row in read_objects(path))
     answerable = [field(row, "answerable", bool, str(path)) if "answerable" in row else True for row in rows]
     return [each for each, wanted in zip(read_questions(path), answerable, strict=True) if wanted]
 
 
 def measured(name: str, folder: Path, path: Path) -> dict[str, Any]:
-    """One recipe on one set: measures with n and interval, latency in ms, queries a second, memory in MiB.
+    """The results of one recipe on one set: measures with n and interval, latency in ms, queries/s, memory in MiB.
 
-    The peak counts the pages of the index that are mapped into memory, which the system takes back when it needs them;
-    private memory is what the process holds beside them once all is asked.
+    Peak memory includes memory-mapped pages of the index, which the system can reclaim; private memory excludes them
+    and is read after the last query.
     """
     from autoais.metrics.rates import Mean
     from autoais.metrics.short_answers import has_answer
@@ -66,7 +66,7 @@ def measured(name: str, folder: Path, path: Path) -> dict[str, Any]:
     def search(question: Question) -> list[Any]:
         try:
             return retriever.search([question.text], K)[0]
-        except QuestionError:  # nothing to search for: nothing found, and counted so
+        except QuestionError:  # no search terms; counts as an empty result
             return []
 
     for question in asked[:WARM_UP]:
@@ -99,7 +99,7 @@ def measured(name: str, folder: Path, path: Path) -> dict[str, Any]:
         "latency_ms": {"p50": 1e3 * _quantile(seconds, 0.5), "p95": 1e3 * _quantile(seconds, 0.95)},
         "queries_per_second": len(asked) / sum(seconds),
         "queries_per_cpu_second": len(asked) / processor,
-        "load_average": os.getloadavg()[0],  # above the number of cores, latencies say less than CPU-seconds
+        "load_average": os.getloadavg()[0],  # above the number of cores, trust CPU seconds, not latencies
         "peak_memory_mib": peak,
         "private_memory_mib": private,
     }
@@ -114,12 +114,12 @@ def _private_mib() -> float | None:
 
 
 def _quantile(values: list[float], share: float) -> float:
-    """The smallest value that `share` of the values do not exceed."""
+    """The smallest value that a fraction `share` of the values does not exceed."""
     return sorted(values)[math.ceil(share * len(values)) - 1]
 
 
 def part_of(build: Path, name: str) -> Path:
-    """The folder of a recipe's part in a build folder, whether it is there or not."""
+    """The folder of a recipe's part in a build folder, whether or not it exists."""
     recipe = read_recipe(name)
     if recipe.kind == "bm25":
         return build / "bm25"
@@ -131,12 +131,12 @@ def part_of(build: Path, name: str) -> Path:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes on disk of its files."""
+    """The bytes on disk of the files in a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def sizes(folder: Path, names: Iterable[str]) -> dict[str, int]:
-    """Bytes on disk of what each recipe added to the index, and of the passages, which all share."""
+    """The bytes on disk of each recipe's part of the index, and of the passages, which all recipes share."""
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     build = folder / manifest["build"]
     parts = {name: part_of(build, name) for name in names}
@@ -145,7 +145,10 @@ def sizes(folder: Path, names: Iterable[str]) -> dict[str, int]:
 
 
 def report(name: str, data: Path, folder: Path, out: Path) -> None:
-    """Measure what the report lacks, writing it after each set; one of another recipe, index or depth is begun anew."""
+    """Measure the sets missing from the report, and write it after each set.
+
+    A report for another recipe, index or depth is started over.
+    """
     recipes = dict(made_of(name))
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     how = {
@@ -173,24 +176,24 @@ def report(name: str, data: Path, folder: Path, out: Path) -> None:
             "licence": "CC BY-SA 3.0 (Natural Questions, Wikipedia's text); Apache-2.0 (MIRACL, CLAPnq)",
             "provenance": {"command": command(), "versions": versions()},
         }
-        write_whole(out, [dumps(round_floats(result, 4), indent=2)])
+        write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
 
 
 def main(
-    recipes: Annotated[list[str], typer.Argument(help="Retrievers: names of indexes/, .toml files, or a+b.")],
-    data: Annotated[Path | None, typer.Option(help="The folder with nq/, miracl/ and clapnq/.")] = None,
-    index: Annotated[Path | None, typer.Option(help="An index of the whole pool, with the recipes' parts.")] = None,
-    results: Annotated[Path, typer.Option(help="Where the reports go.")] = Path("eval/results/retrieval"),
-    markdown: Annotated[bool, typer.Option("--markdown", help="Measure nothing; print what is there.")] = False,
+    recipes: Annotated[list[str], typer.Argument(help="Retrievers: names in indexes/, .toml files, or a+b.")],
+    data: Annotated[Path | None, typer.Option(help="Data folder with nq/, miracl/ and clapnq/.")] = None,
+    index: Annotated[Path | None, typer.Option(help="Index of the whole pool, with the recipes' parts.")] = None,
+    results: Annotated[Path, typer.Option(help="Folder for the reports.")] = Path("eval/results/retrieval"),
+    markdown: Annotated[bool, typer.Option("--markdown", help="Only print existing reports.")] = False,
 ) -> None:
-    """Measure each recipe on each set and print one table."""
+    """Measure each recipe on each set and print the results as a table."""
     shown = []
     try:
         for name in recipes:
             out = results / f"{Path(name).name.removesuffix('.toml')}.json"
             if not markdown:
                 if data is None or index is None:
-                    raise UserError("--data and --index say what to measure on")
+                    raise UserError("--data and --index are required, except with --markdown")
                 report(name, data, index, out)
             shown.append(json.loads(out.read_text("utf-8")))
     except UserError as error:
@@ -202,7 +205,7 @@ def main(
 
 
 def as_markdown(reports: Sequence[dict[str, Any]], built: Path) -> Iterator[str]:
-    """A table of what is found and how fast, and one of what the indexes take."""
+    """The lines of two Markdown tables: effectiveness and speed, and the size and build cost of the indexes."""
     parts = json.loads(built.read_text("utf-8"))["parts"] if built.exists() else {}
     names = (*MEASURES, *ANSWER_HITS)
     yield f"Over {reports[0]['closed_pool']}. Means in percent; times on {reports[0]['cores']} cores."
@@ -233,7 +236,7 @@ def as_markdown(reports: Sequence[dict[str, Any]], built: Path) -> Iterator[str]
 
 
 def show(reports: Sequence[dict[str, Any]]) -> None:
-    """A row a recipe and set, the means as percentages."""
+    """Print a table with one row per recipe and set, and means in percent."""
     from rich.table import Table
 
     from autoais.terminal import new_console

@@ -88,7 +88,7 @@ def score(
     from contextlib import ExitStack
 
     from autoais import attributed_qa, formats
-    from autoais.io.jsonl import keep_inputs, round_floats
+    from autoais.io.jsonl import check_outputs, round_floats
     from autoais.io.provenance import judge_record, provenance
     from autoais.judges import open_judge
     from autoais.judges.options import parse_options
@@ -97,7 +97,7 @@ def score(
     from autoais.scoring import Scoring, choose_metrics, score_file
 
     corpora = corpus or []
-    keep_inputs([file, questions, calibration, *corpora], [out, report, scores, ais_csv, cache])
+    check_outputs([file, questions, calibration, *corpora], [out, report, scores, ais_csv, cache])
     measured = choose_metrics(metrics)
     name = name or formats.detect(file)
     as_2023 = attributed_qa.check_mode(compat, name)
@@ -147,14 +147,14 @@ def _write_scores(
     """Write the output files of `score`."""
     from autoais import attributed_qa
     from autoais.formats.aqa import ais_lines, last_question
-    from autoais.io.jsonl import dumps, write_whole
+    from autoais.io.jsonl import dumps, write_atomic
 
     if report is not None:
-        write_whole(report, [dumps(shown, indent=2)])
+        write_atomic(report, [dumps(shown, indent=2)])
     if ais_csv is not None:
-        write_whole(ais_csv, ais_lines(run.kept, compat=as_2023, last=last_question(file) if as_2023 else ""))
+        write_atomic(ais_csv, ais_lines(run.kept, compat=as_2023, last=last_question(file) if as_2023 else ""))
     if scores is not None:
-        write_whole(scores, attributed_qa.scores(result["metrics"]))
+        write_atomic(scores, attributed_qa.scores(result["metrics"]))
         say(f"AutoAIS in {scores} is from judge {run.judge.name}", err=True)
 
 
@@ -197,11 +197,11 @@ def ais_report(
     as_json: JsonOption = False,
 ) -> None:
     """Print the rates and annotator agreement of the AIS paper (Tables 3 to 7) from its annotations."""
-    from autoais.io.jsonl import dumps, each_once, round_floats
+    from autoais.io.jsonl import check_distinct, dumps, round_floats
     from autoais.io.provenance import provenance
     from autoais.meta.ais_report import read_ratings, report
 
-    each_once(files)
+    check_distinct(files)
     reports = [{"file": path.name, **report(read_ratings(path))} for path in files]
     if as_json:
         inputs = {f"ratings{number}": path for number, path in enumerate(files, 1)}
@@ -230,7 +230,7 @@ def meta(
     from contextlib import ExitStack
 
     from autoais.formats import read_labels
-    from autoais.io.jsonl import dumps, each_once, keep_inputs, round_floats, write_whole
+    from autoais.io.jsonl import check_distinct, check_outputs, dumps, round_floats, write_atomic
     from autoais.io.provenance import judge_record, provenance
     from autoais.judges import open_judge
     from autoais.judges.options import parse_options
@@ -239,8 +239,8 @@ def meta(
     from autoais.meta.plot import reliability_svg
     from autoais.meta.terminal import show_meta
 
-    keep_inputs([*labels, calibration], [report, plot, cache])
-    each_once(labels)
+    check_outputs([*labels, calibration], [report, plot, cache])
+    check_distinct(labels)
     if plot is not None and plot.suffix != ".svg":
         raise UserError(f"{plot}: the plot is an SVG; name a file that ends in .svg")
     chosen = open_judge(judge, **parse_options(judge_option or ()))
@@ -255,9 +255,9 @@ def meta(
     inputs |= {"calibration": calibration} if calibration else {}
     result = round_floats(result | {"provenance": provenance(inputs) | {"judge": judge_record(chosen)}})
     if report is not None:
-        write_whole(report, [dumps(result if texts else without_texts(result), indent=2)])
+        write_atomic(report, [dumps(result if texts else without_texts(result), indent=2)])
     if plot is not None:
-        write_whole(plot, reliability_svg(result))
+        write_atomic(plot, reliability_svg(result))
     if as_json:
         _print_json(result)
     else:
@@ -284,22 +284,22 @@ def calibrate(
     from contextlib import ExitStack
 
     from autoais.formats import read_labels
-    from autoais.io.jsonl import dumps, each_once, keep_inputs, round_floats, write_whole
+    from autoais.io.jsonl import check_distinct, check_outputs, dumps, round_floats, write_atomic
     from autoais.io.provenance import judge_record, provenance
     from autoais.judges import open_judge
     from autoais.judges.options import parse_options
     from autoais.meta.calibrate import calibrate as fit
     from autoais.meta.terminal import show_calibration
 
-    keep_inputs(labels, [out, cache])
-    each_once(labels)
+    check_outputs(labels, [out, cache])
+    check_distinct(labels)
     chosen = open_judge(judge, **parse_options(judge_option or ()))
     with ExitStack() as stack:
         asked = _cached(chosen, cache, stack)
         result = fit((label for path in labels for label in read_labels(path)), asked, by=by, folds=folds)
     inputs = {f"labels{number}": path for number, path in enumerate(labels, 1)}
     result = round_floats(result | {"provenance": provenance(inputs) | {"judge": judge_record(chosen)}})
-    write_whole(out, [dumps(result, indent=2)])
+    write_atomic(out, [dumps(result, indent=2)])
     if as_json:
         _print_json(result)
     else:
@@ -336,10 +336,10 @@ def convert(
 
     from autoais import formats
     from autoais.formats.convert import count_losses, count_textless
-    from autoais.io.jsonl import keep_inputs, write_whole
+    from autoais.io.jsonl import check_outputs, write_atomic
     from autoais.questions import read_questions
 
-    keep_inputs([source, questions, *(corpus or [])], [target])
+    check_outputs([source, questions, *(corpus or [])], [target])
     benchmark = None if questions is None else list(read_questions(questions))
     notes, lost, wanted = formats.Notes(), Counter[str](), formats.to_write(to)
     answers = formats.read(source, come_from, corpus=corpus or (), questions=benchmark, notes=notes, skip_bad=skip_bad)
@@ -349,7 +349,7 @@ def convert(
     first = next(written, None)
     if first is None:
         raise UserError(f"{source}: nothing in it can be written as {to}; {target} was not changed")
-    write_whole(target, chain([first], written))
+    write_atomic(target, chain([first], written))
     for what, count in notes.items():
         say(f"{count} {what}", err=True)
     for what, count in lost.items():
@@ -385,7 +385,7 @@ def validate(
     Exits with 1 if there are faults other than warnings.
     """
     from autoais import formats
-    from autoais.io.jsonl import keep_inputs, write_whole
+    from autoais.io.jsonl import check_outputs, write_atomic
     from autoais.questions import read_questions
 
     topics = None if questions is None else list(read_questions(questions))
@@ -395,9 +395,9 @@ def validate(
         say(str(fault))
     if apply_fixes:
         target = file.with_name(file.name.removesuffix(".gz") + ".fixed")
-        keep_inputs([file, questions], [target])
+        check_outputs([file, questions], [target])
         fixed, did = formats.fix(file, name)
-        write_whole(target, fixed)
+        write_atomic(target, fixed)
         for one in [*did, f"{len(fixed)} rows in {target}"]:
             say(one)
     raise SystemExit(1 if faults else 0)

@@ -31,6 +31,7 @@ class Registry(Generic[T]):
         self.group, self.what = group, what
         self._known: dict[str, T | str] = dict(built_in)
         self._error = error
+        self._entries: dict[str, EntryPoint] | None = None
 
     def register(self, name: str, value: T) -> None:
         """Add an object for this process; it replaces one of the same name."""
@@ -72,6 +73,8 @@ class Registry(Generic[T]):
         return ((name, self[name]) for name in self)
 
     def _installed(self) -> "dict[str, EntryPoint]":
-        from importlib.metadata import entry_points  # a slow import that `rag --help` does not need
+        if self._entries is None:  # read once: it scans all installed packages
+            from importlib.metadata import entry_points  # a slow import that `rag --help` does not need
 
-        return {entry.name: entry for entry in entry_points(group=self.group)}
+            self._entries = {entry.name: entry for entry in entry_points(group=self.group)}
+        return self._entries

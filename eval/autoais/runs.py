@@ -102,7 +102,8 @@ def as_qrels(qrels: object) -> Qrels:
     for topic, listed in judged.items():
         for identifier, value in listed.items():
             if value != int(value) or value > _HIGHEST:
-                raise UsageError(f"qrels: the relevance of {identifier!r} for topic {topic!r} is {value:g}")
+                wanted = f"expected an integer up to {_HIGHEST:,}"
+                raise UsageError(f"qrels: the relevance of {identifier!r} for topic {topic!r} is {value:g}; {wanted}")
     return {topic: {i: max(int(value), 0) for i, value in listed.items()} for topic, listed in judged.items()}
 
 
@@ -120,7 +121,10 @@ def _by_topic(rows: object, what: str, number: str) -> dict[str, dict[str, float
         for topic, identifier, value in triples:
             if not isinstance(topic, str) or not isinstance(identifier, str) or not math.isfinite(value):
                 raise UsageError(f"{what}: {(topic, identifier, value)!r}; {wanted}")
-            found.setdefault(topic, {})[identifier] = float(value)
+            listed = found.setdefault(topic, {})
+            if identifier in listed:
+                raise UsageError(f"{what}: {identifier!r} occurs twice for topic {topic!r}")
+            listed[identifier] = float(value)
         for topic in rows if isinstance(rows, Mapping) else ():
             found.setdefault(topic, {})
     except (TypeError, ValueError, AttributeError) as error:

@@ -11,7 +11,7 @@ from autoais.answers import CitedAnswer
 from autoais.attributed_qa import as_read_in_2023
 from autoais.errors import UserError
 from autoais.formats import Notes
-from autoais.io.jsonl import dumps, round_floats, write_whole
+from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.judged import JudgedAnswer, judge_answers
 from autoais.meta.human import HumanSummary
 from autoais.metrics import alce, hagrid, liu, trec
@@ -268,7 +268,7 @@ def score_file(path: Path, judge: Judge, how: Scoring, out: Path | None = None) 
     if out is None:
         deque(rows, maxlen=0)
     else:
-        write_whole(out, rows)
+        write_atomic(out, rows)
     return run, notes
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from autoais.errors import UsageError
+from autoais.errors import UsageError, UserError
 
 # --- questions and passages ------------------------------------------------------------------------------------
 
@@ -245,7 +245,10 @@ class Judge(ABC):
         }
         asked = list(dict.fromkeys(one for one in attributions if one not in judgements))
         if asked:
-            judgements.update(zip(asked, self.decide(asked), strict=True))
+            decided = self.decide(asked)
+            if len(decided) != len(asked):
+                raise UserError(f"judge {self.name!r} returned {len(decided)} judgements for {len(asked)} pairs")
+            judgements.update(zip(asked, decided, strict=True))
         return [judgements[attribution] for attribution in attributions]
 
     def support(self, claim: str, evidence: Sequence[str], question: str = "") -> Judgement:

@@ -17,7 +17,7 @@ from autoais.types import Judge
 from rag.attribution.attributor import Attributor
 from rag.errors import QuestionError, UsageError
 from rag.retrievers import Retriever
-from rag.retrievers.fusion import reciprocal_ranks, summed
+from rag.retrievers.fusion import reciprocal_ranks, sum_scores
 from rag.systems import System
 from rag.types import Answer, CitedSentence, Hit, Question
 
@@ -77,7 +77,7 @@ class PostHoc:
                 continue
         if len(lists) < 2:
             return lists[0] if lists else []
-        return summed([(hits, reciprocal_ranks(len(hits))) for hits in lists])
+        return sum_scores([(hits, reciprocal_ranks(len(hits))) for hits in lists])
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +112,9 @@ def read_given(path: Path, name: str | None = None) -> Iterator[Answer]:
     return map(_given, answers)
 
 
-def given_pair(pair: tuple[str, ...], number: int) -> Answer:
+def given_pair(pair: Sequence[str], number: int) -> Answer:
     """An answer from a (question, answer) pair; markers are removed. Raises `UsageError` unless both are strings."""
-    if len(pair) != 2 or not all(isinstance(part, str) for part in pair):
+    if isinstance(pair, str) or len(pair) != 2 or not all(isinstance(part, str) for part in pair):
         raise UsageError(f"answer {number}: should be a pair of strings (question, answer), found {pair!r:.80}")
     return given({"id": f"q{number}", "question": pair[0], "answer": pair[1]}, number)
 

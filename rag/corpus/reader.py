@@ -114,4 +114,9 @@ def sniff(source: Path) -> str:
         if next(_walk(source), None) is None:
             raise IndexingError(f"{source} holds no documents ({', '.join(sorted(SUFFIXES))})")
         return DOCUMENTS
-    return DOCUMENTS if source.suffix.lower() in SUFFIXES else detect_corpus(source)
+    if source.suffix.lower() in SUFFIXES:
+        return DOCUMENTS
+    try:
+        return detect_corpus(source)
+    except FormatError as error:
+        raise FormatError(f"{error}; name the format with --format (also {DOCUMENTS})") from error

@@ -10,8 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from autoais.io.jsonl import dumps, write_whole
-from autoais.io.locks import alone
+from autoais.io.jsonl import dumps, write_atomic
+from autoais.io.locks import exclusive_lock
 from autoais.io.provenance import command
 from rag.corpus.reader import Corpus
 from rag.errors import FormatError, IndexingError
@@ -66,7 +66,7 @@ def _build(corpus: Corpus, to: Path, made: bool, progress: Progress | None) -> d
             "skipped": corpus.bad,
             "command": command(),
         }
-        write_whole(to / MANIFEST, [dumps(manifest, indent=2)])
+        write_atomic(to / MANIFEST, [dumps(manifest, indent=2)])
     except BaseException:  # also Ctrl-C: remove the files of an unfinished build
         shutil.rmtree(work, ignore_errors=True)
         if made:
@@ -88,7 +88,7 @@ def _claimed(to: Path) -> Iterator[None]:
             to.mkdir(parents=True, exist_ok=True)
             if not all(_ours(path.name) for path in to.iterdir()):
                 raise IndexingError(f"{to} holds other files and is not an index; name a new or an empty folder")
-            stack.enter_context(alone(to / _LOCK, IndexingError(f"{to}: another build is running in it")))
+            stack.enter_context(exclusive_lock(to / _LOCK, IndexingError(f"{to}: another build is running in it")))
         except OSError as error:
             raise IndexingError(f"{to}: cannot be written: {error.strerror}") from error
         yield

@@ -19,7 +19,7 @@ from pathlib import Path
 from ssl import SSLError
 from typing import BinaryIO
 
-from autoais.io.locks import alone
+from autoais.io.locks import exclusive_lock
 from rag.errors import RagError
 
 _BLOCK = 1 << 20
@@ -97,7 +97,7 @@ def fetch(item: Prebuilt, *, offline: bool = False, tell: Progress | None = None
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         lock = home.with_name(f"{home.name}.lock")
-        with alone(lock, RagError(f"{home.name} is being downloaded by another process")):
+        with exclusive_lock(lock, RagError(f"{home.name} is being downloaded by another process")):
             if not home.is_dir():
                 archive = home.with_name(f"{item.name}.archive")
                 download(item, archive, tell)

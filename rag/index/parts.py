@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autoais.io.jsonl import dumps, parse_object, write_whole
-from autoais.io.locks import alone
+from autoais.io.jsonl import dumps, parse_object, write_atomic
+from autoais.io.locks import exclusive_lock
 from autoais.io.provenance import command, versions
 from rag.errors import FormatError, IndexingError, RagError
 from rag.index.recipes import Recipe
@@ -81,17 +81,19 @@ def adding(index: "Index", recipe: Recipe, plan: Mapping[str, Any]) -> Iterator[
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         lock = home.with_name(f".{recipe.name}.lock")
-        with alone(lock, IndexingError(f"another process is adding {recipe.name!r} to {index.name}; wait for it")):
+        with exclusive_lock(
+            lock, IndexingError(f"another process is adding {recipe.name!r} to {index.name}; wait for it")
+        ):
             if old.exists() and not home.exists():  # stopped between the two moves below
                 old.replace(home)
             shutil.rmtree(old, ignore_errors=True)
             if work.exists() and _read(work / _PLAN) != json.loads(dumps(wanted)):
                 shutil.rmtree(work)
             work.mkdir(exist_ok=True)
-            write_whole(work / _PLAN, [dumps(wanted)])
+            write_atomic(work / _PLAN, [dumps(wanted)])
             record: dict[str, Any] = dict(wanted)
             yield work, record
-            write_whole(work / _MANIFEST, [dumps(record | {"versions": versions(), "command": command()}, indent=2)])
+            write_atomic(work / _MANIFEST, [dumps(record | {"versions": versions(), "command": command()}, indent=2)])
             if home.exists():
                 home.replace(old)
             work.replace(home)

@@ -74,5 +74,5 @@ def open_retriever(name: str, index: Index) -> Retriever:
 
 
 def parts_of(name: str) -> Iterator[tuple[str, Recipe]]:
-    """The recipes, among a recipe and those it is based on, that add a part to an index, each with its name."""
+    """Yield (name, recipe) for a recipe and those it is based on, if they add a part to an index."""
     return ((part, recipe) for part, recipe in made_of(name, kinds=RETRIEVERS) if kind_of(recipe).add is not None)

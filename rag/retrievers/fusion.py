@@ -72,7 +72,7 @@ class Fusion:
                 faults.append(error)
         if not lists:
             raise faults[0]
-        return summed([(hits, [weight * score for score in self._scores(hits)]) for weight, hits in lists])[:k]
+        return sum_scores([(hits, [weight * score for score in self._scores(hits)]) for weight, hits in lists])[:k]
 
     def _scores(self, hits: Sequence[Hit]) -> list[float]:
         if self._method == "rrf":
@@ -88,8 +88,8 @@ def reciprocal_ranks(n: int, k: int = 60) -> list[float]:
     return [1 / (k + rank) for rank in range(1, n + 1)]
 
 
-def summed(lists: Sequence[tuple[Sequence[Hit], Sequence[float]]]) -> list[Hit]:
-    """Merge lists of (hits, scores): hits with summed scores, in descending order, ties by passage id."""
+def sum_scores(lists: Sequence[tuple[Sequence[Hit], Sequence[float]]]) -> list[Hit]:
+    """Merge lists of (hits, scores): hits with sum_scores scores, in descending order, ties by passage id."""
     scores: dict[str, float] = {}
     passages: dict[str, Passage] = {}
     for hits, counts in lists:

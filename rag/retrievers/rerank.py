@@ -74,7 +74,7 @@ class _Similarity:
 
 
 class _Static:
-    """Cosine by static embeddings, those that ship with rag or from `rag train`: 100 passages in some 0.01 s."""
+    """Cosine by static embeddings, shipped or from `rag train`; 100 passages take a few hundredths of a second."""
 
     def __init__(self, folder: str | None) -> None:
         from rag.encoders.static import Static

@@ -12,7 +12,7 @@ from shutil import copyfile
 
 import torch
 
-from autoais.io.jsonl import dumps, write_whole
+from autoais.io.jsonl import dumps, write_atomic
 from autoais.io.provenance import provenance, sha256_file
 from autoais.questions import read_questions
 from autoais.training.export import export
@@ -93,7 +93,7 @@ def run(
         "files": {name: sha256_file(out / name) for name in ("model.onnx", "tokenizer.json")},
         "provenance": provenance({}),
     }
-    write_whole(out / "training.json", [dumps(record, indent=2)])
+    write_atomic(out / "training.json", [dumps(record, indent=2)])
     say(f"{Reader(out).name} in {out}")
 
 
@@ -128,6 +128,6 @@ def _mined(
         encoder = WindowEncoder.from_file(mine.base / "tokenizer.json", recipe.max_length)
         total = mining.write_arrays(found, encoder, arrays)
         counts = {"questions": len(asked), "dropped": len(asked) - len(kept), "groups": total}
-        write_whole(record, [dumps(counts)])
+        write_atomic(record, [dumps(counts)])
     read: dict[str, int] = json.loads(record.read_text("utf-8"))
     return arrays, read

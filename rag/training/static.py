@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from autoais.io.jsonl import dumps, write_whole
+from autoais.io.jsonl import dumps, write_atomic
 from autoais.io.provenance import provenance, sha256_file
 from autoais.questions import read_questions
 from autoais.text.excerpt import pieces
@@ -164,7 +164,7 @@ def run(
         "files": {name: sha256_file(out / name) for name in ("table.npz", "tokenizer.json")},
         "provenance": provenance({}),
     }
-    write_whole(out / "training.json", [dumps(record, indent=2)])
+    write_atomic(out / "training.json", [dumps(record, indent=2)])
     say(f"{Static(out).name} in {out}")
 
 

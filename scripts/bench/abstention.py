@@ -1,11 +1,11 @@
-"""How well the reader knows when its passages do not answer; and the weights that it knows it by.
+"""Abstention of the reader on unanswerable questions: fits the weights of its confidence, and measures it.
 
     python -m scripts.bench.abstention fit ../shared/data POOL.index --to rag/data/reader/confidence.json
     python -m scripts.bench.abstention measure ../shared/data POOL.index --out eval/results/nomiracl
 
-`fit` simulates: DPR's development questions (SQuAD's were never shown to the reader) with ten BM25 hits, of which one
-or two hold the answer, and with ten that lack it. `measure` asks NoMIRACL's questions of their own ten passages, which
-people judged; nothing is fitted to them.
+`fit` uses simulated cases: questions of DPR (SQuAD's are not in the reader's training data) with ten BM25 hits of
+which one or two contain the answer, and with ten that lack it. `measure` uses NoMIRACL's questions with their ten
+passages, which have human labels; nothing is fitted to them.
 """
 
 import random
@@ -17,7 +17,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from autoais.io.jsonl import dumps, read_objects, round_floats, write_whole
+from autoais.io.jsonl import dumps, read_objects, round_floats, write_atomic
 from autoais.io.provenance import provenance
 from autoais.meta.evaluate import roc_auc
 from autoais.meta.logistic import likeliest
@@ -36,8 +36,8 @@ from rag.types import Hit, Passage, Question
 
 SETS = {"squad.test": 300, "nq.dev": 200, "trivia.dev": 200}
 NEVER = ("nq/nq_pool_dev.jsonl", "nq/NQ-open.dev.jsonl", "miracl/nomiracl.jsonl", "clapnq/dev.jsonl")
-LIKE = 0.45  # least cosine of a passage that is taken to answer
-REFUSED = 0.05  # of the simulated questions with an answer: where the threshold is set
+LIKE = 0.45  # minimum cosine of a passage that counts as answering the question
+REFUSED = 0.05  # share of simulated answerable questions below the threshold, which sets the threshold
 CAPS = (0.05, 0.15, 0.25)
 
 Floats = NDArray[np.float64]
@@ -45,13 +45,13 @@ app = typer.Typer(add_completion=False)
 
 
 def in_order(cosine: Scorer, question: str, passages: Sequence[Passage]) -> list[Hit]:
-    """The passages as hits, by the scorer of the recipe `reranked`."""
+    """The passages as hits, ranked by the scorer of the recipe `reranked`."""
     scores = cosine.score(question, passages)
     return sorted(map(Hit, passages, scores), key=lambda hit: (-hit.score, hit.passage.id))
 
 
 def simulated(name: str, most: int, data: Path, index: Index, cosine: Scorer) -> Iterator[tuple[str, list[Hit], bool]]:
-    """Each question with passages of which some hold its answer, and with as many that do not."""
+    """Each question with ten hits of which one or two contain its answer, then with ten that do not."""
     never = held_out(data / file for file in NEVER)
     asked = list(read_questions(data / f"topics/topics.dpr.{name}.txt"))
     random.Random(1).shuffle(asked)
@@ -76,11 +76,11 @@ def simulated(name: str, most: int, data: Path, index: Index, cosine: Scorer) ->
 
 @app.command()
 def fit(
-    data: Annotated[Path, typer.Argument(help="The folder with topics/.")],
-    index: Annotated[Path, typer.Argument(help="An index of the whole pool.")],
-    to: Annotated[Path, typer.Option(help="The file of the weights.")],
+    data: Annotated[Path, typer.Argument(help="Data folder with topics/.")],
+    index: Annotated[Path, typer.Argument(help="Index of the whole pool.")],
+    to: Annotated[Path, typer.Option(help="Output file for the weights (json).")],
 ) -> None:
-    """Fit the weights of the confidence to simulated questions, and write them."""
+    """Fit the weights of the confidence to simulated questions and write them."""
     opened, cosine, spans = open_index(index), scorer("cosine"), SpanReader()
     rows: list[list[float]] = []
     labels: list[bool] = []
@@ -109,17 +109,17 @@ def fit(
         "fitted_to": {"simulated": counts, "roc_auc": roc_auc(truth, said)},
         "provenance": provenance({name: data / f"topics/topics.dpr.{name}.txt" for name in SETS}),
     }
-    write_whole(to, [dumps(round_floats(result, 4), indent=2)])
+    write_atomic(to, [dumps(round_floats(result, 4), indent=2)])
     print(dumps(round_floats(result, 4)))
 
 
 @app.command()
 def measure(
-    data: Annotated[Path, typer.Argument(help="The folder with miracl/nomiracl.jsonl.")],
-    index: Annotated[Path, typer.Argument(help="An index of the whole pool.")],
-    out: Annotated[Path, typer.Option(help="The folder of report and figure.")],
+    data: Annotated[Path, typer.Argument(help="Data folder with miracl/nomiracl.jsonl.")],
+    index: Annotated[Path, typer.Argument(help="Index of the whole pool.")],
+    out: Annotated[Path, typer.Option(help="Output folder for report and figure.")],
 ) -> None:
-    """NoMIRACL: how many unanswerable questions are refused, at how many of the answerable."""
+    """Measure the refusal rates of unanswerable and answerable questions on NoMIRACL."""
     file = data / "miracl/nomiracl.jsonl"
     store, cosine, spans = open_index(index).store, scorer("cosine"), SpanReader()
     shipped = Confidence.read(SHIPPED / "confidence.json")
@@ -140,13 +140,13 @@ def measure(
         "published": "NoMIRACL, GPT-4 on the full 500: 57.6 % of the unanswerable refused, 5.2 % of the answerable",
         "provenance": provenance({"questions": file}),
     }
-    write_whole(out / "reader.json", [dumps(round_floats(result, 4), indent=2)])
-    write_whole(out / "reader.svg", figure(result))
+    write_atomic(out / "reader.json", [dumps(round_floats(result, 4), indent=2)])
+    write_atomic(out / "reader.svg", figure(result))
     print(dumps(round_floats({key: result[key] for key in ("roc_auc", "as_shipped", "points")}, 4), indent=2))
 
 
 def point(confidence: Floats, answerable: NDArray[np.bool_], min_confidence: float) -> dict[str, Any]:
-    """What is refused of both kinds at this minimum confidence, each with its 95 % Wilson interval."""
+    """The refusal rates of both kinds at this minimum confidence, with 95 % Wilson intervals."""
     row: dict[str, Any] = {"min_confidence": min_confidence}
     for kind, those in (("unanswerable", ~answerable), ("answerable", answerable)):
         refused, n = int((confidence[those] < min_confidence).sum()), int(those.sum())
@@ -156,13 +156,13 @@ def point(confidence: Floats, answerable: NDArray[np.bool_], min_confidence: flo
 
 
 def best(confidence: Floats, answerable: NDArray[np.bool_], cap: float) -> dict[str, Any]:
-    """The point that refuses most while it refuses at most this share of the answerable."""
+    """The point with the most refusals that refuses at most the share `cap` of the answerable questions."""
     allowed = int(cap * int(answerable.sum()))
     return {"cap": cap, **point(confidence, answerable, float(np.sort(confidence[answerable])[allowed]))}
 
 
 def figure(result: dict[str, Any]) -> Iterator[str]:
-    """The curve as SVG: across the answerable refused, up the unanswerable."""
+    """The curve as SVG: share of answerable questions refused (x) and of unanswerable ones (y)."""
 
     def at(row: dict[str, Any]) -> str:
         return f"{50 + 300 * row['answerable_refused']:.1f},{330 - 300 * row['unanswerable_refused']:.1f}"

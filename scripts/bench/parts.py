@@ -1,8 +1,8 @@
-"""How long an index and the parts of its recipes take to build: wall and CPU seconds, peak memory, bytes on disk.
+"""Measures the build of an index and its recipes' parts: wall and CPU seconds, peak memory, bytes on disk.
 
     python -m scripts.bench.parts work/subpool.jsonl work/subpool.index bm25 lucene static --out parts.json
 
-`bm25` builds the index itself where there is none; what is measured already is left as it is.
+`bm25` builds the index itself if it is missing. Parts that are already in the output file are skipped.
 """
 
 import argparse
@@ -14,12 +14,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from autoais.io.jsonl import dumps, round_floats, write_whole
+from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import command, versions
 from scripts.retrieval import part_of, size_of
 
 RAG = "from rag.cli import main; main()"
-# A process inherits its parent's peak memory, so a small one starts and watches the command.
+# A process inherits its parent's peak memory, so a small process starts and watches the command.
 WATCH = """
 import json, os, subprocess, sys
 _, status, usage = os.wait4(subprocess.Popen(sys.argv[1:], stdout=sys.stderr).pid, 0)
@@ -28,7 +28,7 @@ print(json.dumps([os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_s
 
 
 def main() -> None:
-    """Build each part, and write after each."""
+    """Build each part, and write the results after each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path)
     parser.add_argument("index", type=Path)
@@ -47,7 +47,7 @@ def main() -> None:
         folder = given.index / manifest["build"]
         found[name] = {**row, "passages": manifest["passages"], "bytes": size_of(part_of(folder, name))}
         result = {"checksum": manifest["checksum"], "cores": os.cpu_count(), "parts": found}
-        write_whole(
+        write_atomic(
             given.out,
             [
                 dumps(
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def built(arguments: list[str]) -> dict[str, float]:
-    """Run `rag` with the arguments; it must succeed."""
+    """Wall and CPU seconds and peak memory (MiB) of `rag` with the arguments; it must succeed."""
     argv = [sys.executable, "-S", "-c", WATCH, sys.executable, "-c", RAG, *arguments]
     began = time.perf_counter()
     code, cpu, peak = json.loads(subprocess.run(argv, stdout=subprocess.PIPE, check=True).stdout)

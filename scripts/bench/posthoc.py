@@ -1,14 +1,14 @@
-"""Post-hoc attribution of reference answers over the pool: how often the passage that is attached holds the answer.
+"""Post-hoc attribution of reference answers on the pool: how often the attached passage contains the answer.
 
     python -m scripts.bench.posthoc ../shared/data POOL.index --constants \\
         --out eval/results/open-nq-pool/post-hoc-constants.json
     python -m scripts.bench.posthoc ../shared/data POOL.index --rows work/post-hoc.jsonl \\
         --out eval/results/open-nq-pool/post-hoc.json
 
-The first reference of each question is the given answer, its passages withheld. A citation is right where the passage
-is gold or holds one of the references. Beside it stands the first BM25 hit of the question alone, cited as it comes.
-With `--constants` on every eighth question, for each depth, number of judged passages and retriever; without, on all,
-a row a question in ROWS, from where a stopped run goes on.
+The first reference of each question is given as the answer, without its passages. A citation is right if its passage
+is gold or contains one of the references. The baseline cites the first BM25 hit of the question alone, unchecked.
+`--constants` compares depths, numbers of judged passages and retrievers on every eighth question. Without it, all
+questions are measured; ROWS gets one row per question, and a stopped run resumes from it.
 """
 
 import time
@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from autoais.io.jsonl import dumps, read_objects, round_floats, write_whole
+from autoais.io.jsonl import dumps, read_objects, round_floats, write_atomic
 from autoais.io.provenance import provenance
 from autoais.judges import open_judge
 from autoais.judges.lexical import LexicalJudge
@@ -40,22 +40,22 @@ SETTINGS = [  # recipe, hits, passages judged
     ("reranked", 10, 5),
 ]
 QUESTIONS = "nq/nq_pool_dev.jsonl"
-WORDS = LexicalJudge(template="auto.v1")  # a second opinion, which had no part in the choice
+WORDS = LexicalJudge(template="auto.v1")  # a second judge that had no part in choosing the citations
 
 
 class Remembered(Judge):
-    """A judge that is asked about each pair once."""
+    """A judge that caches the judgements of another in memory."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge, self._known = judge, dict[Attribution, Judgement]()
 
     @property
     def name(self) -> str:
-        """The name of the judge that is asked."""
+        """The name of the wrapped judge."""
         return self._judge.name
 
     def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        """What it said before, or says now."""
+        """The cached judgements, or new ones for pairs not seen before."""
         new = [one for one in attributions if one not in self._known]
         self._known |= zip(new, self._judge.judge(new), strict=True)
         return [self._known[one] for one in attributions]
@@ -68,13 +68,13 @@ def given(question: Question) -> Answer:
 
 
 def right(question: Question, passage: Passage) -> dict[str, bool]:
-    """Whether a passage is gold, and whether it is or holds a reference."""
+    """Whether a passage is gold (`gold`), and whether it is gold or contains a reference (`right`)."""
     gold = passage.id in question.gold
     return {"gold": gold, "right": gold or has_answer(passage.text, question.answers)}
 
 
 def attributed(post_hoc: PostHoc, question: Question) -> dict[str, Any]:
-    """What was attached to the answer of a question; `cited` is null where nothing was."""
+    """The citation attached to the answer of a question; `cited` is null if there is none."""
     answer = post_hoc.attribute(given(question))
     (sentence,) = answer.sentences
     if not sentence.citations:
@@ -93,7 +93,7 @@ def attributed(post_hoc: PostHoc, question: Question) -> dict[str, Any]:
 
 
 def first_hit(index: Index, judge: Judge, question: Question) -> dict[str, Any]:
-    """The first BM25 hit of the question alone, and what the judges say of the answer against it."""
+    """The first BM25 hit of the question alone, and the judges' verdicts on the answer against it."""
     hits = index.bm25.search([question.text], 1)[0]
     if not hits:
         return {"cited": None}
@@ -103,7 +103,7 @@ def first_hit(index: Index, judge: Judge, question: Question) -> dict[str, Any]:
 
 
 def rates(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Of all questions: attached, gold, right. Of citations: right, supported by the judge, and by counting words."""
+    """Over all questions: rates of attached, gold and right. Over citations: right, and supported by each judge."""
     cited = [row for row in rows if row["cited"] is not None]
     found = {
         "attached": Rate.of(row["cited"] is not None for row in rows),
@@ -123,7 +123,7 @@ def rates(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def constants(index: Index, questions: Sequence[Question], judge: Judge) -> list[dict[str, Any]]:
-    """The rates of each setting."""
+    """The rates for each of the `SETTINGS`."""
     rows = []
     for recipe, k, candidates in SETTINGS:
         post_hoc = PostHoc(open_retriever(recipe, index), judge, k)
@@ -137,7 +137,7 @@ def constants(index: Index, questions: Sequence[Question], judge: Judge) -> list
 
 
 def whole(index: Index, questions: Sequence[Question], judge: Judge, rows: Path) -> dict[str, Any]:
-    """The rates on all questions, with what a question takes."""
+    """The rates on all questions, and the time per question."""
     post_hoc = PostHoc(open_retriever("bm25", index), judge, DEFAULT_K)
     settings = {"system": post_hoc.name, "index": index.manifest["checksum"]}
     journal = Journal(rows, settings, resume=rows.exists())
@@ -165,7 +165,7 @@ def whole(index: Index, questions: Sequence[Question], judge: Judge, rows: Path)
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """Mean and percentiles, in the unit of the values."""
+    """Mean, median and 95th percentile, in the unit of the values."""
     ordered = sorted(values)
     return {
         "mean": sum(ordered) / len(ordered),
@@ -175,15 +175,15 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def main(
-    data: Annotated[Path, typer.Argument(help="The folder with nq/.")],
-    index: Annotated[Path, typer.Argument(help="An index of the whole pool.")],
-    out: Annotated[Path, typer.Option(help="Where the result goes (json).")],
-    rows: Annotated[Path, typer.Option(help="A row a question, from where a stopped run goes on.")] = Path(
+    data: Annotated[Path, typer.Argument(help="Data folder with nq/.")],
+    index: Annotated[Path, typer.Argument(help="Index of the whole pool.")],
+    out: Annotated[Path, typer.Option(help="Output file (json).")],
+    rows: Annotated[Path, typer.Option(help="One row per question; a stopped run resumes from it.")] = Path(
         "work/post-hoc.jsonl"
     ),
     settings: Annotated[bool, typer.Option("--constants", help="Compare settings on every eighth question.")] = False,
 ) -> None:
-    """Measure and write."""
+    """Measure and write the result."""
     opened = open_index(index)
     questions = list(read_questions(data / QUESTIONS))
     judge = Remembered(open_judge("minilm"))
@@ -198,7 +198,7 @@ def main(
     else:
         result |= {"questions": len(questions), **whole(opened, questions, judge, rows)}
     result |= {"index": opened.manifest["checksum"], "provenance": provenance({"questions": data / QUESTIONS})}
-    write_whole(out, [dumps(round_floats(result, 4), indent=2)])
+    write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""How fast the reader is, and how far its int8 file is from the weights it was made of.
+"""Measures the speed of the reader, and the difference of its int8 file from the float32 weights.
 
     python -m scripts.bench.reader QUESTIONS INDEX --weights CHECKPOINT --base FOLDER [--model FOLDER] [--out FILE]
 
-QUESTIONS are asked of the INDEX, and the first ten BM25 hits of each are read. CHECKPOINT is
-`work/train-*/checkpoint.pt` of `rag train`, BASE the folder of its recipe's base weights. Needs the extra `train`.
+Reads the first ten BM25 hits in the INDEX for each of the QUESTIONS. `--weights` is `work/train-*/checkpoint.pt` of
+`rag train`, `--base` the folder of its recipe's base weights. Needs the extra `train`.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from autoais.io.jsonl import dumps, round_floats, write_whole
+from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import provenance
 from autoais.questions import read_questions
 from rag.index.open import open_index
@@ -24,13 +24,13 @@ ROUNDS = 5
 
 
 def main() -> None:
-    """Measure and print, and write where asked."""
+    """Measure, print, and write to --out."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("questions", type=Path)
     parser.add_argument("index", type=Path)
     parser.add_argument("--weights", type=Path, required=True)
     parser.add_argument("--base", type=Path, required=True)
-    parser.add_argument("--model", type=Path, help="a folder of `rag train`; else the reader that ships")
+    parser.add_argument("--model", type=Path, help="a folder of `rag train` (default: the shipped reader)")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     reader, index = Reader(given.model, threads=1), open_index(given.index)
@@ -46,11 +46,11 @@ def main() -> None:
     text = dumps(round_floats(result, 4), indent=2)
     print(text)
     if given.out:
-        write_whole(given.out, [text])
+        write_atomic(given.out, [text])
 
 
 def measured(reader: Reader, pairs: list[tuple[str, Passage]], weights: Path, base: Path) -> dict[str, Any]:
-    """Passages a second on one thread, as a ratio to PyTorch in float32 too; relevance and spans against it."""
+    """Passages per second on one thread, and speed and relevance compared with PyTorch in float32."""
     import torch
 
     from autoais.training.model import sentence_encoder

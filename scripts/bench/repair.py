@@ -1,13 +1,13 @@
-"""What checking a language model's citations changes: its answers as it wrote them, and as they were repaired.
+"""Effect of citation repair on a language model's answers: compares them as written and as repaired.
 
     awk 'NR % 80 == 1' DATA/nq/nq_pool_dev.jsonl > QUESTIONS
     rag answer QUESTIONS --index POOL.index --system gguf:FILE --out ANSWERS
     python -m scripts.bench.repair ANSWERS --out eval/results/open-nq-pool/repair.json
 
-`repair-few-shot.json` is of `awk 'NR % 40 == 1'` and `--prompt hagrid-few-shot.v1`.
+`repair-few-shot.json` was made with `awk 'NR % 40 == 1'` and `--prompt hagrid-few-shot.v1`.
 
-What the model wrote stands in the answers (`trace.raw`), so both are made from one run. Where the answers hold
-references and gold, a citation is right if its passage is gold or holds a reference: that asks no judge.
+The answers contain the model's output (`trace.raw`), so both versions come from one run. If the answers have references
+and gold passages, a citation is right if its passage is gold or contains a reference, independent of any judge.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from autoais.io.jsonl import dumps, parse_object, read_objects, round_floats, write_whole
+from autoais.io.jsonl import dumps, parse_object, read_objects, round_floats, write_atomic
 from autoais.io.provenance import provenance
 from autoais.judges.lexical import LexicalJudge
 from autoais.judges.minilm import shipped
@@ -36,35 +36,35 @@ from rag.types import Answer, Hit, Passage, Question
 
 @dataclass
 class Said:
-    """A model that says again what it said."""
+    """A language model that replays a stored output."""
 
     text: str
     name: str = "said"
     context: int = 1 << 20
 
     def count(self, messages: Sequence[Message]) -> int:
-        """Whatever was shown is shown again."""
+        """Zero, so that every passage fits the context."""
         return 0
 
     def complete(self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()) -> Completion:
-        """The text."""
+        """The stored text."""
         return Completion(self.text, False, 0, 0)
 
     def stream(
         self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()
     ) -> Iterator[str | Completion]:
-        """The text at once."""
+        """The stored text in one piece."""
         yield self.complete(messages, max_tokens, stop)
 
 
 def passage_of(row: Mapping[str, Any]) -> Passage:
-    """The passage of a row; its headings are given where they are not those of title and section."""
+    """The passage of a row; the row has headings if they differ from title and section."""
     headings: Any = row.get("headings")
     return Passage(row["id"], row["title"], row["text"], row["section"], headings)
 
 
 def written(row: Mapping[str, Any]) -> Answer:
-    """The answer as the model wrote it."""
+    """The answer as written by the model."""
     shown = {passage["id"]: passage for passage in row["passages"]}
     hits = [Hit(passage_of(shown[key]), shown[key]["score"]) for key in row["trace"]["shown"]]
     question = Question(row["id"], row["question"], tuple(row.get("answers", ())), tuple(row.get("gold", ())))
@@ -72,7 +72,7 @@ def written(row: Mapping[str, Any]) -> Answer:
 
 
 def measured(answers: Sequence[Answer], judges: Mapping[str, Judge]) -> dict[str, Any]:
-    """Of sentences that claim something: cited. Of citations: right, and supported by each judge."""
+    """The share of claims that are cited, and the shares of citations that are right or supported by each judge."""
     claims, right = [], []
     supported: dict[str, list[bool | None]] = {name: [] for name in judges}
     for answer in answers:
@@ -94,10 +94,10 @@ def measured(answers: Sequence[Answer], judges: Mapping[str, Judge]) -> dict[str
 
 
 def main(
-    answers: Annotated[Path, typer.Argument(help="Answers of a language model by `rag answer`.")],
-    out: Annotated[Path, typer.Option(help="Where the result goes (json).")],
+    answers: Annotated[Path, typer.Argument(help="Answers of a language model, from `rag answer`.")],
+    out: Annotated[Path, typer.Option(help="Output file (json).")],
 ) -> None:
-    """Measure and write."""
+    """Measure and write the result."""
     rows = [row for _, row in read_objects(answers)]
     run = parse_object(answers.with_name(answers.name + ".run.json").read_bytes(), str(answers))
     said = [written(row) for row in rows if row["sentences"]]
@@ -125,7 +125,7 @@ def main(
         "answer_command": run["command"],
         "provenance": provenance({"answers": answers}),
     }
-    write_whole(out, [dumps(round_floats(result, 4), indent=2)])
+    write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
 
 
 if __name__ == "__main__":

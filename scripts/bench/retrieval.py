@@ -1,8 +1,8 @@
-"""How BM25's field weights were chosen: success over an index of the whole pool for each weight of the title field.
+"""Choice of BM25's field weights: success on an index of the whole pool for several weights of the title field.
 
     python -m scripts.bench.retrieval ../shared/data POOL.index --out eval/results/open-nq-pool/weights.json
 
-Success@k is a gold passage among the first k; over a closed pool, so the values say nothing of full Wikipedia.
+Success@k is a gold passage among the first k. The pool is closed, so the values do not apply to full Wikipedia.
 """
 
 import json
@@ -25,7 +25,7 @@ KS = (1, 5, 20, 100)
 
 
 def success(bm25: BM25, questions: list[Question]) -> dict[str, float]:
-    """Success@k, and answer_hit@20 where the questions have reference answers."""
+    """Success@k, and answer_hit@20 if the questions have reference answers."""
     counts = dict.fromkeys([f"Success@{k}" for k in KS], 0)
     if any(question.answers for question in questions):
         counts["answer_hit@20"] = 0
@@ -40,11 +40,11 @@ def success(bm25: BM25, questions: list[Question]) -> dict[str, float]:
 
 
 def main(
-    data: Annotated[Path, typer.Argument(help="The folder with nq/, miracl/ and clapnq/.")],
-    index: Annotated[Path, typer.Argument(help="An index of the whole pool.")],
-    out: Annotated[Path | None, typer.Option(help="Write the table as JSON too.")] = None,
+    data: Annotated[Path, typer.Argument(help="Data folder with nq/ and miracl/.")],
+    index: Annotated[Path, typer.Argument(help="Index of the whole pool.")],
+    out: Annotated[Path | None, typer.Option(help="Also write the table as JSON.")] = None,
 ) -> None:
-    """Measure each weight on each set and print one table."""
+    """Measure each weight on each set and print a table."""
     files = {
         name: data / path for name, path in {"nq": "nq/nq_pool_dev.jsonl", "miracl": "miracl/dev_pool.jsonl"}.items()
     }

@@ -1,8 +1,8 @@
-"""How much memory a million pairs take: `autoais score` over files of growing length, peak memory of each.
+"""Measures the peak memory of `autoais score` on files of growing length, up to a million pairs.
 
     python -m scripts.bench.stream [--pairs 1000000] [--out FILE]
 
-The text is generated; the lexical judge judges, since what is kept of a question does not depend on the judge.
+The text is generated. The judge is `lexical`, since memory per question does not depend on the judge.
 """
 
 import argparse
@@ -16,14 +16,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from autoais.io.jsonl import dumps, round_floats, write_whole
+from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import provenance
 
-SENTENCES = 4  # of an answer, each with one citation: a pair each
+SENTENCES = 4  # per answer, each with one citation and so one pair
 
 
 def main() -> None:
-    """Measure and print, and write where asked."""
+    """Measure, print, and write to --out."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=1_000_000)
     parser.add_argument("--out", type=Path)
@@ -40,13 +40,13 @@ def main() -> None:
     text = dumps(round_floats(result, 3), indent=2)
     print(text)
     if given.out:
-        write_whole(given.out, [text])
+        write_atomic(given.out, [text])
 
 
 def scored(folder: Path, pairs: int) -> dict[str, float]:
-    """One `autoais score` in a process of its own: pairs, size of the file, seconds, peak memory (MB)."""
+    """Pairs, file size (MB), seconds and peak memory (MB) of one `autoais score` in its own process."""
     file = folder / "answers.jsonl"
-    write_whole(file, answers(pairs // SENTENCES))
+    write_atomic(file, answers(pairs // SENTENCES))
     program = str(Path(sys.executable).with_name("autoais"))
     command = [program, "score", str(file), "--judge", "lexical", "--metrics", "alce"]
     began = time.monotonic()
@@ -62,7 +62,7 @@ def scored(folder: Path, pairs: int) -> dict[str, float]:
 
 
 def answers(count: int) -> Iterator[str]:
-    """Answers of four sentences over four passages; half of the sentences say what the passage says."""
+    """Answers of four sentences with four passages; half of the sentences equal their passage."""
     rng = random.Random(1)
     words = [f"word{number}" for number in range(5000)]
     for number in range(count):

@@ -95,7 +95,7 @@ def test_odd_but_fair_questions_are_answered(rag: Command, shelf: Path, question
 
 
 def test_bytes_that_are_no_text_are_one_line(rag: Command, shelf: Path) -> None:
-    one_line_error(rag("ask", "\udcff river", "--index", shelf), "are no characters")
+    one_line_error(rag("ask", "\udcff river", "--index", shelf), "are not characters")
 
 
 def test_a_path_too_long_is_one_line(rag: Command) -> None:

@@ -48,9 +48,9 @@ def test_the_file_lies_where_the_variable_says_or_with_the_persons_other_config_
 
 
 def test_each_command_gets_the_defaults_that_it_has_options_for(config: Path) -> None:
-    config.write_text('index = "~/wiki.index"\nsystem = "extractive"\nrecipe = "best"\nmin_confidence = 1\n')
+    config.write_text('index = "~/wiki.index"\nsystem = "extractive"\n')
     index = str(Path.home() / "wiki.index")
-    every = {"index": index, "system": "extractive", "recipe": "best", "min_confidence": 1}
+    every = {"index": index, "system": "extractive"}
     wanted = {"ask": every, "answer": every, "search": {"index": index}, "attribute": {"index": index}}
     assert command_defaults() == wanted
 
@@ -60,11 +60,9 @@ def test_each_command_gets_the_defaults_that_it_has_options_for(config: Path) ->
     [
         ("index = ", "cannot be read as a config file"),
         ("\udcff", "cannot be read as a config file"),
-        ('indx = "x"', "unknown key 'indx'; there are: index, system, recipe, min_confidence"),
+        ('indx = "x"', "unknown key 'indx'; there are: index, system"),
         ("index = 3", "index should be a string"),
         ("system = ['reader']", "system should be a string"),
-        ('min_confidence = "high"', "min_confidence should be a number"),
-        ("min_confidence = true", "min_confidence should be a number"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_one_clear_error(config: Path, text: str, says: str) -> None:
@@ -97,17 +95,8 @@ def test_options_come_before_variables_and_variables_before_the_file(config: Pat
     assert asked("--index", shelf, RAG_INDEX=gone)["index"] == shelf.name
 
 
-def test_recipe_and_confidence_of_the_file_are_used(config: Path, shelf: Path) -> None:
-    config.write_text(f'index = "{shelf}"\nrecipe = "bm25"\nmin_confidence = 1.0\n')
-    row = asked()
-    assert str(row["system"]).startswith("bm25.v1@10+spans.v1(")
-    assert row["abstained"]
-    assert "minimum 1)" in str(row["reason"])
-    assert not asked("--min-confidence", "0")["abstained"]
-
-
 def test_search_and_attribute_take_the_index_too(config: Path, shelf: Path, tmp_path: Path) -> None:
-    config.write_text(f'index = "{shelf}"\nrecipe = "no such recipe"\n')  # which is for ask and answer
+    config.write_text(f'index = "{shelf}"\nsystem = "no such system"\n')  # which is for ask and answer
     assert json.loads(invoked("search", "longest river", "-k", "1", "--json").stdout)["hits"][0]["id"] == "b#2"
     answers = tmp_path / "a.jsonl"
     answers.write_text('{"id": "1", "question": "Who?", "answer": "Curie was born in Warsaw in 1867."}\n')

@@ -119,7 +119,7 @@ class Torn(Echo):
 def test_each_fault_of_a_system_is_found(system: System, says: str) -> None:
     questions = [Question("1", "Who?"), Question("2", "Where?")]
     check_system(Echo(), questions, cites=False)
-    with pytest.raises(AssertionError, match="citation|source"):
+    with pytest.raises(AssertionError, match="citation"):
         check_system(Echo(), questions)
     with pytest.raises(AssertionError, match=says):
         check_system(system, questions, cites=False)
@@ -141,7 +141,7 @@ class Shaky(Static):
     [
         (lambda vectors: vectors[:, 1:], "should be"),
         (lambda vectors: vectors.astype(np.float64), "float32"),
-        (lambda vectors: vectors * np.float32(np.nan), "finite|number"),
+        (lambda vectors: vectors * np.float32(np.nan), "finite"),
         (lambda vectors: vectors * np.float32(1 + 0.01 * len(vectors)), "batch"),
         (lambda vectors: vectors * np.arange(1, len(vectors) + 1, dtype=np.float32)[:, None], "order"),
     ],

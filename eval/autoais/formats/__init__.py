@@ -10,7 +10,7 @@ from autoais import answers as own
 from autoais.answers import CitedAnswer
 from autoais.errors import FormatError, UserError
 from autoais.formats import aqa, trec
-from autoais.formats.base import Fault, Format, Notes, Row, id_twice
+from autoais.formats.base import Fault, Format, Notes, Row, unique_id
 from autoais.formats.convert import FEATURES, join_passages, join_questions
 from autoais.io.files import header_of, lines, records
 from autoais.io.jsonl import dumps
@@ -57,7 +57,7 @@ ANSWERS = Format(
     write=lambda answers, notes: own.write_answers(answers),
     labels=_labels_own,
     check=_check_own,
-    ids=id_twice("id"),
+    ids=unique_id("id"),
     supports=frozenset(FEATURES),
 )
 SCORES = "aqa-scores"
@@ -237,7 +237,7 @@ def to_write(name: str) -> Format:
 
 
 def write(answers: Iterable[CitedAnswer], name: str, notes: Notes | None = None) -> Iterator[str]:
-    """Return the lines of a file in that format, for `jsonl.write_whole`; `notes` counts what is left out."""
+    """Return the lines of a file in that format, for `jsonl.write_atomic`; `notes` counts what is left out."""
     lines_of = to_write(name).write
     assert lines_of is not None
     return lines_of(answers, Notes() if notes is None else notes)

@@ -74,7 +74,7 @@ def sound(row: Mapping[str, Any], name: str, schema: Schema = IDENTIFIER) -> str
     return None if any(faults(value, schema)) else str(value)
 
 
-def said_twice(key: Callable[[dict[str, Any]], str | None], says: str) -> Callable[[], CheckIds]:
+def unique_key(key: Callable[[dict[str, Any]], str | None], says: str) -> Callable[[], CheckIds]:
     """Return a check that the `key` of each record is unique; a key of None is not checked.
 
     `says` is the message, with the placeholders {key} and {first}, the place of the first record with that key.
@@ -96,6 +96,6 @@ def said_twice(key: Callable[[dict[str, Any]], str | None], says: str) -> Callab
     return start
 
 
-def id_twice(name: str) -> Callable[[], CheckIds]:
+def unique_id(name: str) -> Callable[[], CheckIds]:
     """Return a check that the id field `name` is unique."""
-    return said_twice(lambda row: sound(row, name), f"field {name!r}: {{key}} occurs twice (first at {{first}})")
+    return unique_key(lambda row: sound(row, name), f"field {name!r}: {{key}} occurs twice (first at {{first}})")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from autoais.answers import CitedAnswer
-from autoais.formats.base import Fault, Format, Notes, Row, id_twice
+from autoais.formats.base import Fault, Format, Notes, Row, unique_id
 from autoais.io.jsonl import dumps
 from autoais.io.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, record
 from autoais.labels import Labelled, clean_claim, clean_reference
@@ -107,7 +107,7 @@ ATTRIBUTIONBENCH = Format(
     write=_bench_write,
     labels=lambda row, where: iter([_bench_label(row, where)]),
     check=_bench_check,
-    ids=id_twice("id"),
+    ids=unique_id("id"),
     supports=_KEEPS | {"citations beyond the first"},
 )
 

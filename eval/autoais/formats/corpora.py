@@ -1,6 +1,6 @@
 """Corpora as record formats, for `autoais schema` and `autoais validate`; `autoais.corpora` reads them."""
 
-from autoais.formats.base import Format, id_twice
+from autoais.formats.base import Format, unique_id
 from autoais.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, record
 
 AQA = Format(
@@ -8,12 +8,12 @@ AQA = Format(
     description="Attributed QA's Wikipedia (jsonl): id, `contents` as « Title » « Title, Section » text; also Pyserini",
     schema=record({"id": IDENTIFIER, "contents": STRING}),
     required_fields=("id", "contents"),
-    ids=id_twice("id"),
+    ids=unique_id("id"),
 )
 MIRACL = Format(
     name="miracl-corpus",
     description="MIRACL's passages (jsonl): docid, title, text; our pool has the same fields",
     schema=record({"docid": IDENTIFIER, "text": STRING}, {"title": TEXT_OR_NULL, "section": TEXT_OR_NULL}),
     required_fields=("docid", "text"),
-    ids=id_twice("docid"),
+    ids=unique_id("docid"),
 )

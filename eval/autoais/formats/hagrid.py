@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Any
 
 from autoais.answers import CitedAnswer
-from autoais.formats.base import Fault, Format, Notes, Row, said_twice, sound
+from autoais.formats.base import Fault, Format, Notes, Row, sound, unique_key
 from autoais.formats.marked import Marked, sentence, sentences, written, written_answer
 from autoais.io.jsonl import dumps
 from autoais.io.schema import IDENTIFIER, LABEL, STRING, listed, record
@@ -187,7 +187,7 @@ HAGRID = Format(
     write=_write,
     labels=_labels,
     check=_check,
-    ids=said_twice(_key, "field 'query_id': {key} occurs twice (first at {first})"),
+    ids=unique_key(_key, "field 'query_id': {key} occurs twice (first at {first})"),
     supports=frozenset(
         {"sentences", "citations beyond the first", "texts of passages", "passages not cited", "labels of answers",
          "labels of sentences", "informativeness", "markers as written"}

@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Any
 
 from autoais.answers import CitedAnswer
-from autoais.formats.base import Fault, Format, Notes, Row, id_twice
+from autoais.formats.base import Fault, Format, Notes, Row, unique_id
 from autoais.formats.marked import written_answer
 from autoais.io.jsonl import dumps
 from autoais.io.schema import BOOLEAN, STRING, TEXT_OR_NULL, Schema, faults, listed, record
@@ -315,7 +315,7 @@ ANNOTATIONS = Format(
     read=_annotations_read,
     write=_annotations_write,
     check=_annotations_check,
-    ids=id_twice("id"),
+    ids=unique_id("id"),
     supports=frozenset(
         {"sentences", "citations beyond the first", "passages not cited", "levels of support", "labels of sentences",
          "worthiness", "markers as written"}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from autoais.answers import CitedAnswer
-from autoais.formats.base import CheckIds, Fault, Format, Notes, Row, said_twice, sound
+from autoais.formats.base import CheckIds, Fault, Format, Notes, Row, sound, unique_key
 from autoais.io.jsonl import dumps
 from autoais.io.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, listed, record
 from autoais.types import Citation, CitedSentence, Passage, Unresolved
@@ -128,7 +128,7 @@ def _sentences(answer: CitedAnswer, references: list[str], *, by_docid: bool) ->
 
 
 def _ids() -> CheckIds:
-    topic_twice = said_twice(_topic, "topic {key} occurs twice (first at {first})")()
+    topic_twice = unique_key(_topic, "topic {key} occurs twice (first at {first})")()
     first: str | None = None
 
     def check(where: str, row: dict[str, Any]) -> Iterator[Fault]:

@@ -114,7 +114,7 @@ def dumps(value: Any, *, indent: int | None = None) -> str:  # noqa: ANN401  (an
     return text
 
 
-def keep_inputs(inputs: Iterable[Path | None], outputs: Iterable[Path | None]) -> None:
+def check_outputs(inputs: Iterable[Path | None], outputs: Iterable[Path | None]) -> None:
     """Raise `UserError` if an output would overwrite an input or another output, is a folder, or is not writable."""
     taken = {path.resolve() for path in inputs if path is not None}
     for path in filter(None, outputs):
@@ -137,7 +137,7 @@ def _try_to_write(path: Path) -> None:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from error
 
 
-def each_once(paths: Iterable[Path]) -> None:
+def check_distinct(paths: Iterable[Path]) -> None:
     """Raise `UserError` if a file is named twice: its records would count twice."""
     seen: set[Path] = set()
     for path in paths:
@@ -146,7 +146,7 @@ def each_once(paths: Iterable[Path]) -> None:
         seen.add(path.resolve())
 
 
-def write_whole(path: Path, lines: Iterable[str]) -> None:
+def write_atomic(path: Path, lines: Iterable[str]) -> None:
     """Write lines to `path` atomically: a crash or a full disk leaves the old file intact; `.gz` is compressed."""
     if path.exists() and not path.is_file():  # a device or a pipe, such as /dev/stdout, cannot be replaced
         _write_lines(path, lines)

@@ -9,8 +9,8 @@ from autoais.errors import UserError
 
 
 @contextmanager
-def alone(lock: Path, otherwise: UserError) -> Iterator[None]:
-    """Hold an exclusive lock on a file; raises `otherwise` if another process holds it.
+def exclusive_lock(lock: Path, error: UserError) -> Iterator[None]:
+    """Hold an exclusive lock on a file; raises `error` if another process holds it.
 
     The system releases the lock of a killed process. Raises `OSError` if the file cannot be created.
     """
@@ -18,5 +18,5 @@ def alone(lock: Path, otherwise: UserError) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise otherwise from None
+            raise error from None
         yield

@@ -105,7 +105,7 @@ def _same_names(mine: Sequence[_Word], other: Sequence[_Word]) -> bool:
 
 
 def _same_numbers(mine: Sequence[_Word], other: Sequence[_Word]) -> bool:
-    """Whether one number ends the other (1998-99, 1998-1999), or lies within 10 % where one side is approximate."""
+    """Whether one number ends the other (1998-99, 1998-1999), or differs by at most 10 % if either is approximate."""
     for a in mine:
         for b in other:
             if a.value is None or b.value is None:

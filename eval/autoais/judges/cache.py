@@ -95,7 +95,7 @@ class JudgementCache:
 
     def get(self, judge: str, pair: str) -> Judgement | None:
         """The judge's latest judgement of the pair with that hash, or None."""
-        for offset in self._places(_key(judge, pair)):
+        for offset in self._line_offsets(_key(judge, pair)):
             entry = _parse(self._line(offset))
             if entry is not None and entry[:2] == (judge, pair):
                 return entry[2]
@@ -160,7 +160,7 @@ class JudgementCache:
                 elif not self._is_header(line):
                     self.damaged += 1
                     if not known and position > _SNIFF:
-                        raise self._foreign()
+                        raise self._not_a_cache()
                     position += len(line)
                     continue
                 known = True
@@ -168,11 +168,11 @@ class JudgementCache:
         self.kept = len(keys)
         newborn = position == len(line) and _HEADER.startswith(line)  # killed while writing the first line
         if not known and position and not newborn:
-            raise self._foreign()
+            raise self._not_a_cache()
         self._merge(keys, offsets)
-        return self._mend(position, line)
+        return self._repair_end(position, line)
 
-    def _mend(self, size: int, last: bytes) -> int:
+    def _repair_end(self, size: int, last: bytes) -> int:
         """Start a new file, or make an old one end with a complete line; return its size."""
         self._end = size
         if not last.endswith(b"\n") and _parse(last) is None:
@@ -195,7 +195,7 @@ class JudgementCache:
             raise UserError(f"{self.path} is a judgement cache of another version of autoais; give another file")
         return True
 
-    def _foreign(self) -> UserError:
+    def _not_a_cache(self) -> UserError:
         return UserError(f"{self.path} is not a judgement cache; give a new file, or one written by --cache")
 
     def _append(self, data: bytes) -> None:
@@ -220,7 +220,7 @@ class JudgementCache:
         self._keys = all_keys[order]
         self._offsets = np.concatenate([self._offsets, np.frombuffer(offsets, np.uint64)])[order]
 
-    def _places(self, key: int) -> list[int]:
+    def _line_offsets(self, key: int) -> list[int]:
         """Offsets of the lines with that key, newest first."""
         import numpy as np
 

@@ -12,7 +12,7 @@ from autoais.types import Attribution, Judge, Judgement, Verdict
 class LexicalJudge(Judge):
     """Attributable if the IDF-weighted share of the claim's content words found in the evidence reaches `threshold`.
 
-    All evidence counts, however far apart the words are. `Judgement.evidence` holds the sentences with most of them
+    A word counts if it occurs anywhere in the evidence. `Judgement.evidence` holds the sentences with most of the words
     (`text.excerpt.excerpt`). `template` builds the hypothesis (`judges.templates`). The judge misses a single changed
     number, name or negation; reports must call it by its name, never just "AutoAIS".
     """

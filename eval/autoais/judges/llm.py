@@ -45,7 +45,7 @@ class Prompt:
     def fill(self, attribution: Attribution) -> str:
         """The message for one attribution; evidence texts are separated by blank lines.
 
-        The claim is `question + " " + claim`, and a missing or "nan" part is empty (AttrScore, Yue et al. 2023).
+        `{claim}` is question, space and claim, with a missing or "nan" part empty (AttrScore, Yue et al. 2023).
         """
         question, statement = ("" if text == "nan" else text for text in (attribution.question, attribution.claim))
         evidence = "\n\n".join(text for text in attribution.evidence if text.strip())

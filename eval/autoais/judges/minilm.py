@@ -204,7 +204,7 @@ class MiniLMJudge(Judge):
         return Judgement(Verdict.NOT_ATTRIBUTABLE, probability, None, tuple(spans), tuple(unsupported))
 
     def _parts(self, claim: str) -> list[tuple[int, int]]:
-        """Spans of the claim to judge: the whole, or its sentences if it has more than `MAX_CLAIM` word pieces."""
+        """The spans to judge: the whole claim, or its sentences if it has more than `MAX_CLAIM` word pieces."""
         if self.encoder.length(claim) <= MAX_CLAIM:
             return [(0, len(claim))]
         fitting = (part for start, end in pieces(claim) for part in self._halved(claim, start, end))

@@ -87,7 +87,7 @@ def mcnemar_exact(b: int, c: int) -> McNemar:
 def mcnemar_corrected(b: int, c: int) -> McNemar:
     """The chi-squared form (one degree of freedom) with continuity correction, (|b - c| - 1)^2 / (b + c).
 
-    Like in Rashkin et al. 2023, Table 15, the correction is also applied at b = c, without clipping |b - c| - 1 at 0.
+    As in Rashkin et al. 2023, Table 15, the correction is also applied at b = c, without clipping |b - c| - 1 at 0.
     """
     name = "chi-squared with continuity correction"
     if b + c == 0:

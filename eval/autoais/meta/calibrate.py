@@ -54,7 +54,7 @@ class Calibration:
 
     def scaled(self, probability: Floats) -> Floats:
         """The calibrated probabilities, 0 to 1."""
-        with np.errstate(over="ignore"):  # the limits 0 and 1 are correct
+        with np.errstate(over="ignore"):  # overflow gives the limits 0 or 1
             return np.asarray((1 + np.tanh((self.slope * _logit(probability) + self.intercept) / 2)) / 2)
 
 

@@ -97,7 +97,7 @@ class HumanSummary:
                 self.agreement["citations"].append((level is Support.FULL, alone.verdict.ais))
 
     def report(self) -> dict[str, Any] | None:
-        """The non-empty parts of `data`, `labels`, `metrics` and `agreement` as JSON; None if there are no labels."""
+        """`data`, `labels`, `metrics` and `agreement` as JSON, without empty entries; None if nothing is labelled."""
         labels = {name: _labels(Rate.of(x for x in given if x is not None)) for name, given in self.labels.items()}
         judged = sum(self.support.values())
         for level, count in self.support.items() if judged else ():

@@ -35,7 +35,7 @@ _FIXES = {  # statuses that need a person, and what to do
 } | dict.fromkeys((301, 302, 307, 308), "set OPENAI_BASE_URL to the new address")
 _OPTIONAL = ("max_tokens", "temperature", "seed", "stop", "stream_options")  # parameters a server may not support
 _LONGEST_REPLY = 4_000_000  # bytes
-_LONGEST_WAIT = 60.0  # seconds, whatever Retry-After says
+_LONGEST_WAIT = 60.0  # seconds between retries, even if Retry-After asks for more
 _FEWEST = 3  # identical failures before giving up on a server that has never answered
 
 
@@ -99,7 +99,7 @@ class _Response:
     streamed: bool = False
 
 
-class _MayPassError(Exception):
+class _RetryableError(Exception):
     """A failure worth a retry; `wait` is the delay in seconds that the server asks for."""
 
     def __init__(self, reason: str, wait: float = 0.0) -> None:
@@ -173,7 +173,7 @@ class ChatClient:
     async def answer_async(self, requests: Sequence[Request]) -> list[Reply | NoReply]:
         """A reply, or the reason it is missing, for each request in order.
 
-        Raises `UserError` only if no request has succeeded yet and a person must act: the address refuses connections,
+        Raises `UserError` only if no request has succeeded yet and a person must act: the server cannot be reached,
         the server answers 401, 403, 404 or the like, or `concurrency` requests in a row (at least 3) have failed the
         same way after all their retries.
         """
@@ -232,7 +232,7 @@ class ChatClient:
                 reply = await self._once(http, request, None if tell is None else forward)
                 learned.set()
                 return reply
-            except _MayPassError as error:
+            except _RetryableError as error:
                 learned.set()
                 if tries > self.retries or started:
                     reason = f"{error} (in the middle of the reply)" if started else f"{error} (tried {tries} times)"
@@ -258,11 +258,11 @@ class ChatClient:
         while True:
             body = _body(request, without, stream=tell is not None)
             response = await self._post(http, body, tell)
-            blamed = self._blamed(response, body)
-            if not blamed:
+            rejected = self._rejected_parameters(response, body)
+            if not rejected:
                 break
-            without |= blamed
-        said = self._error_message(response.content)
+            without |= rejected
+        message = self._error_message(response.content)
         if response.status == 200:
             reply = self._reply(response.content)
             if tell is not None and not response.streamed and isinstance(reply, Reply) and reply.text:
@@ -271,9 +271,9 @@ class ChatClient:
             self._structured |= "response_format" in body
             self._answered = True
             return reply
-        reason = f"the server answered {response.status}: {said}" if said else f"the server answered {response.status}"
+        reason = f"the server answered {response.status}" + (f": {message}" if message else "")
         if response.status in _TRANSIENT or response.status >= 500:
-            raise _MayPassError(reason, _seconds(response.retry_after))
+            raise _RetryableError(reason, _seconds(response.retry_after))
         if response.status in _FIXES and not self._answered:
             raise UserError(f"{self.base_url}, model {request.model!r}: {reason}; {_FIXES[response.status]}")
         return NoReply(reason)
@@ -301,25 +301,27 @@ class ChatClient:
                     else:
                         content += piece
                     if size > _LONGEST_REPLY:
-                        raise _MayPassError(f"the reply is longer than {_LONGEST_REPLY} bytes")
+                        raise _RetryableError(f"the reply is longer than {_LONGEST_REPLY} bytes")
         except TimeoutError:
-            raise _MayPassError(f"no complete reply within {self.timeout:g} s") from None
+            raise _RetryableError(f"no complete reply within {self.timeout:g} s") from None
         except httpx.RequestError as error:
             if isinstance(error, httpx.ConnectError) and not self._reached:
                 raise UserError(
                     f"cannot connect to {self.base_url} ({self.excerpt(str(error))}); "
                     "start the server or set OPENAI_BASE_URL"
                 ) from None
-            raise _MayPassError(f"the connection failed: {self.excerpt(str(error)) or type(error).__name__}") from None
-        except _BrokenError as error:
-            raise _MayPassError(f"the server reported an error: {self._error_message(error.event)}") from None
+            raise _RetryableError(
+                f"the connection failed: {self.excerpt(str(error)) or type(error).__name__}"
+            ) from None
+        except _StreamError as error:
+            raise _RetryableError(f"the server reported an error: {self._error_message(error.event)}") from None
         self._reached = True
         if events is not None:
             content = bytearray(events.body())
         waits = response.headers.get("Retry-After", "")
         return _Response(response.status_code, waits, bytes(content), streamed=events is not None)
 
-    def _blamed(self, response: _Response, body: Mapping[str, Any]) -> frozenset[str]:
+    def _rejected_parameters(self, response: _Response, body: Mapping[str, Any]) -> frozenset[str]:
         """The parameters to omit after a 400 or 422.
 
         These are the parameters named in the response. `response_format` is also omitted if no parameter is named, but
@@ -347,7 +349,7 @@ class ChatClient:
         try:
             body = parse_object(content, "the reply")
         except FormatError as error:
-            raise _MayPassError(f"{self.excerpt(str(error))}: {self._error_message(content)!r}") from None
+            raise _RetryableError(f"{self.excerpt(str(error))}: {self._error_message(content)!r}") from None
         read = written = None
         match body.get("usage"):
             case {"prompt_tokens": int(prompt), "completion_tokens": int(completion)}:
@@ -366,10 +368,10 @@ class ChatClient:
                 return NoReply("the server filtered the reply")
             case [{"message": {"content": str() | None as text}} as choice, *_]:
                 return Reply(text or "", choice.get("finish_reason") == "length", read, written)
-        raise _MayPassError(f"not a chat completion: {self._error_message(content)!r}")
+        raise _RetryableError(f"not a chat completion: {self._error_message(content)!r}")
 
 
-class _BrokenError(Exception):
+class _StreamError(Exception):
     """The server sent an error within a stream."""
 
     def __init__(self, event: bytes) -> None:
@@ -390,7 +392,7 @@ class _Events:
         self._ended = False
 
     def feed(self, content: bytes) -> None:
-        """Read the next bytes; raises `_BrokenError` for an error event and `_MayPassError` for invalid events."""
+        """Read the next bytes; raises `_StreamError` for an error event and `_RetryableError` for invalid events."""
         *lines, self._rest = (self._rest + content).split(b"\n")
         for line in lines:
             if line.startswith(b"data:"):
@@ -403,9 +405,9 @@ class _Events:
         try:
             event = parse_object(data, "a piece of the reply")
         except FormatError as error:
-            raise _MayPassError(" ".join(str(error).split())[:160]) from None
+            raise _RetryableError(" ".join(str(error).split())[:160]) from None
         if event.get("error"):
-            raise _BrokenError(data)
+            raise _StreamError(data)
         self._more |= {key: event[key] for key in ("model", "system_fingerprint", "usage") if event.get(key)}
         match event.get("choices"):
             case [{"delta": dict(delta)} as choice, *_]:
@@ -418,9 +420,9 @@ class _Events:
                     self._tell(piece)
 
     def body(self) -> bytes:
-        """The reply as one chat completion; raises `_MayPassError` if the stream ended before the reply did."""
+        """The reply as one chat completion; raises `_RetryableError` if the stream ended before the reply did."""
         if not self._ended:
-            raise _MayPassError("the stream ended before the reply did")
+            raise _RetryableError("the stream ended before the reply did")
         message = {"content": "".join(self._pieces), "refusal": "".join(self._refusal)}
         return json.dumps({**self._more, "choices": [{"message": message, "finish_reason": self._finish}]}).encode()
 

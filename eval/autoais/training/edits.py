@@ -1,7 +1,8 @@
 """Edits of a sentence: rewordings that keep its meaning, and single changes that break it.
 
-After AttrScore's error simulation (Yue et al. 2023, section 3.1 and Figure 2), widened to numbers, dates, names,
-negation and relations. Each edit takes a sentence and a seeded generator and returns None where it does not apply.
+Based on AttrScore's error simulation (Yue et al. 2023, section 3.1 and Figure 2), extended to numbers, dates, names,
+negation and relations. Each edit takes a sentence, a seeded generator and context passages, and returns None if it
+does not apply.
 """
 
 import random
@@ -30,7 +31,7 @@ _FILLER = re.compile(
 _LEAD = re.compile(r"([A-Z][^()]{2,50}) \((?:[^()]*; )?born ([^();]{4,40})\) (?:is|was) (an? .{5,120}?)[.,]")
 _WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 
-# Meaning kept: either way round for "=", only to the right for ">".
+# Meaning-preserving replacements, in both directions for "=", left to right for ">".
 SYNONYMS = [
     re.split("([=>])", pair)
     for pair in (
@@ -54,7 +55,7 @@ SYNONYMS = [
     ).split("|")
 ]  # fmt: skip
 
-# Meaning turned, either way round.
+# Meaning-reversing replacements, in both directions.
 OPPOSITES = [
     re.split("([=>])", pair)
     for pair in (
@@ -84,7 +85,7 @@ OPPOSITES = [
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """A sentence after an edit, and the characters of it that are new."""
+    """An edited sentence, and the (start, end) characters that are new."""
 
     text: str
     changed: tuple[tuple[int, int], ...] = field(default=())
@@ -102,7 +103,7 @@ def _pick(rng: random.Random, items: Sequence[re.Match[str]]) -> re.Match[str] |
 
 
 def change_number(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
-    """Another number of the same kind: one that stands elsewhere in the context, or a near one."""
+    """Replace a number with another of the same kind, from the context or close to it."""
     match = _pick(rng, list(_NUMBER.finditer(text)))
     if match is None:
         return None
@@ -129,7 +130,7 @@ def change_number(text: str, rng: random.Random, context: Sequence[str]) -> Edit
 
 
 def change_number_word(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
-    """Another small number written as a word."""
+    """Replace a number word (two to twelve) with another."""
     found = list(re.finditer(rf"\b(?:{'|'.join(_WORDS[2:])})\b", text))
     match = _pick(rng, found)
     if match is None:
@@ -139,7 +140,7 @@ def change_number_word(text: str, rng: random.Random, context: Sequence[str]) ->
 
 
 def change_month(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
-    """Another month, or another day of it."""
+    """Replace a month with another."""
     match = _pick(rng, list(re.finditer(rf"\b(?:{_MONTH})\b", text)))
     if match is None:
         return None
@@ -147,12 +148,12 @@ def change_month(text: str, rng: random.Random, context: Sequence[str]) -> Edite
 
 
 def names(text: str) -> list[re.Match[str]]:
-    """Runs of capitalised words that do not merely begin the sentence."""
+    """Runs of capitalised words, except months and a single word at the start of the sentence."""
     return [m for m in _NAME.finditer(text) if (m.start() > 0 or " " in m.group()) and m.group() not in MONTHS]
 
 
 def change_name(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
-    """Another name, from the context where it has one that shares no word with the old."""
+    """Replace a name with one from the context that shares no word with it."""
     match = _pick(rng, names(text))
     if match is None:
         return None
@@ -165,7 +166,7 @@ def change_name(text: str, rng: random.Random, context: Sequence[str]) -> Edited
 
 
 def swap_names(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
-    """Two names change places, unless they are merely listed side by side."""
+    """Swap two names, unless they are just neighbours in a list."""
     found = names(text)
     if len(found) < 2:
         return None
@@ -180,7 +181,7 @@ def swap_names(text: str, rng: random.Random, context: Sequence[str]) -> Edited 
 
 
 def negate(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
-    """A negation put in after an auxiliary, or taken out."""
+    """Insert a negation after an auxiliary, or remove one."""
     there = list(re.finditer(r"\b(?:not|never)\s|n't\b", text))
     if there:
         match = rng.choice(there)
@@ -198,7 +199,7 @@ def negate(text: str, rng: random.Random, context: Sequence[str]) -> Edited | No
 
 
 def change_relation(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
-    """A word turned into its opposite or into another of its kind (`OPPOSITES`)."""
+    """Replace a word with its opposite or another of its kind (`OPPOSITES`)."""
     return _from_table(text, rng, OPPOSITES)
 
 
@@ -218,7 +219,7 @@ _ENDINGS = ("ing", "ed", "ly", "ion", "ist", "er", "al", "ic", "ous", "es", "s")
 
 
 def change_word(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
-    """A lower-case content word becomes another one with the same ending from the context."""
+    """Replace a lower-case content word with one from the context that has the same ending."""
     match = _pick(rng, list(_CONTENT.finditer(text)))
     if match is None:
         return None
@@ -234,7 +235,7 @@ def change_word(text: str, rng: random.Random, context: Sequence[str]) -> Edited
 
 
 def add_detail(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
-    """A clause or place or year from elsewhere is put at the end."""
+    """Append a clause, place or year from the context."""
     tails = [m.group() for passage in context for m in _TAIL.finditer(passage) if m.group() not in text]
     if not tails or text[-1:] not in ".!?":
         return None
@@ -316,7 +317,7 @@ def _drop_filler(text: str, rng: random.Random, context: Sequence[str]) -> Edite
 
 
 def _lead(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
-    """Facts of an encyclopedic first sentence: `X (born D) is a Y`."""
+    """State facts of an encyclopedic first sentence such as `X (born D) is a Y`."""
     match = re.match(r"([A-Z][^()]{2,50}) \((?:[^()]*; )?born ([^();]{4,40})\) (?:is|was) (an? .{5,120}?)[.,]", text)
     if match is None:
         return None
@@ -326,7 +327,7 @@ def _lead(text: str, rng: random.Random, context: Sequence[str]) -> Edited | Non
 
 
 def _passive(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
-    """`X was written by Y.` becomes `Y wrote X.` for a few verbs, when nothing else is in the sentence."""
+    """Turn `X was written by Y.` into `Y wrote X.`, for a few verbs and sentences without anything else."""
     verbs = {"written": "wrote", "built": "built"} | {
         verb: verb
         for verb in (
@@ -360,14 +361,14 @@ KEEPING: dict[str, tuple[float, Edit]] = {
     "passive": (4.0, _passive),
 }
 
-# What the whole sentence says and the reworded one does not: a claim cut this way has lost a part.
+# Edits of `KEEPING` that lose a part of the sentence.
 DROPPING = ("drop_parenthesis", "drop_opening", "drop_relative", "drop_apposition", "drop_second_clause")
 
 
 def apply(
     table: dict[str, tuple[float, Edit]], text: str, rng: random.Random, context: Sequence[str] = ()
 ) -> tuple[str, Edited] | None:
-    """One edit of the table, tried in a weighted random order until one applies; its name and what came of it."""
+    """The name and result of the first edit in the table that applies, in a weighted random order; else None."""
     order = sorted(table, key=lambda name: -(rng.random() ** (1 / table[name][0])))
     for name in order:
         edited = table[name][1](text, rng, context)

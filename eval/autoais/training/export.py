@@ -1,4 +1,4 @@
-"""From the trained network to the file that ships: ONNX with int8 weights, run by onnxruntime alone; and back."""
+"""Export of the trained network to ONNX with int8 weights, which needs only onnxruntime to run; and the reverse."""
 
 import copy
 import tempfile
@@ -12,18 +12,18 @@ from autoais.errors import UserError
 from autoais.training.model import Network
 
 INPUTS = ("ids", "types")
-LIMIT = 6.0  # inputs of feed-forward layers beyond it are few, and kept apart
+LIMIT = 6.0  # few inputs of feed-forward layers exceed it; they are multiplied separately
 
-_HEADS = 12  # MiniLM's; the file does not say
+_HEADS = 12  # of MiniLM; the file does not record it
 _EMBEDDING = "embeddings.word_embeddings"
 
 
 class SplitLinear(torch.nn.Module):
-    """A linear layer that multiplies its few large inputs in float32 and all the rest in int8.
+    """A linear layer that multiplies its few large inputs in float32 and the rest in int8.
 
-    Before the feed-forward layers a few channels of single tokens reach 20 to 30 where all others stay below 10;
-    quantised together, they would take most of the 256 steps (LLM.int8, Dettmers et al. 2022, section 3.2). What
-    exceeds `LIMIT` in the channels named is multiplied apart; in other channels it is cut off.
+    The inputs of feed-forward layers have a few channels that reach 20 to 30 at single tokens, while all others stay
+    below 10; quantised together, they would take up most of the 256 steps (LLM.int8, Dettmers et al. 2022, section
+    3.2). In `channels`, the excess over `LIMIT` is multiplied separately; other channels are clipped at `LIMIT`.
     """
 
     def __init__(self, layer: torch.nn.Linear, channels: torch.Tensor) -> None:
@@ -40,7 +40,7 @@ class SplitLinear(torch.nn.Module):
 
 
 class _Stored(torch.nn.Module):
-    """An embedding as it is stored: int8 rows with a scale each."""
+    """An embedding with int8 rows and one scale per row."""
 
     def __init__(self, weight: torch.Tensor) -> None:
         super().__init__()
@@ -53,25 +53,25 @@ class _Stored(torch.nn.Module):
 
 
 class CrossEncoder(Protocol):
-    """A BERT that reads pairs: what `export` has to know of a network."""
+    """The interface of a network for `export`: a BERT that reads pairs."""
 
     @property
     def outputs(self) -> Mapping[str, bool]:
-        """The names of what it gives, and whether that is one value a token."""
+        """The names of the outputs, and whether each has one value per token."""
         ...
 
     @property
     def embeddings(self) -> Any:  # noqa: ANN401  (transformers' own)
-        """What reads the ids."""
+        """The embedding module."""
         ...
 
     def layers(self) -> Iterable[torch.nn.Module]:
-        """Its transformer layers."""
+        """The transformer layers."""
         ...
 
 
 class _Unpadded(torch.nn.Module):
-    """The network without its mask: one pair is read at a time, so nothing is padded."""
+    """The network without a mask, which batches of one pair do not need."""
 
     def __init__(self, network: torch.nn.Module) -> None:
         super().__init__()
@@ -86,11 +86,11 @@ Pair = tuple[torch.Tensor, torch.Tensor]
 
 
 def export(trained: CrossEncoder, out: Path, pairs: Iterable[Pair]) -> None:
-    """Write `out`: inputs `ids` and `types`, (1, length) int64; outputs as the network gives them.
+    """Write the network to `out`, with inputs `ids` and `types`, (1, length) int64, and the network's outputs.
 
-    Matrix products take int8 weights, one scale a column, and activations quantised as they come; the embeddings are
-    int8, one scale a row. Weights use 7 of the 8 bits, so that processors without VNNI cannot overflow. `pairs`
-    (ids, types) show which inputs are large.
+    Matrix products have int8 weights with one scale per column, and activations are quantised dynamically; embeddings
+    are int8 with one scale per row. Weights use 7 of the 8 bits, which avoids overflow on processors without VNNI.
+    `pairs` (ids, types) are run to find the channels with large inputs.
     """
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -133,7 +133,7 @@ def _is_layer(name: str) -> bool:
 
 
 def _split(network: CrossEncoder, module: torch.nn.Module, pairs: Iterable[Pair]) -> None:
-    """Replace the feed-forward layers by `SplitLinear`, with the channels that exceed `LIMIT` in the pairs."""
+    """Replace the feed-forward layers with `SplitLinear`, for the channels that exceed `LIMIT` in the pairs."""
     largest: dict[torch.nn.Module, torch.Tensor] = {}
 
     def note(layer: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
@@ -156,7 +156,8 @@ def _split(network: CrossEncoder, module: torch.nn.Module, pairs: Iterable[Pair]
 def restore(file: Path) -> Network:
     """The PyTorch network with the weights of an exported file, in float32.
 
-    For comparing the two and for training on from what shipped. `UserError` where the file is not one of ours.
+    Serves to compare both, and to continue training from a shipped model. Raises `UserError` if `autoais train` did
+    not write the file.
     """
     import onnx
     from onnx import numpy_helper
@@ -165,7 +166,7 @@ def restore(file: Path) -> Network:
     graph = onnx.load(str(file)).graph
     held = {tensor.name: torch.tensor(numpy_helper.to_array(tensor)) for tensor in graph.initializer}
     state = {name.removeprefix("network.").replace(".bulk.", "."): value for name, value in held.items()}
-    for node in graph.node:  # tensors that are alike are stored once, under one name: the nodes tell which they are
+    for node in graph.node:  # equal tensors are stored once under one name, so the nodes identify them
         name = node.name.removeprefix("/network/").rpartition("/")[0].removesuffix("/bulk").replace("/", ".")
         if node.op_type == "LayerNormalization":
             state[f"{name}.weight"], state[f"{name}.bias"] = held[node.input[1]], held[node.input[2]]
@@ -177,7 +178,7 @@ def restore(file: Path) -> Network:
         if node.op_type == "MatMulInteger":
             weight = weight * held[node.input[1].removesuffix("_quantized") + "_scale"]
         elif path.endswith(("intermediate/dense/MatMul", "output/dense/MatMul")):
-            continue  # the large channels again, which stand in the bulk too
+            continue  # the large channels, which the bulk weight also contains
         name = path.removesuffix("_quant").removesuffix("/MatMul").removesuffix("/Gemm_MatMul").removesuffix("/bulk")
         state[f"{name.replace('/', '.')}.weight"] = weight.T.contiguous()
     try:

@@ -1,4 +1,4 @@
-"""Trains the network on prepared arrays, all in memory: a log line now and then, checkpoints to go on from."""
+"""The training loop on prepared arrays in memory, with log lines and checkpoints to resume from."""
 
 import json
 import time
@@ -17,26 +17,27 @@ from autoais.training.schedule import Schedule
 
 Tensors = tuple[torch.Tensor, ...]
 
-BLOCK = 4  # neighbours in a file stay together: claims made from one passage, which differ in one fact
+BLOCK = 4  # adjacent pairs stay together: claims from one passage that differ in one fact
 
 
 class Batches(Protocol):
-    """What is learnt from, in numbered items that fit together in any order."""
+    """Training data as numbered items that can be batched in any order."""
 
     def order(self, batch: int, seed: int) -> list[np.ndarray]:
-        """The numbers of the items of each batch, about `batch` pairs each, in a seeded order."""
+        """The item numbers of each batch of about `batch` pairs, in a seeded order."""
         ...
 
     def batch(self, numbers: np.ndarray) -> Tensors:
-        """The items of those numbers; the first tensor has a row a pair."""
+        """The items with those numbers; the first tensor has one row per pair."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A file of prepared arrays, how often each pair is seen (a part of them below one), and which are not.
+    """A file of prepared arrays, how often its pairs are used, and which of them are excluded.
 
-    Left out are the data sets whose names begin as in `without`, and rows that are `spare` (`kept_for_calibration`).
+    The fractional part of `times` adds a random part of the pairs. Excluded are data sets whose names start with one of
+    `without`, and `spare` rows (`kept_for_calibration`).
     """
 
     arrays: Path
@@ -46,7 +47,7 @@ class Part:
 
 
 class Pairs:
-    """Several parts as one set of pairs, in blocks of neighbours."""
+    """Several parts as one set of pairs, in blocks of adjacent pairs."""
 
     def __init__(self, parts: Sequence[Part], seed: int) -> None:
         self._files: list[dict[str, np.ndarray]] = []
@@ -73,8 +74,8 @@ class Pairs:
         return int(self._files[file]["ends"][row] - self._files[file]["starts"][row])
 
     def batch(self, numbers: np.ndarray) -> Tensors:
-        """ids, mask, types, token labels (-1 unknown), labels of the pairs of those blocks, padded."""
-        width = -(-int(self._longest[numbers].max()) // 8) * 8  # few different shapes: each new one is compiled anew
+        """Padded ids, mask, types, token labels (-1: unknown) and labels of the pairs in those blocks."""
+        width = -(-int(self._longest[numbers].max()) // 8) * 8  # few distinct shapes, since each new one is compiled
         places = [(file, place) for file, rows in (self._blocks[number] for number in numbers) for place in rows]
         ids = np.zeros((len(places), width), dtype=np.int64)
         mask, types, tokens = np.zeros_like(ids), np.full_like(ids, 2), np.full_like(ids, -1)
@@ -89,18 +90,18 @@ class Pairs:
         return tuple(torch.from_numpy(a) for a in (ids, mask, types, tokens, labels))
 
     def some(self, count: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """(ids, types) of so many pairs, evenly spread, one at a time."""
+        """The (ids, types) of about `count` evenly spaced pairs, one at a time."""
         for number in range(0, len(self._blocks), max(1, len(self._blocks) // count)):
             file, (place, *_) = self._blocks[number]
             yield pair_of(self._files[file], place)
 
     def order(self, batch: int, seed: int) -> list[np.ndarray]:
-        """The numbers of the blocks of each batch: blocks of like length, in a seeded random order."""
+        """The block numbers of each batch: blocks of similar length, in a seeded random order."""
         return batches_of_like_length(self._longest, max(1, batch // BLOCK), seed)
 
 
 def batches_of_like_length(lengths: np.ndarray, each: int, seed: int) -> list[np.ndarray]:
-    """The numbers of so many lengths, `each` to a batch, like ones together, in a seeded random order."""
+    """Batches of `each` item numbers with similar lengths, in a seeded random order."""
     rng = np.random.default_rng(seed)
     shuffled = rng.permutation(len(lengths))
     batches = []
@@ -112,14 +113,17 @@ def batches_of_like_length(lengths: np.ndarray, each: int, seed: int) -> list[np
 
 
 def pair_of(arrays: Mapping[str, np.ndarray], place: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """(ids, types), each (1, length), of a pair in arrays whose pairs lie end to end."""
+    """The (ids, types), each (1, length), of one pair in arrays with concatenated pairs."""
     inside = slice(arrays["starts"][place], arrays["ends"][place])
     ids, types = (torch.from_numpy(arrays[name][inside].astype(np.int64)[None]) for name in ("ids", "types"))
     return ids, types
 
 
 def loss_of(network: Network, tensors: Tensors, token_weight: float) -> tuple[torch.Tensor, float]:
-    """Mean binary cross-entropy of the pairs plus `token_weight` times that of the known tokens; and the accuracy."""
+    """The loss and the accuracy of a batch.
+
+    The loss is the mean binary cross-entropy of the pairs plus `token_weight` times that of the labelled tokens.
+    """
     ids, mask, types, tokens, labels = tensors
     with torch.autocast("cpu", dtype=torch.bfloat16):
         pair, token = network.logits(ids, mask, types)
@@ -144,10 +148,10 @@ def train(
     every_s: float = 240,
     say: Callable[[str], None] | None = None,
 ) -> None:
-    """One pass over the pairs, going on from `folder/checkpoint.pt` where there is one.
+    """Train for one pass over the pairs, resuming from `folder/checkpoint.pt` if it exists.
 
-    `loss_of` gives a batch's loss and accuracy. A checkpoint is written every `every_s` seconds, `log.jsonl` gets a row
-    and `say` a line every 100 steps.
+    `loss_of` returns the loss and accuracy of a batch. A checkpoint is written every `every_s` seconds. Every 100 steps
+    `log.jsonl` gets a row and `say` is called with a line.
     """
     folder.mkdir(parents=True, exist_ok=True)
     learnt = [p for p in network.parameters() if p.requires_grad]
@@ -192,7 +196,7 @@ def train(
 
 
 def _restore(path: Path, network: torch.nn.Module, optimizer: torch.optim.Optimizer) -> int:
-    """The steps done so far; 0 where there is no checkpoint."""
+    """Load the checkpoint and return the number of completed steps; 0 without a checkpoint."""
     if not path.exists():
         return 0
     state = torch.load(path, weights_only=True)

@@ -1,4 +1,4 @@
-"""The network: MiniLM reads claim and evidence apart, and its upper layers, trained, read them together as well."""
+"""The network: MiniLM reads claim and evidence separately, and trained copies of its upper layers read them jointly."""
 
 import copy
 from collections.abc import Iterator, Mapping
@@ -18,13 +18,13 @@ JOINT_LAYERS = 4
 
 
 class Network(torch.nn.Module):
-    """A sentence encoder (`trunk`, kept as it is) and a cross-encoder that branches off below its last `layers`.
+    """A frozen sentence encoder (`trunk`), and a cross-encoder that branches off before its last `layers` layers.
 
     Ids are `[CLS] claim [SEP] [CLS] evidence [SEP]`; types 0 and 1 mark the claim, 2 and 3 the evidence
-    (`autoais.models.pairs`). In the trunk (`lower` and `apart`) each side sees only itself, as in the encoder's own
-    training, so that its similarities hold. The `joint` layers begin as copies of its last ones and are trained; in
-    them all see all, and the types say which words the sides share. `lower` serves both (PreTTR, MacAvaney et al.
-    2020).
+    (`autoais.models.pairs`). In the trunk (`lower` and `apart`) each side attends only to itself, as in the encoder's
+    own training, so that its similarities stay valid. The `joint` layers start as copies of the trunk's last layers
+    and are trained; they attend to both sides, and the types mark shared words. `lower` is computed once for both
+    branches (PreTTR, MacAvaney et al. 2020).
     """
 
     outputs: ClassVar[Mapping[str, bool]] = MappingProxyType(
@@ -48,11 +48,11 @@ class Network(torch.nn.Module):
     def forward(
         self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-        """`ids`, `mask`, `types`: (pairs, length) int64.
+        """The outputs for `ids`, `mask` and `types`, each (pairs, length) int64.
 
-        Gives, float32: logits of `supported` for the pair (pairs,) and for every token (pairs, length); the cosine of
-        both sides' mean vectors (pairs,); and for every token the cosine of its nearest on the other side (pairs,
-        length).
+        Returns, in float32: logits of `supported` for the pair (pairs,) and for each token (pairs, length); the cosine
+        of the two sides' mean vectors (pairs,); and the cosine of each token to its nearest token on the other side
+        (pairs, length).
         """
         claim, evidence = _sides(mask, types)
         hidden = self._lower(ids, claim, evidence)
@@ -68,11 +68,11 @@ class Network(torch.nn.Module):
         return pair, token, cosine, near
 
     def layers(self) -> Iterator[torch.nn.Module]:
-        """Those that are only read, and those that are trained."""
+        """The frozen layers, then the trained ones."""
         yield from (*self.lower, *self.apart, *self.joint)
 
     def logits(self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The first two of `forward`, all that is trained."""
+        """The first two outputs of `forward`, which depend on the trained layers."""
         return self._together(self._lower(ids, *_sides(mask, types)), mask, types)
 
     def _lower(self, ids: torch.Tensor, claim: torch.Tensor, evidence: torch.Tensor) -> torch.Tensor:
@@ -115,18 +115,18 @@ def _mean(hidden: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
 
 
 def build(base: Path, seed: int) -> Network:
-    """The network from a sentence encoder's weights (a folder as transformers saves it)."""
+    """The untrained network on the weights of a sentence encoder (a folder saved by transformers)."""
     torch.manual_seed(seed)
     return Network(sentence_encoder(base))
 
 
 def sentence_encoder(base: Path) -> "BertModel":
-    """The weights of a folder as transformers saves it, without dropout."""
+    """The sentence encoder in a folder saved by transformers, without dropout."""
     from transformers import BertModel
 
     from autoais.models.transformers import quiet
 
-    # No dropout: pairs are seen once, and drawing it costs the CPU more than the rest of a step.
+    # Pairs are seen about once, and on a CPU dropout takes longer than the rest of a step.
     with quiet(local=True):
         encoder: BertModel = BertModel.from_pretrained(
             str(base),

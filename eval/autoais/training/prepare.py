@@ -1,4 +1,4 @@
-"""From the sources to arrays: simulated pairs, human labels and NLI, encoded, without evaluation questions."""
+"""Preparation of training data: simulated pairs, human labels and NLI as encoded arrays, without evaluation data."""
 
 import random
 import unicodedata
@@ -19,16 +19,17 @@ from autoais.training.edits import BREAKING, KEEPING, apply, names
 from autoais.training.simulate import Example, Page, from_page, from_question
 from autoais.types import Attribution
 
-_FAR = 50  # passages to have at hand before the first is used
-_DRAWN = 8  # passages to draw for each minimal pair: not every sentence can be reworded
+_FAR = 50  # passages to collect before the first one is used
+_DRAWN = 8  # passages to draw per minimal pair, since not every sentence can be reworded
 _FACTS = ("number", "number_word", "month", "name", "negation")
-_LONGEST_CLAIM = 80  # words; longer claims are rare and dear
+_LONGEST_CLAIM = 80  # words; longer claims are rare and expensive
 
 
 def read_pages(path: Path, share: float, rng: random.Random) -> Iterator[tuple[Page, list[Page]]]:
-    """A share of a corpus' passages (jsonl, also packed), each with three others: the one before it or far ones.
+    """A random share of a corpus (jsonl, also compressed), each passage with three other passages.
 
-    `FormatError` at a broken line.
+    The others are distant passages; the first may be the previous passage of the same article. Raises `FormatError` at
+    a malformed line.
     """
     before: Page | None = None
     far: list[Page] = []
@@ -48,11 +49,11 @@ def read_pages(path: Path, share: float, rng: random.Random) -> Iterator[tuple[P
 
 
 def minimal_pairs(path: Path, wanted: int, half: int, reword: bool = True) -> Iterator[Labelled]:
-    """Claims that reword the first sentence of a passage, each followed by the same with one fact changed.
+    """Minimal pairs: a supported claim that rewords the first sentence of a passage, then one with a fact changed.
 
-    At most `wanted` of each, from passages with odd (1) or even (0) numbers, as `half` says: what one half calibrates
-    the other can measure. Facts are numbers, months, names and negations. Without `reword` the first of each pair is
-    the sentence itself. `FormatError` at a broken line.
+    Yields up to `wanted` pairs, from passages with odd (`half` 1) or even (0) numbers, so that one half can calibrate
+    and the other evaluate. Facts are numbers, months, names and negations. Without `reword` the supported claim is the
+    sentence itself. Raises `FormatError` at a malformed line.
     """
     rng = random.Random(half)
     pages: list[Page] = []
@@ -82,12 +83,12 @@ def minimal_pairs(path: Path, wanted: int, half: int, reword: bool = True) -> It
 
 
 def questions_key(text: str) -> str:
-    """A question as overlap is checked: NFKC, lower case, no punctuation or articles, single spaces."""
+    """The key of a question for overlap checks: NFKC, lower case, no punctuation or articles, single spaces."""
     return normalize_answer(unicodedata.normalize("NFKC", text))
 
 
 def held_out(paths: Iterable[Path]) -> set[str]:
-    """Keys of the questions that must never be trained on (the field `question` or `query` of jsonl files)."""
+    """Keys of the questions excluded from training (the field `question` or `query` of jsonl files)."""
     keys = set()
     for path in paths:
         for _, row in read_objects(path):
@@ -96,14 +97,14 @@ def held_out(paths: Iterable[Path]) -> set[str]:
 
 
 def from_questions(path: Path, exclude: set[str], rng: random.Random) -> Iterator[Example]:
-    """Pairs from answered questions (`answers.jsonl` with passages and reference answers)."""
+    """Training pairs from answered questions (`answers.jsonl` with passages and reference answers)."""
     wrong: list[str] = []
     for row in read_answers(path):
         references = [a for a in row.answers if 0 < len(a) < 60]
         if not references or questions_key(row.question) in exclude:
             continue
         pages = [Page(row.passages[i].headings, row.passages[i].text) for i in row.ranking]
-        # The first passages that hold the answer are the likeliest to answer the question.
+        # Among passages that contain the answer, the top-ranked ones most likely answer the question.
         holding = [page for page in pages[:5] if has_answer(page.text, references)]
         lacking = [page for page in pages if not has_answer(page.evidence, references)]
         kind = [w for w in wrong if w[:1].isdigit() == references[0][:1].isdigit()]
@@ -122,9 +123,9 @@ def _names(text: str) -> list[str]:
 
 
 def from_labels(path: Path, datasets: Sequence[str], inverted: Sequence[str] = ()) -> Iterator[Example]:
-    """Pairs with human labels, in the schema of our own label files, of the data sets whose names begin so.
+    """Training pairs with human labels from a label file, for data sets whose names start with one of `datasets`.
 
-    Data sets in `inverted` have their labels the wrong way round: 1 stands where the claim is not supported.
+    In the data sets of `inverted`, label 1 means that the claim is not supported.
     """
     for _, row in read_objects(path):
         if not row["dataset"].startswith(tuple(datasets)):
@@ -137,16 +138,20 @@ def from_labels(path: Path, datasets: Sequence[str], inverted: Sequence[str] = (
 
 
 def kept_for_calibration(row: int, spare: float) -> bool:
-    """Whether a row of a source is not trained on: one stretch of 25 in `round(1 / spare)`.
+    """Whether a row of a source is withheld from training: one block of 25 rows in `round(1 / spare)`.
 
-    Neighbours often share claim or evidence. Some evidence is shared all the same, as rows further apart cite the same
-    sentence: the spare rows are for a calibration of a few weights, never to measure on.
+    Blocks are used because adjacent rows often share claim or evidence. Rows further apart may still share evidence, so
+    the spare rows serve to calibrate a few weights, never to evaluate.
     """
     return spare > 0 and row // 25 % round(1 / spare) == 0
 
 
 def write_arrays(examples: Iterable[Example], encoder: PairEncoder, out: Path) -> dict[str, int]:
-    """Encode and write one `.npz`: ids and types laid end to end, offsets, labels, token labels (-1: not known)."""
+    """Write encoded examples to an `.npz`, and return their number by source.
+
+    The arrays hold concatenated ids, types and token labels (-1: unknown), the end offset and label of each pair, and
+    sources as indices into `names`. Raises `UserError` if there are no examples.
+    """
     ids: list[np.ndarray] = []
     types: list[np.ndarray] = []
     tokens: list[np.ndarray] = []
@@ -155,19 +160,19 @@ def write_arrays(examples: Iterable[Example], encoder: PairEncoder, out: Path) -
     for example in examples:
         claim = f"{example.question} {example.claim}".strip()
         encoded = encoder.encode(claim, example.evidence)
-        told = np.full(len(encoded.ids), -1, dtype=np.int8)
+        token_labels = np.full(len(encoded.ids), -1, dtype=np.int8)
         if example.unsupported is not None and (example.label or example.unsupported):
             shift = len(claim) - len(example.claim)
             spans = [(s + shift, e + shift) for s, e in example.unsupported]
             for at, (start, end) in enumerate(encoded.claim_offsets, 1):
-                told[at] = not any(s < end and start < e for s, e in spans)
+                token_labels[at] = not any(s < end and start < e for s, e in spans)
         ids.append(np.array(encoded.ids, dtype=np.int32))
         types.append(np.array(encoded.types, dtype=np.uint8))
-        tokens.append(told)
+        tokens.append(token_labels)
         labels.append(example.label)
         sources.append(example.source)
     if not labels:
-        raise UserError("no training pairs came of the data named")
+        raise UserError("the data gives no training pairs")
     names = sorted(set(sources))
     number = {name: i for i, name in enumerate(names)}
     np.savez(
@@ -180,7 +185,7 @@ def write_arrays(examples: Iterable[Example], encoder: PairEncoder, out: Path) -
 
 
 def simulated(path: Path, share: float, seed: int) -> Iterator[Example]:
-    """Pairs from a corpus' passages."""
+    """Simulated training pairs from a share of the passages of a corpus."""
     rng = random.Random(seed)
     for page, others in read_pages(path, share, rng):
         yield from from_page(page, others, rng)

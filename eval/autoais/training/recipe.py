@@ -1,4 +1,4 @@
-"""`autoais train`: a TOML recipe in, a model folder out; every step leaves a file that a stopped run goes on from."""
+"""`autoais train`: builds a model folder from a TOML recipe; each step writes a file, so stopped runs can resume."""
 
 import json
 import random
@@ -14,7 +14,7 @@ from shutil import copyfile
 from typing import TYPE_CHECKING, Any
 
 from autoais.errors import UserError
-from autoais.io.jsonl import dumps, write_whole
+from autoais.io.jsonl import dumps, write_atomic
 from autoais.io.provenance import provenance, sha256_file
 from autoais.labels import Labelled
 from autoais.training.schedule import Schedule
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 _KINDS = ("pages", "questions", "labels")
 _SHORT_PAIRS, _SHORT_STEPS = 200, 20
-_SEEN = 100  # pairs that the export looks at
+_EXPORT_PAIRS = 100  # pairs run by the export to find large inputs
 _MINIMAL_PAIRS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The arrays of a source, and how many pairs there are of each kind."""
+    """The arrays of a source, and the number of pairs per data set."""
 
     name: str
     source: "Source"
@@ -44,12 +44,12 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where pairs come from: `pages` (a corpus), `questions` (answered ones, with passages) or `labels` (human).
+    """A source of training pairs: `pages` (a corpus), `questions` (with answers and passages) or human `labels`.
 
-    `times` is how often each pair is seen in the first stage (0.25: a quarter of them), `finish` in the second.
-    `share` of the pages, `datasets` of the labels: those whose names begin so; `inverted` ones have their labels the
-    wrong way round. `spare` is the share of the rows that no stage sees, on which the calibration is fitted.
-    `max_length` (word pieces) and `budget` (characters of evidence) are the most that is read of a pair.
+    `times` is how often each pair is used in the first stage (0.25: a quarter of the pairs), `finish` in the second.
+    `share` is the share of pages used. `datasets` lists prefixes of the names of data sets in label files; in
+    `inverted` ones, label 1 means not supported. `spare` is the share of rows withheld from both stages to fit the
+    calibration. `max_length` (word pieces) and `budget` (characters of evidence) limit what is read of a pair.
     """
 
     kind: str
@@ -66,12 +66,12 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class TrainingRecipe:
-    """A recipe file (`eval/recipes/*.toml`): base weights, what is learnt from, what never is, and two schedules.
+    """A recipe file (`eval/recipes/*.toml`): base weights, training data, held-out data, and two schedules.
 
-    The second stage starts from the first and is run once with everything and once without the data sets of each of
-    the `folds`, whose claims then have a verdict of a network that never saw their data set: on these, the spare rows
-    and minimal pairs from the corpus the calibration is fitted. `held_out` names files of questions that are never
-    learnt from, `threshold` the labels that say where the verdict turns.
+    The second stage starts from the first. It runs once on all data, and once per fold without the fold's data sets,
+    so that each of their claims is judged by a network that never saw its data set. The calibration is fitted to these
+    claims, the spare rows and minimal pairs from the corpus. `held_out` names files of questions excluded from
+    training, `threshold` the label files on which the decision threshold is chosen.
     """
 
     name: str
@@ -87,7 +87,7 @@ class TrainingRecipe:
 
     @classmethod
     def read(cls, path: Path) -> "TrainingRecipe":
-        """From a file; `UserError` names what is missing or unknown."""
+        """The recipe in a file; raises `UserError` for missing or unknown settings."""
         try:
             row = tomllib.loads(path.read_text(encoding="utf-8"))
             sources = {name: made(Source, one, f"{path}: [sources.{name}]") for name, one in row.pop("sources").items()}
@@ -102,12 +102,12 @@ class TrainingRecipe:
             if not 0 <= source.spare <= 0.5:
                 raise UserError(f"{path}: [sources.{name}] spare {source.spare:g}; should be 0 to 0.5")
         if not recipe.threshold:
-            raise UserError(f"{path}: 'threshold' names no file; it says where the verdict turns")
+            raise UserError(f"{path}: 'threshold' is empty; list the label files for the decision threshold")
         return recipe
 
 
 def made(cls: type[Any], row: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401  (an instance of cls)
-    """The dataclass with the settings of a table of a recipe; `UserError` names what is missing or unknown."""
+    """An instance of `cls` from a table of a recipe; raises `UserError` for missing or unknown settings."""
     known = {field.name for field in fields(cls)}
     if unknown := sorted(set(row) - known):
         raise UserError(f"{where}: unknown setting {unknown[0]!r}; there are: {', '.join(sorted(known))}")
@@ -118,7 +118,10 @@ def made(cls: type[Any], row: Mapping[str, Any], where: str) -> Any:  # noqa: AN
 
 
 def base_folder(base: str, sha256: str) -> Path:
-    """The folder of the base weights: a path, or `package:folder` of an installed package; its checksum must hold."""
+    """The folder of the base weights: a path, or `package:folder` in an installed package.
+
+    Raises `UserError` if the weights are missing or their checksum differs.
+    """
     package, colon, inside = base.partition(":")
     folder = Path(base)
     if colon:
@@ -128,22 +131,24 @@ def base_folder(base: str, sha256: str) -> Path:
         folder = Path(found.submodule_search_locations[0]) / inside
     weights = folder / "model.safetensors"
     if not weights.is_file():
-        raise UserError(f"{folder}: model.safetensors is missing; the base is a folder as transformers saves it")
+        raise UserError(f"{folder}: model.safetensors is missing; give a folder saved by transformers")
     if sha256_file(weights) != sha256:
-        raise UserError(f"{weights}: not the weights of the recipe (SHA-256 {sha256[:12]}...)")
+        raise UserError(f"{weights}: not the weights of the recipe (expected SHA-256 {sha256[:12]}...)")
     return folder
 
 
 def find(name: str, data: Sequence[Path]) -> Path:
-    """The file of that name in the first folder that has it; `UserError` names what is missing."""
+    """The file of that name in the first folder that contains it; raises `UserError` if none does."""
     for folder in data:
         if (folder / name).is_file():
             return folder / name
-    raise UserError(f"{name}: the recipe needs it and it is not in {', '.join(map(str, data))}; --data names a folder")
+    raise UserError(
+        f"{name}: the recipe needs it and it is not in {', '.join(map(str, data))}; give its folder with --data"
+    )
 
 
 def examples(recipe: TrainingRecipe, source: Source, data: Sequence[Path]) -> Iterator[Example]:
-    """The pairs of one source, the same at every run."""
+    """The training pairs of one source, in a reproducible order."""
     from autoais.training import prepare
 
     rng = random.Random(f"{recipe.seed} {source.files}")
@@ -159,7 +164,7 @@ def examples(recipe: TrainingRecipe, source: Source, data: Sequence[Path]) -> It
 
 
 def prepared(recipe: TrainingRecipe, data: Sequence[Path], out: Path, most: int | None) -> Iterator[Prepared]:
-    """The arrays of each source, at most `most` pairs of each; kept in `out` under a name that says how they came."""
+    """The arrays of each source, with at most `most` pairs each, cached in `out` under a hash of their inputs."""
     from autoais.models.pairs import PairEncoder
     from autoais.training.prepare import write_arrays
 
@@ -167,22 +172,22 @@ def prepared(recipe: TrainingRecipe, data: Sequence[Path], out: Path, most: int 
     out.mkdir(parents=True, exist_ok=True)
     for name, source in recipe.sources.items():
         files = [sha256_file(find(file, data)) for file in (*source.files, *recipe.held_out)]
-        made_of = replace(source, times=0.0, finish=0.0, spare=0.0)  # what does not change the arrays
+        made_of = replace(source, times=0.0, finish=0.0, spare=0.0)  # reset settings that do not affect the arrays
         key = sha256(f"{recipe.seed} {made_of} {files} {most}".encode()).hexdigest()
         arrays, counts = out / f"{name}-{key[:8]}.npz", out / f"{name}-{key[:8]}.json"
         if not counts.exists():
             encoder = PairEncoder.from_file(tokenizer, source.max_length, source.budget)
             found = write_arrays(islice(examples(recipe, source, data), most), encoder, arrays)
-            write_whole(counts, [dumps(found)])
+            write_atomic(counts, [dumps(found)])
         yield Prepared(name, source, arrays, json.loads(counts.read_text(encoding="utf-8")))
 
 
 def run(path: Path, data: Sequence[Path], out: Path, *, short: bool = False, say: Callable[[str], None]) -> None:
-    """Make the model of a recipe in `out`.
+    """Train the model of a recipe into the folder `out`.
 
-    Prepared pairs and training steps of an earlier run with the same recipe and data are not made again (empty
-    `out/work` where the code has changed since); exports and the calibration are.
-    `short` takes at most 200 pairs of each source and 20 steps: it shows that the recipe runs, nothing more.
+    Prepared pairs and completed training steps of an earlier run with the same recipe and data are reused; exports and
+    the calibration are always repeated. Empty `out/work` if the code has changed since. `short` uses at most 200 pairs
+    per source and 20 steps, just to check that the recipe runs.
     """
     from autoais.formats import read_labels
     from autoais.judges.minilm import MiniLMJudge
@@ -208,20 +213,20 @@ def run(path: Path, data: Sequence[Path], out: Path, *, short: bool = False, say
     for number, fold in enumerate(recipe.folds):
         name = f"without-{number}"
         judge = stages.finished(fold, name, work / name)
-        folds.append(Fold(Claims.read(judge, _of(recipe, data, fold, most)), turn(judge)))
+        folds.append(Fold(Claims.read(judge, _in_fold(recipe, data, fold, most)), turn(judge)))
     judge = stages.finished((), "finish", out)
     say("calibrating")
     others = [Claims.read(judge, labels) for labels in (_spare(recipe, data, most), _minimal(recipe, data, most))]
     calibration, left_out = calibrate(folds, others, turn(judge))
-    write_whole(out / "calibration.json", [dumps(calibration, indent=2)])
+    write_atomic(out / "calibration.json", [dumps(calibration, indent=2)])
     made_by = {"file": path.name, "sha256": recipe_sha256}
     record = {"recipe": made_by, "short": short} | _record(recipe, parts, out) | {"left_out": left_out}
-    write_whole(out / "training.json", [dumps(record, indent=2)])
-    say(f"{MiniLMJudge(out).name} in {out}")
+    write_atomic(out / "training.json", [dumps(record, indent=2)])
+    say(f"wrote {MiniLMJudge(out).name} to {out}")
 
 
 class _Stages:
-    """The two stages of a recipe: the first is trained once, the second from it, once for each fold."""
+    """The two training stages: the first runs once, the second starts from it, on all data and for each fold."""
 
     def __init__(
         self,
@@ -238,7 +243,7 @@ class _Stages:
         self._key = ""
 
     def first(self) -> None:
-        """Train the first stage, on everything."""
+        """Train the first stage on all data."""
         from autoais.training.loop import Part
         from autoais.training.model import build
 
@@ -248,7 +253,7 @@ class _Stages:
         self._first = network.state_dict()
 
     def finished(self, fold: tuple[str, ...], name: str, folder: Path) -> "MiniLMJudge":
-        """The second stage without the data sets of a fold, exported to a folder."""
+        """Train the second stage without the data sets of a fold, export it to a folder, and return its judge."""
         from autoais.judges.minilm import MiniLMJudge
         from autoais.training.export import export
         from autoais.training.loop import Part
@@ -260,21 +265,21 @@ class _Stages:
         chosen = [Part(part.arrays, part.source.finish, fold, part.source.spare) for part in finishing]
         pairs, _ = self._train(network, name, self._recipe.finish, chosen, self._key)
         folder.mkdir(exist_ok=True)
-        export(network, folder / "model.onnx", pairs.some(_SEEN))
+        export(network, folder / "model.onnx", pairs.some(_EXPORT_PAIRS))
         copyfile(self._base / "tokenizer.json", folder / "tokenizer.json")
         return MiniLMJudge(folder)
 
     def _train(
         self, network: "Network", name: str, schedule: Schedule, chosen: "Sequence[Part]", after: str = ""
     ) -> "tuple[Pairs, str]":
-        """Train on the chosen parts; the pairs, and the key of what was trained."""
+        """Train on the chosen parts; returns the pairs, and a key that identifies the training run."""
         from autoais.training.loop import Pairs, loss_of, train
 
         recipe = self._recipe
         pairs = Pairs(chosen, recipe.seed)
         self._say(f"{name}: {pairs.size:,} pairs")
         wanted = replace(schedule, warm_up=2, most=_SHORT_STEPS) if self._short else schedule
-        # The name of the folder says what it was trained on: steps of another recipe are never gone on from.
+        # The folder name is a hash of the inputs, so that training never resumes from steps of another recipe.
         seen = [(part.arrays.name, part.times, part.without, part.spare) for part in chosen]
         key = sha256(f"{recipe.base_sha256} {recipe.seed} {wanted} {seen} {after}".encode()).hexdigest()[:8]
         loss = partial(loss_of, network, token_weight=wanted.token_weight)
@@ -283,24 +288,28 @@ class _Stages:
 
 
 def _check_folds(recipe: TrainingRecipe, parts: Sequence[Prepared]) -> None:
-    """`UserError` where a fold names nothing that is learnt from, or something the first stage sees."""
+    """Raise `UserError` if a fold names an unknown data set, or one that the first stage uses."""
     for name in (name for fold in recipe.folds for name in fold):
         held = [part for part in parts if any(kind.startswith(name) for kind in part.counts)]
         if not held:
             raise UserError(f"folds: no source has a data set {name!r}")
         if early := [part.name for part in held if part.source.times]:
-            raise UserError(f"folds: {name!r} is left out, yet the first stage sees it in [sources.{early[0]}]")
+            raise UserError(
+                f"folds: {name!r} is held out, but the first stage uses it; set times = 0 in [sources.{early[0]}]"
+            )
 
 
 def _human(recipe: TrainingRecipe, data: Sequence[Path], most: int | None) -> Iterator[tuple[Source, int, Example]]:
-    """The pairs with human labels, each with its source and its place there."""
+    """The pairs with human labels, each with its source and its index there."""
     for source in recipe.sources.values():
         if source.kind == "labels":
             for place, example in enumerate(islice(examples(recipe, source, data), most)):
                 yield source, place, example
 
 
-def _of(recipe: TrainingRecipe, data: Sequence[Path], fold: tuple[str, ...], most: int | None) -> Iterator[Labelled]:
+def _in_fold(
+    recipe: TrainingRecipe, data: Sequence[Path], fold: tuple[str, ...], most: int | None
+) -> Iterator[Labelled]:
     return (_labelled(example) for _, _, example in _human(recipe, data, most) if example.source.startswith(fold))
 
 
@@ -312,7 +321,7 @@ def _spare(recipe: TrainingRecipe, data: Sequence[Path], most: int | None) -> It
 
 
 def _minimal(recipe: TrainingRecipe, data: Sequence[Path], most: int | None) -> Iterator[Labelled]:
-    """Minimal pairs from the odd passages of the corpora: one more data set to calibrate on."""
+    """Minimal pairs from the odd-numbered passages of the corpora, a further data set for the calibration."""
     from autoais.training.prepare import minimal_pairs
 
     for source in recipe.sources.values():
@@ -326,7 +335,7 @@ def _labelled(example: Example) -> Labelled:
 
 
 def _record(recipe: TrainingRecipe, parts: Sequence[Prepared], out: Path) -> dict[str, Any]:
-    """What a model card says of how the files came about."""
+    """The provenance of the files, for the model card."""
     return {
         "base": {"from": recipe.base, "sha256": recipe.base_sha256},
         "pairs": {

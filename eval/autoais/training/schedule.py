@@ -1,13 +1,14 @@
-"""How long the network is trained and how fast; apart from what trains it, which needs torch."""
+"""The training schedule, in a module of its own that does not import torch."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How fast one pass over the pairs is: warm-up, a constant rate, a linear decay to zero over the last of the steps.
+    """The learning rate over one pass: linear warm-up, a constant rate, and linear decay to zero.
 
-    `rate` is AdamW's; `batch` pairs a step, at most `most` steps; `token_weight` weighs the loss of single tokens.
+    `rate` is AdamW's learning rate, `batch` the pairs per step, `warm_up` a number of steps, `decay` a share of the
+    steps, and `most` the maximum number of steps. `token_weight` is the weight of the token loss.
     """
 
     rate: float
@@ -18,7 +19,7 @@ class Schedule:
     most: int | None = None
 
     def rate_at(self, step: int, steps: int) -> float:
-        """The learning rate of a step of so many."""
+        """The learning rate at step `step` of `steps`."""
         start = steps * (1 - self.decay)
         falling = (steps - step) / max(1.0, steps - start) if step > start else 1.0
         return self.rate * min(1.0, (step + 1) / max(1, self.warm_up)) * falling

@@ -1,8 +1,8 @@
-"""Training pairs made from passages and questions: the same words with one fact changed, the same fact in other words.
+"""Simulated training pairs from passages and questions: one changed fact in the same words, or one fact reworded.
 
-AttrScore's four cases (Yue et al. 2023, Figure 2) over sentences of a corpus: A nothing changed, B the claim changed,
-C the evidence changed, D evidence that does not hold the claim. B and C come from one edit, used both ways round: the
-edited sentence is a supported claim where the evidence has the edit, so that no edit can be told from the claim alone.
+The pairs are AttrScore's four cases (Yue et al. 2023, Figure 2) on sentences of a corpus: A unchanged, B claim changed,
+C evidence changed, D evidence without the claim. B and C use the same edits in both directions: an edited sentence is a
+supported claim if the evidence has the edit, so the claim alone never reveals the label.
 """
 
 import random
@@ -20,7 +20,7 @@ from autoais.types import Attribution
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A pair to learn from. `unsupported` are characters of the claim known to lack support; None: not known."""
+    """A training pair. `unsupported` holds (start, end) characters of the claim that lack support; None: unknown."""
 
     source: str
     question: str
@@ -39,7 +39,7 @@ class Page:
 
     @property
     def evidence(self) -> str:
-        """Title, full stop, text: what the other judges read (spec A3)."""
+        """Title, full stop and text, like the premise of AutoAIS (Bohnet et al. 2022)."""
         return f"{self.title}. {self.text}" if self.title else self.text
 
 
@@ -55,7 +55,10 @@ def _usable(sentence: str) -> bool:
 
 
 def _named(sentence: str, place: int, page: Page, rng: random.Random) -> str:
-    """The pronoun that opens a passage becomes the page's title, as a claim that stands alone would have it."""
+    """The sentence with an initial pronoun sometimes replaced by the title, like a standalone claim.
+
+    Only the first sentence of a passage is changed.
+    """
     title = re.sub(r" \(.*\)$", "", page.title)
     match = _PRONOUN.match(sentence)
     if match and title and place == 0 and rng.random() < 0.6:
@@ -74,7 +77,7 @@ def _reworded(sentence: str, rng: random.Random, times: int, leave: Sequence[str
 
 
 def _around(sentences: Sequence[str], place: int, new: str | None, page: Page, rng: random.Random) -> str:
-    """The passage with the sentence at `place` replaced, or left out where `new` is None; sometimes a part of it."""
+    """The passage, or sometimes a part of it, with the sentence at `place` replaced, or removed if `new` is None."""
     kept = [*sentences[:place], *([] if new is None else [new]), *sentences[place + 1 :]]
     if new is not None and rng.random() < 0.35:
         at = place
@@ -84,7 +87,7 @@ def _around(sentences: Sequence[str], place: int, new: str | None, page: Page, r
 
 
 def from_page(page: Page, others: Sequence[Page], rng: random.Random) -> Iterator[Example]:
-    """Pairs from one sentence of a passage; `others` are passages to take names, numbers and distraction from."""
+    """Training pairs from one sentence of a passage; `others` supply names, numbers and distractors."""
     sentences = _sentences(page)
     places = [i for i, sentence in enumerate(sentences) if _usable(sentence)]
     if not places:
@@ -100,8 +103,8 @@ def from_page(page: Page, others: Sequence[Page], rng: random.Random) -> Iterato
         return Example(f"page/{kind}", "", claim, tuple(texts), label, None if spans is None else tuple(spans))
 
     claim = _reworded(_named(source, place, page, rng), rng, rng.choice([0, 1, 1, 2, 2, 3]))
-    told = _reworded(source, rng, rng.choice([0, 0, 1, 2]), leave=DROPPING)
-    evidence = _around(sentences, place, told, page, rng)
+    stated = _reworded(source, rng, rng.choice([0, 0, 1, 2]), leave=DROPPING)
+    evidence = _around(sentences, place, stated, page, rng)
     roll = rng.random()
     if roll < 0.62:
         done = apply(BREAKING, claim, rng, context)
@@ -112,8 +115,8 @@ def from_page(page: Page, others: Sequence[Page], rng: random.Random) -> Iterato
             yield pair("same", claim, evidence, 1, ())
             yield pair(kind, edited.text, evidence, 0, edited.changed)
         else:
-            # The evidence carries the edit: the edited claim is supported, and what was true is not any more
-            # (unless the edit only added something).
+            # The evidence has the edit, so the edited claim is supported, and the original claim no longer is (unless
+            # the edit only added something).
             turned = _around(sentences, place, edited.text, page, rng)
             same = _reworded(edited.text, rng, rng.choice([0, 1, 1, 2]), leave=("lead",))
             yield pair("same", same, turned, 1, ())
@@ -144,7 +147,7 @@ def from_page(page: Page, others: Sequence[Page], rng: random.Random) -> Iterato
 def _two_sentences(
     claim: str, place: int, places: Sequence[int], sentences: Sequence[str], page: Page, rng: random.Random
 ) -> tuple[str, str, str, int, Sequence[tuple[int, int]]] | None:
-    """A claim of two sentences with the whole passage, or with one that lacks the second; None where there is none."""
+    """A claim of two sentences with the whole passage, or with one that lacks the second; None if impossible."""
     second = [i for i in places if i != place]
     if not second:
         return None
@@ -161,7 +164,7 @@ def _lost(claim: str, short: str) -> bool:
 
 
 def _differing(claim: str, edited: Edited) -> tuple[tuple[int, int], ...] | None:
-    """Where the claim differs from its edited form, if that is one stretch."""
+    """The span of the claim that differs from its edited form, without common prefix and suffix; None if empty."""
     start = 0
     while start < min(len(claim), len(edited.text)) and claim[start] == edited.text[start]:
         start += 1
@@ -175,15 +178,16 @@ def from_question(
     question: str, answers: Sequence[str], holding: Sequence[Page], lacking: Sequence[Page], wrong: Sequence[str],
     rng: random.Random,
 ) -> Iterator[Example]:  # fmt: skip
-    """Pairs from a question with accepted answers: passages that hold one (distant supervision) and some that do not.
+    """Training pairs from a question with accepted answers, by distant supervision.
 
-    `wrong` are answers to put in the place of the right one; each is checked against the accepted ones.
+    `holding` passages contain an accepted answer, `lacking` ones do not. `wrong` answers replace the right one, after a
+    check against the accepted ones.
     """
     answer = min(answers, key=len)
     question = question.strip()
 
     def worded(text: str) -> tuple[str, str]:
-        """Question and claim apart (the template joins them), as one sentence, or as the Attributed-QA sentence."""
+        """Question and claim separately (the template joins them), as one sentence, or as Attributed QA's sentence."""
         roll = rng.random()
         if roll < 0.4:
             return question, text
@@ -201,5 +205,5 @@ def from_question(
 
 
 def found_in(answers: Iterable[str]) -> str:
-    """All accepted answers as one text, to look a wrong one up in."""
+    """All accepted answers as one text, to check wrong answers against."""
     return " ; ".join(answers)

@@ -19,7 +19,7 @@ from autoais.errors import FormatError, UserError
 from autoais.formats import aqa, trec
 from autoais.formats.convert import count_losses
 from autoais.io.files import records
-from autoais.io.jsonl import write_whole
+from autoais.io.jsonl import write_atomic
 from autoais.io.schema import faults
 from autoais.judged import judge_answers
 from autoais.judges.lexical import LexicalJudge
@@ -262,8 +262,8 @@ def test_a_file_is_told_by_its_first_record_and_fits_its_schema(tmp_path: Path, 
 def test_what_is_written_is_read_back_and_written_the_same(tmp_path: Path, name: str) -> None:
     answers = list(formats.read(sample(tmp_path, name)))
     once, again = tmp_path / "once", tmp_path / "again"
-    write_whole(once, formats.write(answers, name))
-    write_whole(again, formats.write(formats.read(once, name), name))
+    write_atomic(once, formats.write(answers, name))
+    write_atomic(again, formats.write(formats.read(once, name), name))
     if name == "aqa-ais":  # its verdicts are a judge's, and no label
         return
     assert once.read_bytes() == again.read_bytes()
@@ -284,7 +284,7 @@ def test_liu_annotations_are_written_as_they_were(tmp_path: Path) -> None:
 @pytest.mark.parametrize("target", [name for name in KINDS if formats.FORMATS[name].write])
 def test_every_conversion_gives_a_file_without_faults(tmp_path: Path, source: str, target: str) -> None:
     out = tmp_path / "out"
-    write_whole(out, formats.write(formats.read(sample(tmp_path, source)), target))
+    write_atomic(out, formats.write(formats.read(sample(tmp_path, source)), target))
     if out.read_bytes():
         assert [str(fault) for fault in formats.validate(out, target) if not fault.warning] == []
         assert target in (formats.detect(out), "alce")
@@ -294,7 +294,7 @@ def test_every_conversion_gives_a_file_without_faults(tmp_path: Path, source: st
 def test_our_own_format_holds_all_that_another_says(tmp_path: Path, name: str) -> None:
     answers = list(formats.read(sample(tmp_path, name)))
     lost = Counter[str]()
-    write_whole(tmp_path / "own", formats.write(count_losses(answers, formats.ANSWERS, lost), "answers"))
+    write_atomic(tmp_path / "own", formats.write(count_losses(answers, formats.ANSWERS, lost), "answers"))
     assert list(read_answers(tmp_path / "own")) == answers
     assert not lost
 
@@ -309,7 +309,7 @@ def test_schemas_are_json_schemas_and_know_what_is_written(tmp_path: Path, name:
     out = tmp_path / "out"
     one = formats.FORMATS[name]
     if one.write:
-        write_whole(out, formats.write(formats.read(sample(tmp_path, name)), name))
+        write_atomic(out, formats.write(formats.read(sample(tmp_path, name)), name))
     else:
         out = sample(tmp_path, name)
     validator = jsonschema.Draft202012Validator(schema)
@@ -426,7 +426,7 @@ def cited_answers(draw: st.DrawFn) -> CitedAnswer:
 @given(answer=cited_answers())
 def test_our_own_format_is_lossless(answer: CitedAnswer, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    write_whole(path, write_answers([answer]))
+    write_atomic(path, write_answers([answer]))
     assert list(read_answers(path)) == [answer]
     assert next(iter(formats.read(path, "answers"))) == answer
     assert [str(fault) for fault in formats.validate(path, "answers")] == []
@@ -521,14 +521,14 @@ def test_the_ais_file_of_the_released_script_byte_for_byte(tmp_path: Path) -> No
     assert aqa.last_question(path) == "last"
     judged = list(zip(answers, [True, None, False], strict=True))
     out = tmp_path / "ais.csv"
-    write_whole(out, aqa.ais_lines(judged, compat=True, last=aqa.last_question(path)))
+    write_atomic(out, aqa.ais_lines(judged, compat=True, last=aqa.last_question(path)))
     assert out.read_bytes() == (
         b"question,answer,passage,autoais\r\n"
         b'last,Ann,"Title: Ann\nSection: Life\n\nAnn did it.",Y\r\n'
         b'last,"a ""b"", c","Title: Cat\nSection:  X\n\nbody",N\r\n'
         b"last,,,N\r\n"
     )
-    write_whole(out, aqa.ais_lines(judged))
+    write_atomic(out, aqa.ais_lines(judged))
     assert out.read_bytes() == (
         b"question,answer,passage,autoais\r\n"
         b'who,Ann,"Title: Ann\nSection: Life\n\nAnn did it.\nAlone.",Y\r\n'
@@ -539,7 +539,7 @@ def test_the_ais_file_of_the_released_script_byte_for_byte(tmp_path: Path) -> No
 
 def test_the_scores_file_has_three_lines(tmp_path: Path) -> None:
     path = tmp_path / "scores"
-    write_whole(path, aqa.scores_lines(0.25, 100 * 1 / 3, 50.0))
+    write_atomic(path, aqa.scores_lines(0.25, 100 * 1 / 3, 50.0))
     assert path.read_text() == "AutoAIS: 0.25\nSQuAD (em): 33.333333333333336\nSQuAD (f1): 50.0\n"
     assert formats.detect(path) == "aqa-scores"
     assert aqa.read_scores(path)["SQuAD (f1)"] == 50
@@ -860,7 +860,7 @@ def test_nul_bytes_and_huge_fields_are_text_like_any_other(tmp_path: Path) -> No
     first, second = formats.read(path)
     assert (first.short_answer, second.short_answer) == ("A\0n", huge)
     out = tmp_path / "out.csv"
-    write_whole(out, formats.write([first, second], "aqa-predictions"))
+    write_atomic(out, formats.write([first, second], "aqa-predictions"))
     assert list(formats.read(out)) == [first, second]
 
 
@@ -868,7 +868,7 @@ def test_half_a_surrogate_pair_does_not_stop_a_csv(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"id": "1", "question": "?", "short_answer": "\\ud800x"}\n')
     out = tmp_path / "out.csv"
-    write_whole(out, formats.write(formats.read(path), "aqa-predictions"))
+    write_atomic(out, formats.write(formats.read(path), "aqa-predictions"))
     assert out.read_text().endswith("?,?x,\n")
 
 
@@ -959,7 +959,7 @@ def test_a_file_that_breaks_off_is_read_to_there(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.write_text("before")
     with pytest.raises(FormatError, match="cut off"):
-        write_whole(out, formats.write(formats.read(path), "answers"))
+        write_atomic(out, formats.write(formats.read(path), "answers"))
     assert out.read_text() == "before"
 
 
@@ -1077,7 +1077,7 @@ def test_the_real_pool_gives_predictions_their_passages(shared_data: Path, tmp_p
     with (shared_data / "nq/nq_pool_dev.jsonl").open() as file:
         rows = [json.loads(next(file)) for _ in range(20)]
     path = tmp_path / "p.csv"
-    write_whole(
+    write_atomic(
         path, aqa.csv_lines([aqa.PREDICTIONS_COLUMNS, *((r["question"], r["answers"][0], r["gold"][0]) for r in rows)])
     )
     answers = list(formats.read(path, corpus=[shared_data / "wiki/passages.jsonl.zst"]))
@@ -1092,6 +1092,6 @@ def test_the_real_labels_have_no_faults_and_convert_there_and_back(
     path = shared_data / f"labels/{name}.jsonl"
     assert list(formats.validate(path)) == []
     answers = list(formats.read(path))
-    write_whole(tmp_path / "again", formats.write(answers, "attributionbench"))
+    write_atomic(tmp_path / "again", formats.write(answers, "attributionbench"))
     # dates of references and markers of claims apart, which are gone the first time
     assert list(formats.read(tmp_path / "again")) == answers

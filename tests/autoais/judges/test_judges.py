@@ -1,11 +1,13 @@
+from collections.abc import Sequence
+
 import pytest
 
-from autoais.errors import UserError
+from autoais.errors import UsageError, UserError
 from autoais.judges import open_judge
 from autoais.judges.lexical import LexicalJudge
 from autoais.testing import check_judge
 from autoais.text.words import content_stems, idf, words
-from autoais.types import Attribution, Span, Verdict
+from autoais.types import Attribution, Judgement, Span, Verdict
 
 
 @pytest.mark.parametrize("name", ["lexical", "minilm"])
@@ -55,6 +57,37 @@ def test_nothing_said_or_cited_is_a_no_and_no_words_is_undecided() -> None:
     verdicts = [judgement.verdict for judgement in LexicalJudge().judge(pairs)]
     assert verdicts == [Verdict.NOT_ATTRIBUTABLE] * 3 + [Verdict.UNDECIDED]
     assert [verdict.ais for verdict in verdicts] == [False, False, False, None]
+
+
+class Listening(LexicalJudge):
+    """Remembers what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[list[Attribution]] = []
+
+    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+        self.asked.append(list(attributions))
+        return super().decide(attributions)
+
+
+def test_each_different_pair_is_asked_for_once_and_what_a_rule_decides_never() -> None:
+    judge = Listening()
+    first, second, uncited = Attribution("Warsaw", ("Warsaw",)), Attribution("Paris", ("x",)), Attribution("Warsaw")
+    verdicts = [judgement.verdict.ais for judgement in judge.judge([first, uncited, second, first])]
+    assert verdicts == [True, False, False, True]
+    assert judge.asked == [[first, second]]
+    assert judge.judge([uncited])[0].reason == "nothing was cited"
+    assert judge.judge([]) == []
+    assert len(judge.asked) == 1
+
+
+def test_one_claim_is_judged_by_its_texts_together_and_a_bare_text_is_refused() -> None:
+    judge = LexicalJudge()
+    assert judge.support("Warsaw lies on the Vistula.", ["Warsaw it is.", "lies on the Vistula"]).verdict.ais is True
+    assert judge.support("Warsaw lies on the Vistula.", []).verdict is Verdict.NOT_ATTRIBUTABLE
+    with pytest.raises(UsageError, match="evidence should be a list of texts"):
+        judge.support("Warsaw", "Warsaw")
 
 
 def test_words_keep_numbers_and_names_whole() -> None:

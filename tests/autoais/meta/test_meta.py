@@ -222,7 +222,11 @@ def test_a_judge_that_rates_all_systems_alike_has_no_correlation_and_says_why() 
     labels, judge = systems((2, 5), (4, 5), (6, 5))
     one = evaluate(labels, judge)["sets"]["Ratings"]["systems"]
     for name in ("kendall_tau_b", "spearman", "pearson"):
-        assert one[name] == {"value": None, "interval95": None, "reason": "all systems have the same human or judge rate"}
+        assert one[name] == {
+            "value": None,
+            "interval95": None,
+            "reason": "all systems have the same human or judge rate",
+        }
 
 
 def test_a_system_with_nothing_decided_is_listed_and_left_out() -> None:

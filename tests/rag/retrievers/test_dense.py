@@ -147,9 +147,7 @@ def test_an_index_of_another_model_is_refused(shelf: Path, monkeypatch: pytest.M
     with pytest.raises(IndexingError, match="was built with another recipe of that name"):
         dense.open_dense(index, recipe("32"))
     monkeypatch.setattr(Hashing, "__init__", lambda self, model: self.__dict__.update(name="other", dimension=64))
-    with pytest.raises(
-        IndexingError, match=r"the encoder hashing:64 \(64 dimensions\).* now has other \(64\)"
-    ):
+    with pytest.raises(IndexingError, match=r"the encoder hashing:64 \(64 dimensions\).* now has other \(64\)"):
         dense.open_dense(index, recipe())
     other = {"name": "hashing:64", "dimension": 32}
     monkeypatch.setattr(Hashing, "__init__", lambda self, model: self.__dict__.update(other))
@@ -225,7 +223,7 @@ def test_recipes_that_cannot_be_used(shelf: Path) -> None:
 def test_the_command_adds_and_searches(shelf: Path, tmp_path: Path, rag: Command) -> None:
     given = tmp_path / "tiny.toml"
     given.write_text('name = "tiny.v1"\nkind = "dense"\nencoder = "onnx:nowhere"\n')
-    one_line_error(rag("index", "build", "--to", shelf, "--recipe", given), "no folder and no installed package")
+    one_line_error(rag("index", "build", "--to", shelf, "--recipe", given), "neither a folder nor an installed package")
     one_line_error(rag("search", "river", "--index", shelf, "--recipe", given), "has no part 'tiny.v1' yet")
 
 
