@@ -28,6 +28,7 @@ def test_autoais_never_imports_rag() -> None:
             assert not any(name.split(".")[0] == "rag" for name in names), f"{path}:{node}"
 
 
+@pytest.mark.slow
 def test_autoais_runs_where_rag_cannot_be_imported() -> None:
     code = (
         "import sys; sys.modules['rag'] = None\n"
@@ -47,6 +48,7 @@ def test_public_names_are_what_is_imported(package: object) -> None:
     assert all(hasattr(package, name) for name in exported)
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_both_packages_and_the_data_and_nothing_else(tmp_path: Path) -> None:
     built = subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path],

@@ -177,6 +177,7 @@ def on(extras: Path) -> dict[str, str]:
     return {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}:{extras}"}
 
 
+@pytest.mark.slow
 def test_rag_lists_and_uses_what_a_package_adds(rag: Command, extras: Path, tmp_path: Path) -> None:
     listed = rag("systems", **on(extras)).stdout
     assert "first-sentence The first sentence of the first hit, quoted" in " ".join(listed.split())
@@ -196,6 +197,7 @@ def test_rag_lists_and_uses_what_a_package_adds(rag: Command, extras: Path, tmp_
     assert said.stdout.splitlines()[0] == "parrot:grey says so."
 
 
+@pytest.mark.slow
 def test_autoais_lists_and_uses_what_a_package_adds(autoais: Command, extras: Path, tmp_path: Path) -> None:
     assert "one-liner" in autoais("schema", **on(extras)).stdout
     answers = tmp_path / "answers.jsonl"

@@ -28,7 +28,7 @@ def read_questions(path: Path) -> Iterator[Question]:
         if not question.text.strip():
             raise FormatError(f"{where}: the question is empty")
         if not _encodable(question):
-            raise FormatError(f"{where}: half a surrogate pair, which is not a character")
+            raise FormatError(f"{where}: a lone surrogate, which is not a character")
         if question.id in seen:
             raise FormatError(f"{where}: id {question.id!r} occurs twice")
         seen.add(question.id)

@@ -33,7 +33,7 @@ def test_formats(tmp_path: Path, content: str, expected: Question) -> None:
     [
         ('{"id": "a", "question": "x"}\n{"id": "a", "question": "y"}\n', "q:2: id 'a' occurs twice"),
         ('{"id": "a", "question": " "}\n', "q:1: the question is empty"),
-        ('{"id": "a", "question": "x \\ud83d"}\n', "q:1: half a surrogate pair"),
+        ('{"id": "a", "question": "x \\ud83d"}\n', "q:1: a lone surrogate"),
         ('{"id": "a"}\n', "q:1: field 'question' is missing"),
         ('{"id": "a", "question": "x", "answers": "A"}\n', "field 'answers' should be a list of strings"),
         ("1\tx\nonly one column\n", "q:2: neither JSON"),

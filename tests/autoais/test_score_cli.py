@@ -490,6 +490,7 @@ def test_a_cache_cut_in_half_loses_only_its_end_and_the_report_is_the_same(shop:
     one_line_error(shop.score("--cache", cache), "is not a judgement cache")
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_from_its_cache_to_the_same_report(tmp_path: Path, autoais: Command) -> None:
     passage = {"id": "p", "text": " ".join(f"word{n} is here." for n in range(200))}
     rows = [

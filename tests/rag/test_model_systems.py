@@ -176,6 +176,7 @@ def write_questions(path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_after_failures_and_asks_only_them_again(
     server: ChatServer, shelf: Path, tmp_path: Path, rag: Command
 ) -> None:
@@ -210,6 +211,7 @@ def test_a_run_goes_on_after_failures_and_asks_only_them_again(
     one_line_error(other, "another system")
 
 
+@pytest.mark.slow
 def test_several_questions_at_once_give_the_same_rows_in_order(
     server: ChatServer, shelf: Path, tmp_path: Path, rag: Command
 ) -> None:

@@ -80,6 +80,7 @@ def model(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_a_recipe_makes_a_reader_that_says_how_it_came_about(model: Path, data: Path) -> None:
     record = json.loads((model / "training.json").read_text())
     assert record["short"] is True
@@ -92,6 +93,7 @@ def test_a_recipe_makes_a_reader_that_says_how_it_came_about(model: Path, data: 
     assert 9 <= counts["groups"] <= 18
 
 
+@pytest.mark.slow
 def test_a_training_that_is_killed_goes_on_from_where_it_was(data: Path, model: Path, tmp_path: Path) -> None:
     running = subprocess.Popen(command(data, tmp_path), stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
@@ -107,6 +109,7 @@ def test_a_training_that_is_killed_goes_on_from_where_it_was(data: Path, model: 
     assert (tmp_path / "model.onnx").read_bytes() == (model / "model.onnx").read_bytes()
 
 
+@pytest.mark.slow
 def test_the_onnx_file_says_what_the_network_says(model: Path, data: Path) -> None:
     import torch
 
@@ -126,6 +129,7 @@ def test_the_onnx_file_says_what_the_network_says(model: Path, data: Path) -> No
         assert reading.relevance == pytest.approx(float(relevance[0]), abs=0.05)
 
 
+@pytest.mark.slow
 def test_threads_and_company_change_nothing_and_spans_lie_in_the_text(model: Path) -> None:
     passages = [Passage(str(n), town, text(town, n) * (1 + 5 * (n % 3))) for n, town in enumerate(TOWNS)]
     passages += [
@@ -150,6 +154,7 @@ def test_threads_and_company_change_nothing_and_spans_lie_in_the_text(model: Pat
 
 
 @pytest.mark.parametrize("seed", range(20))
+@pytest.mark.slow
 def test_windows_lose_no_character_that_has_a_word_piece(model: Path, seed: int) -> None:
     rng = random.Random(seed)
     encoder = WindowEncoder.from_file(model / "tokenizer.json")
@@ -167,12 +172,14 @@ def test_windows_lose_no_character_that_has_a_word_piece(model: Path, seed: int)
     assert all(at in covered for at, character in enumerate(passage.text) if not character.isspace())
 
 
+@pytest.mark.slow
 def test_a_reader_reranks(model: Path, shelf: Path) -> None:
     reranked = Rerank(open_index(shelf).bm25, scorer(f"reader:{model}"), depth=3)
     check_retriever(reranked, ["river of Poland", "Nobel Prize", "東京", "capital"])
     assert reranked.name.startswith("bm25.v1>reader@")
 
 
+@pytest.mark.slow
 def test_folders_that_are_no_reader(model: Path, tmp_path: Path, rag: Command) -> None:
     with pytest.raises(RagError, match=r"model\.onnx is missing"):
         Reader(tmp_path)
@@ -231,6 +238,7 @@ def test_where_answers_stand(passage: str, answers: list[str], found: list[str])
     assert has_answer(passage, answers) == bool(found)
 
 
+@pytest.mark.slow
 def test_static_embeddings_are_made_the_same_way_again_and_find_their_own(data: Path, tmp_path: Path) -> None:
     from rag.encoders.static import Static
 
@@ -260,6 +268,7 @@ def test_static_embeddings_are_made_the_same_way_again_and_find_their_own(data: 
 
 
 @pytest.mark.parametrize(("table", "says"), [(b"PK", "cannot be read"), (b"", "cannot be read")])
+@pytest.mark.slow
 def test_static_tables_that_are_none(model: Path, tmp_path: Path, table: bytes, says: str) -> None:
     from rag.encoders.static import Static
 

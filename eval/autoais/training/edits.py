@@ -190,9 +190,7 @@ def negate(text: str, rng: random.Random, context: Sequence[str]) -> Edited | No
             end = match.start()
             return Edited(text[:end] + text[match.end() :], ((text.rfind(" ", 0, end) + 1, end),))
         return Edited(text[: match.start()] + text[match.end() :], ((start, match.start()),))
-    found = _pick(
-        rng, list(re.finditer(r"\b(is|are|was|were|can|could|will|would|has|have|had|may|does|did)\b ", text))
-    )
+    found = _pick(rng, list(_AUXILIARY.finditer(text)))
     if found is None:
         return None
     return _replace(text, found.end(), found.end(), rng.choice(["not ", "not ", "never "]))
@@ -318,7 +316,7 @@ def _drop_filler(text: str, rng: random.Random, context: Sequence[str]) -> Edite
 
 def _lead(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
     """State facts of an encyclopedic first sentence such as `X (born D) is a Y`."""
-    match = re.match(r"([A-Z][^()]{2,50}) \((?:[^()]*; )?born ([^();]{4,40})\) (?:is|was) (an? .{5,120}?)[.,]", text)
+    match = _LEAD.match(text)
     if match is None:
         return None
     name, born, what = match.groups()

@@ -246,6 +246,7 @@ def test_a_killed_run_resumes_and_asks_for_nothing_twice(tmp_path: Path) -> None
     assert judge.asked == pairs(4000)[stored:]
 
 
+@pytest.mark.slow
 def test_a_killed_run_keeps_what_the_server_was_paid_for_and_the_next_asks_only_the_rest(
     tmp_path: Path, autoais: Command
 ) -> None:

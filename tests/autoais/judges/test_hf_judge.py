@@ -299,6 +299,7 @@ def test_short_evidences_are_judged_together(models: dict[str, Path]) -> None:
     assert both.evidence == (Span(0, 0, 15), Span(2, 0, 11))
 
 
+@pytest.mark.slow
 def test_two_hundred_thousand_words_are_judged(models: dict[str, Path]) -> None:
     text = FILLER * 50_000 + "Warsaw is the capital of Poland."
     (judgement,) = opened(models, "true", max_length=1000).judge([Attribution(CLAIM, (text,))])

@@ -317,6 +317,7 @@ def test_each_way_to_say_a_label_is_read(data: st.DataObject, style: str, case: 
     assert read_label(case(f"{before}{form}{after}"), known) == (known[label], label.lower())
 
 
+@pytest.mark.slow
 def test_a_very_long_reply_is_read_in_a_moment() -> None:
     assert read_label("not " * 250_000 + "x", labels("nli"))[0] is U
     assert read_label("Entailment Neutral " * 50_000, labels("nli"))[0] is U
@@ -516,6 +517,7 @@ def test_how_a_server_is_asked_can_be_set(server: ChatServer, monkeypatch: pytes
         open_judge("llm:tiny", timeout=0)
 
 
+@pytest.mark.slow
 def test_a_server_that_hangs_ends_the_run_with_one_line(server: ChatServer, tmp_path: Path, autoais: Command) -> None:
     base_url = server.script({"say": "Neutral", "hang": 2})
     path = write(tmp_path / "a.jsonl", *(row(str(n), (f"Sentence {n}.", ["p"])) for n in range(50)))

@@ -85,6 +85,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.slow
 def test_a_recipe_makes_a_model_that_says_how_it_came_about(model: Path, data: Path) -> None:
     record = json.loads((model / "training.json").read_text())
     assert record["short"] is True
@@ -99,6 +100,7 @@ def test_a_recipe_makes_a_model_that_says_how_it_came_about(model: Path, data: P
     assert {name: row["n"] for name, row in record["left_out"].items()} == {"set0": 20, "set1": 20}
 
 
+@pytest.mark.slow
 def test_the_batch_and_the_threads_change_nothing(model: Path) -> None:
     judge = MiniLMJudge(model, threads=3)
     judged = judge.judge(PAIRS)
@@ -114,6 +116,7 @@ def test_the_batch_and_the_threads_change_nothing(model: Path) -> None:
     assert judge.judge([Attribution("?!", ("x",))])[0].verdict is Verdict.UNDECIDED
 
 
+@pytest.mark.slow
 def test_what_was_read_of_long_evidence_is_told(model: Path) -> None:
     long = "Nothing happened here. " * 9000 + "Arlen opened a museum." + " Nothing happened there." * 9000
     (judgement,) = MiniLMJudge(model).judge([Attribution("Arlen opened a museum.", ("Short.", long))])
@@ -122,6 +125,7 @@ def test_what_was_read_of_long_evidence_is_told(model: Path) -> None:
     assert sum(map(len, read)) < 1000
 
 
+@pytest.mark.slow
 def test_onnx_and_pytorch_agree(model: Path) -> None:
     from autoais.training.export import restore
 
@@ -138,6 +142,7 @@ def test_onnx_and_pytorch_agree(model: Path) -> None:
             assert np.abs(a.numpy() - b).max() < 0.05
 
 
+@pytest.mark.slow
 def test_padding_and_company_change_nothing_in_the_network(model: Path) -> None:
     from autoais.training.export import restore
 
@@ -151,6 +156,7 @@ def test_padding_and_company_change_nothing_in_the_network(model: Path) -> None:
         assert torch.allclose(a, b[:, :8] if b.ndim == 2 else b, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_and_a_finished_one_is_not_done_again(data: Path, model: Path, tmp_path: Path) -> None:
     process = subprocess.Popen(command(data, tmp_path), stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
@@ -189,6 +195,7 @@ def test_a_folder_that_is_no_model_says_what_is_missing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", ["model.onnx", "tokenizer.json", "calibration.json"])
+@pytest.mark.slow
 def test_a_damaged_file_of_a_model_is_named_in_one_line(model: Path, tmp_path: Path, file: str) -> None:
     for path in model.glob("*.*"):
         half = path.name == file
@@ -207,6 +214,7 @@ def test_features_and_calibration_are_plain_numbers() -> None:
 @pytest.mark.parametrize(
     ("question", "claim"), [("", "Zurich 1986 "), ("", " Zurich 1986"), (" who is it ", "Zurich ")]
 )
+@pytest.mark.slow
 def test_unsupported_words_stand_where_they_stand_in_the_claim(model: Path, question: str, claim: str) -> None:
     judge = MiniLMJudge(model)
     judge.__dict__["calibration"] = Calibration((0.0,) * len(FEATURES), -9.0, token_threshold=1e9)
@@ -216,6 +224,7 @@ def test_unsupported_words_stand_where_they_stand_in_the_claim(model: Path, ques
     assert all(end <= len(claim) for _, end in judgement.unsupported)
 
 
+@pytest.mark.slow
 def test_a_network_that_breaks_down_decides_nothing(model: Path) -> None:
     judge = MiniLMJudge(model)
     judge.__dict__["calibration"] = Calibration((float("nan"),) * len(FEATURES), 0.0)
@@ -223,6 +232,7 @@ def test_a_network_that_breaks_down_decides_nothing(model: Path) -> None:
     assert (judgement.verdict, judgement.probability) == (Verdict.UNDECIDED, None)
 
 
+@pytest.mark.slow
 def test_a_long_claim_without_spaces_is_read_to_its_end(model: Path) -> None:
     judge = MiniLMJudge(model)
     claim = "東京都" * 130 + " and Arlen"
@@ -231,6 +241,7 @@ def test_a_long_claim_without_spaces_is_read_to_its_end(model: Path) -> None:
     assert "".join("".join(claim[start:end] for start, end in parts).split()) == "".join(claim.split())
 
 
+@pytest.mark.slow
 def test_the_name_changes_with_the_tokenizer_and_a_broken_folder_is_told_in_one_line(
     model: Path, tmp_path: Path
 ) -> None:

@@ -68,6 +68,7 @@ def test_a_short_answer_is_read_with_its_question() -> None:
     assert wrong.verdict is Verdict.NOT_ATTRIBUTABLE
 
 
+@pytest.mark.slow
 def test_the_int8_file_says_what_its_weights_say_in_pytorch() -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("onnx")

@@ -289,6 +289,7 @@ def mutated(seed: int) -> Iterator[str]:
         yield text[:2000]
 
 
+@pytest.mark.slow
 def test_ten_thousand_mutated_replies_all_give_answers_that_resolve_and_quote() -> None:
     model = ScriptedModel("")
     generator = cited(model)

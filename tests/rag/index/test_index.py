@@ -265,6 +265,7 @@ def _rows(n: int) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("signal_sent", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.slow
 def test_a_build_that_is_stopped_loses_nothing_and_building_again_works(
     tmp_path: Path, shelf: Path, signal_sent: signal.Signals, rag: Command
 ) -> None:

@@ -234,6 +234,7 @@ def test_a_stopped_run_goes_on_after_its_last_commit(
 
 
 @pytest.mark.parametrize("signal_sent", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.slow
 def test_ctrl_c_and_a_kill_leave_an_index_that_can_be_added_to(
     tmp_path: Path, java: None, signal_sent: signal.Signals
 ) -> None:
@@ -377,6 +378,7 @@ THEIRS = [
 ]
 
 
+@pytest.mark.slow
 def test_an_index_of_others_is_searched_as_it_is(tmp_path: Path, java: None, rag_process: Command) -> None:
     stored = anserini_index(tmp_path / "theirs", THEIRS)
     index = open_index(stored)
