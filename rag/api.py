@@ -58,11 +58,11 @@ def build_index(
         raise UsageError("memory is for the parts that recipes add; name recipes too")
     corpus = Corpus([Path(source) for source in listed], format, skip_bad)
 
-    def tell(reading: Corpus, _: int) -> None:
+    def report(reading: Corpus, _: int) -> None:
         if progress is not None:
             progress("indexing", reading.bytes_read, reading.bytes_total)
 
-    build(corpus, Path(to), tell)
+    build(corpus, Path(to), report)
     for recipe in recipes:
         add_recipe(to, recipe, memory=budget, progress=progress)
     return open_index(to)
@@ -91,12 +91,12 @@ def add_recipe(
     for name, part in parts_of(recipe):
         index, kind = open_index(folder), kind_of(part)
 
-        def tell(done: int, what: str, total: int = index.manifest["passages"]) -> None:
+        def report(done: int, what: str, total: int = index.manifest["passages"]) -> None:
             if progress is not None:
                 progress(what, done, total)
 
         if kind.add is not None:
-            kind.add(index, part, memory, tell)
+            kind.add(index, part, memory, report)
         added.append(name)
     return added
 

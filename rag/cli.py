@@ -365,7 +365,7 @@ def train(
     from rag.index.open import open_index
     from rag.training import run as run_recipe
 
-    run_recipe(recipe, open_index(index), data, out, short=short, say=_note)
+    run_recipe(recipe, open_index(index), data, out, short=short, log=_note)
 
 
 @index_app.command()
@@ -434,7 +434,7 @@ def fetch(
     item = named(name, read_table(table))
     _note(f"{item.name}: {item.description}, {megabytes(item.size)} packed")
     with progress_bar("downloading", item.size, None) as advance:
-        home = fetch_index(item, offline=offline, tell=lambda done: advance(done, ""))
+        home = fetch_index(item, offline=offline, progress=lambda done: advance(done, ""))
     typer.echo(home)
 
 

@@ -170,16 +170,16 @@ class ScriptedModel:
         self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()
     ) -> Iterator[str | Completion]:
         """The next text of the script, in pieces."""
-        return in_pieces(lambda tell: self._write(messages, max_tokens, tell), stop)
+        return in_pieces(lambda on_text: self._write(messages, max_tokens, on_text), stop)
 
-    def _write(self, messages: Sequence[Message], max_tokens: int, tell: Callable[[str], None]) -> Completion:
+    def _write(self, messages: Sequence[Message], max_tokens: int, on_text: Callable[[str], None]) -> Completion:
         self.asked.append(messages[-1].content)
         reply = self.says.pop(0) if len(self.says) > 1 else self.says[0]
         if isinstance(reply, ModelError):
-            tell("Half a ")
+            on_text("Half a ")
             raise reply
         words = reply.split(" ")
         text = " ".join(words[:max_tokens])
         for start in range(0, len(text), self._piece):
-            tell(text[start : start + self._piece])
+            on_text(text[start : start + self._piece])
         return Completion(text, len(words) > max_tokens, self.count(messages), len(text.split()))

@@ -25,7 +25,7 @@ from autoais.io.jsonl import dumps, field, read_objects, round_floats, write_ato
 from autoais.io.provenance import command, sha256_file, versions
 from autoais.questions import read_questions
 from autoais.types import Question
-from rag.index.recipes import made_of, read_recipe
+from rag.index.recipes import read_recipe, walk_recipes
 
 # Modules that load an index or numpy are imported late: a process inherits its parent's peak memory.
 
@@ -149,7 +149,7 @@ def report(name: str, data: Path, folder: Path, out: Path) -> None:
 
     A report for another recipe, index or depth is started over.
     """
-    recipes = dict(made_of(name))
+    recipes = dict(walk_recipes(name))
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     how = {
         "recipe": name,

@@ -188,7 +188,7 @@ def train(
     from autoais.training.recipe import run
 
     needs("torch", "transformers", "onnx")
-    run(recipe, data, out, short=short, say=lambda line: say(line, err=True))
+    run(recipe, data, out, short=short, log=lambda line: say(line, err=True))
 
 
 @app.command("ais-report")

@@ -129,14 +129,14 @@ def detect_corpus(path: Path) -> str:
 
 
 def read_passages(
-    path: Path, name: str | None = None, tell: Callable[[int], None] = lambda _: None, *, empty: bool = False
+    path: Path, name: str | None = None, progress: Callable[[int], None] = lambda _: None, *, empty: bool = False
 ) -> Iterator[tuple[str, Passage | FormatError]]:
     """Yield (`file:line`, passage) for each line of a corpus file, plain or compressed; (`file:line`, error) if broken.
 
-    Every passage has an id and, unless `empty` is set, a text. `tell` is called with the number of bytes read so far.
+    Every passage has an id and, unless `empty` is set, a text. `progress` gets the number of bytes read so far.
     """
     kind = CORPORA[name or detect_corpus(path)]
-    for number, line in enumerate(lines(path, tell), 1):
+    for number, line in enumerate(lines(path, progress), 1):
         if not line.strip() or (kind.header is not None and number == 1 and line.rstrip(b"\r\n") == kind.header):
             continue
         where = f"{path}:{number}"

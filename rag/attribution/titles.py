@@ -59,11 +59,13 @@ class Titles:
         except QuestionError:
             return None
         titles = dict.fromkeys(hit.passage.title for hit in hits if hit.passage.title)
-        likeness, best = max(((alike(name, title), title) for title in titles), key=lambda one: one[0], default=(0, ""))
+        likeness, best = max(
+            ((title_similarity(name, title), title) for title in titles), key=lambda one: one[0], default=(0, "")
+        )
         return best if likeness >= _ALIKE else None
 
 
-def alike(name: str, title: str) -> float:
+def title_similarity(name: str, title: str) -> float:
     """The similarity of a name and a title, 0 to 1, by matching characters in order (Ratcliff & Obershelp 1988).
 
     Ignores case, accents, punctuation and white space; brackets at the end of one of them count little. Different

@@ -90,10 +90,10 @@ class Corpus:
     def _records(self, source: Path, name: str) -> Iterator[tuple[str, Passage]]:
         before = self.bytes_read
 
-        def tell(position: int) -> None:
+        def report(position: int) -> None:
             self.bytes_read = before + position
 
-        for where, passage in read_passages(source, name, tell):
+        for where, passage in read_passages(source, name, report):
             if isinstance(passage, FormatError):
                 self.refuse(passage)
             else:

@@ -123,7 +123,7 @@ def write_passages(
     store: PassageStore,
     postings: BM25Writer,
     refuse: Callable[[FormatError], None],
-    tell: Callable[[int], object],
+    progress: Callable[[int], object],
 ) -> tuple[dict[str, int], str]:
     """Write all passages to store and postings; return counts and the SHA-256 of ids, headings and texts in order."""
     digest = hashlib.sha256()
@@ -139,7 +139,7 @@ def write_passages(
             postings.add(rows, passage)
             rows += 1
             untitled += not passage.headings
-        tell(rows)
+        progress(rows)
     if not rows:
         raise IndexingError("the corpus holds no passages")
     store.finish()

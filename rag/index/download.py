@@ -83,7 +83,7 @@ def is_offline() -> bool:
     return os.environ.get("RAG_OFFLINE", "0") not in ("", "0")
 
 
-def fetch(item: Prebuilt, *, offline: bool = False, tell: Progress | None = None) -> Path:
+def fetch(item: Prebuilt, *, offline: bool = False, progress: Progress | None = None) -> Path:
     """The folder of a prebuilt Lucene index in the cache; downloads and unpacks it first if it is missing.
 
     A stopped download resumes. Raises `RagError` if offline, or for a broken connection, a wrong checksum, an archive
@@ -100,7 +100,7 @@ def fetch(item: Prebuilt, *, offline: bool = False, tell: Progress | None = None
         with exclusive_lock(lock, RagError(f"{home.name} is being downloaded by another process")):
             if not home.is_dir():
                 archive = home.with_name(f"{item.name}.archive")
-                download(item, archive, tell)
+                download(item, archive, progress)
                 _unpack(archive, home)
                 archive.unlink()
     except OSError as error:
@@ -108,7 +108,7 @@ def fetch(item: Prebuilt, *, offline: bool = False, tell: Progress | None = None
     return home
 
 
-def download(item: Prebuilt, to: Path, tell: Progress | None = None) -> None:
+def download(item: Prebuilt, to: Path, progress: Progress | None = None) -> None:
     """Download to `to`, which appears only when the checksum is right; `<to>.part` holds an unfinished download."""
     if to.exists():
         return
@@ -120,7 +120,7 @@ def download(item: Prebuilt, to: Path, tell: Progress | None = None) -> None:
     while (before := _size(part)) < item.size:
         most = max(most, before)
         try:
-            _get(item, part, tell)
+            _get(item, part, progress)
             reason = "the connection broke off"
         except urllib.error.HTTPError as error:
             if error.code == _REFUSED_RANGE:  # the file on the server is shorter than expected
@@ -147,7 +147,7 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _get(item: Prebuilt, part: Path, tell: Progress | None) -> None:
+def _get(item: Prebuilt, part: Path, progress: Progress | None) -> None:
     """Request the missing bytes; if the server ignores ranges, start from the beginning."""
     have = _size(part)
     headers = {"User-Agent": "attributed-rag", "Accept-Encoding": "identity"}
@@ -159,16 +159,16 @@ def _get(item: Prebuilt, part: Path, tell: Progress | None) -> None:
         if ranged and not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
             raise http.client.HTTPException("the server sent another range than requested")
         with part.open("ab" if ranged else "wb") as file:
-            _copy(response, file, item, tell)
+            _copy(response, file, item, progress)
 
 
-def _copy(response: http.client.HTTPResponse, file: BinaryIO, item: Prebuilt, tell: Progress | None) -> None:
+def _copy(response: http.client.HTTPResponse, file: BinaryIO, item: Prebuilt, progress: Progress | None) -> None:
     done = file.tell()
     while block := response.read(_BLOCK):
         done += len(block)
         file.write(block[: item.size - done] if done > item.size else block)
-        if tell:
-            tell(min(done, item.size))
+        if progress:
+            progress(min(done, item.size))
         if done > item.size:  # too long: the checksum will fail
             return
 

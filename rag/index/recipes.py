@@ -89,7 +89,7 @@ def _is_file(name: str) -> bool:
         return False
 
 
-def made_of(name: str, kinds: Container[str] = ()) -> Iterator[tuple[str, Recipe]]:
+def walk_recipes(name: str, kinds: Container[str] = ()) -> Iterator[tuple[str, Recipe]]:
     """Yield a recipe and those it is based on (`base`, `retrievers`), each once, with its name for `read_recipe`.
 
     `kinds` as for `read_recipe`. Raises `RagError` for a cycle.

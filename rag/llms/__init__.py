@@ -136,14 +136,14 @@ def in_pieces(
     queue: SimpleQueue[str | Completion | BaseException] = SimpleQueue()
     closed = threading.Event()
 
-    def tell(piece: str) -> None:
+    def on_text(piece: str) -> None:
         if closed.is_set():
             raise _ClosedError
         queue.put(piece)
 
     def work() -> None:
         try:
-            queue.put(write(tell))
+            queue.put(write(on_text))
         except BaseException as error:  # noqa: BLE001  (raised below, in the caller's thread)
             queue.put(error)
 

@@ -47,10 +47,10 @@ class Gguf:
         self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()
     ) -> Iterator[str | Completion]:
         """Yield the reply, token by token."""
-        return in_pieces(lambda tell: self._write(messages, max_tokens, stop, tell), stop)
+        return in_pieces(lambda on_text: self._write(messages, max_tokens, stop, on_text), stop)
 
     def _write(
-        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str], tell: Callable[[str], None]
+        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str], on_text: Callable[[str], None]
     ) -> Completion:
         pieces: list[str] = []
         last: dict[str, Any] = {}
@@ -64,7 +64,7 @@ class Gguf:
                         last["finish"] = choice.get("finish_reason") or last.get("finish")
                         if piece := choice.get("delta", {}).get("content"):
                             pieces.append(piece)
-                            tell(piece)
+                            on_text(piece)
             except BaseException as error:  # noqa: BLE001  (the engine would swallow it; raised below)
                 broken.append(error)
             return bool(broken)

@@ -54,8 +54,8 @@ class Hf:
     ) -> Iterator[str | Completion]:
         """Yield the reply, word by word."""
 
-        def write(tell: Callable[[str], None]) -> Completion:
-            reply = self._reply(messages, max_tokens, stop, tell)
+        def write(on_text: Callable[[str], None]) -> Completion:
+            reply = self._reply(messages, max_tokens, stop, on_text)
             with self._turn:
                 self._write([reply])
             return reply.completion()
@@ -85,7 +85,7 @@ class Hf:
         messages: Sequence[Message],
         max_tokens: int,
         stop: Sequence[str],
-        tell: Callable[[str], None] | None = None,
+        on_text: Callable[[str], None] | None = None,
     ) -> "_Reply":
         ids = self._ids(messages)
         room = self.context - (0 if self._seq2seq else len(ids))
@@ -93,7 +93,7 @@ class Hf:
             raise ModelError(f"{self._called}: the prompt takes {len(ids)} of the model's {self.context} tokens")
         ends = self._network.generation_config.eos_token_id
         return _Reply(
-            self._tokenizer, ids, min(max_tokens, room), stop, ends if isinstance(ends, list) else [ends], tell
+            self._tokenizer, ids, min(max_tokens, room), stop, ends if isinstance(ends, list) else [ends], on_text
         )
 
     def _next_batch(self, reply: "_Reply") -> list["_Reply"]:
@@ -158,7 +158,7 @@ class Hf:
 
 
 class _Reply:
-    """A reply during generation, token by token; its text is passed to `tell` word by word."""
+    """A reply during generation, token by token; its text is passed to `on_text` word by word."""
 
     def __init__(
         self,
@@ -167,11 +167,11 @@ class _Reply:
         most: int,
         stop: Sequence[str],
         ends: Sequence[int],
-        tell: Callable[[str], None] | None,
+        on_text: Callable[[str], None] | None,
     ) -> None:
         self.prompt, self.most = prompt, most
         self.ended = False
-        self._tokenizer, self._stop, self._ends, self._tell = tokenizer, stop, ends, tell
+        self._tokenizer, self._stop, self._ends, self._on_text = tokenizer, stop, ends, on_text
         self._ids: list[int] = []
         self._text = ""
         self._failed: ModelError | None = None
@@ -181,7 +181,7 @@ class _Reply:
         if self.ended:
             return True
         self._ids.append(token)
-        if self._stop or self._tell:
+        if self._stop or self._on_text:
             text = self._decoded()
             # The last word may still change; text that was passed on must not.
             end = len(text) if text.endswith("\n") else text.rfind(" ")
@@ -218,8 +218,8 @@ class _Reply:
     def _show(self, text: str) -> None:
         if len(text) > len(self._text) and text.startswith(self._text):
             piece, self._text = text[len(self._text) :], text
-            if self._tell:
-                self._tell(piece)
+            if self._on_text:
+                self._on_text(piece)
 
 
 def _load(model: str) -> tuple[Any, Any, str]:

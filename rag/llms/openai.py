@@ -30,7 +30,7 @@ class OpenAI:
         self.temperature = temperature
         self.seed = seed
         self.client = client or ChatClient(timeout=_TIMEOUT)
-        self.name = f"openai:{model}@{self.client.place}/{context}/t{temperature:g}/seed{seed}"
+        self.name = f"openai:{model}@{self.client.endpoint}/{context}/t{temperature:g}/seed{seed}"
 
     def count(self, messages: Sequence[Message]) -> int:
         """An estimate, above the counts of common tokenizers for most languages."""
@@ -47,8 +47,8 @@ class OpenAI:
         """Yield the reply as the server sends it; raises `ModelError` also if the stream breaks off."""
         request = self._request(messages, max_tokens, stop)
 
-        def write(tell: Callable[[str], None]) -> Completion:
-            return self._completion(messages, self.client.stream(request, tell))
+        def write(on_text: Callable[[str], None]) -> Completion:
+            return self._completion(messages, self.client.stream(request, on_text))
 
         return in_pieces(write, stop)
 

@@ -8,7 +8,7 @@ from autoais.registry import Registry
 from rag.errors import RagError
 from rag.index.index import Index
 from rag.index.parts import Needs, Progress
-from rag.index.recipes import Recipe, made_of
+from rag.index.recipes import Recipe, walk_recipes
 from rag.types import Hit
 
 
@@ -69,10 +69,10 @@ def open_retriever(name: str, index: Index) -> Retriever:
 
     A name that is not a recipe may be that of an installed kind, which is opened without settings.
     """
-    (_, recipe), *_ = made_of(name, kinds=RETRIEVERS)
+    (_, recipe), *_ = walk_recipes(name, kinds=RETRIEVERS)
     return kind_of(recipe).open(index, recipe)
 
 
 def parts_of(name: str) -> Iterator[tuple[str, Recipe]]:
     """Yield (name, recipe) for a recipe and those it is based on, if they add a part to an index."""
-    return ((part, recipe) for part, recipe in made_of(name, kinds=RETRIEVERS) if kind_of(recipe).add is not None)
+    return ((part, recipe) for part, recipe in walk_recipes(name, kinds=RETRIEVERS) if kind_of(recipe).add is not None)

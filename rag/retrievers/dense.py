@@ -22,9 +22,9 @@ from rag.retrievers.vectors import (
     Searcher,
     Shards,
     build,
+    choose_settings,
     estimate,
     pick,
-    settled,
     shard_path,
     write_shard,
 )
@@ -115,7 +115,7 @@ def _choice(recipe: Recipe, rows: int, dimension: int, memory: int | None) -> tu
         kind, given = "flat", {}
     elif not kind:
         kind, why = ("flat", "") if memory is None else pick(rows, dimension, memory)
-    settings = settled(kind, rows, dimension, given)
+    settings = choose_settings(kind, rows, dimension, given)
     held = estimate(kind, rows, dimension, settings).resident
     if memory is not None and held > memory:
         way_out = "; a recipe without 'index' lets --memory pick one" if "index" in recipe.settings else ""

@@ -206,10 +206,10 @@ def _lists(dimension: int, given: Mapping[str, int]) -> float:
 class Kind:
     """A kind of index: its FAISS factory string, settings and size in memory.
 
-    Settings of 0 are chosen from the number of vectors and the dimension (`settled`). `each` is the size per vector,
-    `once` the fixed size. `search` maps search-time settings to FAISS's names. `copied`: (copies, vectors), as training
-    copies the sample that often, with at most so many vectors. `growing`: the index's peak size while vectors are
-    added, as a factor. Both are measured.
+    Settings of 0 are chosen from the number of vectors and the dimension (`choose_settings`). `each` is the size per
+    vector, `once` the fixed size. `search` maps search-time settings to FAISS's names. `copied`: (copies, vectors), as
+    training copies the sample that often, with at most so many vectors. `growing`: the index's peak size while vectors
+    are added, as a factor. Both are measured.
     """
 
     factory: str
@@ -264,7 +264,7 @@ KINDS = {
 }
 
 
-def settled(kind: str, rows: int, dimension: int, given: Mapping[str, int]) -> dict[str, int]:
+def choose_settings(kind: str, rows: int, dimension: int, given: Mapping[str, int]) -> dict[str, int]:
     """All settings of a kind, with defaults for those not given; raises `RagError` for an invalid value."""
     chosen = {**KINDS[kind].settings, **given}
     for name, value in chosen.items():
@@ -303,7 +303,7 @@ def estimate(kind: str, rows: int, dimension: int, settings: Mapping[str, int]) 
 def pick(rows: int, dimension: int, memory: int) -> tuple[str, str]:
     """The kind for a memory limit in bytes, and the reason; raises `RagError` if none fits."""
     for kind in ("flat", "ivf", "rabitq"):
-        needs = estimate(kind, rows, dimension, settled(kind, rows, dimension, {}))
+        needs = estimate(kind, rows, dimension, choose_settings(kind, rows, dimension, {}))
         if needs.resident <= memory and (kind != "flat" or rows <= MOST_FLAT):
             return kind, f"{kind}: {_PICKED[kind]}"
     raise RagError(

@@ -55,7 +55,7 @@ class ReaderRecipe:
 
 
 def run(
-    path: Path, index: Index, data: Sequence[Path], out: Path, *, short: bool = False, say: Callable[[str], None]
+    path: Path, index: Index, data: Sequence[Path], out: Path, *, short: bool = False, log: Callable[[str], None]
 ) -> None:
     """Train the reader of a recipe in `out`, on the passages of an index.
 
@@ -72,7 +72,7 @@ def run(
     files = []
     for name, each in recipe.questions.items():
         arrays, counts = _mined(recipe, name, each, data, mine)
-        say(f"{name}: {counts['questions']:,} questions, {counts['dropped']:,} dropped, {counts['groups']:,} groups")
+        log(f"{name}: {counts['questions']:,} questions, {counts['dropped']:,} dropped, {counts['groups']:,} groups")
         parts[name] = counts
         files.append(arrays)
     groups = mining.Groups(files)
@@ -81,7 +81,7 @@ def run(
     network = Network(sentence_encoder(base))
     key = sha256(f"{recipe.base_sha256} {recipe.seed} {schedule} {[f.name for f in files]}".encode()).hexdigest()[:8]
     loss = partial(loss_of, network)
-    train(network, groups, loss, schedule, work / f"train-{key}", seed=recipe.seed, say=say)
+    train(network, groups, loss, schedule, work / f"train-{key}", seed=recipe.seed, log=log)
     export(network, out / "model.onnx", groups.some(_SEEN))
     copyfile(base / "tokenizer.json", out / "tokenizer.json")
     record = {
@@ -94,7 +94,7 @@ def run(
         "provenance": provenance({}),
     }
     write_atomic(out / "training.json", [dumps(record, indent=2)])
-    say(f"{Reader(out).name} in {out}")
+    log(f"{Reader(out).name} in {out}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ def _laid(texts: Sequence[Ids]) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def run(
-    path: Path, index: Index, data: Sequence[Path], out: Path, *, short: bool = False, say: Callable[[str], None]
+    path: Path, index: Index, data: Sequence[Path], out: Path, *, short: bool = False, log: Callable[[str], None]
 ) -> None:
     """Train the static embeddings of a recipe in `out`, on the passages of an index; a stopped run resumes.
 
@@ -147,12 +147,12 @@ def run(
     rng = random.Random(recipe.seed)
     sentences = list(_sentences(drawn, tokenizer, rng))
     asked = list(_asked(files, never, index, tokenizer, rng, _SHORT if short else None))
-    say(f"{len(sentences):,} sentences of passages, {len(asked):,} questions")
+    log(f"{len(sentences):,} sentences of passages, {len(asked):,} questions")
     lessons = Lessons([(sentences, recipe.times), (asked, recipe.question_times)])
     network = Bags(table)
     made_of = (recipe, index.manifest["checksum"], [sha256_file(file) for file in files], sorted(never))
     key = sha256(f"{made_of}".encode()).hexdigest()[:8]
-    train(network, lessons, partial(loss_of, network), recipe.schedule, out / f"work-{key}", seed=recipe.seed, say=say)
+    train(network, lessons, partial(loss_of, network), recipe.schedule, out / f"work-{key}", seed=recipe.seed, log=log)
     _write(network.table.weight.detach().numpy(), out / "table.npz")
     copyfile(base / "tokenizer.json", out / "tokenizer.json")
     record = {
@@ -165,7 +165,7 @@ def run(
         "provenance": provenance({}),
     }
     write_atomic(out / "training.json", [dumps(record, indent=2)])
-    say(f"{Static(out).name} in {out}")
+    log(f"{Static(out).name} in {out}")
 
 
 def distilled(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from autoais.io.jsonl import dumps, read_objects, round_floats, write_atomic
 from autoais.io.provenance import provenance
 from autoais.meta.evaluate import roc_auc
-from autoais.meta.logistic import likeliest
+from autoais.meta.logistic import fit_logistic
 from autoais.metrics.rates import wilson
 from autoais.metrics.short_answers import has_answer
 from autoais.questions import read_questions
@@ -98,7 +98,7 @@ def fit(
     mean, spread = values.mean(axis=0), values.std(axis=0)
     x = np.column_stack([(values - mean) / spread, np.ones(len(values))])
     ridge = np.array([1e-3] * len(SIGNALS) + [0.0])
-    fitted = likeliest(x, truth.astype(float), np.full(len(x), 1 / len(x)), ridge, np.zeros(x.shape[1]))
+    fitted = fit_logistic(x, truth.astype(float), np.full(len(x), 1 / len(x)), ridge, np.zeros(x.shape[1]))
     weights = fitted[:-1] / spread
     found_weights = Confidence(dict(zip(SIGNALS, weights, strict=True)), float(fitted[-1] - weights @ mean), 0.0)
     said = np.array([found_weights.of(dict(zip(SIGNALS, row, strict=True))) for row in rows])

@@ -30,7 +30,18 @@ from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import provenance, versions
 from autoais.questions import read_questions
 from rag.encoders import open_encoder
-from rag.retrievers.vectors import KINDS, SHARD, Searcher, Shards, build, estimate, faiss, pick, settled, write_shard
+from rag.retrievers.vectors import (
+    KINDS,
+    SHARD,
+    Searcher,
+    Shards,
+    build,
+    choose_settings,
+    estimate,
+    faiss,
+    pick,
+    write_shard,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,7 +82,7 @@ def main() -> None:
         shards = tiled(given.vectors, given.tile, Path(temporary))
         table = measure(shards, queries, given.kinds.split(","), asked_for, Path(temporary))
     kind, why = pick(*MIRACL, 6 * GIB)
-    resident = estimate(kind, *MIRACL, settled(kind, *MIRACL, {})).resident
+    resident = estimate(kind, *MIRACL, choose_settings(kind, *MIRACL, {})).resident
     bars = {
         "a kind of recall@100 >= 0.95 at >= 4 x flat's queries per CPU-second": any(
             row["recall@100"] >= 0.95 and row["times_flat"] >= 4 for row in table["kinds"]
@@ -134,7 +145,7 @@ def measure(
     found = []
     for kind in kinds:
         wanted = {name: value for name, value in asked.items() if name in KINDS[kind].settings}
-        settings = settled(kind, shards.rows, shards.dimension, wanted)
+        settings = choose_settings(kind, shards.rows, shards.dimension, wanted)
         path = folder / f"{kind}.faiss"
         began = time.process_time()
         build(kind, settings, shards, path, lambda done, what: None)

@@ -51,7 +51,10 @@ def main() -> None:
     result = {
         "judge": judge.name,
         "speed": speed(judge, reference, drawn(given.corpus)),
-        "minimal_pairs": {"sentence": told_apart(judge, unreworded), "reworded": told_apart(judge, pairs)},
+        "minimal_pairs": {
+            "sentence": minimal_pair_accuracy(judge, unreworded),
+            "reworded": minimal_pair_accuracy(judge, pairs),
+        },
         "agreement": agreement(judge, reference, [pair.attribution for pair in pairs[:500]]),
         "provenance": provenance({"model": judge.folder / "model.onnx", "corpus": given.corpus}),
     }
@@ -154,7 +157,7 @@ def speed(judge: MiniLMJudge, reference: Reference, pages: list[Page]) -> dict[s
     }
 
 
-def told_apart(judge: MiniLMJudge, pairs: list[Labelled]) -> dict[str, Any]:
+def minimal_pair_accuracy(judge: MiniLMJudge, pairs: list[Labelled]) -> dict[str, Any]:
     """Shares of pairs with the right verdict: `stay` for the claim, `turn` for it with one fact changed, `both`.
 
     Facts are numbers, dates, names and negations. The pairs come from even-numbered passages; the calibration was

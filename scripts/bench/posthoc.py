@@ -43,7 +43,7 @@ QUESTIONS = "nq/nq_pool_dev.jsonl"
 WORDS = LexicalJudge(template="auto.v1")  # a second judge that had no part in choosing the citations
 
 
-class Remembered(Judge):
+class MemoizedJudge(Judge):
     """A judge that caches the judgements of another in memory."""
 
     def __init__(self, judge: Judge) -> None:
@@ -186,7 +186,7 @@ def main(
     """Measure and write the result."""
     opened = open_index(index)
     questions = list(read_questions(data / QUESTIONS))
-    judge = Remembered(open_judge("minilm"))
+    judge = MemoizedJudge(open_judge("minilm"))
     result: dict[str, Any] = {
         "closed_pool": f"a closed pool of {opened.manifest['passages']:,} passages with gold put in: no full Wikipedia",
         "given": "the first reference of each question",

@@ -35,7 +35,7 @@ from rag.types import Answer, Hit, Passage, Question
 
 
 @dataclass
-class Said:
+class ReplayModel:
     """A language model that replays a stored output."""
 
     text: str
@@ -68,7 +68,9 @@ def written(row: Mapping[str, Any]) -> Answer:
     shown = {passage["id"]: passage for passage in row["passages"]}
     hits = [Hit(passage_of(shown[key]), shown[key]["score"]) for key in row["trace"]["shown"]]
     question = Question(row["id"], row["question"], tuple(row.get("answers", ())), tuple(row.get("gold", ())))
-    return Cited(Said(row["trace"]["raw"]), Prompt.read("hagrid.v1"), max_tokens=1 << 18).generate(question, hits)
+    return Cited(ReplayModel(row["trace"]["raw"]), Prompt.read("hagrid.v1"), max_tokens=1 << 18).generate(
+        question, hits
+    )
 
 
 def measured(answers: Sequence[Answer], judges: Mapping[str, Judge]) -> dict[str, Any]:
@@ -101,7 +103,7 @@ def main(
     rows = [row for _, row in read_objects(answers)]
     run = parse_object(answers.with_name(answers.name + ".run.json").read_bytes(), str(answers))
     said = [written(row) for row in rows if row["sentences"]]
-    repair = Repaired(Cited(Said(""), Prompt.read("hagrid.v1")), shipped())
+    repair = Repaired(Cited(ReplayModel(""), Prompt.read("hagrid.v1")), shipped())
     mended = [repair.repaired(answer) for answer in said]
     judges: dict[str, Judge] = {"minilm": shipped(), "lexical": LexicalJudge(template="auto.v1")}
     done: Counter[str] = Counter()

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from autoais.errors import UserError
 from autoais.judges.lexical import LexicalJudge
 from autoais.testing import SUPPORTED, UNRELATED, check_judge
 from autoais.types import Attribution, Judge, Judgement, Verdict
@@ -59,7 +60,7 @@ def test_each_fault_of_a_judge_is_found(judge: Judge, says: str) -> None:
 
 
 def test_a_judge_that_gives_too_few_judgements_is_found() -> None:
-    with pytest.raises(ValueError, match="shorter"):  # by the class itself, as it matches them with the pairs
+    with pytest.raises(UserError, match="'faulty' returned 1 judgements for 4 pairs"):  # by the class itself
         check_judge(Faulty(lambda judgements: judgements[:1]))
 
 

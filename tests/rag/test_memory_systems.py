@@ -10,7 +10,7 @@ from autoais.judges.lexical import LexicalJudge
 from rag.attribution.attributor import Attributor
 from rag.attribution.post_hoc import AnswerThenAttribute, PostHoc
 from rag.attribution.revise import ModelRewriter, Reviser, preserved
-from rag.attribution.titles import Titles, alike
+from rag.attribution.titles import Titles, title_similarity
 from rag.corpus.reader import Corpus
 from rag.errors import RagError
 from rag.generators.closed_book import ClosedBook
@@ -186,12 +186,12 @@ def test_titles_are_matched_by_likeness(index: Index, name: str, title: str | No
 
 
 def test_likeness_is_between_0_and_1_and_1_for_what_differs_in_case_and_marks() -> None:
-    assert alike("Luke_Cage, season 2", "Luke Cage (Season 2)") == 1
-    assert alike("Deadpool", "Deadpool (film)") == 0.9
-    assert alike("Zurich", "ZÜRICH") == 1
-    assert alike("2014 World Cup", "2018 World Cup") == 0
-    assert alike("", "x") == 0
-    assert alike("Paris", "Oslo") < 0.5
+    assert title_similarity("Luke_Cage, season 2", "Luke Cage (Season 2)") == 1
+    assert title_similarity("Deadpool", "Deadpool (film)") == 0.9
+    assert title_similarity("Zurich", "ZÜRICH") == 1
+    assert title_similarity("2014 World Cup", "2018 World Cup") == 0
+    assert title_similarity("", "x") == 0
+    assert title_similarity("Paris", "Oslo") < 0.5
 
 
 def test_systems_of_a_model_say_that_they_need_one(rag: Command, shelf: Path) -> None:

@@ -203,7 +203,7 @@ def test_a_kind_of_recipe_that_there_is_not_lists_those_there_are(data: Path, tm
     recipe = tmp_path / "r.toml"
     recipe.write_text(f"name = 'x'\nkind = {kind}\n")
     with pytest.raises(RagError, match=r"r\.toml: 'kind' should be one of: reader, static"):
-        training.run(recipe, open_index(data / "towns.index"), [data], tmp_path, say=print)
+        training.run(recipe, open_index(data / "towns.index"), [data], tmp_path, log=print)
 
 
 def test_a_trainer_of_ones_own_is_called_as_the_others_are(
@@ -211,15 +211,15 @@ def test_a_trainer_of_ones_own_is_called_as_the_others_are(
 ) -> None:
     asked: list[object] = []
 
-    def mine(path: Path, index: Index, data: list[Path], out: Path, *, short: bool, say: Callable[[str], None]) -> None:
+    def mine(path: Path, index: Index, data: list[Path], out: Path, *, short: bool, log: Callable[[str], None]) -> None:
         asked.extend((path, index, data, out, short))
-        say("made")
+        log("made")
 
     monkeypatch.setattr(TRAINERS, "_known", {})
     TRAINERS.register("mine", mine)
     recipe, index, said = tmp_path / "r.toml", open_index(data / "towns.index"), list[str]()
     recipe.write_text("kind = 'mine'\n")
-    training.run(recipe, index, [data], tmp_path, short=True, say=said.append)
+    training.run(recipe, index, [data], tmp_path, short=True, log=said.append)
     assert (asked, said) == ([recipe, index, [data], tmp_path, True], ["made"])
 
 

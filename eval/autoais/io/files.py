@@ -26,16 +26,16 @@ _SPACE = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
 
 
-def lines(path: Path, tell: Callable[[int], None] = lambda _: None) -> Generator[bytes]:
+def lines(path: Path, progress: Callable[[int], None] = lambda _: None) -> Generator[bytes]:
     """Yield the lines of a file with their line ends; gzip and zstd are detected by their first bytes.
 
-    `tell` is called with the number of bytes read so far. Raises `FormatError` for broken or truncated compressed data
+    `progress` gets the number of bytes read so far. Raises `FormatError` for broken or truncated compressed data
     and for a line of more than 256 MiB.
     """
     number, size = 0, 0
     rest: list[bytes] = []  # the pieces of an unfinished line
     try:
-        for chunk in _chunks(path, tell):
+        for chunk in _chunks(path, progress):
             *whole, tail = chunk.split(b"\n")
             for line in whole:
                 number += 1
@@ -53,10 +53,10 @@ def lines(path: Path, tell: Callable[[int], None] = lambda _: None) -> Generator
         yield b"".join(rest)
 
 
-def _chunks(path: Path, tell: Callable[[int], None]) -> Iterator[bytes]:
+def _chunks(path: Path, progress: Callable[[int], None]) -> Iterator[bytes]:
     with path.open("rb") as file:
         for chunk in _unpacked(file):
-            tell(file.tell())
+            progress(file.tell())
             yield chunk
 
 

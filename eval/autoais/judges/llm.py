@@ -116,7 +116,7 @@ class LlmJudge(Judge):
         the reported names.
         """
         mode = f"+{self.compat}" if self.compat else ""
-        return f"llm:{self.model}@{self.client.place}/{self.budget}+{self.max_tokens}/{self.prompt.name}{mode}"
+        return f"llm:{self.model}@{self.client.endpoint}/{self.budget}+{self.max_tokens}/{self.prompt.name}{mode}"
 
     @property
     def at_once(self) -> int:

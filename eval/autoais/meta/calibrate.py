@@ -16,7 +16,7 @@ from autoais.errors import FormatError, UserError
 from autoais.io.jsonl import field, parse_object
 from autoais.labels import Labelled
 from autoais.meta.evaluate import Bools, Floats, Numbers, balanced_accuracy, calibration_error, judged, macro_f1
-from autoais.meta.logistic import likeliest
+from autoais.meta.logistic import fit_logistic
 from autoais.types import Attribution, Judge, Judgement, Verdict, nothing_to_judge
 
 AIMS = ("macro_f1", "balanced_accuracy")
@@ -255,7 +255,7 @@ def _platt(claims: Claims) -> Floats:
     targets = np.where(claims.truth, (yes + 1) / (yes + 2), 1 / (no + 2))
     sizes = np.bincount(claims.dataset)
     weights = 1 / (np.count_nonzero(sizes) * sizes[claims.dataset])
-    return likeliest(features, targets, weights, np.zeros(2), np.array([1.0, 0.0]))
+    return fit_logistic(features, targets, weights, np.zeros(2), np.array([1.0, 0.0]))
 
 
 def calibrate(labels: Iterable[Labelled], judge: Judge, *, by: str = "macro_f1", folds: int = 5) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from autoais.metrics.bootstrap import interval95
 
 Floats = NDArray[np.float64]
-LEAST = 3  # with two systems every correlation is 1 or -1
+MIN_SYSTEMS = 3  # with two systems every correlation is 1 or -1
 _RESAMPLES = 1000
 
 
@@ -66,8 +66,8 @@ def over_systems(names: Sequence[str], cells: NDArray[np.int64], undecided: Sequ
         for name, row, count, left in zip(names, cells, n, undecided, strict=True)
     ]
     result: dict[str, Any] = {"n": int(rated.sum()), "systems": systems}
-    if result["n"] < LEAST:
-        reason = f"{result['n']} systems have decided claims; at least {LEAST} are needed"
+    if result["n"] < MIN_SYSTEMS:
+        reason = f"{result['n']} systems have decided claims; at least {MIN_SYSTEMS} are needed"
         return result | {name: {"value": None, "interval95": None, "reason": reason} for name in MEASURES}
     rng = np.random.default_rng(0)
     draws = [rng.multinomial(count, row / count, _RESAMPLES) for row, count in zip(cells[rated], n[rated], strict=True)]

@@ -282,7 +282,7 @@ def _one_set(rows: _Rows, draws: dict[str, Floats]) -> dict[str, Any]:
 def _why(name: str, rows: _Rows, known: Bools) -> str:
     """The reason why a figure is null."""
     if name == "systems":
-        return f"{len(rows.systems)} systems are named; at least {correlation.LEAST} are needed"
+        return f"{len(rows.systems)} systems are named; at least {correlation.MIN_SYSTEMS} are needed"
     if name == "three_way":
         if (rows.label < 0).all():
             return "the labels are two-way"
@@ -295,7 +295,7 @@ def _why(name: str, rows: _Rows, known: Bools) -> str:
 
 
 def _systems(rows: _Rows) -> dict[str, Any] | None:
-    if len(rows.systems) < correlation.LEAST:
+    if len(rows.systems) < correlation.MIN_SYSTEMS:
         return None
     named = rows.system >= 0
     cells = np.zeros((len(rows.systems), 4), np.int64)

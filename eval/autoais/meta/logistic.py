@@ -8,7 +8,7 @@ Floats = NDArray[np.float64]
 _STEPS = 100
 
 
-def likeliest(features: Floats, targets: Floats, weights: Floats, ridge: Floats, start: Floats) -> Floats:
+def fit_logistic(features: Floats, targets: Floats, weights: Floats, ridge: Floats, start: Floats) -> Floats:
     """The coefficients (features,) that minimise weighted log loss plus a ridge penalty around `start`.
 
     The penalty is `ridge` times half the squared distance from `start`. `features`: (claims, features), including a

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import httpx
 
 T = TypeVar("T")
-Tell = Callable[[str], None]
+OnText = Callable[[str], None]
 
 _OPENAI = "https://api.openai.com/v1"
 _TRANSIENT = {408, 409, 425, 429}  # statuses worth a retry, as are 5xx
@@ -112,7 +112,7 @@ class ChatClient:
 
     At most `concurrency` requests run at once. Each has `timeout` seconds from first to last byte and up to `retries`
     retries, the first after `backoff` seconds and each later one after twice the time (with jitter from `seed`), or
-    after the delay in Retry-After. `place` is host and path of the address, without a path of just `/v1`. `usage`
+    after the delay in Retry-After. `endpoint` is host and path of the address, without a path of just `/v1`. `usage`
     holds counts. For reports, `served` names the models that replied and `refused` the parameters that the server
     rejected. Errors never contain the key. Threads may share a client; each may have `concurrency` requests running.
     """
@@ -141,7 +141,7 @@ class ChatClient:
             )
         self.base_url = _checked(given or _OPENAI)
         address = urlsplit(self.base_url)
-        self.place = address.netloc + ("" if address.path == "/v1" else address.path)
+        self.endpoint = address.netloc + ("" if address.path == "/v1" else address.path)
         self.concurrency = concurrency
         self.timeout = timeout
         self.retries = retries
@@ -161,13 +161,13 @@ class ChatClient:
         """
         return _run(self.answer_async(requests)) if requests else []
 
-    def stream(self, request: Request, tell: Tell) -> Reply | NoReply:
-        """Like `answer` for one request; calls `tell` with each piece of the text as it arrives (server-sent events).
+    def stream(self, request: Request, on_text: OnText) -> Reply | NoReply:
+        """Like `answer` for one request; `on_text` gets each piece of the text as it arrives (server-sent events).
 
-        A failed request is retried only if `tell` was not called yet. An exception in `tell` ends the request and is
-        re-raised here. If the server does not stream, `tell` is called once with the whole text.
+        A failed request is retried only if `on_text` was not called yet. An exception in `on_text` ends the request and
+        is re-raised here. If the server does not stream, `on_text` is called once with the whole text.
         """
-        (reply,) = _run(self._answer([request], tell))
+        (reply,) = _run(self._answer([request], on_text))
         return reply
 
     async def answer_async(self, requests: Sequence[Request]) -> list[Reply | NoReply]:
@@ -179,7 +179,7 @@ class ChatClient:
         """
         return await self._answer(requests, None)
 
-    async def _answer(self, requests: Sequence[Request], tell: Tell | None) -> list[Reply | NoReply]:
+    async def _answer(self, requests: Sequence[Request], on_text: OnText | None) -> list[Reply | NoReply]:
         import httpx
 
         replies: dict[int, Reply | NoReply] = {}
@@ -195,7 +195,7 @@ class ChatClient:
             if not first:
                 await learned.wait()
             for place, request in waiting:
-                replies[place] = await self._ask(http, request, learned, tell)
+                replies[place] = await self._ask(http, request, learned, on_text)
 
         async with httpx.AsyncClient(headers=headers, limits=limits, timeout=None) as http:
             # The first request goes alone, to learn which parameters the server accepts.
@@ -216,20 +216,20 @@ class ChatClient:
         return line if len(line) <= length else line[: length - 1] + "…"
 
     async def _ask(
-        self, http: "httpx.AsyncClient", request: Request, learned: asyncio.Event, tell: Tell | None
+        self, http: "httpx.AsyncClient", request: Request, learned: asyncio.Event, on_text: OnText | None
     ) -> Reply | NoReply:
         tries, started = 0, False
 
         def forward(piece: str) -> None:
             nonlocal started
             started = True
-            if tell is not None:
-                tell(piece)
+            if on_text is not None:
+                on_text(piece)
 
         while True:
             tries += 1
             try:
-                reply = await self._once(http, request, None if tell is None else forward)
+                reply = await self._once(http, request, None if on_text is None else forward)
                 learned.set()
                 return reply
             except _RetryableError as error:
@@ -253,11 +253,11 @@ class ChatClient:
                 "; check the server, or set a longer timeout or more retries"
             )
 
-    async def _once(self, http: "httpx.AsyncClient", request: Request, tell: Tell | None) -> Reply | NoReply:
+    async def _once(self, http: "httpx.AsyncClient", request: Request, on_text: OnText | None) -> Reply | NoReply:
         without = self.refused
         while True:
-            body = _body(request, without, stream=tell is not None)
-            response = await self._post(http, body, tell)
+            body = _body(request, without, stream=on_text is not None)
+            response = await self._post(http, body, on_text)
             rejected = self._rejected_parameters(response, body)
             if not rejected:
                 break
@@ -265,8 +265,8 @@ class ChatClient:
         message = self._error_message(response.content)
         if response.status == 200:
             reply = self._reply(response.content)
-            if tell is not None and not response.streamed and isinstance(reply, Reply) and reply.text:
-                tell(reply.text)
+            if on_text is not None and not response.streamed and isinstance(reply, Reply) and reply.text:
+                on_text(reply.text)
             self.refused |= without
             self._structured |= "response_format" in body
             self._answered = True
@@ -278,7 +278,7 @@ class ChatClient:
             raise UserError(f"{self.base_url}, model {request.model!r}: {reason}; {_FIXES[response.status]}")
         return NoReply(reason)
 
-    async def _post(self, http: "httpx.AsyncClient", body: Mapping[str, Any], tell: Tell | None) -> _Response:
+    async def _post(self, http: "httpx.AsyncClient", body: Mapping[str, Any], on_text: OnText | None) -> _Response:
         import httpx
 
         with self._counting:
@@ -292,8 +292,8 @@ class ChatClient:
                 http.stream("POST", f"{self.base_url}/chat/completions", content=json.dumps(body)) as response,
             ):
                 kind = response.headers.get("Content-Type", "")
-                if tell is not None and response.status_code == 200 and kind.startswith("text/event-stream"):
-                    events = _Events(tell)
+                if on_text is not None and response.status_code == 200 and kind.startswith("text/event-stream"):
+                    events = _Events(on_text)
                 async for piece in response.aiter_bytes():
                     size += len(piece)
                     if events is not None:
@@ -380,10 +380,10 @@ class _StreamError(Exception):
 
 
 class _Events:
-    """Calls `tell` with the text of server-sent events, and assembles the body of the equivalent plain reply."""
+    """Calls `on_text` with the text of server-sent events, and assembles the body of the equivalent plain reply."""
 
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
+    def __init__(self, on_text: OnText) -> None:
+        self._tell = on_text
         self._rest = b""
         self._pieces: list[str] = []
         self._refusal: list[str] = []

@@ -10,7 +10,7 @@ from autoais.errors import UserError
 from autoais.judges.minilm import FEATURES, MiniLMJudge
 from autoais.labels import Labelled
 from autoais.meta.evaluate import macro_f1, roc_auc
-from autoais.meta.logistic import likeliest
+from autoais.meta.logistic import fit_logistic
 from autoais.types import nothing_to_judge
 
 Floats = NDArray[np.float64]
@@ -39,7 +39,7 @@ def fit(values: Floats, truth: Bools, groups: Sequence[str]) -> Floats:
     x = np.column_stack([(values - values.mean(axis=0)) / spread, np.ones(len(values))])
     ridge = np.array([_RIDGE] * values.shape[1] + [0.0])
     even = np.array([*(_EVEN[name] for name in FEATURES), 0.0])
-    found = likeliest(x, truth.astype(np.float64), weight, ridge, even)
+    found = fit_logistic(x, truth.astype(np.float64), weight, ridge, even)
     return found[:-1] / spread
 
 

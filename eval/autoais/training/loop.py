@@ -146,12 +146,12 @@ def train(
     *,
     seed: int,
     every_s: float = 240,
-    say: Callable[[str], None] | None = None,
+    log: Callable[[str], None] | None = None,
 ) -> None:
     """Train for one pass over the pairs, resuming from `folder/checkpoint.pt` if it exists.
 
     `loss_of` returns the loss and accuracy of a batch. A checkpoint is written every `every_s` seconds. Every 100 steps
-    `log.jsonl` gets a row and `say` is called with a line.
+    `log.jsonl` gets a row and `log` is called with a line.
     """
     folder.mkdir(parents=True, exist_ok=True)
     learnt = [p for p in network.parameters() if p.requires_grad]
@@ -164,7 +164,7 @@ def train(
     network.train()
     began = last_saved = time.monotonic()
     seen, summed, losses, right = 0, 0, 0.0, 0.0
-    with (folder / "log.jsonl").open("a", encoding="utf-8") as log:
+    with (folder / "log.jsonl").open("a", encoding="utf-8") as written:
         for step, numbers in enumerate(batches[done:], done + 1):
             for group in optimizer.param_groups:
                 group["lr"] = schedule.rate_at(step, len(batches))
@@ -184,10 +184,10 @@ def train(
                     "accuracy": round(right / summed, 4),
                     "pairs_per_second": round(seen / (time.monotonic() - began), 1),
                 }
-                log.write(json.dumps(row) + "\n")
-                log.flush()
-                if say:
-                    say(", ".join(f"{name} {value}" for name, value in row.items()))
+                written.write(json.dumps(row) + "\n")
+                written.flush()
+                if log:
+                    log(", ".join(f"{name} {value}" for name, value in row.items()))
                 summed, losses, right = 0, 0.0, 0.0
             if time.monotonic() - last_saved > every_s:
                 _save(checkpoint, network, optimizer, step)

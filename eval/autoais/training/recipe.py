@@ -182,7 +182,7 @@ def prepared(recipe: TrainingRecipe, data: Sequence[Path], out: Path, most: int 
         yield Prepared(name, source, arrays, json.loads(counts.read_text(encoding="utf-8")))
 
 
-def run(path: Path, data: Sequence[Path], out: Path, *, short: bool = False, say: Callable[[str], None]) -> None:
+def run(path: Path, data: Sequence[Path], out: Path, *, short: bool = False, log: Callable[[str], None]) -> None:
     """Train the model of a recipe into the folder `out`.
 
     Prepared pairs and completed training steps of an earlier run with the same recipe and data are reused; exports and
@@ -199,10 +199,10 @@ def run(path: Path, data: Sequence[Path], out: Path, *, short: bool = False, say
     work, most = out / "work", _SHORT_PAIRS if short else None
     parts = []
     for part in prepared(recipe, data, work, most):
-        say(f"{part.name}: {sum(part.counts.values()):,} pairs, {part.source.times:g} and {part.source.finish:g} times")
+        log(f"{part.name}: {sum(part.counts.values()):,} pairs, {part.source.times:g} and {part.source.finish:g} times")
         parts.append(part)
     _check_folds(recipe, parts)
-    stages = _Stages(recipe, parts, work, short=short, say=say)
+    stages = _Stages(recipe, parts, work, short=short, log=log)
     stages.first()
 
     def turn(judge: MiniLMJudge) -> Claims:
@@ -215,14 +215,14 @@ def run(path: Path, data: Sequence[Path], out: Path, *, short: bool = False, say
         judge = stages.finished(fold, name, work / name)
         folds.append(Fold(Claims.read(judge, _in_fold(recipe, data, fold, most)), turn(judge)))
     judge = stages.finished((), "finish", out)
-    say("calibrating")
+    log("calibrating")
     others = [Claims.read(judge, labels) for labels in (_spare(recipe, data, most), _minimal(recipe, data, most))]
     calibration, left_out = calibrate(folds, others, turn(judge))
     write_atomic(out / "calibration.json", [dumps(calibration, indent=2)])
     made_by = {"file": path.name, "sha256": recipe_sha256}
     record = {"recipe": made_by, "short": short} | _record(recipe, parts, out) | {"left_out": left_out}
     write_atomic(out / "training.json", [dumps(record, indent=2)])
-    say(f"wrote {MiniLMJudge(out).name} to {out}")
+    log(f"wrote {MiniLMJudge(out).name} to {out}")
 
 
 class _Stages:
@@ -235,9 +235,9 @@ class _Stages:
         work: Path,
         *,
         short: bool,
-        say: Callable[[str], None],
+        log: Callable[[str], None],
     ) -> None:
-        self._recipe, self._parts, self._work, self._short, self._say = recipe, parts, work, short, say
+        self._recipe, self._parts, self._work, self._short, self._log = recipe, parts, work, short, log
         self._base = base_folder(recipe.base, recipe.base_sha256)
         self._first: dict[str, Any] = {}
         self._key = ""
@@ -277,13 +277,13 @@ class _Stages:
 
         recipe = self._recipe
         pairs = Pairs(chosen, recipe.seed)
-        self._say(f"{name}: {pairs.size:,} pairs")
+        self._log(f"{name}: {pairs.size:,} pairs")
         wanted = replace(schedule, warm_up=2, most=_SHORT_STEPS) if self._short else schedule
         # The folder name is a hash of the inputs, so that training never resumes from steps of another recipe.
         seen = [(part.arrays.name, part.times, part.without, part.spare) for part in chosen]
         key = sha256(f"{recipe.base_sha256} {recipe.seed} {wanted} {seen} {after}".encode()).hexdigest()[:8]
         loss = partial(loss_of, network, token_weight=wanted.token_weight)
-        train(network, pairs, loss, wanted, self._work / f"{name}-{key}", seed=recipe.seed, say=self._say)
+        train(network, pairs, loss, wanted, self._work / f"{name}-{key}", seed=recipe.seed, log=self._log)
         return pairs, key
 
 

@@ -96,7 +96,7 @@ def left(tmp_path: Path) -> list[str]:
 
 def test_an_index_is_downloaded_once_and_then_lies_in_the_cache(server: Server, tmp_path: Path) -> None:
     told: list[int] = []
-    home = fetch(server.item(), tell=told.append)
+    home = fetch(server.item(), progress=told.append)
     assert home == tmp_path / "cache" / "indexes" / "small"
     assert (home / "segments_1").read_bytes() == b"one"
     assert left(tmp_path) == ["small"]

@@ -15,7 +15,7 @@ from rag.errors import FormatError, IndexingError, QuestionError, RagError, Usag
 from rag.index.build import build
 from rag.index.manifest import FORMAT_VERSION
 from rag.index.open import open_index
-from rag.index.recipes import made_of
+from rag.index.recipes import walk_recipes
 from rag.resources import names
 from rag.retrievers import open_retriever
 from rag.testing import check_retriever
@@ -41,7 +41,7 @@ def test_every_retriever_keeps_the_contract(name: str, shelf: Path) -> None:
     if "reference" in name:
         pytest.importorskip("rank_bm25", reason="needs the extra 'reference'")
     queries = ["river of Poland", "Nobel Prize", "東京", "capital"]
-    lexical = all(part != "static" for part, _ in made_of(name))
+    lexical = all(part != "static" for part, _ in walk_recipes(name))
     if not lexical:
         add_recipe(shelf, name)
     check_retriever(open_retriever(name, open_index(shelf)), queries, lexical=lexical)

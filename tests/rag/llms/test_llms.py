@@ -53,10 +53,10 @@ def test_a_context_must_hold_something() -> None:
 
 def test_pieces_hold_back_what_may_be_a_stop_and_end_with_who_reads_them() -> None:
     def write(text: str, size: int) -> Iterator[str | Completion]:
-        def tell_all(tell: object) -> Completion:
-            assert callable(tell)
+        def tell_all(on_text: object) -> Completion:
+            assert callable(on_text)
             for start in range(0, len(text), size):
-                tell(text[start : start + size])
+                on_text(text[start : start + size])
             return Completion(text, True, 1, 1)
 
         return in_pieces(tell_all, ["\nQ:", "END"])
@@ -68,11 +68,11 @@ def test_pieces_hold_back_what_may_be_a_stop_and_end_with_who_reads_them() -> No
             assert last == cut_at(Completion(text, True, 1, 1), ["\nQ:", "END"])
     ended = threading.Event()
 
-    def endless(tell: object) -> Completion:
-        assert callable(tell)
+    def endless(on_text: object) -> Completion:
+        assert callable(on_text)
         try:
             while True:
-                tell("x")
+                on_text("x")
         finally:
             ended.set()
 

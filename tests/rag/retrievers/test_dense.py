@@ -24,7 +24,7 @@ from rag.index.open import open_index
 from rag.index.recipes import Recipe, read_recipe
 from rag.retrievers import dense
 from rag.retrievers import vectors as engine
-from rag.retrievers.vectors import KINDS, Searcher, Shards, estimate, pick, settled, write_shard
+from rag.retrievers.vectors import KINDS, Searcher, Shards, choose_settings, estimate, pick, write_shard
 from rag.testing import check_encoder, check_retriever
 from tests.conftest import Command, one_line_error, write_corpus
 
@@ -282,7 +282,7 @@ LIMITED = """
 import resource, signal, sys
 from pathlib import Path
 from rag.errors import IndexingError
-from rag.retrievers.vectors import Shards, build, settled
+from rag.retrievers.vectors import Shards, build, choose_settings
 from tests.rag.retrievers.test_dense import added, recipe, silent
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
@@ -291,7 +291,7 @@ try:
         added(Path(sys.argv[1]), recipe("4096"))
     else:
         shards = Shards(Path(sys.argv[1]), 12_000, 16, 50_000)
-        build("ivf", settled("ivf", 12_000, 16, {}), shards, Path(sys.argv[1]) / "ivf.faiss", silent)
+        build("ivf", choose_settings("ivf", 12_000, 16, {}), shards, Path(sys.argv[1]) / "ivf.faiss", silent)
 except IndexingError as error:
     print(error)
 """
@@ -393,7 +393,7 @@ def test_an_index_finds_what_an_exact_search_does_and_is_as_large_as_was_said(
     shards: Shards, kind: str, tmp_path: Path
 ) -> None:
     faiss = pytest.importorskip("faiss", reason="needs the extra 'dense'")
-    settings = settled(kind, shards.rows, 64, {})
+    settings = choose_settings(kind, shards.rows, 64, {})
     path = tmp_path / "made.faiss"
     engine.build(kind, settings, shards, path, silent)
     needs = estimate(kind, shards.rows, 64, settings)
@@ -421,14 +421,14 @@ def test_the_same_vectors_give_the_same_index(tmp_path: Path, kind: str) -> None
     shards = clustered(tmp_path, 3_000, 16)
     paths = [tmp_path / "one.faiss", tmp_path / "two.faiss"]
     for path in paths:
-        engine.build(kind, settled(kind, 3_000, 16, {}), shards, path, silent)
+        engine.build(kind, choose_settings(kind, 3_000, 16, {}), shards, path, silent)
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
 def test_an_index_that_is_not_of_these_vectors_is_refused(shards: Shards, tmp_path: Path) -> None:
     pytest.importorskip("faiss", reason="needs the extra 'dense'")
     other = clustered(tmp_path, 3_000, 16)
-    settings = settled("ivf", 3_000, 16, {})
+    settings = choose_settings("ivf", 3_000, 16, {})
     path = tmp_path / "ivf.faiss"
     engine.build("ivf", settings, other, path, silent)
     with pytest.raises(IndexingError, match="has 3,000 vectors of 16 dimensions"):
@@ -444,7 +444,7 @@ def test_without_faiss_an_exact_search_works_and_others_say_what_to_install(
     monkeypatch.setitem(sys.modules, "faiss", None)
     assert Searcher(shards, "flat", {}, None, longest=shards.longest()).search(asked(shards), 3)
     with pytest.raises(RagError, match=r'pip install "attributed-rag\[dense\]"'):
-        engine.build("ivf", settled("ivf", 20_000, 64, {}), shards, tmp_path / "x", silent)
+        engine.build("ivf", choose_settings("ivf", 20_000, 64, {}), shards, tmp_path / "x", silent)
 
 
 def test_a_budget_picks_the_kind_and_says_why() -> None:
@@ -454,7 +454,7 @@ def test_a_budget_picks_the_kind_and_says_why() -> None:
     kind, why = pick(33_000_000, 256, 6 * gib)  # MIRACL's passages
     assert kind == "rabitq"
     assert why.startswith("rabitq: ")
-    assert estimate(kind, 33_000_000, 256, settled(kind, 33_000_000, 256, {})).resident < 6 * gib
+    assert estimate(kind, 33_000_000, 256, choose_settings(kind, 33_000_000, 256, {})).resident < 6 * gib
     with pytest.raises(RagError, match=r"the smallest index of 33,000,000 vectors .* above the 0\.10 GiB given"):
         pick(33_000_000, 256, gib // 10)
 
@@ -479,7 +479,7 @@ def test_what_a_recipe_names_is_kept_within_the_budget(shelf: Path) -> None:
 )
 def test_settings_that_cannot_be_used(kind: str, given: dict[str, int], says: str) -> None:
     with pytest.raises(RagError, match=says):
-        settled(kind, 20_000, 64, given)
+        choose_settings(kind, 20_000, 64, given)
 
 
 @pytest.mark.parametrize("kind", ["flat", "ivf"])
@@ -487,7 +487,7 @@ def test_a_gpu_finds_the_same(shards: Shards, kind: str, tmp_path: Path, monkeyp
     faiss = pytest.importorskip("faiss", reason="needs the extra 'gpu'")
     if not getattr(faiss, "get_num_gpus", lambda: 0)():
         pytest.skip("needs a GPU, and faiss-gpu")
-    settings, path = settled(kind, shards.rows, 64, {}), tmp_path / "made.faiss"
+    settings, path = choose_settings(kind, shards.rows, 64, {}), tmp_path / "made.faiss"
     if kind != "flat":
         engine.build(kind, settings, shards, path, silent)
     queries = asked(shards)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rag.errors import IndexingError, QuestionError, RagError
 from rag.index.open import open_index
 from rag.index.parts import adding, parse_size
-from rag.index.recipes import Recipe, made_of, read_recipe
+from rag.index.recipes import Recipe, read_recipe, walk_recipes
 from rag.resources import names
 from rag.retrievers import Retriever, kind_of, open_retriever
 from rag.retrievers.fusion import Fusion
@@ -156,8 +156,15 @@ def test_a_recipe_made_of_itself_is_one_clear_line(tmp_path: Path) -> None:
 
 
 def test_what_a_recipe_is_made_of_is_listed_once() -> None:
-    assert [name for name, _ in made_of("best")] == ["best", "reranked", "bm25"]
-    assert [name for name, _ in made_of("best+fused")] == ["best+fused", "best", "reranked", "bm25", "fused", "static"]
+    assert [name for name, _ in walk_recipes("best")] == ["best", "reranked", "bm25"]
+    assert [name for name, _ in walk_recipes("best+fused")] == [
+        "best+fused",
+        "best",
+        "reranked",
+        "bm25",
+        "fused",
+        "static",
+    ]
 
 
 def test_a_recipe_adds_the_parts_of_those_it_is_made_of(rag: Command, shelf: Path) -> None:
