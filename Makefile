@@ -44,7 +44,7 @@ docs: .venv-test/done
 	NO_MKDOCS_2_WARNING=1 .venv-test/bin/mkdocs build --strict --quiet
 
 # The core by itself, without torch or any extra, on the other Pythons where they exist (on the path, or pyenv's): the
-# front doors, and what is written in C or depends on the version of a package.
+# public APIs and commands, and what is written in C or depends on the version of a package.
 CORE = tests/rag/test_api.py tests/rag/test_cli.py tests/rag/test_config.py tests/rag/test_doctor.py tests/rag/corpus \
   tests/rag/index tests/rag/generators tests/rag/retrievers/test_retrieval.py tests/autoais/test_api.py \
   tests/autoais/test_score_cli.py tests/autoais/text tests/autoais/judges/test_shipped_judge.py \

@@ -13,17 +13,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rag.api import ask, attribute, build_index, open_index, open_system, search
+    from rag.api import ask, attribute, build_index, open_index, open_retriever, open_system, search
     from rag.errors import CitationError, FormatError, IndexingError, QuestionError, RagError, UsageError, UserError
     from rag.index.index import Index
-    from rag.retrievers import Retriever, RetrieverKind, open_retriever
+    from rag.retrievers import Retriever, RetrieverKind
     from rag.systems import System, SystemKind
     from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question, Unresolved
 
     __version__: str
 
 _WHERE = {
-    "rag.api": ["ask", "attribute", "build_index", "open_index", "open_system", "search"],
+    "rag.api": ["ask", "attribute", "build_index", "open_index", "open_retriever", "open_system", "search"],
     "rag.errors": [
         "CitationError",
         "FormatError",
@@ -34,7 +34,7 @@ _WHERE = {
         "UserError",
     ],
     "rag.index.index": ["Index"],
-    "rag.retrievers": ["Retriever", "RetrieverKind", "open_retriever"],
+    "rag.retrievers": ["Retriever", "RetrieverKind"],
     "rag.systems": ["System", "SystemKind"],
     "rag.types": ["Answer", "Citation", "CitedSentence", "Hit", "Passage", "Question", "Unresolved"],
 }

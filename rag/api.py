@@ -6,8 +6,9 @@ from typing import Any, TypedDict, Unpack
 
 from autoais.answers import CitedAnswer
 from autoais.types import Judge
-from rag.errors import UsageError
+from rag.errors import UsageError, check_type
 from rag.index.index import Index
+from rag.retrievers import Retriever
 from rag.systems import Options, System
 from rag.types import Answer, Hit, Question
 
@@ -27,6 +28,8 @@ def open_index(folder: str | Path | None = None) -> Index:
     """
     from rag.index.open import open_index as opened
 
+    if folder is not None:
+        check_type("index", folder, "an index folder (str or Path)", str, Path)
     return opened(None if folder is None else Path(folder))
 
 
@@ -51,7 +54,11 @@ def build_index(
     from rag.index.build import build
     from rag.index.parts import parse_size
 
+    check_type("sources", sources, "a path or a list of paths", str, Path, Iterable)
+    check_type("to", to, "a folder (str or Path)", str, Path)
     listed = [sources] if isinstance(sources, str | Path) else list(sources)
+    for source in listed:
+        check_type("source", source, "a path (str or Path)", str, Path)
     budget = parse_size(memory) if isinstance(memory, str) else memory
     check_recipes(recipes)
     if memory is not None and not recipes:
@@ -74,6 +81,7 @@ def check_recipes(recipes: Sequence[str]) -> None:
 
     if isinstance(recipes, str):
         raise UsageError(f"recipes should be a list of names, found one string; write [{recipes[:30]!r}]")
+    check_type("recipes", recipes, "a list of names", Iterable)
     for recipe in recipes:
         list(parts_of(recipe))
 
@@ -101,12 +109,19 @@ def add_recipe(
     return added
 
 
+def open_retriever(recipe: str = "bm25", index: AnyIndex = None) -> Retriever:
+    """Open the retriever of a recipe, a name or a .toml file; its method `search` takes several queries at once.
+
+    Raises `RagError` for an unknown recipe, `IndexingError` if the index lacks a part that the recipe needs.
+    """
+    from rag.retrievers import open_retriever as opened
+
+    return opened(recipe, _opened(index))
+
+
 def search(query: str, index: AnyIndex = None, *, recipe: str = "bm25", k: int = 10) -> list[Hit]:
     """Return at most k hits for a query, best first; raises `QuestionError` for a query that cannot be searched."""
-    from rag.retrievers import open_retriever
-
-    if not isinstance(query, str):
-        raise UsageError(f"query should be a string, found {type(query).__name__}; open_retriever takes several")
+    check_type("query", query, "a string (a retriever's method `search` takes a list)", str)
     return open_retriever(recipe, _opened(index)).search([query], k)[0]
 
 
@@ -148,6 +163,7 @@ def ask(
 
     `options` are those of `open_system`. To ask several questions, open a system once.
     """
+    check_type("system", system, "a name such as 'reader' or an open system", str, System)
     if isinstance(system, System):
         if options or index is not None:
             raise UsageError("an open system already has an index and options; pass them to open_system")
@@ -172,12 +188,14 @@ def attribute(
     from autoais.judges import open_judge
     from rag.attribution.post_hoc import PostHoc, given, given_pair
     from rag.attribution.revise import open_reviser
-    from rag.retrievers import open_retriever
 
     if isinstance(answers, str):
         raise UsageError("answers should be a list of (question, answer) pairs, found one string")
+    check_type("answers", answers, "a list of (question, answer) pairs or of answers", Iterable)
+    check_type("judge", judge, "a name such as 'minilm' or an open judge", str, Judge)
+    check_type("k", k, "an int", int)
     opened = open_judge(judge) if isinstance(judge, str) else judge
-    post_hoc = PostHoc(open_retriever(recipe, _opened(index)), opened, k)
+    post_hoc = PostHoc(open_retriever(recipe, index), opened, k)
     reviser = None if revise is None else open_reviser(revise, post_hoc.attributor)
     found = []
     for number, answer in enumerate(answers, 1):
@@ -188,4 +206,6 @@ def attribute(
 
 
 def _opened(index: AnyIndex) -> Index:
+    if index is not None:
+        check_type("index", index, "an index folder or an open index", Index, str, Path)
     return index if isinstance(index, Index) else open_index(index)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from rag.errors import check_type
 from rag.generators.follow_up import Turn, read_history, standalone
 from rag.systems import System
 from rag.types import Answer
@@ -21,6 +22,7 @@ class Conversation:
     """
 
     def __init__(self, system: System, turns: Sequence[Turn] = (), model: str | None = None) -> None:
+        check_type("system", system, "an open system (rag.open_system)", System)
         self.system, self.turns = system, list(turns)
         self._model_name = model
         self._model: LanguageModel | None = None
@@ -35,6 +37,7 @@ class Conversation:
 
     def ask(self, question: str) -> Answer:
         """Answer a question, which may be a follow-up."""
+        check_type("question", question, "a string", str)
         answer = self.system.ask(self.standalone(question))
         self.remember(question, answer)
         return answer

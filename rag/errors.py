@@ -8,7 +8,7 @@ UserError (autoais.errors: printed as one line, exit code 2)
 """
 
 from autoais import errors
-from autoais.errors import CitationError, FormatError, UsageError, UserError
+from autoais.errors import CitationError, FormatError, UsageError, UserError, check_type
 
 __all__ = [
     "CitationError",
@@ -18,6 +18,7 @@ __all__ = [
     "RagError",
     "UsageError",
     "UserError",
+    "check_type",
     "missing_extra",
 ]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from autoais.registry import Registry
-from rag.errors import QuestionError, RagError, UsageError
+from rag.errors import QuestionError, RagError, UsageError, check_type
 from rag.generators import Generator, Streaming
 from rag.index.index import Index
 from rag.retrievers import Retriever, open_retriever
@@ -40,6 +40,7 @@ class System(ABC):
         """Answer questions lazily, in order; raises `UsageError` for a string instead of a list."""
         if isinstance(questions, str):
             raise UsageError(f"questions should be a list, found one string; write [{questions[:30]!r}]")
+        check_type("questions", questions, "a list of strings or Questions", Iterable)
         return (self.respond(_as_question(question, number)) for number, question in enumerate(questions, 1))
 
     def stream(self, question: str | Question) -> Iterator[str | Answer]:
@@ -49,7 +50,10 @@ class System(ABC):
 
 
 def _as_question(question: str | Question, number: int) -> Question:
-    return question if isinstance(question, Question) else Question(f"q{number}", question)
+    if isinstance(question, Question):
+        return question
+    check_type("question", question, "a string or a Question (a system's method `answer` takes a list)", str)
+    return Question(f"q{number}", question)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,10 +275,15 @@ SYSTEMS: Registry[SystemKind] = Registry(
             "what a model remembers, without sources", "closed-book:<model>", "bm25", 0, _closed_book, _MODEL_OPTIONS
         ),
         "post-hoc": SystemKind(
-            "the same, then searches for its sources", "post-hoc:<model>", "bm25", 10, _post_hoc, _MODEL_OPTIONS
+            "what a model remembers, then sources searched for it",
+            "post-hoc:<model>",
+            "bm25",
+            10,
+            _post_hoc,
+            _MODEL_OPTIONS,
         ),
         "llm-retriever": SystemKind(
-            "the same, citing the page that the model names",
+            "what a model remembers, citing the page that it names",
             "llm-retriever:<model>",
             "bm25",
             10,
@@ -319,10 +328,17 @@ def open_system(
 
     `recipe` and `k` default to the system's own. Raises `RagError` for an unknown name or an unsupported option.
     """
+    check_type("system", name, "a name such as 'reader'", str)
     kind, _, model = name.partition(":")
     row, options = system_kind(kind), options or Options()
     if unknown := sorted(options.chosen().keys() - row.options):
         others = [other for other, its in SYSTEMS.items() if unknown[0] in its.options]
         raise RagError(f"system {kind!r} has no option {unknown[0]!r}; systems that have it: {', '.join(others)}")
+    if options.min_confidence is not None:
+        check_type("min_confidence", options.min_confidence, "a number from 0 to 1", int, float)
+    if k is not None:
+        check_type("k", k, "an int", int)
+        if k < 1:
+            raise RagError(f"k must be at least 1, not {k}")
     retriever = open_retriever(recipe or row.recipe, index)
-    return row.open(Settings(index, model, retriever, k or row.k, options))
+    return row.open(Settings(index, model, retriever, row.k if k is None else k, options))

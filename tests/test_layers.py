@@ -50,7 +50,7 @@ def graph() -> dict[str, set[str]]:
 
 
 def test_no_module_imports_itself_by_a_detour() -> None:
-    # The front doors name what they give for type checkers, and import it when it is asked for.
+    # The packages name what they export for type checkers, and import it on first use.
     without_doors = {name: needed for name, needed in graph().items() if name not in ("rag", "autoais")}
     order = list(TopologicalSorter(without_doors).static_order())  # raises CycleError, which names the circle
     assert len(order) >= len(without_doors)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autoais import formats
-from autoais.answers import CitedAnswer, as_cited
-from autoais.errors import UsageError, UserError
+from autoais.answers import CitedAnswer, HasCited, as_cited
+from autoais.errors import UsageError, UserError, check_type
 from autoais.io.jsonl import round_floats
 from autoais.io.provenance import judge_record, provenance
 from autoais.judges import DEFAULT, open_judge
@@ -121,8 +121,9 @@ def score(
     `corpus` supplies the texts of passages known by id only. `metrics` names citation metrics (alce, hagrid, liu,
     trec). `cache` is a file that keeps judgements. Raises `UserError` (also `FormatError`, `UsageError`).
     """
-    chosen = open_judge(judge) if isinstance(judge, str) else judge
-    measured = choose_metrics(metrics if isinstance(metrics, str) else ",".join(metrics))
+    chosen = _judge(judge)
+    check_type("metrics", metrics, "names of metrics, or 'none'", str, Iterable)
+    measured = choose_metrics(metrics if isinstance(metrics, str) else ",".join(metrics) or "none")
     benchmark = _benchmark(questions)
     notes = formats.Notes()
     with ExitStack() as stack:
@@ -140,7 +141,7 @@ def score(
             if corpus or format is not None:
                 raise UsageError("corpus and format are for files of answers")
             name = formats.ANSWERS.name
-            listed = with_notes((as_cited(one, number) for number, one in enumerate(answers, 1)), notes)
+            listed = with_notes(_listed(answers), notes)
         run = ScoreRun(asked, measured)
         judgements = [round_floats(row) for row in run.records(listed, benchmark)]
     how = provenance(inputs) | {"judge": judge_record(chosen)}
@@ -149,28 +150,58 @@ def score(
     return Report(asked.name, found, judgements, record)
 
 
+def _judge(judge: str | Judge) -> Judge:
+    check_type("judge", judge, "a name such as 'minilm' or an open judge", str, Judge)
+    return open_judge(judge) if isinstance(judge, str) else judge
+
+
+def _listed(answers: Iterable[object]) -> Iterator[CitedAnswer]:
+    """Yield the answers as `CitedAnswer`; raises `UsageError` for two with the same id, as a file would be refused."""
+    if isinstance(answers, Mapping | CitedAnswer | HasCited):
+        raise UsageError(f"answers should be a list of answers, found one {type(answers).__name__}; put it in a list")
+    check_type("answers", answers, "a file or a list of answers", Iterable)
+    seen: dict[str, int] = {}
+    for number, one in enumerate(answers, 1):
+        answer = as_cited(one, number)
+        if answer.id in seen:
+            raise UsageError(
+                f"answers {seen[answer.id]} and {number} have the same id {answer.id!r}; give every question its own: "
+                f"rag.Question(id, text), or ask them all with system.answer([...])"
+            )
+        seen[answer.id] = number
+        yield answer
+
+
 def _benchmark(questions: str | Path | Iterable[Question] | None) -> list[Question] | None:
     if questions is None:
         return None
-    return list(questions_of(Path(questions)) if isinstance(questions, str | Path) else questions)
+    check_type("questions", questions, "a file or a list of Questions", str, Path, Iterable)
+    listed = list(questions_of(Path(questions)) if isinstance(questions, str | Path) else questions)
+    for question in listed:
+        check_type("question", question, "a Question", Question)
+    return listed
 
 
 def evaluate_run(
-    run: object, qrels: object, measures: Sequence[str] = MEASURES, *, answers: Mapping[str, int] | None = None
+    run: object, qrels: object, measures: Iterable[object] = MEASURES, *, answers: Mapping[str, int] | None = None
 ) -> RunReport:
     """Evaluate a run against relevance judgements; topics missing from the run score zero.
 
     `run` and `qrels` are files (TREC, BEIR, or questions with `gold`), dicts (topic -> passage id -> score or
-    relevance), or ir_measures' tuples (`ScoredDoc`, `Qrel`). `measures` are ir_measures' names. `answers` maps topics
-    to the rank of the first passage that holds an answer, for `answer_hit@k`. Raises `UserError` for an unknown
-    measure.
+    relevance), or ir_measures' tuples (`ScoredDoc`, `Qrel`). `measures` are measures of ir_measures, or their names.
+    `answers` maps topics to the rank of the first passage that holds an answer, for `answer_hit@k`. Raises `UserError`
+    for an unknown measure.
     """
     if isinstance(measures, str):
         raise UsageError(f"measures should be a list of names, found one string; write [{measures!r}]")
+    check_type("measures", measures, "a list of names", Iterable)
     ranked: Run = as_run(run)
     judged: Qrels = as_qrels(qrels)
     result = evaluate(
-        {"run": ranked}, judged, open_measures(measures), answered=None if answers is None else {"run": answers}
+        {"run": ranked},
+        judged,
+        open_measures([str(measure) for measure in measures]),
+        answered=None if answers is None else {"run": answers},
     )
     (one,) = result["runs"]
     found = {name: Metric.of(value) for name, value in one["measures"].items()}
@@ -185,6 +216,7 @@ def compare(a: "str | Path | Report", b: "str | Path | Report") -> dict[str, Any
     from autoais.comparison import compare_judgements, judgements_of, read_judgements
 
     def outcomes(one: "str | Path | Report", name: str) -> Any:  # noqa: ANN401  (judge and outcomes)
+        check_type(name, one, "a Report or a file of judgements", Report, str, Path)
         return judgements_of(one.judgements, name) if isinstance(one, Report) else read_judgements(Path(one))
 
     result: dict[str, Any] = round_floats(compare_judgements(outcomes(a, "a"), outcomes(b, "b"), "a", "b"))
@@ -200,8 +232,9 @@ def evaluate_judge(
     """
     from autoais.meta.evaluate import evaluate as evaluated
 
+    check_type("labels", labels, "a file or a list of files", str, Path, Iterable)
     paths = [labels] if isinstance(labels, str | Path) else list(labels)
-    chosen = open_judge(judge) if isinstance(judge, str) else judge
+    chosen = _judge(judge)
     rows = (label for path in paths for label in formats.read_labels(Path(path)))
     result: dict[str, Any] = round_floats(evaluated(rows, chosen, worst=worst))
     return result

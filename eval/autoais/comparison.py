@@ -43,7 +43,9 @@ def _outcomes(rows: Iterable[tuple[str, Mapping[str, Any]]], name: str) -> tuple
         question, verdict = identifier(row, "id", where), field(row, "verdict", str, where)
         sentence = None if row.get("sentence") is None else field(row, "sentence", int, where)
         if (question, sentence) in seen:
-            raise FormatError(f"{where}: sentence {sentence} of {question!r} occurs twice")
+            raise FormatError(
+                f"{where}: sentence {sentence} of {question!r} occurs twice; every answer needs its own id"
+            )
         seen.add((question, sentence))
         by = field(row, "judge", str, where)
         if judge is not None and by != judge:

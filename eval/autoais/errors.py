@@ -23,6 +23,12 @@ class UsageError(UserError, TypeError):
     """A call with an argument of the wrong kind."""
 
 
+def check_type(name: str, value: object, wanted: str, *types: type) -> None:
+    """Raise `UsageError` unless the value is of one of the types; a bool is not a number. `wanted` names the types."""
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        raise UsageError(f"{name} should be {wanted}, found {type(value).__name__}")
+
+
 def missing_extra(what: str, extra: str) -> UserError:
     """Return the error for an optional package that is not installed."""
     return UserError(f'{what} needs a package that is not installed: pip install "attributed-rag[{extra}]"')

@@ -119,7 +119,8 @@ def _by_topic(rows: object, what: str, number: str) -> dict[str, dict[str, float
         else:
             triples = (tuple(row)[:3] for row in rows)  # type: ignore[attr-defined]
         for topic, identifier, value in triples:
-            if not isinstance(topic, str) or not isinstance(identifier, str) or not math.isfinite(value):
+            right = isinstance(topic, str) and isinstance(identifier, str) and isinstance(value, int | float)
+            if not right or not math.isfinite(value):
                 raise UsageError(f"{what}: {(topic, identifier, value)!r}; {wanted}")
             listed = found.setdefault(topic, {})
             if identifier in listed:
@@ -397,6 +398,8 @@ def evaluate(
     `baseline` names one of `runs`; the others get a `difference` from it. `answered` holds `answer_ranks` by run.
     Raises `UserError` if a run has none of the topics.
     """
+    if not qrels:
+        raise UserError("the judgements have no topics")
     values = {name: per_topic(measures, qrels, run, (answered or {}).get(name)) for name, run in runs.items()}
     relevant = {topic: sum(relevance > 0 for relevance in judged.values()) for topic, judged in qrels.items()}
     result: dict[str, Any] = {

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from autoais.errors import UsageError, UserError
+from autoais.errors import UsageError, UserError, check_type
 
 # --- questions and passages ------------------------------------------------------------------------------------
 
@@ -18,6 +18,10 @@ class Question:
     text: str
     answers: tuple[str, ...] = ()
     gold: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_type("the id of a question", self.id, "a string", str)
+        check_type("the text of a question", self.text, "a string", str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +181,10 @@ class Attribution:
     def __post_init__(self) -> None:
         if isinstance(self.evidence, str):
             raise UsageError(f"evidence should be a list of texts, found one string; write [{self.evidence[:30]!r}]")
+        check_type("claim", self.claim, "a string", str)
+        check_type("evidence", self.evidence, "a list of texts", Sequence)
+        for text in self.evidence:
+            check_type("evidence", text, "a list of texts, each a string", str)
         object.__setattr__(self, "evidence", tuple(self.evidence))
 
 

@@ -5,7 +5,7 @@ from functools import cache
 
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
-from rag.errors import QuestionError, RagError, UsageError
+from rag.errors import QuestionError, RagError, UsageError, check_type
 
 ANALYZER = "english.v1: simple tokens of at most 40 bytes, lower case, Snowball English stems; queries drop stop words"
 _LONGEST_QUERY = 10_000
@@ -58,8 +58,12 @@ def query_terms(query: str) -> list[str]:
 
 
 def check_search(queries: Sequence[str], k: int) -> None:
-    """Raise `UsageError` for a string instead of a list of queries, `RagError` for a k below 1."""
+    """Raise `UsageError` unless the queries are a list of strings and k is an int, `RagError` for a k below 1."""
     if isinstance(queries, str):
         raise UsageError(f"queries should be a list of strings, found one string; write [{queries[:30]!r}]")
+    check_type("queries", queries, "a list of strings", Sequence)
+    for query in queries:
+        check_type("query", query, "a string", str)
+    check_type("k", k, "an int", int)
     if k < 1:
         raise RagError(f"k must be at least 1, not {k}")

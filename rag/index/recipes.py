@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag.errors import RagError
+from rag.errors import RagError, check_type
 from rag.resources import folder, names
 
 _MOST = 10**6  # largest weight, so that scores cannot overflow
@@ -94,6 +94,7 @@ def walk_recipes(name: str, kinds: Container[str] = ()) -> Iterator[tuple[str, R
 
     `kinds` as for `read_recipe`. Raises `RagError` for a cycle.
     """
+    check_type("recipe", name, "a name or a .toml file", str)
     seen: set[str] = set()
 
     def walk(name: str, above: tuple[str, ...]) -> Iterator[tuple[str, Recipe]]:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,9 @@ import pytest
 import autoais
 from autoais import Attribution, CitedAnswer, Judge, Judgement, Passage, Verdict
 from autoais.types import Citation, CitedSentence
+
+# For wrong calls, which a type checker would refuse too.
+untyped: Any = autoais
 
 ROW = {
     "id": "1",
@@ -175,6 +178,41 @@ def test_what_is_no_run_is_one_line(run: object, qrels: object, says: str) -> No
     pytest.importorskip("ir_measures")
     with pytest.raises(autoais.UserError, match=says):
         autoais.evaluate_run(run, qrels, ["RR@10"])
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: untyped.score(ROW), "answers should be a list of answers, found one dict; put it in a list"),
+        (lambda: untyped.score(5), "answers should be a file or a list of answers, found int"),
+        (lambda: untyped.score([ROW, UNCITED, ROW]), "answers 1 and 3 have the same id '1'; .*rag.Question"),
+        (lambda: untyped.score([ROW], judge=None), "judge should be a name such as 'minilm' or an open judge"),
+        (lambda: untyped.score([ROW], judge="lexical", metrics=None), "metrics should be names"),
+        (lambda: untyped.score([ROW], judge="lexical", questions=["Who?"]), "question should be a Question, found str"),
+        (lambda: untyped.open_judge(None), "judge should be a name such as 'minilm', found NoneType"),
+        (lambda: untyped.open_judge("lexical").support(None, ["x"]), "claim should be a string, found NoneType"),
+        (
+            lambda: untyped.open_judge("lexical").support("x", None),
+            "evidence should be a list of texts, found NoneType",
+        ),
+        (lambda: untyped.open_judge("lexical").support("x", [None]), "evidence should be a list of texts, each"),
+        (lambda: untyped.compare(None, "x.jsonl"), "a should be a Report or a file of judgements, found NoneType"),
+        (lambda: untyped.evaluate_judge(None), "labels should be a file or a list of files, found NoneType"),
+        (lambda: untyped.evaluate_run({}, {}), "the judgements have no topics"),
+        (lambda: untyped.evaluate_run({}, {}, None), "measures should be a list of names, found NoneType"),
+        (lambda: untyped.Question("q1", None), "the text of a question should be a string, found NoneType"),
+    ],
+)
+def test_a_wrong_call_is_one_line(call: Callable[[], object], says: str) -> None:
+    with pytest.raises(autoais.UserError, match=says) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+def test_measures_may_be_those_of_ir_measures() -> None:
+    ir_measures = pytest.importorskip("ir_measures")
+    report = autoais.evaluate_run({"q": {"a": 2.0, "b": 1.0}}, {"q": {"b": 1}}, [ir_measures.RR @ 10, "Success@1"])
+    assert {name: metric.value for name, metric in report.metrics.items()} == {"RR@10": 0.5, "Success@1": 0.0}
 
 
 def test_one_string_of_measures_is_refused() -> None:

@@ -1,11 +1,13 @@
 """`import rag`: what a program builds, opens, searches, asks and attributes; paths are strings or `Path`."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rag
+import rag.conversation
 from autoais.answers import CitedAnswer
 from autoais.judges.lexical import LexicalJudge
 from autoais.types import CitedSentence, Passage
@@ -15,6 +17,10 @@ from rag.index.index import Index
 from rag.retrievers import open_retriever
 from rag.types import Answer, Question
 from tests.conftest import SHELF, write_corpus
+
+# For wrong calls, which a type checker would refuse too.
+untyped: Any = rag
+conversations: Any = rag.conversation
 
 CAPITAL = "What is the capital of Poland?"
 BORN = ("Who was Curie?", "Curie was born in Warsaw in 1867 [3]. Penguins swim well.")
@@ -106,7 +112,7 @@ def test_search_takes_an_index_its_folder_or_none(index: Index, shelf: Path) -> 
 
 def test_search_refuses_what_cannot_be_searched_for(index: Index) -> None:
     several: Any = ["river"]
-    with pytest.raises(UsageError, match="query should be a string, found list"):
+    with pytest.raises(UsageError, match=r"query should be a string .*, found list"):
         rag.search(several, index)
     with pytest.raises(QuestionError, match="only stop words"):
         rag.search("the", index)
@@ -234,6 +240,43 @@ def test_attribute_names_what_there_is_not(index: Index) -> None:
 
 
 # --- the module ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda index: untyped.ask(None, index), "question should be a string or a Question .*, found NoneType"),
+        (lambda index: untyped.ask([CAPITAL], index), "question should be .* takes a list.*, found list"),
+        (lambda index: untyped.ask(CAPITAL, 7), "index should be an index folder or an open index, found int"),
+        (lambda index: untyped.ask(CAPITAL, index, k="3"), "k should be an int, found str"),
+        (lambda index: untyped.ask(CAPITAL, index, k=0), "k must be at least 1, not 0"),
+        (lambda index: untyped.ask(CAPITAL, index, min_confidence="high"), "min_confidence should be a number"),
+        (lambda index: untyped.ask(CAPITAL, index, system=None), "system should be a name such as 'reader' or an open"),
+        (lambda index: untyped.open_system(index), "system should be a name such as 'reader', found Index"),
+        (lambda index: untyped.open_system("reader", index).answer(None), "questions should be a list"),
+        (lambda index: untyped.search(CAPITAL, index, k=2.5), "k should be an int, found float"),
+        (lambda index: untyped.search(CAPITAL, index, recipe=None), "recipe should be a name or a .toml file"),
+        (lambda index: untyped.open_retriever("bm25", index).search([CAPITAL, None], 3), "query should be a string"),
+        (lambda index: untyped.open_retriever("bm25", index).search(None, 3), "queries should be a list of strings"),
+        (lambda index: untyped.open_index(index), "index should be an index folder"),
+        (lambda index: untyped.build_index(5, "x.index"), "sources should be a path or a list of paths, found int"),
+        (lambda index: untyped.build_index(["x", 5], "x.index"), "source should be a path"),
+        (lambda index: untyped.build_index("x", None), "to should be a folder"),
+        (lambda index: untyped.build_index("x", "x.index", recipes=None), "recipes should be a list of names"),
+        (lambda index: untyped.attribute(None, index), "answers should be a list"),
+        (lambda index: untyped.attribute([BORN], index, judge=5), "judge should be a name"),
+        (lambda index: conversations.Conversation("reader"), "system should be an open system"),
+    ],
+)
+def test_a_wrong_call_is_one_line(index: Index, call: Callable[[Any], object], says: str) -> None:
+    with pytest.raises(UserError, match=says) as caught:
+        call(index)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_retriever_is_opened_over_a_folder_or_the_handbook(shelf: Path) -> None:
+    assert rag.open_retriever("bm25", str(shelf)).search([CAPITAL], 3) == [rag.search(CAPITAL, shelf, k=3)]
+    assert rag.open_retriever().search(["citation precision"], 1)[0][0].passage.text
 
 
 def test_a_name_that_there_is_not_is_an_attribute_error() -> None:

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 from typing import get_args
 
-from autoais.errors import UserError
+from autoais.errors import UserError, check_type
 from autoais.registry import Registry
 from autoais.types import Judge
 
@@ -31,6 +31,7 @@ def open_judge(name: str = DEFAULT, **options: object) -> Judge:
     `options` are keyword arguments of the judge's class; an option that is None keeps its default. Raises `UserError`
     with a list of the known names or options if one is unknown.
     """
+    check_type("judge", name, "a name such as 'minilm'", str)
     kind, colon, model = name.partition(":")
     if kind not in JUDGES:
         raise _unknown(name)
