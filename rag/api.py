@@ -161,7 +161,8 @@ def ask(
 ) -> Answer:
     """Answer one question; `str(answer)` is the text with `[n]` markers, `answer.sentences` has citations and spans.
 
-    `options` are those of `open_system`. To ask several questions, open a system once.
+    `options` are those of `open_system`: recipe, k, min_confidence, prompt, context, temperature and seed. To ask
+    several questions, open a system once.
     """
     check_type("system", system, "a name such as 'reader' or an open system", str, System)
     if isinstance(system, System):

@@ -31,10 +31,11 @@ def state_folder() -> Path:
 def read_config() -> dict[str, Any]:
     """The user's defaults: `index` and `system`; empty without a config file.
 
-    Raises `RagError` if the file is not TOML, has an unknown key, or a value has the wrong type.
+    Raises `RagError` if RAG_CONFIG names no file, the file is not TOML or has an unknown key, or a value has the wrong
+    type.
     """
     path = config_file()
-    if not path.is_file():
+    if not path.exists() and not os.environ.get("RAG_CONFIG"):
         return {}
     try:
         config = tomllib.loads(path.read_text("utf-8"))

@@ -55,6 +55,9 @@ class Report:
     judgements: Sequence[Mapping[str, Any]]
     record: Mapping[str, Any] = field(repr=False)
 
+    def __repr__(self) -> str:
+        return f"Report({self.judge}: {_known_values(self.metrics)})"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON: metrics, human labels, notes and provenance."""
         return dict(self.record)
@@ -72,6 +75,9 @@ class RunReport:
     per_topic: Mapping[str, Mapping[str, float]]
     record: Mapping[str, Any] = field(repr=False)
 
+    def __repr__(self) -> str:
+        return f"RunReport({_known_values(self.metrics)})"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON."""
         return dict(self.record)
@@ -79,6 +85,10 @@ class RunReport:
     def to_frame(self) -> "pd.DataFrame":
         """Return a pandas data frame with a row per measure; raises `UserError` without pandas."""
         return _frame(self.metrics)
+
+
+def _known_values(metrics: Mapping[str, Metric]) -> str:
+    return ", ".join(f"{name} {one.value:.3f}" for name, one in metrics.items() if one.value is not None)
 
 
 def _frame(metrics: Mapping[str, Metric]) -> "pd.DataFrame":
@@ -211,7 +221,9 @@ def evaluate_run(
 def compare(a: "str | Path | Report", b: "str | Path | Report") -> dict[str, Any]:
     """Compare two systems question by question: paired bootstrap and McNemar's test.
 
-    `a` and `b` are files of `autoais score --out` or `Report`s. Raises `UserError` if their judges differ.
+    `a` and `b` are files of `autoais score --out` or `Report`s; questions of only one count as not attributable in the
+    other. The dict holds the rates of both, the `difference` a - b with its 95 % interval and p, and McNemar's p.
+    Raises `UserError` if their judges differ.
     """
     from autoais.comparison import compare_judgements, judgements_of, read_judgements
 

@@ -24,6 +24,9 @@ class Index:
     postings: BM25 | None
     lucene: Path | None = None
 
+    def __repr__(self) -> str:
+        return f"Index({self.name!r}, {self.manifest['passages']:,} passages)"
+
     @property
     def bm25(self) -> BM25:
         """BM25 with the recipe `bm25`; raises `IndexingError` for an index built by Anserini."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from autoais.io.jsonl import field, parse_object
 from autoais.io.provenance import versions
-from rag.errors import FormatError, IndexingError, RagError
+from rag.errors import FormatError, IndexingError, UserError
 from rag.index.analysis import ANALYZER
 from rag.index.postings import weights_of
 from rag.index.recipes import Recipe, read_recipe
@@ -60,7 +60,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         counts = [field(manifest, name, int, str(path)) for name in ("passages", "untitled")]
         build = field(manifest, "build", str, str(path))
         field(manifest, "checksum", str, str(path))
-    except (RagError, ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
+    except (UserError, ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
         raise IndexingError(f"the manifest is damaged ({error}): build the index again") from error
     # `build` becomes a path: it must not point outside of the index folder.
     if min(counts) < 0 or not build.startswith(BUILD) or Path(build).name != build:

@@ -62,7 +62,9 @@ class PassageStore:
             store._connection.execute(f"PRAGMA mmap_size={1 << 40}")
             store._connection.execute(f"SELECT row, {_COLUMNS} FROM passage LIMIT 1").fetchone()
         except sqlite3.Error as error:
-            raise IndexingError(f"{path}: cannot be read as a passage store: {error}") from error
+            raise IndexingError(
+                f"{path}: cannot be read as a passage store ({error}): build the index again"
+            ) from error
         return store
 
     def add(self, first_row: int, passages: Sequence[Passage]) -> list[bool]:

@@ -13,6 +13,7 @@ from typing import Any
 import tantivy
 from tantivy import Occur, Query
 
+from autoais.errors import first_line
 from rag.errors import IndexingError, RagError
 from rag.index.analysis import check_search, passage_analyzer, query_terms
 from rag.index.passages import PassageStore
@@ -101,6 +102,10 @@ def _writing() -> Iterator[None]:
         raise IndexingError(f"the postings cannot be written: {error}") from error
 
 
+def _damaged(folder: Path, error: Exception) -> str:
+    return f"{folder}: cannot be opened as a Tantivy index ({first_line(error)}): build the index again"
+
+
 class BM25:
     """Searches an index of `BM25Writer`, with the field weights of a recipe (`indexes/bm25.toml`).
 
@@ -129,7 +134,7 @@ class BM25:
             return cls(tantivy.Index.open(str(folder)), store, recipe, **counts)
         except (ValueError, OSError) as error:
             if os.access(folder, os.W_OK) or not os.access(folder, os.R_OK):
-                raise IndexingError(f"{folder}: cannot be opened as a Tantivy index: {error}") from error
+                raise IndexingError(_damaged(folder, error)) from error
         # Tantivy needs a lock file even for reading; a temporary folder of links can hold it.
         links = Path(tempfile.mkdtemp(prefix="rag-"))
         for path in folder.glob("[!.]*"):  # without the writer's old lock files
@@ -138,7 +143,7 @@ class BM25:
             opened = cls(tantivy.Index.open(str(links)), store, recipe, **counts)
         except (ValueError, OSError) as error:
             shutil.rmtree(links, ignore_errors=True)
-            raise IndexingError(f"{folder}: cannot be opened as a Tantivy index: {error}") from error
+            raise IndexingError(_damaged(folder, error)) from error
         weakref.finalize(opened, shutil.rmtree, links, ignore_errors=True)
         return opened
 

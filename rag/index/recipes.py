@@ -78,7 +78,9 @@ def read_recipe(name: str, kinds: Container[str] = ()) -> Recipe:
         raise RagError(f"no recipe called {name!r}; there are: {', '.join(known)}, and a+b fuses two")
     try:
         return Recipe.of(tomllib.loads(text))
-    except (ValueError, RecursionError, KeyError) as error:
+    except KeyError as error:
+        raise RagError(f"{name}: not a recipe: field {error} is missing") from error
+    except (ValueError, RecursionError) as error:
         raise RagError(f"{name}: not a recipe: {error}") from error
 
 

@@ -209,6 +209,14 @@ def test_a_wrong_call_is_one_line(call: Callable[[], object], says: str) -> None
     assert "\n" not in str(caught.value)
 
 
+def test_a_report_is_shown_in_one_line() -> None:
+    report = autoais.score([ROW], judge="lexical", metrics="none")
+    assert (
+        repr(report)
+        == f"Report({report.judge}: autoais 1.000, sentences 1.000, answer_recall 1.000, answer_hit@1 1.000)"
+    )
+
+
 def test_measures_may_be_those_of_ir_measures() -> None:
     ir_measures = pytest.importorskip("ir_measures")
     report = autoais.evaluate_run({"q": {"a": 2.0, "b": 1.0}}, {"q": {"b": 1}}, [ir_measures.RR @ 10, "Success@1"])

@@ -44,6 +44,7 @@ def test_an_index_is_built_of_paths_as_strings_and_opened(corpus: Path, tmp_path
     assert told[-1] == ("indexing", corpus.stat().st_size, corpus.stat().st_size)
     for folder in (str(tmp_path / "i.index"), tmp_path / "i.index"):
         assert rag.open_index(folder).manifest == built.manifest
+    assert repr(built) == f"Index('i.index', {len(SHELF)} passages)"
     assert rag.open_index().name == rag.open_index(None).name == "handbook"
 
 

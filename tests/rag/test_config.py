@@ -1,6 +1,7 @@
 """What a person sets once: the config file, RAG_INDEX and RAG_SYSTEM; the command line comes first."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tests.conftest import Command, one_line_error
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the config file of this test will lie."""
     path = tmp_path / "config.toml"
+    path.touch()
     monkeypatch.setenv("RAG_CONFIG", str(path))
     return path
 
@@ -33,9 +35,19 @@ def asked(*arguments: str | Path, **environment: str) -> dict[str, object]:
     return row
 
 
-def test_without_a_file_there_are_no_defaults(config: Path) -> None:
+def test_without_a_file_there_are_no_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAG_CONFIG")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     assert read_config() == {}
     assert not any(command_defaults().values())
+
+
+def test_a_config_file_that_is_named_must_be_there(config: Path) -> None:
+    config.unlink()
+    for named in (config, config.parent):
+        os.environ["RAG_CONFIG"] = str(named)  # `config` restores it
+        with pytest.raises(RagError, match=f"{named}: cannot be read as a config file"):
+            read_config()
 
 
 def test_the_file_lies_where_the_variable_says_or_with_the_persons_other_config_files(

@@ -172,6 +172,7 @@ def test_a_folder_that_is_no_index_is_left_alone(tmp_path: Path, corpus: Path) -
         ('{"format_version": Infinity}', "is damaged"),
         ("[" * 100_000, "is damaged"),
         ({"passages": -3}, "is damaged"),
+        ({"passages": None}, "is damaged .*build the index again"),
         ({"recipe": {"name": "x", "engine": "y", "k1": 1, "b": 1, "weights": {"nope": 1}}}, "is damaged"),
         ({"recipe": {"name": "x", "engine": "y", "k1": 1, "b": 1, "weights": {"title": -1}}}, "is damaged"),
     ],

@@ -96,7 +96,7 @@ RERANK = "name = 'x'\nkind = 'rerank'\nbase = 'bm25'\n"
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("kind = 'bm25'", "not a recipe: 'name'"),
+        ("kind = 'bm25'", "not a recipe: field 'name' is missing"),
         ("name = 'x'\nkind = 'nope'", "no kind called 'nope'; there are: bm25"),
         ("name = 'x'\nkind = 'bm25'\nweight = 1", "unknown setting 'weight' of kind bm25; there are: b, engine"),
         ("name = 'x'\nkind = 'bm25'\nweights = 3", "weights should be dict, found 3"),
