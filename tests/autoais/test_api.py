@@ -198,7 +198,7 @@ def test_what_is_no_run_is_one_line(run: object, qrels: object, says: str) -> No
         (lambda: untyped.open_judge("lexical").support("x", [None]), "evidence should be a list of texts, each"),
         (lambda: untyped.compare(None, "x.jsonl"), "a should be a Report or a file of judgements, found NoneType"),
         (lambda: untyped.evaluate_judge(None), "labels should be a file or a list of files, found NoneType"),
-        (lambda: untyped.evaluate_run({}, {}), "the judgements have no topics"),
+        (lambda: untyped.evaluate_run({}, {}, ["answer_hit@1"]), "the judgements have no topics"),
         (lambda: untyped.evaluate_run({}, {}, None), "measures should be a list of names, found NoneType"),
         (lambda: untyped.Question("q1", None), "the text of a question should be a string, found NoneType"),
     ],
