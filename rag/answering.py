@@ -50,8 +50,8 @@ class AttributionRun:
 
 
 def answer_file(
-    questions: Path,
-    out: Path,
+    questions: str | Path,
+    out: str | Path,
     system: System,
     index: Index,
     *,
@@ -66,6 +66,7 @@ def answer_file(
     questions whose model failed and keeps the other rows. `concurrency` is the number of questions asked at once.
     Raises `RagError` if `out` exists and neither is set, or if `out` belongs to another run.
     """
+    questions, out = Path(questions), Path(out)
     if retry_failed and not out.exists():
         raise RagError(f"{out}: no such file; --retry-failed needs the answers of an earlier run")
     listed = list(read_questions(questions))
@@ -93,8 +94,8 @@ def answer_file(
 
 
 def attribute_file(
-    answers: Path,
-    out: Path,
+    answers: str | Path,
+    out: str | Path,
     post_hoc: "PostHoc",
     index: Index,
     *,
@@ -109,6 +110,7 @@ def attribute_file(
     """
     from rag.attribution.post_hoc import read_given
 
+    answers, out = Path(answers), Path(out)
     check_outputs([answers], [out])
     given = list(read_given(answers, format))
     name = post_hoc.name if reviser is None else f"{post_hoc.name}>{reviser.name}"

@@ -1,11 +1,13 @@
 """The public API, re-exported by `rag`. Paths may be strings; an index may be a folder or an `Index`."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from autoais.answers import CitedAnswer
 from autoais.types import Judge
+from rag.config import DEFAULT_SYSTEM
 from rag.errors import UsageError, check_type
 from rag.index.index import Index
 from rag.retrievers import Retriever
@@ -17,8 +19,6 @@ AnyIndex = Index | str | Path | None
 
 Progress = Callable[[str, int, int], None]
 """Called with the name of the step, the amount done and the total (bytes of a corpus, or passages)."""
-
-DEFAULT_SYSTEM = "reader"
 
 
 def open_index(folder: str | Path | None = None) -> Index:
@@ -194,7 +194,7 @@ def attribute(
         raise UsageError("answers should be a list of (question, answer) pairs, found one string")
     check_type("answers", answers, "a list of (question, answer) pairs or of answers", Iterable)
     check_type("judge", judge, "a name such as 'minilm' or an open judge", str, Judge)
-    check_type("k", k, "an int", int)
+    check_type("k", k, "an int", Integral)
     opened = open_judge(judge) if isinstance(judge, str) else judge
     post_hoc = PostHoc(open_retriever(recipe, index), opened, k)
     reviser = None if revise is None else open_reviser(revise, post_hoc.attributor)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from autoais.cli import HELP, VersionOption, run
+from rag.config import DEFAULT_SYSTEM, command_defaults
 
 if TYPE_CHECKING:
     from rag.corpus.reader import Corpus
@@ -57,14 +58,11 @@ ConfidenceOption = Annotated[
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")]
 SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Skip and count broken lines instead of stopping.")]
 
-DEFAULT_SYSTEM = "reader"
 NOTHING_FOUND = 1  # exit code, as in grep
 
 
 @app.callback()
 def _root(context: typer.Context, version: VersionOption = False) -> None:
-    from rag.config import command_defaults
-
     context.default_map = command_defaults()
 
 

@@ -1,4 +1,4 @@
-"""The user's config file, and the folder of the input history; paths are those of platformdirs."""
+"""Defaults of the commands: the default system, the user's config file, and the folder of the input history."""
 
 import os
 import tomllib
@@ -7,6 +7,7 @@ from typing import Any
 
 from rag.errors import RagError
 
+DEFAULT_SYSTEM = "reader"
 _APP = "attributed-rag"
 _KEYS = ("index", "system")
 _COMMANDS = {"ask": _KEYS, "answer": _KEYS, "search": ("index",), "attribute": ("index",)}

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field, fields, replace
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from autoais.registry import Registry
@@ -335,9 +336,9 @@ def open_system(
         others = [other for other, its in SYSTEMS.items() if unknown[0] in its.options]
         raise RagError(f"system {kind!r} has no option {unknown[0]!r}; systems that have it: {', '.join(others)}")
     if options.min_confidence is not None:
-        check_type("min_confidence", options.min_confidence, "a number from 0 to 1", int, float)
+        check_type("min_confidence", options.min_confidence, "a number from 0 to 1", Real)
     if k is not None:
-        check_type("k", k, "an int", int)
+        check_type("k", k, "an int", Integral)
         if k < 1:
             raise RagError(f"k must be at least 1, not {k}")
     retriever = open_retriever(recipe or row.recipe, index)

@@ -2,8 +2,10 @@
 
 import io
 import os
+import signal
 import subprocess
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
@@ -58,6 +60,19 @@ def as_process(program: str) -> Command:
         )
 
     return run
+
+
+def stop(program: str, sent: signal.Signals, out: Path, *arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
+    """Send a signal to the command in a process of its own, once its output file has 20 kB."""
+    argv = [sys.executable, "-c", f"from {program}.cli import main; main()", *map(str, arguments)]
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}"}
+    with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 60
+        while (not out.exists() or out.stat().st_size < 20_000) and time.monotonic() < deadline:
+            time.sleep(0.002)
+        process.send_signal(sent)
+        _, stderr = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(argv, process.returncode, b"", stderr)
 
 
 def _stream() -> io.TextIOWrapper:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,7 @@ def _by_topic(rows: object, what: str, number: str) -> dict[str, dict[str, float
         else:
             triples = (tuple(row)[:3] for row in rows)  # type: ignore[attr-defined]
         for topic, identifier, value in triples:
-            right = isinstance(topic, str) and isinstance(identifier, str) and isinstance(value, int | float)
+            right = isinstance(topic, str) and isinstance(identifier, str) and isinstance(value, Real)
             if not right or not math.isfinite(value):
                 raise UsageError(f"{what}: {(topic, identifier, value)!r}; {wanted}")
             listed = found.setdefault(topic, {})

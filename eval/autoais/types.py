@@ -1,7 +1,7 @@
 """Types that both packages share: questions, passages, citations, judgements and the `Judge` interface."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -182,10 +182,10 @@ class Attribution:
         if isinstance(self.evidence, str):
             raise UsageError(f"evidence should be a list of texts, found one string; write [{self.evidence[:30]!r}]")
         check_type("claim", self.claim, "a string", str)
-        check_type("evidence", self.evidence, "a list of texts", Sequence)
+        check_type("evidence", self.evidence, "a list of texts", Iterable)
+        object.__setattr__(self, "evidence", tuple(self.evidence))
         for text in self.evidence:
             check_type("evidence", text, "a list of texts, each a string", str)
-        object.__setattr__(self, "evidence", tuple(self.evidence))
 
 
 @dataclass(frozen=True, slots=True)

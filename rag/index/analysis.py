@@ -1,7 +1,8 @@
 """English analysis of passages and queries, the same for every lexical retriever."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
+from numbers import Integral
 
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
@@ -61,9 +62,9 @@ def check_search(queries: Sequence[str], k: int) -> None:
     """Raise `UsageError` unless the queries are a list of strings and k is an int, `RagError` for a k below 1."""
     if isinstance(queries, str):
         raise UsageError(f"queries should be a list of strings, found one string; write [{queries[:30]!r}]")
-    check_type("queries", queries, "a list of strings", Sequence)
+    check_type("queries", queries, "a list of strings", Collection)
     for query in queries:
         check_type("query", query, "a string", str)
-    check_type("k", k, "an int", int)
+    check_type("k", k, "an int", Integral)
     if k < 1:
         raise RagError(f"k must be at least 1, not {k}")

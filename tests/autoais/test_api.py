@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import autoais
@@ -207,6 +208,13 @@ def test_a_wrong_call_is_one_line(call: Callable[[], object], says: str) -> None
     with pytest.raises(autoais.UserError, match=says) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def test_numbers_of_numpy_and_any_list_of_texts_are_taken() -> None:
+    report = autoais.evaluate_run({"q": {"a": np.float32(2)}}, {"q": {"a": np.int64(1)}}, ["answer_hit@1"])
+    assert report.metrics["answer_hit@1"].n == 1
+    texts: Any = (text for text in ["Warsaw"])
+    assert Attribution("Warsaw", texts).evidence == ("Warsaw",)
 
 
 def test_a_report_is_shown_in_one_line() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rag
@@ -273,6 +274,12 @@ def test_a_wrong_call_is_one_line(index: Index, call: Callable[[Any], object], s
     with pytest.raises(UserError, match=says) as caught:
         call(index)
     assert "\n" not in str(caught.value)
+
+
+def test_numbers_and_lists_of_numpy_are_taken(index: Index) -> None:
+    queries: Any = np.array([CAPITAL])
+    two: Any = np.int64(2)
+    assert rag.open_retriever("bm25", index).search(queries, two) == [rag.search(CAPITAL, index, k=2)]
 
 
 def test_a_retriever_is_opened_over_a_folder_or_the_handbook(shelf: Path) -> None:

@@ -2,12 +2,10 @@
 
 import io
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from rag.index.manifest import FORMAT_VERSION
 from rag.index.open import open_index
 from rag.terminal import show_answer
 from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
+from tests.commands import stop
 from tests.conftest import Command, one_line_error
 
 
@@ -218,19 +217,9 @@ def test_a_stopped_run_resumes_to_the_same_rows(
     questions, whole, cut = _questions(tmp_path / "q.jsonl", 3000), tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
     quick = ("--system", "extractive", "--index", shelf)
     assert rag("answer", questions, *quick, "--out", whole).returncode == 0
-    root = Path(__file__).parents[2]
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from rag.cli import main; main()", "answer", questions, *quick, "--out", cut],
-        env=os.environ | {"PYTHONPATH": f"{root}:{root / 'eval'}"},
-        stderr=subprocess.PIPE,
-    )
-    deadline = time.monotonic() + 60
-    while (not cut.exists() or cut.stat().st_size < 20_000) and time.monotonic() < deadline:
-        time.sleep(0.002)
-    process.send_signal(signal_sent)
-    _, stderr = process.communicate(timeout=60)
-    assert b"Traceback" not in stderr
-    assert process.returncode not in (0, 1)
+    stopped = stop("rag", signal_sent, cut, "answer", questions, *quick, "--out", cut)
+    assert b"Traceback" not in stopped.stderr
+    assert stopped.returncode not in (0, 1)
     stopped_at = cut.read_bytes().count(b"\n")
     assert 0 < stopped_at < 3000
     cut.write_bytes(cut.read_bytes() + b'{"id": "q9999", "que')  # a kill in the middle of a write

@@ -29,7 +29,6 @@ INTEGER: Schema = {"type": "integer"}
 NUMBER_OR_NULL: Schema = {"type": ["number", "null"]}
 LABEL: Schema = {"type": ["integer", "null"], "enum": [0, 1, None]}
 IDENTIFIER: Schema = {"type": ["string", "integer"], "pattern": r"\S"}
-STRINGS: Schema = {"type": "array", "items": STRING}
 STRINGS_OR_NULL: Schema = {"type": ["array", "null"], "items": STRING}
 
 

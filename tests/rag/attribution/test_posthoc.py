@@ -2,11 +2,7 @@
 
 import csv
 import json
-import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +17,7 @@ from rag.attribution.post_hoc import PostHoc, read_given
 from rag.index.index import Index
 from rag.index.open import open_index
 from rag.types import Answer, CitedSentence, Question
+from tests.commands import stop
 from tests.conftest import Command, one_line_error
 
 
@@ -218,17 +215,7 @@ def test_a_killed_attribution_resumes_to_the_same_rows(rag: Command, shelf: Path
     answers, whole, cut = write_rows(tmp_path / "a.jsonl", *many), tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
     options = ("--index", shelf, "--judge", "lexical")
     assert rag("attribute", answers, *options, "--out", whole).returncode == 0
-    root = Path(__file__).parents[3]
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from rag.cli import main; main()", "attribute", answers, *options, "--out", cut],
-        env=os.environ | {"PYTHONPATH": f"{root}:{root / 'eval'}"},
-        stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 60
-    while (not cut.exists() or cut.stat().st_size < 20_000) and time.monotonic() < deadline:
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    process.wait(timeout=60)
+    stop("rag", signal.SIGKILL, cut, "attribute", answers, *options, "--out", cut)
     assert 0 < cut.read_bytes().count(b"\n") < 900
     cut.write_bytes(cut.read_bytes() + b'{"id": "q9999", "que')
     assert rag("attribute", answers, *options, "--out", cut, "--resume").returncode == 0
