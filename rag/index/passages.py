@@ -12,7 +12,7 @@ from autoais.io.jsonl import sync
 from rag.errors import IndexingError
 from rag.types import Passage
 
-_COLUMNS = "id, title, text, section, headings"
+_COLUMNS = "id, title, text, section, headings, page"
 
 
 class Store(Protocol):
@@ -37,6 +37,7 @@ class PassageStore:
     def __init__(self, connection: sqlite3.Connection, path: Path | None = None) -> None:
         self._connection = connection
         self._path = path
+        self._columns = _COLUMNS
         # Closes the connection with the last reference, so that callers need not.
         weakref.finalize(self, connection.close)
 
@@ -49,7 +50,7 @@ class PassageStore:
             store._connection.executescript(
                 "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-32768;"
                 "CREATE TABLE passage (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,"
-                " title TEXT NOT NULL, text TEXT NOT NULL, section TEXT NOT NULL, headings TEXT); BEGIN"
+                " title TEXT NOT NULL, text TEXT NOT NULL, section TEXT NOT NULL, headings TEXT, page INTEGER); BEGIN"
             )
         return store
 
@@ -60,7 +61,10 @@ class PassageStore:
             store = cls(_read_only(path), path)
             # Memory-mapped reads are faster, and only pages that are read become resident.
             store._connection.execute(f"PRAGMA mmap_size={1 << 40}")
-            store._connection.execute(f"SELECT row, {_COLUMNS} FROM passage LIMIT 1").fetchone()
+            columns = [name for _, name, *_ in store._connection.execute("PRAGMA table_info(passage)")]
+            if columns and "page" not in columns:  # an index from before pages were kept
+                store._columns = _COLUMNS.replace("page", "NULL")
+            store._connection.execute(f"SELECT row, {store._columns} FROM passage LIMIT 1").fetchone()
         except sqlite3.Error as error:
             raise IndexingError(
                 f"{path}: cannot be read as a passage store ({error}): build the index again"
@@ -76,8 +80,8 @@ class PassageStore:
             return self._add(first_row, passages)
 
     def _add(self, first_row: int, passages: Sequence[Passage]) -> list[bool]:
-        values = [(p.id, p.title, p.text, p.section, _own_headings(p)) for p in passages]
-        sql = f"INSERT OR IGNORE INTO passage (row, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
+        values = [(p.id, p.title, p.text, p.section, _own_headings(p), p.page) for p in passages]
+        sql = f"INSERT OR IGNORE INTO passage (row, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
         before = self._connection.total_changes
         self._connection.executemany(sql, ((first_row + i, *value) for i, value in enumerate(values)))
         if self._connection.total_changes - before == len(values):
@@ -106,20 +110,20 @@ class PassageStore:
             return [p for i in range(0, len(rows), 500) for p in self.rows(rows[i : i + 500])]
         marks = ",".join("?" * len(rows))
         with _faults("is damaged, build the index again"):
-            found = self._connection.execute(f"SELECT row, {_COLUMNS} FROM passage WHERE row IN ({marks})", rows)
+            found = self._connection.execute(f"SELECT row, {self._columns} FROM passage WHERE row IN ({marks})", rows)
             passages = {row: Passage(*values) for row, *values in found}
         return [passages[row] for row in rows]
 
     def get(self, identifier: str) -> Passage | None:
         """The passage with that id, or None."""
-        sql = f"SELECT {_COLUMNS} FROM passage WHERE id = ?"
+        sql = f"SELECT {self._columns} FROM passage WHERE id = ?"
         with _faults("is damaged, build the index again"):
             found = self._connection.execute(sql, (identifier,)).fetchone()
         return Passage(*found) if found else None
 
     def scan(self, first: int = 0) -> Iterator[Passage]:
         """Stream the passages, from a row on, by ordinary reads, as mapped pages would count as memory."""
-        sql = f"SELECT {_COLUMNS} FROM passage WHERE row >= ? ORDER BY row"
+        sql = f"SELECT {self._columns} FROM passage WHERE row >= ? ORDER BY row"
         with _faults("is damaged, build the index again"), ExitStack() as stack:
             connection = self._connection
             if self._path is not None:
