@@ -6,8 +6,10 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib.resources import as_file
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from stat import S_ISREG
 
 from rag.corpus.documents.blocks import Block, Kind
 from rag.corpus.documents.split import passages
@@ -38,20 +40,42 @@ def load_document(path: Path | Traversable, name: str) -> Document:
     suffix = Path(name).suffix.lower()
     if suffix not in SUFFIXES:
         raise FormatError(f"{path}: not a known type of document ({', '.join(sorted(SUFFIXES))})")
-    data = _bytes(path)
     dropped: Counter[str] = Counter()
-    title, blocks = _READERS[suffix](data, str(path), name, dropped)
+    if suffix == ".pdf":
+        title, blocks = _pdf(path, dropped)
+    else:
+        title, blocks = _READERS[suffix](_bytes(path), str(path), name, dropped)
     return Document(list(passages(blocks, name, title or Path(name).stem)), dropped)
 
 
 def _bytes(path: Path | Traversable) -> bytes:
+    if isinstance(path, Path):
+        _check(path)
     try:
-        size = path.stat().st_size if isinstance(path, Path) else 0
-        if size <= LARGEST:
-            return path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
-    raise FormatError(f"{path}: {size >> 20} MiB; a document may have at most {LARGEST >> 20} MiB")
+
+
+def _check(path: Path) -> None:
+    """Refuse a file that is too large, or no file, before it is read."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
+    if not S_ISREG(found.st_mode):
+        raise FormatError(f"{path}: not a file")
+    if found.st_size > LARGEST:
+        raise FormatError(f"{path}: {found.st_size >> 20:,} MiB; a document may have at most {LARGEST >> 20} MiB")
+
+
+def _pdf(path: Path | Traversable, dropped: Counter[str]) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.pdf import pdf_blocks
+    from rag.corpus.documents.pdf_pages import read_pages
+
+    with as_file(path) as file:
+        _check(file)
+        return pdf_blocks(read_pages(file), dropped)
 
 
 Reader = Callable[[bytes, str, str, Counter[str]], tuple[str, list[Block]]]
@@ -79,13 +103,6 @@ def _markdown(data: bytes, where: str, name: str, dropped: Counter[str]) -> tupl
     return markdown_blocks(decoded(data, where), dropped, name)
 
 
-def _pdf(data: bytes, where: str, name: str, dropped: Counter[str]) -> tuple[str, list[Block]]:
-    from rag.corpus.documents.old import _pdf
-
-    blocks = list(_pdf(data, where))
-    return "", [Block(b.text) if not b.level else Block(b.text, Kind.HEADING, b.level) for b in blocks]
-
-
 def _first_title(blocks: list[Block]) -> tuple[str, list[Block]]:
     """Take a first heading of level 1 as the title."""
     if blocks and blocks[0].kind is Kind.HEADING and blocks[0].level == 1:
@@ -100,6 +117,5 @@ _READERS: dict[str, Reader] = {
     ".md": _markdown,
     ".markdown": _markdown,
     ".txt": _text,
-    ".pdf": _pdf,
 }
-SUFFIXES = frozenset(_READERS)
+SUFFIXES = frozenset({*_READERS, ".pdf"})

@@ -75,4 +75,4 @@ def is_boilerplate(text: str) -> bool:
 
 def is_contents_line(text: str) -> bool:
     """Whether a line of text belongs to a table of contents or an index: dots that lead to a page number."""
-    return _LEADERS.search(text) is not None
+    return (".." in text or ". ." in text) and _LEADERS.search(text) is not None

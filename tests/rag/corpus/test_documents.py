@@ -1,6 +1,4 @@
-import io
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -75,51 +73,9 @@ def test_a_file_of_another_kind_is_named(tmp_path: Path) -> None:
         list(Corpus([tmp_path / "n.rst"], "documents").read())
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_a_mangled_pdf_is_read_or_named(tmp_path: Path, seed: int) -> None:
-    random = Random(seed)
-    data = bytearray(_pdf("The Vistula is the longest river of Poland."))
-    for _ in range(4):
-        at = random.randrange(len(data))
-        data[at : at + random.randrange(6)] = bytes(random.choices(b"0123456789/<>[]()RTj ", k=random.randrange(6)))
-    try:
-        read(tmp_path, "m.pdf", bytes(data))
-    except FormatError as error:
-        assert str(error).startswith(f"{tmp_path / 'm.pdf'}: the PDF cannot be read")  # noqa: PT017  (either is right)
-
-
 def test_html_may_nest_deeper_than_python_recurses(tmp_path: Path) -> None:
     (passage,) = read(tmp_path, "deep.html", "<div>" * 20_000 + LONG + "</div>" * 20_000)
     assert passage.text == LONG
-
-
-def test_pdf_gives_pages(tmp_path: Path) -> None:
-    (passage,) = read(tmp_path, "one.pdf", _pdf("The Vistula is the longest river of Poland."))
-    assert (passage.title, passage.section) == ("one", "page 1")
-    assert passage.text == "The Vistula is the longest river of Poland."
-
-
-def _pdf(text: str) -> bytes:
-    """A PDF of one page with one line, written by hand."""
-    stream = f"BT /F1 12 Tf 20 50 Td ({text}) Tj ET"
-    font = "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
-    page = f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 400 100]/Resources<</Font<</F1 {font}>>>>/Contents 4 0 R>>"
-    bodies = [
-        "<</Type/Catalog/Pages 2 0 R>>",
-        "<</Type/Pages/Kids[3 0 R]/Count 1>>",
-        page,
-        f"<</Length {len(stream)}>>stream\n{stream}\nendstream",
-    ]
-    file, offsets = io.BytesIO(b""), []
-    file.write(b"%PDF-1.4\n")
-    for number, body in enumerate(bodies, 1):
-        offsets.append(file.tell())
-        file.write(f"{number} 0 obj{body}endobj\n".encode())
-    start = file.tell()
-    file.write(f"xref\n0 {len(bodies) + 1}\n0000000000 65535 f \n".encode())
-    file.write("".join(f"{offset:010d} 00000 n \n" for offset in offsets).encode())
-    file.write(f"trailer<</Size {len(bodies) + 1}/Root 1 0 R>>\nstartxref\n{start}\n%%EOF".encode())
-    return file.getvalue()
 
 
 @pytest.mark.parametrize(
