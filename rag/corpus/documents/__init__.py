@@ -3,20 +3,23 @@
 `rag.corpus.documents.blocks` says how the text of a passage looks.
 """
 
+import gzip
+import re
+import zlib
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib.resources import as_file
 from importlib.resources.abc import Traversable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from stat import S_ISREG
 
-from rag.corpus.documents.blocks import Block, Kind
+from rag.corpus.documents.formats import HEAD, READERS, Source
 from rag.corpus.documents.split import passages
 from rag.errors import FormatError
 from rag.types import Passage
 
 LARGEST = 64 << 20  # bytes
+SUFFIXES = frozenset(READERS)
+_MAN = re.compile(r"\.[1-8][a-z]{0,5}")
 
 
 @dataclass(slots=True)
@@ -37,24 +40,51 @@ def load_document(path: Path | Traversable, name: str) -> Document:
 
     The result depends on the file and the name alone.
     """
-    suffix = Path(name).suffix.lower()
-    if suffix not in SUFFIXES:
+    kind = kind_of(name)
+    if kind is None:
         raise FormatError(f"{path}: not a known type of document ({', '.join(sorted(SUFFIXES))})")
     dropped: Counter[str] = Counter()
-    if suffix == ".pdf":
-        title, blocks = _pdf(path, dropped)
-    else:
-        title, blocks = _READERS[suffix](_bytes(path), str(path), name, dropped)
-    return Document(list(passages(blocks, name, title or Path(name).stem)), dropped)
+    title, blocks = READERS[kind](Source(_bytes(path), str(path), name, dropped))
+    stem = PurePosixPath(name).name
+    return Document(
+        list(passages(blocks, name, title or stem.removesuffix(".gz").rpartition(".")[0] or stem)), +dropped
+    )
+
+
+def kind_of(name: str) -> str | None:
+    """The suffix that tells how a file is read, in lower case; None if it is no document."""
+    path = PurePosixPath(name.lower())
+    if path.suffix == ".gz":
+        path = path.with_suffix("")
+    if path.suffix in READERS:
+        return path.suffix
+    return ".1" if _MAN.fullmatch(path.suffix) else None
+
+
+def is_document(path: Path) -> bool:
+    """Whether a file is of a known type, by its name, and for manual pages by its beginning."""
+    kind = kind_of(path.name)
+    return kind is not None and (kind != ".1" or _is_man_page(path))
+
+
+def _is_man_page(path: Path) -> bool:
+    from rag.corpus.documents.man import is_man_page
+
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            return is_man_page(file.read(HEAD))
+    except (OSError, EOFError, zlib.error):
+        return False
 
 
 def _bytes(path: Path | Traversable) -> bytes:
     if isinstance(path, Path):
         _check(path)
     try:
-        return path.read_bytes()
+        data = path.read_bytes()
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
+    return _unpacked(data, str(path)) if path.name.lower().endswith(".gz") else data
 
 
 def _check(path: Path) -> None:
@@ -69,53 +99,14 @@ def _check(path: Path) -> None:
         raise FormatError(f"{path}: {found.st_size >> 20:,} MiB; a document may have at most {LARGEST >> 20} MiB")
 
 
-def _pdf(path: Path | Traversable, dropped: Counter[str]) -> tuple[str, list[Block]]:
-    from rag.corpus.documents.pdf import pdf_blocks
-    from rag.corpus.documents.pdf_pages import read_pages
-
-    with as_file(path) as file:
-        _check(file)
-        return pdf_blocks(read_pages(file), dropped)
-
-
-Reader = Callable[[bytes, str, str, Counter[str]], tuple[str, list[Block]]]
-
-
-def _html(data: bytes, where: str, name: str, dropped: Counter[str]) -> tuple[str, list[Block]]:
-    from rag.corpus.documents.encodings import decoded
-    from rag.corpus.documents.html import html_blocks
-
-    return html_blocks(decoded(data, where, markup=True), dropped, name)
-
-
-def _text(data: bytes, where: str, name: str, dropped: Counter[str]) -> tuple[str, list[Block]]:
-    from rag.corpus.documents.encodings import decoded
-    from rag.corpus.documents.text import plain_blocks
-
-    blocks = [*plain_blocks(decoded(data, where), dropped)]
-    return _first_title(blocks)
-
-
-def _markdown(data: bytes, where: str, name: str, dropped: Counter[str]) -> tuple[str, list[Block]]:
-    from rag.corpus.documents.encodings import decoded
-    from rag.corpus.documents.markdown import markdown_blocks
-
-    return markdown_blocks(decoded(data, where), dropped, name)
-
-
-def _first_title(blocks: list[Block]) -> tuple[str, list[Block]]:
-    """Take a first heading of level 1 as the title."""
-    if blocks and blocks[0].kind is Kind.HEADING and blocks[0].level == 1:
-        return blocks[0].text, blocks[1:]
-    return "", blocks
-
-
-_READERS: dict[str, Reader] = {
-    ".html": _html,
-    ".htm": _html,
-    ".xhtml": _html,
-    ".md": _markdown,
-    ".markdown": _markdown,
-    ".txt": _text,
-}
-SUFFIXES = frozenset({*_READERS, ".pdf"})
+def _unpacked(data: bytes, where: str) -> bytes:
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        unpacked = unpacker.decompress(data, LARGEST + 1)
+    except zlib.error as error:
+        raise FormatError(f"{where}: the compressed file is broken: {error}") from error
+    if len(unpacked) > LARGEST:
+        raise FormatError(f"{where}: unpacks to more than {LARGEST >> 20} MiB, the most that a document may have")
+    if not unpacker.eof:
+        raise FormatError(f"{where}: the compressed file is cut off")
+    return unpacked

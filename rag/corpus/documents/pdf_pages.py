@@ -41,18 +41,19 @@ class Pages(NamedTuple):
     lines: list[list[Line]]
 
 
-def read_pages(path: Path, seconds: float | None = None) -> Pages:
+def read_pages(data: bytes, where: str, seconds: float | None = None) -> Pages:
     """Read a PDF; raises `FormatError` if it is broken, encrypted, has no text or takes longer than `seconds`."""
-    limit = SECONDS if seconds is None else seconds
-    rows = _rows(path, limit)
+    rows = _rows(data, where, SECONDS if seconds is None else seconds)
     first = next(rows)
     lines = [[Line(*line) for line in page] for page in rows]
     if not any(lines):
-        raise FormatError(f"{path}: no text on its {len(lines)} pages: scanned pages need text recognition (OCR) first")
+        raise FormatError(
+            f"{where}: no text on its {len(lines)} pages: scanned pages need text recognition (OCR) first"
+        )
     return Pages(first["title"] or "", [tuple(mark) for mark in first["outline"]], lines)
 
 
-def _rows(path: Path, limit: float) -> Iterator[Any]:
+def _rows(data: bytes, where: str, limit: float) -> Iterator[Any]:
     """What the worker writes about a file."""
     with _lock:
         process = _started()
@@ -66,7 +67,8 @@ def _rows(path: Path, limit: float) -> Iterator[Any]:
         timer.start()
         done = False
         try:
-            process.stdin.write(json.dumps(str(path)) + "\n")
+            process.stdin.write(b"%d\n" % len(data))
+            process.stdin.write(data)
             process.stdin.flush()
             for line in process.stdout:
                 row = json.loads(line)
@@ -74,31 +76,31 @@ def _rows(path: Path, limit: float) -> Iterator[Any]:
                 if row is None:
                     return
                 if done:
-                    raise FormatError(_explained(path, row["error"]))
+                    raise FormatError(_explained(where, row["error"]))
                 yield row
-        except (BrokenPipeError, ValueError):
+        except (OSError, ValueError):
             pass  # the process ended, also in the middle of a line
         finally:
             timer.cancel()
             if not done:
                 _stop()
     if late.is_set():
-        raise FormatError(f"{path}: the PDF takes longer than {limit:g} seconds to read")
-    raise FormatError(f"{path}: the PDF cannot be read: the reader crashed on it or ran out of memory")
+        raise FormatError(f"{where}: the PDF takes longer than {limit:g} seconds to read")
+    raise FormatError(f"{where}: the PDF cannot be read: the reader crashed on it or ran out of memory")
 
 
-def _explained(path: Path, error: str) -> str:
+def _explained(where: str, error: str) -> str:
     if "assword" in error:
-        return f"{path}: the PDF is encrypted: save it without a password first"
+        return f"{where}: the PDF is encrypted: save it without a password first"
     if "No module named" in error:
-        return f"{path}: reading PDFs needs pypdfium2: pip install pypdfium2"
-    return f"{path}: the PDF cannot be read: {error}"
+        return f"{where}: reading PDFs needs pypdfium2: pip install pypdfium2"
+    return f"{where}: the PDF cannot be read: {error}"
 
 
 class _Worker(NamedTuple):
-    process: "subprocess.Popen[str]"
-    stdin: IO[str]
-    stdout: IO[str]
+    process: "subprocess.Popen[bytes]"
+    stdin: IO[bytes]
+    stdout: IO[bytes]
 
     def kill(self) -> None:
         self.process.kill()
@@ -118,9 +120,7 @@ def _started() -> _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": paths, "PYTHONIOENCODING": "utf-8"},
-            text=True,
-            encoding="utf-8",
+            env={**os.environ, "PYTHONPATH": paths},
         )
         assert process.stdin is not None
         assert process.stdout is not None

@@ -1,6 +1,7 @@
 """Reads the lines of PDFs in a process of its own, as a broken file can hang or crash the library.
 
-For each path on standard input it writes JSON lines: the outline and the number of pages, then the lines of each page,
+Standard input has a line with the number of bytes, then the bytes of a file, again and again. For each file it writes
+JSON lines: the outline and the number of pages, then the lines of each page,
 then `null`; or an object with `error`. This file imports nothing of `rag`, so it starts fast.
 """
 
@@ -36,16 +37,17 @@ Row = tuple[str, int, int, int, int, int]
 
 
 def main() -> None:
-    """Read paths until standard input ends."""
+    """Read files until standard input ends."""
     try:
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
     except (ImportError, ValueError, OSError):
         pass  # not on this system
-    for line in sys.stdin:
+    while line := sys.stdin.buffer.readline():
+        data = sys.stdin.buffer.read(int(line))
         try:
-            _read(json.loads(line))
+            _read(data)
         except Exception as error:  # noqa: BLE001  (whatever it is, the file cannot be read)
             _write({"error": str(error) or type(error).__name__})
 
@@ -56,10 +58,10 @@ def _write(row: object) -> None:
     sys.stdout.flush()
 
 
-def _read(path: str) -> None:
+def _read(data: bytes) -> None:
     import pypdfium2
 
-    document = pypdfium2.PdfDocument(path)
+    document = pypdfium2.PdfDocument(data)
     try:
         count = len(document)
         title = document.get_metadata_value("Title")

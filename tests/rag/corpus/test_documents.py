@@ -68,9 +68,9 @@ def test_utf16_with_a_mark_is_read(tmp_path: Path) -> None:
 
 
 def test_a_file_of_another_kind_is_named(tmp_path: Path) -> None:
-    (tmp_path / "n.rst").write_text(LONG)
-    with pytest.raises(FormatError, match=r"n\.rst: not a known type of document"):
-        list(Corpus([tmp_path / "n.rst"], "documents").read())
+    (tmp_path / "n.odt").write_text(LONG)
+    with pytest.raises(FormatError, match=r"n\.odt: not a known type of document"):
+        list(Corpus([tmp_path / "n.odt"], "documents").read())
 
 
 def test_html_may_nest_deeper_than_python_recurses(tmp_path: Path) -> None:
