@@ -145,7 +145,7 @@ def test_an_open_system_takes_neither_index_nor_options(index: Index) -> None:
 
 def test_a_system_is_opened_with_its_options(index: Index, shelf: Path) -> None:
     assert rag.open_system(index=shelf).name.startswith("bm25.v1>")
-    assert rag.open_system("reader", str(shelf), recipe="bm25", k=3).name.startswith("bm25.v1@3+spans")
+    assert rag.open_system("reader", str(shelf), recipe="bm25", k=3).name.startswith("bm25.v1@3+quotes")
     assert (
         rag.open_system("reader", index, recipe=None, k=None, seed=None).name == rag.open_system("reader", index).name
     )
