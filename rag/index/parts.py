@@ -83,6 +83,12 @@ def recipes_of(index: "Index") -> list[Recipe]:
     return found
 
 
+def drop_unfinished(index: "Index", recipe: Recipe) -> None:
+    """Remove what a run that failed left of a part."""
+    home = _home(index, recipe)
+    shutil.rmtree(home.with_name(f"{recipe.name}.new"), ignore_errors=True)
+
+
 @contextmanager
 def adding(
     index: "Index", recipe: Recipe, plan: Mapping[str, Any], *, updating: bool = False

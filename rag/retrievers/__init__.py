@@ -7,7 +7,7 @@ from typing import Protocol
 from autoais.registry import Registry
 from rag.errors import RagError, UserError
 from rag.index.index import Index
-from rag.index.parts import Needs, Progress, recipes_of
+from rag.index.parts import Needs, Progress, drop_unfinished, recipes_of
 from rag.index.recipes import Recipe, walk_recipes
 from rag.types import Hit
 
@@ -84,7 +84,8 @@ def parts_of(name: str) -> Iterator[tuple[str, Recipe]]:
 def carry_parts(old: Index, new: Index, rows: Sequence[int]) -> list[str]:
     """Bring the parts of an index into an updated one, in which these rows changed; returns the ones left out.
 
-    A part is left out if its kind cannot update it, or not here: its model is another one, or is not installed.
+    A part is left out if its kind cannot update it, or not here: its model is another one, or is not installed. Raises
+    `IndexingError` on a full disk.
     """
     left_out = []
     for recipe in recipes_of(old):
@@ -93,7 +94,9 @@ def carry_parts(old: Index, new: Index, rows: Sequence[int]) -> list[str]:
             if update is not None:
                 update(old, new, recipe, rows)
                 continue
-        except UserError:
-            pass
+        except UserError as error:
+            if isinstance(error.__cause__, OSError):
+                raise
+            drop_unfinished(new, recipe)
         left_out.append(recipe.name)
     return left_out
