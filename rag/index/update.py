@@ -389,6 +389,11 @@ def _read(plan: _Plan, work: _Work, editor: RowEditor, progress: Progress | None
     needed = sorted({source for _, source, _ in work.read})
     corpora = {source: Corpus.of([roots[source].source], skip_bad=roots[source].skip_bad) for source in needed}
     records = list(work.kept)
+    for source, corpus in corpora.items():
+        corpus.list_files()
+        for record in records:
+            if record.source == source:
+                corpus.know(roots[source].source, record.name, record.sketch)
     for done, (number, source, file) in enumerate(work.read, 1):
         corpus, stamp = corpora[source], Stamp.of(file.path)
         before = corpus.bad
@@ -399,7 +404,8 @@ def _read(plan: _Plan, work: _Work, editor: RowEditor, progress: Progress | None
                 count += 1
             else:
                 corpus.refuse(duplicate(where, passage))
-        contents = Contents(count, digest.hexdigest(), corpus.bad - before)
+        told = corpus.twins.get(file.name, ""), corpus.sketches.get(file.name, "")
+        contents = Contents(count, digest.hexdigest(), corpus.bad - before, *told)
         records.append(record_of(number, source, file, stamp.confirmed(file.path), contents))
         if progress is not None:
             progress(done, len(work.read))

@@ -155,7 +155,7 @@ def test_old_files_are_not_read_to_see_that_they_are_the_same(docs: Path, monkey
 
 
 def test_a_file_that_changes_while_it_is_read_is_read_again(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rag.corpus.documents import read_document as read
+    from rag.corpus.documents import load_document as read
 
     def slow(path: Path, name: str) -> Any:  # noqa: ANN401
         found = read(path, name)
@@ -164,7 +164,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(docs: Path, monkeypa
         return found
 
     with monkeypatch.context() as context:
-        context.setattr("rag.corpus.reader.read_document", slow)
+        context.setattr("rag.corpus.reader.load_document", slow)
         build(Corpus([docs]), docs.parent / "i.index")
     assert update(docs.parent / "i.index").changed == ("a.md",)
     assert ids(docs.parent / "i.index", "kettle") == ["a.md#1"]
@@ -647,22 +647,19 @@ def test_a_file_that_cannot_be_read_stops_the_update_or_is_counted(docs: Path, h
 
 
 def test_a_twin_comes_back_when_the_file_that_it_repeats_is_gone(docs: Path, home: Path) -> None:
-    # The reader does not leave out twins yet; this is how it will record them.
-    from dataclasses import replace
-
-    from rag.index.files import write_files
-    from rag.index.integrity import fingerprints
-
-    manifest = json.loads((home / "manifest.json").read_text())
-    records, place = read_files(build_of(home)), build_of(home)
-    write_files(place, [replace(record, twin="a.md" if record.name == "c.md" else "") for record in records])
-    manifest["files"] = fingerprints(home / manifest["build"])
-    (home / "manifest.json").write_text(json.dumps(manifest))
+    text = " ".join(f"Harbour {n} lies on the river." for n in range(20))
+    write(docs, "a.md", text)
+    write(docs, "c.md", text)
+    assert set(update(home).changed) == {"a.md", "c.md"}
+    assert [record.twin for record in read_files(build_of(home)) if record.name == "c.md"] == ["a.md"]
     write(docs, "b.md", "A kettle.")
     assert update(home).changed == ("b.md",)
+    write(docs, "new.md", text)
+    assert update(home).new == ("new.md",)
+    assert ids(home, "harbour") == ["a.md#1"]
     (docs / "a.md").unlink()
-    changes = update(home)
-    assert (changes.changed, changes.deleted) == (("c.md",), ("a.md",))
+    assert update(home).deleted == ("a.md",)
+    assert len(ids(home, "harbour")) == 1
 
 
 # --- looking at indexes ----------------------------------------------------------------------------------------
