@@ -7,18 +7,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from autoais.corpora import check_corpus_format, detect_corpus, read_passages
 from rag.corpus.documents import SUFFIXES, is_document, kind_of, load_document
 from rag.corpus.sources import DOCUMENTS as DOCUMENTS
 from rag.corpus.sources import Source, SourceFile, check_globs, prefixes, selected
-from rag.corpus.twins import Twins, packed, sketch_of, unpacked
+from rag.corpus.twins import Sketch, Twins, packed, sketch_of, unpacked
 from rag.errors import FormatError, IndexingError
 from rag.types import Passage
-
-if TYPE_CHECKING:
-    from rag.corpus.twins import Sketch
 
 _UNPACKED = {".zst": 5.0, ".gz": 3.0}  # typical expansion of JSON text, for the estimate before a build
 
@@ -149,7 +146,7 @@ class Corpus:
             return
         self.bytes_read += _size(file.path)
         if finder is not None and document.passages:
-            sketch = sketch_of(document.passages)
+            sketch = sketch_of(document)
             if (twin := finder.find(file.name, sketch)) is not None:
                 self._repeats(file, twin)
                 return
@@ -179,9 +176,9 @@ class Corpus:
     def _twins(self, files: Iterable[SourceFile]) -> Twins:
         paths = {file.name: file.path for file in files}
 
-        def read(name: str) -> "Sketch | None":
+        def read(name: str) -> Sketch | None:
             try:
-                return sketch_of(load_document(paths[name], name).passages)
+                return sketch_of(load_document(paths[name], name))
             except FormatError:
                 return None
 
