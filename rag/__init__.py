@@ -13,9 +13,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rag.api import ask, attribute, build_index, open_index, open_retriever, open_system, search
+    from rag.api import (
+        add_to_index,
+        ask,
+        attribute,
+        build_index,
+        open_index,
+        open_retriever,
+        open_system,
+        remove_from_index,
+        search,
+        update_index,
+        verify_index,
+    )
     from rag.errors import CitationError, FormatError, IndexingError, QuestionError, RagError, UsageError, UserError
     from rag.index.index import Index
+    from rag.index.update import Changes
     from rag.retrievers import Retriever, RetrieverKind
     from rag.systems import System, SystemKind
     from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question, Unresolved
@@ -23,7 +36,19 @@ if TYPE_CHECKING:
     __version__: str
 
 _WHERE = {
-    "rag.api": ["ask", "attribute", "build_index", "open_index", "open_retriever", "open_system", "search"],
+    "rag.api": [
+        "add_to_index",
+        "ask",
+        "attribute",
+        "build_index",
+        "open_index",
+        "open_retriever",
+        "open_system",
+        "remove_from_index",
+        "search",
+        "update_index",
+        "verify_index",
+    ],
     "rag.errors": [
         "CitationError",
         "FormatError",
@@ -34,6 +59,7 @@ _WHERE = {
         "UserError",
     ],
     "rag.index.index": ["Index"],
+    "rag.index.update": ["Changes"],
     "rag.retrievers": ["Retriever", "RetrieverKind"],
     "rag.systems": ["System", "SystemKind"],
     "rag.types": ["Answer", "Citation", "CitedSentence", "Hit", "Passage", "Question", "Unresolved"],
@@ -42,6 +68,7 @@ _MODULE = {name: module for module, names in _WHERE.items() for name in names}
 
 __all__ = [
     "Answer",
+    "Changes",
     "Citation",
     "CitationError",
     "CitedSentence",
@@ -61,13 +88,17 @@ __all__ = [
     "UsageError",
     "UserError",
     "__version__",
+    "add_to_index",
     "ask",
     "attribute",
     "build_index",
     "open_index",
     "open_retriever",
     "open_system",
+    "remove_from_index",
     "search",
+    "update_index",
+    "verify_index",
 ]
 
 

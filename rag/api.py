@@ -10,6 +10,7 @@ from autoais.types import Judge
 from rag.config import DEFAULT_SYSTEM
 from rag.errors import UsageError, check_type
 from rag.index.index import Index
+from rag.index.update import Changes
 from rag.retrievers import Retriever
 from rag.systems import Options, System
 from rag.types import Answer, Hit, Question
@@ -40,39 +41,148 @@ def build_index(
     recipes: Sequence[str] = (),
     memory: int | str | None = None,
     format: str | None = None,  # noqa: A002  (named like the command-line option)
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
     skip_bad: bool = False,
+    strict: bool = False,
+    replace: bool = False,
     progress: Progress | None = None,
 ) -> Index:
     """Build an index of documents or corpus files in the folder `to`, and open it.
 
-    An existing index is replaced only when the new one is complete. `recipes` name retrievers that add their own part
-    to the index, such as vectors; `memory` (bytes, or a string such as `8GiB`) limits the memory a part takes while
-    searching. `format` is a corpus format (default: detected). Raises `FormatError` at a broken line, unless
-    `skip_bad`.
+    `include` and `exclude` are globs that choose the files of folders. `recipes` name retrievers that add their own
+    part to the index, such as vectors; `memory` (bytes, or a string such as `8GiB`) limits the memory a part takes
+    while searching. `format` is a corpus format (default: detected). Documents that cannot be read are skipped. Raises
+    `FormatError` at a broken line, unless `skip_bad`, and at such a document if `strict`; `IndexingError` for an index
+    that exists, unless `replace`, which replaces it when the new one is complete.
     """
     from rag.corpus.reader import Corpus
     from rag.index.build import build
     from rag.index.parts import parse_size
 
-    check_type("sources", sources, "a path or a list of paths", str, Path, Iterable)
     check_type("to", to, "a folder (str or Path)", str, Path)
-    listed = [sources] if isinstance(sources, str | Path) else list(sources)
-    for source in listed:
-        check_type("source", source, "a path (str or Path)", str, Path)
+    listed = _paths("source", sources)
     budget = parse_size(memory) if isinstance(memory, str) else memory
     check_recipes(recipes)
     if memory is not None and not recipes:
         raise UsageError("memory is for the parts that recipes add; name recipes too")
-    corpus = Corpus([Path(source) for source in listed], format, skip_bad)
+    chosen, left = _globs("include", include), _globs("exclude", exclude)
+    corpus = Corpus(listed, format, skip_bad, include=chosen, exclude=left, strict=strict)
 
     def report(reading: Corpus, _: int) -> None:
         if progress is not None:
             progress("indexing", reading.bytes_read, reading.bytes_total)
 
-    build(corpus, Path(to), report)
+    build(corpus, Path(to), report, replace=replace)
     for recipe in recipes:
         add_recipe(to, recipe, memory=budget, progress=progress)
     return open_index(to)
+
+
+def _paths(what: str, given: str | Path | Sequence[str | Path]) -> list[Path]:
+    check_type(f"{what}s", given, "a path or a list of paths", str, Path, Iterable)
+    listed = [given] if isinstance(given, str | Path) else list(given)
+    for path in listed:
+        check_type(what, path, "a path (str or Path)", str, Path)
+    return [Path(path) for path in listed]
+
+
+def _globs(what: str, given: Sequence[str]) -> list[str]:
+    check_type(what, given, "a list of globs", Iterable)
+    if isinstance(given, str):
+        raise UsageError(f"{what} should be a list of globs, found one string; write [{given[:30]!r}]")
+    for glob in given:
+        check_type(what, glob, "a glob (str)", str)
+    return list(given)
+
+
+def update_index(
+    folder: str | Path,
+    sources: str | Path | Sequence[str | Path] = (),
+    *,
+    include: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
+    skip_bad: bool | None = None,
+    progress: Progress | None = None,
+) -> Changes:
+    """Bring an index up to date: read changed and new files of its sources, and drop the passages of deleted ones.
+
+    `sources` are some of the index's own (default: all). Globs replace those that the index remembers for them; so does
+    `skip_bad`. Whoever has the index open keeps reading the old one; open it again for the new one. Raises
+    `IndexingError` if a source is gone, or if another process is writing to the index.
+    """
+    from rag.index.update import update
+    from rag.retrievers import carry_parts
+
+    return update(
+        _folder(folder),
+        _paths("source", sources),
+        include=None if include is None else _globs("include", include),
+        exclude=None if exclude is None else _globs("exclude", exclude),
+        skip_bad=skip_bad,
+        carry=carry_parts,
+        progress=_files_read(progress),
+    )
+
+
+def add_to_index(
+    folder: str | Path,
+    sources: str | Path | Sequence[str | Path],
+    *,
+    format: str | None = None,  # noqa: A002  (named like the command-line option)
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    skip_bad: bool = False,
+    progress: Progress | None = None,
+) -> Changes:
+    """Add the passages of further sources to an index; the options are those of `build_index`.
+
+    Raises `IndexingError` for a source that the index has already, and `FormatError` for an id that occurs twice.
+    """
+    from rag.index.update import add
+    from rag.retrievers import carry_parts
+
+    return add(
+        _folder(folder),
+        _paths("source", sources),
+        format=format,
+        include=_globs("include", include),
+        exclude=_globs("exclude", exclude),
+        skip_bad=skip_bad,
+        carry=carry_parts,
+        progress=_files_read(progress),
+    )
+
+
+def remove_from_index(folder: str | Path, targets: str | Path | Sequence[str | Path]) -> Changes:
+    """Remove sources from an index, or files by name, path or glob, which updates then leave out too.
+
+    Raises `IndexingError` for a target that matches nothing, and if no passage would remain.
+    """
+    from rag.index.update import remove
+    from rag.retrievers import carry_parts
+
+    check_type("targets", targets, "a path, a glob or a list of them", str, Path, Iterable)
+    listed = [targets] if isinstance(targets, str | Path) else list(targets)
+    for target in listed:
+        check_type("target", target, "a path or a glob (str or Path)", str, Path)
+    return remove(_folder(folder), listed, carry=carry_parts)
+
+
+def verify_index(folder: str | Path) -> list[str]:
+    """Read every byte of an index and return what is wrong, one line each; an empty list means that it is whole."""
+    from rag.index.integrity import verify
+
+    return verify(_folder(folder))
+
+
+def _folder(folder: str | Path) -> Path:
+    check_type("index", folder, "an index folder (str or Path)", str, Path)
+    return Path(folder)
+
+
+def _files_read(progress: Progress | None) -> Callable[[int, int], None] | None:
+    return None if progress is None else lambda done, total: progress("reading", done, total)
 
 
 def check_recipes(recipes: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ from rag.config import DEFAULT_SYSTEM, command_defaults
 
 if TYPE_CHECKING:
     from rag.corpus.reader import Corpus
+    from rag.index.update import Changes
     from rag.systems import System
 
 # Commands import what they use, so that `rag --help` loads no engine.
@@ -57,6 +58,16 @@ ConfidenceOption = Annotated[
 ]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")]
 SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Skip and count broken lines instead of stopping.")]
+FormatOption = Annotated[
+    str | None, typer.Option("--format", help="Corpus format, or `documents` (default: detected).")
+]
+IncludeOption = Annotated[
+    list[str] | None, typer.Option("--include", help="Glob of files in folders to read, such as '*.md' (default: all).")
+]
+ExcludeOption = Annotated[
+    list[str] | None, typer.Option("--exclude", help="Glob of files in folders to leave out, such as 'old/**'.")
+]
+FolderArgument = Annotated[Path, typer.Argument(help="Index folder.")]
 
 NOTHING_FOUND = 1  # exit code, as in grep
 
@@ -379,14 +390,20 @@ def build(
     memory: Annotated[
         str | None, typer.Option(help="Memory limit of a part while searching, such as 8GiB; selects its index type.")
     ] = None,
-    format_: Annotated[
-        str | None, typer.Option("--format", help="Corpus format, or `documents` (default: detected).")
-    ] = None,
+    format_: FormatOption = None,
+    include: IncludeOption = None,
+    exclude: ExcludeOption = None,
     skip_bad: SkipBadOption = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at a document that cannot be read instead of skipping it.")
+    ] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace an existing index, once the new one is complete.")
+    ] = False,
 ) -> None:
     """Build an index, or add a retriever's part to one.
 
-    An existing index is replaced only when the new one is complete.
+    To change an existing index, use add, remove or update.
     """
     from rag.api import check_recipes
     from rag.corpus.reader import Corpus
@@ -400,19 +417,166 @@ def build(
     budget = None if memory is None else parse_size(memory)
     check_recipes(recipe or [])
     if sources:
-        _build_base(Corpus(sources, format_, skip_bad), to)
+        corpus = Corpus(sources, format_, skip_bad, include=include or [], exclude=exclude or [], strict=strict)
+        _build_base(corpus, to, replace=replace)
     for name in recipe or []:
         _add_parts(to, name, budget)
+
+
+@index_app.command()
+def add(
+    folder: FolderArgument,
+    sources: Annotated[list[Path], typer.Argument(help="Corpus files (also .gz, .zst) or folders of documents.")],
+    format_: FormatOption = None,
+    include: IncludeOption = None,
+    exclude: ExcludeOption = None,
+    skip_bad: SkipBadOption = False,
+) -> None:
+    """Add sources to an index."""
+    from rag.api import add_to_index
+    from rag.terminal import files_progress
+
+    with files_progress("adding") as progress:
+        changes = add_to_index(
+            folder,
+            sources,
+            format=format_,
+            include=include or [],
+            exclude=exclude or [],
+            skip_bad=skip_bad,
+            progress=progress,
+        )
+    _tell(changes, folder)
+
+
+@index_app.command()
+def remove(
+    folder: FolderArgument,
+    targets: Annotated[list[str], typer.Argument(help="Sources, or files by name, path or glob.")],
+) -> None:
+    """Remove sources or files from an index.
+
+    Files that are removed stay out of later updates, although they are still there.
+    """
+    from rag.api import remove_from_index
+
+    _tell(remove_from_index(folder, targets), folder)
+
+
+@index_app.command()
+def update(
+    folder: FolderArgument,
+    sources: Annotated[list[Path] | None, typer.Argument(help="Some of its sources (default: all).")] = None,
+    include: IncludeOption = None,
+    exclude: ExcludeOption = None,
+    skip_bad: Annotated[
+        bool | None,
+        typer.Option("--skip-bad/--no-skip-bad", help="Skip and count broken lines (default: as it was built)."),
+    ] = None,
+) -> None:
+    """Read changed and new files again, and drop deleted ones.
+
+    Globs replace those that the index remembers; --exclude "" clears them.
+    """
+    from rag.api import update_index
+    from rag.terminal import files_progress
+
+    with files_progress("updating") as progress:
+        changes = update_index(
+            folder, sources or [], include=include, exclude=exclude, skip_bad=skip_bad, progress=progress
+        )
+    _tell(changes, folder)
+
+
+def _tell(changes: "Changes", folder: Path) -> None:
+    for reason in changes.skipped:
+        _note(f"skipped {reason}")
+    for part in changes.left_out:
+        _note(f"{part} was left out: rag index build --to {folder} --recipe NAME adds it again")
+    _note(str(changes))
+
+
+@index_app.command("list")
+def list_(
+    folder: Annotated[Path, typer.Argument(help="Folder to look in.")] = Path(),
+    as_json: JsonOption = False,
+) -> None:
+    """List the indexes in a folder, in ./indexes, and the default one."""
+    import os
+    from dataclasses import asdict
+
+    from rag.config import read_config
+    from rag.index.listing import find_indexes
+    from rag.terminal import show_indexes
+
+    default = os.environ.get("RAG_INDEX") or read_config().get("index")
+    places = [folder, *([Path(default)] if default else []), Path("indexes")]
+    found = find_indexes(places)
+    if as_json:
+        _print_json([asdict(one) | {"path": str(one.path)} for one in found])
+    else:
+        show_indexes(found)
+    if not found:
+        _note(f"no index in {folder.absolute()}: rag index build SOURCE --to NAME.index builds one")
+
+
+@index_app.command()
+def show(
+    folder: FolderArgument,
+    path: Annotated[str | None, typer.Argument(help="A file, by its name in the index or its path.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the files of an index, or the passages of one file."""
+    from dataclasses import asdict
+
+    from autoais.io.jsonl import dumps
+    from rag.index.listing import files_of, passages_of
+    from rag.terminal import show_files, show_passages
+
+    if path is None:
+        records = files_of(folder)
+        if as_json:
+            for record in records:
+                typer.echo(dumps(asdict(record)))
+        else:
+            show_files(records)
+        return
+    passages = passages_of(folder, path)
+    if as_json:
+        for passage in passages:
+            typer.echo(dumps(asdict(passage)))
+    else:
+        show_passages(passages)
+
+
+@index_app.command()
+def verify(folder: FolderArgument) -> None:
+    """Read every byte of an index and check that it is whole.
+
+    Exits with 2 if it is not.
+    """
+    from rag.errors import IndexingError
+    from rag.index.integrity import verify as faults_of
+
+    first, *others = faults_of(folder) or [""]
+    if not first:
+        _note(f"{folder} is whole")
+        return
+    for fault in others:
+        _note(fault)
+    raise IndexingError(f"{folder} is damaged: {first}: build the index again with rag index build --replace")
 
 
 @index_app.command()
 def info(
     folder: Annotated[Path | None, typer.Argument(help="Index folder (default: the handbook).")] = None,
 ) -> None:
-    """Print the manifest of an index as JSON."""
+    """Print the manifest of an index as JSON, and the size of what killed builds left."""
+    from rag.index.listing import about
     from rag.index.open import open_index
 
-    _print_json(open_index(folder).manifest)
+    index = open_index(folder)
+    _print_json(index.manifest if folder is None or index.build is None else about(folder, index.manifest))
 
 
 @index_app.command()
@@ -441,11 +605,14 @@ def import_(
     folder: Annotated[Path, typer.Argument(help="Lucene index of Anserini or Pyserini that stores its texts.")],
     to: Annotated[Path, typer.Option(help="Folder of the index.")],
     skip_bad: SkipBadOption = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace an existing index, once the new one is complete.")
+    ] = False,
 ) -> None:
     """Build an index from the passages of a Lucene index, for all retrievers."""
     from rag.index.lucene import Stored
 
-    _build_base(Stored(folder, skip_bad=skip_bad), to)
+    _build_base(Stored(folder, skip_bad=skip_bad), to, replace=replace)
 
 
 @app.command()
@@ -462,17 +629,22 @@ def doctor(as_json: JsonOption = False) -> None:
         show(found)
 
 
-def _build_base(corpus: "Corpus", to: Path) -> None:
+def _build_base(corpus: "Corpus", to: Path, *, replace: bool) -> None:
     """Build passages and postings; print an estimate of disk and memory first, and the skipped lines at the end."""
-    from rag.index.build import build, estimate
-    from rag.terminal import counted, free_disk, megabytes, progress_bar
+    from rag.index.build import build, check_new, estimate
+    from rag.terminal import counted, free_disk, left_out, megabytes, progress_bar
 
+    if not replace:
+        check_new(to)
     needed = estimate(corpus)
     _note(f"needs about {megabytes(needed.disk)} of disk ({free_disk(to)} free), {megabytes(needed.memory)} of memory")
     try:
         with progress_bar("indexing", corpus.bytes_total, corpus.unit) as advance:
             manifest = build(
-                corpus, to, lambda reading, passages: advance(reading.bytes_read, f"{passages:,} passages")
+                corpus,
+                to,
+                lambda reading, passages: advance(reading.bytes_read, f"{passages:,} passages"),
+                replace=replace,
             )
     except KeyboardInterrupt:
         _note(f"stopped; {to} is as it was before")
@@ -481,6 +653,8 @@ def _build_base(corpus: "Corpus", to: Path) -> None:
         _note(f"skipped {reason}")
     if corpus.bad > len(corpus.reasons):
         _note(f"... and {corpus.bad - len(corpus.reasons)} more skipped")
+    for line in left_out(corpus):
+        _note(line)
     _note(f"{counted(manifest['passages'], 'passage')} in {to}, {manifest['skipped']:,} skipped")
 
 

@@ -3,7 +3,7 @@
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,6 +17,9 @@ from rag.types import Answer, Hit, Passage, Question
 if TYPE_CHECKING:
     from rag.answering import AnswerRun
     from rag.conversation import Conversation
+    from rag.corpus.reader import Corpus
+    from rag.index.files import FileRecord
+    from rag.index.listing import FoundIndex
     from rag.systems import SystemKind
 
 _SPAN = "bold green"
@@ -228,6 +231,50 @@ def show_systems(systems: Mapping[str, "SystemKind"]) -> None:
     _console().print(table)
 
 
+def show_indexes(found: Sequence["FoundIndex"]) -> None:
+    """Print the indexes that were found, one line each."""
+    console = _console()
+    for one in found:
+        if one.problem:
+            console.print(_clean(f"{one.path}: {one.problem}"), style="yellow", soft_wrap=True)
+            continue
+        parts = f", with {', '.join(one.parts)}" if one.parts else ""
+        told = f"{counted(one.passages, 'passage')} of {', '.join(one.sources)}{parts}, {megabytes(one.bytes)}"
+        console.print(_clean(f"{one.path}: {told}"), soft_wrap=True)
+
+
+def show_files(records: Sequence["FileRecord"]) -> None:
+    """Print the files of an index with the number of their passages."""
+    console = _console()
+    for record in records:
+        notes = f", {record.bad:,} skipped" if record.bad else ""
+        notes += f", repeats {record.twin}" if record.twin else ""
+        console.print(_clean(f"{record.name}: {counted(record.passages, 'passage')}{notes}"), soft_wrap=True)
+    total = sum(record.passages for record in records)
+    note(f"{counted(len(records), 'file')}, {counted(total, 'passage')}")
+
+
+def left_out(corpus: "Corpus") -> Iterator[str]:
+    """What the readers of documents left out, and why: a line each for parts, repeated files and links."""
+    if corpus.dropped:
+        parts = ", ".join(f"{count:,} of {reason}" for reason, count in corpus.dropped.most_common())
+        yield f"left out of documents: {parts}"
+    if corpus.twins:
+        name, twin = next(iter(corpus.twins.items()))
+        repeats = "repeats" if len(corpus.twins) == 1 else "repeat"
+        yield f"left out {counted(len(corpus.twins), 'file')} that {repeats} another, such as {name} ({twin})"
+    if corpus.links:
+        leads = "leads" if corpus.links == 1 else "lead"
+        yield f"left out {counted(corpus.links, 'link')} that {leads} out of the folder: name the target as a source"
+
+
+def show_passages(passages: Iterable[Passage]) -> None:
+    """Print passages with their headings and ids."""
+    console = _console()
+    for number, passage in enumerate(passages, 1):
+        _show_passage(console, f"{number}.", passage, [])
+
+
 def answered(run: "AnswerRun", out: Path, price: tuple[float, float] | None) -> Iterator[str]:
     """The summary lines of a run of `rag answer`."""
     if run.prompt_tokens or run.completion_tokens:
@@ -297,6 +344,13 @@ def run_progress(what: str, unit: str, resume_option: str) -> Iterator[Callable[
         except KeyboardInterrupt:
             note(f"stopped after {reached[0]:,} of {reached[1]:,} {unit}; {resume_option} continues from there")
             raise
+
+
+@contextmanager
+def files_progress(what: str) -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar of files, called with (step, done, total)."""
+    with progress_bar(what, None, "files") as advance:
+        yield lambda _, done, total: advance(done, "", total)
 
 
 class Advance(Protocol):

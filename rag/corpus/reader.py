@@ -1,27 +1,36 @@
 """Corpus readers: streams of passages from corpus formats and from documents."""
 
-from collections.abc import Iterator, Sequence
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
 from autoais.corpora import check_corpus_format, detect_corpus, read_passages
-from rag.corpus.documents import SUFFIXES, read_document
+from rag.corpus.documents import SUFFIXES, is_document, kind_of, load_document
+from rag.corpus.sources import DOCUMENTS as DOCUMENTS
+from rag.corpus.sources import Source, SourceFile, check_globs, prefixes, selected
+from rag.corpus.twins import Sketch, Twins, packed, sketch_of, unpacked
 from rag.errors import FormatError, IndexingError
 from rag.types import Passage
 
 _UNPACKED = {".zst": 5.0, ".gz": 3.0}  # typical expansion of JSON text, for the estimate before a build
 
 
-DOCUMENTS = "documents"
-
-
 @dataclass
 class Corpus:
     """Sources that are read as one stream of passages, and counts of what was read so far.
 
-    With `skip_bad`, broken lines and passages are skipped and counted in `bad`, with the first 20 errors in `reasons`;
-    otherwise the first one raises `FormatError`.
+    A document of a folder that cannot be read is skipped and counted in `bad`, with the first 20 errors in `reasons`;
+    with `strict`, the first one raises `FormatError`. Broken lines of a corpus file raise it, unless `skip_bad` skips
+    and counts them too. The globs `include` and `exclude` choose the files of folders; links that lead out of a folder
+    are not followed, and counted in `links`.
+
+    `dropped` counts what was left out of documents, by reason, and `twins` names for each file that repeats another one
+    the file that it repeats.
     """
 
     sources: Sequence[Path]
@@ -31,6 +40,13 @@ class Corpus:
     formats: set[str] = field(default_factory=set)
     bad: int = 0
     reasons: list[str] = field(default_factory=list)
+    include: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    strict: bool = False
+    dropped: Counter[str] = field(default_factory=Counter)
+    twins: dict[str, str] = field(default_factory=dict)
+    sketches: dict[str, str] = field(default_factory=dict)  # of the documents read, to find their twins in an update
+    links: int = 0
     unit: ClassVar[str | None] = None  # of `bytes_total`, if not bytes
 
     def __post_init__(self) -> None:
@@ -40,31 +56,74 @@ class Corpus:
             if not source.exists():
                 raise IndexingError(f"source {source} does not exist")
         check_corpus_format(self.format, [DOCUMENTS])
+        self.include, self.exclude = check_globs(self.include), check_globs(self.exclude)
+        self._finders: dict[Source, Twins] = {}
+
+    @classmethod
+    def of(cls, described: Sequence[Source], *, skip_bad: bool = False) -> "Corpus":
+        """A corpus of sources whose formats and names of files are known."""
+        corpus = cls([source.path for source in described], skip_bad=skip_bad)
+        corpus.described = list(described)
+        return corpus
+
+    @cached_property
+    def described(self) -> list[Source]:
+        """The sources with their formats, globs and the prefixes of their files' names."""
+        globs = (tuple(self.include), tuple(self.exclude))
+        formats = [self.format or sniff(source, *globs) for source in self.sources]
+        return [Source(*each, *globs) for each in zip(self.sources, formats, prefixes(self.sources), strict=True)]
 
     @property
     def bytes_total(self) -> int:
         """The size of all source files on disk, in bytes; the final value of `bytes_read`."""
-        return sum(path.stat().st_size for path in self._files())
+        return sum(_size(path) for path in self._files())
 
     @property
     def bytes_unpacked(self) -> int:
         """An estimate of the size after decompression, in bytes."""
-        return int(sum(path.stat().st_size * _UNPACKED.get(path.suffix, 1.0) for path in self._files()))
+        return int(sum(_size(path) * _UNPACKED.get(path.suffix, 1.0) for path in self._files()))
 
     def _files(self) -> Iterator[Path]:
         for source in self.sources:
-            yield from _walk(source) if source.is_dir() else [source]
+            yield from _walk(source, self.include, self.exclude) if source.is_dir() else [source]
+
+    def files(self) -> Iterator[SourceFile]:
+        """Yield the files in the order of sources and paths."""
+        self.links = 0
+        for source in self.described:
+            if not source.path.is_dir():
+                yield source.file(source.path)
+                continue
+            found = _Folder(source.path, source.include, source.exclude)
+            files = [source.file(path) for path in found]
+            self.links += found.links
+            if source not in self._finders:
+                self._finders[source] = self._twins(files)
+            yield from files
+
+    def list_files(self) -> None:
+        """Find the files, so that each one can be compared with the others."""
+        for _ in self.files():
+            pass
 
     def read(self) -> Iterator[tuple[str, Passage]]:
-        """Yield (location, passage) in the order of sources and lines; every passage has an id and text."""
+        """Yield (location, passage) in the order of files and lines; every passage has an id and text."""
         self.bytes_read = 0
-        for source in self.sources:
-            name = self.format or sniff(source)
-            self.formats.add(name)
-            if name == DOCUMENTS:
-                yield from self._documents(source)
-            else:
-                yield from self._records(source, name)
+        found = False
+        for file in self.files():
+            for located in self.read_file(file):
+                found = True
+                yield located
+        if not found and self.reasons:
+            raise FormatError(self.reasons[0])
+
+    def read_file(self, file: SourceFile) -> Iterator[tuple[str, Passage]]:
+        """Yield (location, passage) of one file."""
+        self.formats.add(file.source.format)
+        if file.source.format == DOCUMENTS:
+            yield from self._document(file)
+        else:
+            yield from self._records(file.path, file.source.format)
 
     def refuse(self, error: FormatError) -> None:
         """Count a broken item, or raise it."""
@@ -74,18 +133,56 @@ class Corpus:
         if len(self.reasons) < 20:
             self.reasons.append(str(error))
 
-    def _documents(self, source: Path) -> Iterator[tuple[str, Passage]]:
-        root = source if source.is_dir() else source.parent
-        if len(self.sources) > 1:
-            root = root.absolute().parent  # two folders may both hold a README.md
-        for path in _walk(source) if source.is_dir() else [source]:
+    def _document(self, file: SourceFile) -> Iterator[tuple[str, Passage]]:
+        finder = self._finders.get(file.source)
+        page = finder.page_of(file.name) if finder is not None else None
+        if page is not None:
+            self._repeats(file, page)
+            return
+        try:
+            document = load_document(file.path, file.name)
+        except FormatError as error:
+            self._refuse_document(error, file)
+            return
+        self.bytes_read += _size(file.path)
+        if finder is not None and document.passages:
+            sketch = sketch_of(document)
+            if (twin := finder.find(file.name, sketch)) is not None:
+                self._repeats(file, twin)
+                return
+            finder.add(file.name, sketch)
+            self.sketches[file.name] = packed(sketch)
+        self.dropped.update(document.dropped)
+        yield from ((f"{file.path}#{number}", passage) for number, passage in enumerate(document.passages, 1))
+
+    def _repeats(self, file: SourceFile, twin: str) -> None:
+        self.twins[file.name] = twin
+
+    def _refuse_document(self, error: FormatError, file: SourceFile) -> None:
+        """Count a document that cannot be read, or raise the error."""
+        if self.strict:
+            raise error
+        self.bad += 1
+        self.bytes_read += _size(file.path)
+        if len(self.reasons) < 20:
+            self.reasons.append(str(error))
+
+    def know(self, source: Source, name: str, sketch: str) -> None:
+        """Remember a document that was read at another time, as the file that others may repeat."""
+        with suppress(ValueError):
+            if sketch and source in self._finders:
+                self._finders[source].add(name, unpacked(sketch))
+
+    def _twins(self, files: Iterable[SourceFile]) -> Twins:
+        paths = {file.name: file.path for file in files}
+
+        def read(name: str) -> Sketch | None:
             try:
-                passages = read_document(path, path.absolute().relative_to(root.absolute()).as_posix())
-            except FormatError as error:
-                self.refuse(error)
-                continue
-            self.bytes_read += path.stat().st_size
-            yield from ((f"{path}#{number}", passage) for number, passage in enumerate(passages, 1))
+                return sketch_of(load_document(paths[name], name))
+            except FormatError:
+                return None
+
+        return Twins(paths, read)
 
     def _records(self, source: Path, name: str) -> Iterator[tuple[str, Passage]]:
         before = self.bytes_read
@@ -100,21 +197,66 @@ class Corpus:
                 yield where, passage
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+class _Folder:
+    """The documents below a folder in the order of their paths, without hidden ones; `links` counts those left out."""
+
+    def __init__(self, folder: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
+        self._folder, self._include, self._exclude = folder, include, exclude
+        self._real = os.path.realpath(folder)
+        self.links = 0
+
+    def __iter__(self) -> Iterator[Path]:
+        yield from self._below(self._folder)
+
+    def _below(self, folder: Path) -> Iterator[Path]:
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError:  # removed meanwhile, or not ours to read
+            return
+        for entry in entries:
+            path = folder / entry.name
+            if entry.name.startswith("."):
+                continue
+            if entry.is_symlink() and not self._stays(entry):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                yield from self._below(path)
+            elif self._wanted(path) and entry.is_file() and is_document(path):
+                yield path
+
+    def _wanted(self, path: Path) -> bool:
+        within = path.relative_to(self._folder).as_posix()
+        return kind_of(path.name) is not None and selected(within, self._include, self._exclude)
+
+    def _stays(self, entry: "os.DirEntry[str]") -> bool:
+        """Whether a link leads to a file of the folder; others are counted."""
+        if f"{os.path.realpath(entry.path)}/".startswith(f"{self._real}/"):
+            return True
+        self.links += entry.is_dir() or kind_of(entry.name) is not None
+        return False
+
+
+def _walk(folder: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> Iterator[Path]:
     """The documents below a folder in the order of their paths; hidden files and folders are skipped."""
-    for path in sorted(folder.rglob("*")):
-        visible = not any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if visible and path.suffix.lower() in SUFFIXES and path.is_file():
-            yield path
+    yield from _Folder(folder, include, exclude)
 
 
-def sniff(source: Path) -> str:
+def _size(path: Path) -> int:
+    """The size of a file; 0 for one that is gone."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def sniff(source: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> str:
     """Detect the format of a source from its first lines, or its suffix; raises `FormatError` if it is unknown."""
     if source.is_dir():
-        if next(_walk(source), None) is None:
-            raise IndexingError(f"{source} holds no documents ({', '.join(sorted(SUFFIXES))})")
+        if next(_walk(source, include, exclude), None) is None:
+            chosen = " that --include and --exclude choose" if include or exclude else ""
+            raise IndexingError(f"{source} holds no documents ({', '.join(sorted(SUFFIXES))}){chosen}")
         return DOCUMENTS
-    if source.suffix.lower() in SUFFIXES:
+    if is_document(source):
         return DOCUMENTS
     try:
         return detect_corpus(source)

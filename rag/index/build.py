@@ -4,25 +4,25 @@ import hashlib
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from autoais.io.jsonl import dumps, write_atomic
-from autoais.io.locks import exclusive_lock
 from autoais.io.provenance import command
 from rag.corpus.reader import Corpus
 from rag.errors import FormatError, IndexingError
+from rag.index.files import Contents, FileRecord, Root, Stamp, combined, record_of, write_files
+from rag.index.folder import LOCK, claimed, sweep
+from rag.index.integrity import fingerprints
 from rag.index.manifest import BUILD, MANIFEST, described
-from rag.index.passages import PassageStore
-from rag.index.postings import BM25Writer
+from rag.index.passages import PASSAGES, PassageStore
+from rag.index.postings import HEAP_BYTES, POSTINGS, BM25Writer
 from rag.types import Passage
 
-_LOCK = ".rag-lock"
 _BATCH = 1000
-_HEAP_BYTES = 500_000_000  # with half of it, a million passages end in twice the segments, which search slower
 
 Progress = Callable[[Corpus, int], None]
 
@@ -37,119 +37,151 @@ class Estimate:
 
 def estimate(corpus: Corpus) -> Estimate:
     """Estimate memory (the writer's heap and caches) and disk (the passages, and about 0.4 times that for postings)."""
-    return Estimate(memory=_HEAP_BYTES + 100_000_000, disk=int(corpus.bytes_unpacked * 1.45))
+    return Estimate(memory=HEAP_BYTES + 100_000_000, disk=int(corpus.bytes_unpacked * 1.45))
 
 
-def build(corpus: Corpus, to: Path, progress: Progress | None = None) -> dict[str, Any]:
+def build(corpus: Corpus, to: Path, progress: Progress | None = None, *, replace: bool = False) -> dict[str, Any]:
     """Build an index in the folder `to` and return its manifest.
 
-    An existing index stays in use until the new manifest replaces the old one atomically, so a build that is stopped,
-    killed or out of disk loses nothing; the next build removes its files. Raises `IndexingError` (a folder that is not
-    an index, a full disk, no passages) or `FormatError` (a broken line).
+    With `replace`, an existing index stays in use until the new manifest replaces the old one atomically, so a build
+    that is stopped, killed or out of disk loses nothing. Raises `IndexingError` (an index that is there already, a
+    folder that is not an index, a full disk, no passages) or `FormatError` (a broken line).
     """
     made = not to.exists()
-    with _claimed(to):
-        return _build(corpus, to, made, progress)
+    with claimed(to):
+        if not replace:
+            check_new(to)
+        try:
+            with new_build(to) as work:
+                manifest = _build(corpus, to, work, progress)
+        except BaseException:
+            if made:
+                (to / LOCK).unlink(missing_ok=True)
+                with suppress(OSError):
+                    to.rmdir()
+            raise
+        sweep(to)
+    return manifest
 
 
-def _build(corpus: Corpus, to: Path, made: bool, progress: Progress | None) -> dict[str, Any]:
+def check_new(to: Path) -> None:
+    """Raise `IndexingError` if the folder holds an index."""
+    if (to / MANIFEST).exists():
+        raise IndexingError(
+            f"{to} is an index already: rag index add or update changes it, rag index build --replace builds it anew"
+        )
+
+
+@contextmanager
+def new_build(to: Path) -> Iterator[Path]:
+    """A new build folder in an index; an exception, also Ctrl-C, removes it."""
     try:
         work = Path(tempfile.mkdtemp(prefix=BUILD, dir=to))
     except OSError as error:
         raise IndexingError(f"{to}: cannot be written: {error.strerror}") from error
-    work.chmod(0o755)
     try:
-        counts, checksum = _fill(corpus, work, progress)
-        manifest = {
-            "build": work.name,
-            **described([source.name for source in corpus.sources], sorted(corpus.formats), counts, checksum),
-            "skipped": corpus.bad,
-            "command": command(),
-        }
-        write_atomic(to / MANIFEST, [dumps(manifest, indent=2)])
-    except BaseException:  # also Ctrl-C: remove the files of an unfinished build
+        work.chmod(0o755)
+        yield work
+    except BaseException:
         shutil.rmtree(work, ignore_errors=True)
-        if made:
-            (to / _LOCK).unlink(missing_ok=True)
-            with suppress(OSError):
-                to.rmdir()
         raise
-    _sweep(to, keep=work.name)
+
+
+def _build(corpus: Corpus, to: Path, work: Path, progress: Progress | None) -> dict[str, Any]:
+    records, counts = _fill(corpus, work, progress)
+    write_files(work, records)
+    manifest = {
+        "build": work.name,
+        **described([source.name for source in corpus.sources], sorted(corpus.formats), counts, combined(records)),
+        "skipped": corpus.bad,
+        "command": command(),
+        "roots": [Root(source, corpus.skip_bad).record(to) for source in corpus.described],
+        "dead": 0,
+        "files": fingerprints(work),
+    }
+    write_atomic(to / MANIFEST, [dumps(manifest, indent=2)])
     return manifest
 
 
-@contextmanager
-def _claimed(to: Path) -> Iterator[None]:
-    """Create the folder, or check that it is an index or empty, and lock it against other builds."""
-    if to.exists() and not to.is_dir():
-        raise IndexingError(f"{to} is a file; name a folder for the index")
-    with ExitStack() as stack:
+def _fill(corpus: Corpus, work: Path, progress: Progress | None) -> tuple[list[FileRecord], dict[str, int]]:
+    store = PassageStore.create(work / PASSAGES)
+    writer = PassageWriter(
+        store, BM25Writer(work / POSTINGS, HEAP_BYTES), corpus.refuse, lambda rows: progress and progress(corpus, rows)
+    )
+    records = []
+    numbers = {id(source): number for number, source in enumerate(corpus.described)}
+    with writer:
+        corpus.bytes_read = 0
+        for number, file in enumerate(corpus.files()):
+            stamp, bad = Stamp.of(file.path), corpus.bad
+            count, checksum = writer.add(corpus.read_file(file), number)
+            told = corpus.twins.get(file.name, ""), corpus.sketches.get(file.name, "")
+            contents = Contents(count, checksum, corpus.bad - bad, *told)
+            source = numbers[id(file.source)]
+            records.append(record_of(number, source, file, stamp.confirmed(file.path), contents))
+        if corpus.reasons and not writer.counts["passages"]:
+            raise FormatError(corpus.reasons[0])
+    return records, writer.counts
+
+
+class PassageWriter:
+    """Writes passages to a new store and new postings; a context that finishes both, or abandons them."""
+
+    def __init__(
+        self,
+        store: PassageStore,
+        postings: BM25Writer,
+        refuse: Callable[[FormatError], None],
+        progress: Callable[[int], object] = lambda rows: None,
+    ) -> None:
+        self._store, self._postings, self._refuse, self._progress = store, postings, refuse, progress
+        self.counts = {"passages": 0, "untitled": 0}
+
+    def __enter__(self) -> "PassageWriter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
-            to.mkdir(parents=True, exist_ok=True)
-            if not all(_ours(path.name) for path in to.iterdir()):
-                raise IndexingError(f"{to} holds other files and is not an index; name a new or an empty folder")
-            stack.enter_context(exclusive_lock(to / _LOCK, IndexingError(f"{to}: another build is running in it")))
-        except OSError as error:
-            raise IndexingError(f"{to}: cannot be written: {error.strerror}") from error
-        yield
+            if kind is None:
+                if not self.counts["passages"]:
+                    raise IndexingError("the corpus holds no passages")
+                self._store.finish()
+                self._postings.finish()
+                return
+        except BaseException:
+            self._postings.abandon()
+            raise
+        self._postings.abandon()
+
+    def add(self, located: Iterable[tuple[str, Passage]], file: int = 0) -> tuple[int, str]:
+        """Write the passages of a file; return their number, and the SHA-256 of ids, headings and texts in order."""
+        digest, before = hashlib.sha256(), self.counts["passages"]
+        rows = before
+        stream = encodable(located, self._refuse)
+        while batch := list(islice(stream, _BATCH)):
+            added = self._store.add(rows, [passage for _, passage, _ in batch], file)
+            for (where, passage, encoded), is_new in zip(batch, added, strict=True):
+                if not is_new:
+                    self._refuse(duplicate(where, passage))
+                    continue
+                digest.update(encoded)
+                self._postings.add(rows, passage)
+                rows += 1
+                self.counts["untitled"] += not passage.headings
+            self.counts["passages"] = rows
+            self._progress(rows)
+        return rows - before, digest.hexdigest()
 
 
-def _ours(name: str) -> bool:
-    # A kill while the manifest is written can leave `.manifest.json.*`.
-    return name in (MANIFEST, _LOCK) or name.startswith((BUILD, f".{MANIFEST}."))
+def duplicate(where: str, passage: Passage) -> FormatError:
+    """The error for an id that is taken."""
+    return FormatError(f"{where}: id {passage.id!r} occurs twice in the corpus")
 
 
-def _sweep(to: Path, keep: str) -> None:
-    """Remove the files of earlier builds."""
-    for path in to.iterdir():
-        if _ours(path.name) and path.name not in (MANIFEST, _LOCK, keep):
-            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
-
-
-def _fill(corpus: Corpus, work: Path, progress: Progress | None) -> tuple[dict[str, int], str]:
-    store = PassageStore.create(work / "passages.sqlite")
-    postings = BM25Writer(work / "bm25", _HEAP_BYTES)
-    try:
-        return write_passages(
-            corpus.read(), store, postings, corpus.refuse, lambda rows: progress and progress(corpus, rows)
-        )
-    except BaseException:
-        postings.abandon()
-        raise
-
-
-def write_passages(
-    located: Iterable[tuple[str, Passage]],
-    store: PassageStore,
-    postings: BM25Writer,
-    refuse: Callable[[FormatError], None],
-    progress: Callable[[int], object],
-) -> tuple[dict[str, int], str]:
-    """Write all passages to store and postings; return counts and the SHA-256 of ids, headings and texts in order."""
-    digest = hashlib.sha256()
-    rows = untitled = 0
-    stream = _encodable(located, refuse)
-    while batch := list(islice(stream, _BATCH)):
-        added = store.add(rows, [passage for _, passage, _ in batch])
-        for (where, passage, encoded), is_new in zip(batch, added, strict=True):
-            if not is_new:
-                refuse(FormatError(f"{where}: id {passage.id!r} occurs twice in the corpus"))
-                continue
-            digest.update(encoded)
-            postings.add(rows, passage)
-            rows += 1
-            untitled += not passage.headings
-        progress(rows)
-    if not rows:
-        raise IndexingError("the corpus holds no passages")
-    store.finish()
-    postings.finish()
-    return {"passages": rows, "untitled": untitled}, digest.hexdigest()
-
-
-def _encodable(
+def encodable(
     located: Iterable[tuple[str, Passage]], refuse: Callable[[FormatError], None]
 ) -> Iterator[tuple[str, Passage, bytes]]:
+    """Yield (location, passage, bytes for the checksum) of the passages that are text."""
     for where, passage in located:
         try:
             own = "" if passage.headings == passage.default_headings else passage.headings

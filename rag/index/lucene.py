@@ -12,6 +12,7 @@ from autoais.io.provenance import sha256_file, versions
 from autoais.text import wikipedia
 from rag import jvm
 from rag.corpus.reader import Corpus
+from rag.corpus.sources import LUCENE, Source, SourceFile
 from rag.errors import FormatError, IndexingError
 from rag.index.recipes import read_recipe
 from rag.types import Passage
@@ -101,6 +102,7 @@ class Stored(Corpus):
     def __init__(self, folder: Path, *, skip_bad: bool = False) -> None:
         self._passages = Passages(folder)
         super().__init__([folder], skip_bad=skip_bad)
+        self.described = [Source(folder, LUCENE)]
 
     @property
     def bytes_total(self) -> int:
@@ -112,7 +114,11 @@ class Stored(Corpus):
         """An estimate: three times the size of the compressed files that store documents."""
         return 3 * sum(path.stat().st_size for path in self.sources[0].glob("*.fdt"))
 
-    def read(self) -> Iterator[tuple[str, Passage]]:
+    def files(self) -> Iterator[SourceFile]:
+        """Yield the index as one file."""
+        yield self.described[0].file(self.sources[0])
+
+    def read_file(self, file: SourceFile) -> Iterator[tuple[str, Passage]]:
         """Yield (location, passage) in Lucene's order."""
         self.bytes_read = 0
         for number in range(len(self._passages)):
@@ -131,7 +137,7 @@ def open_lucene(folder: Path) -> "Index":
     newest = max(folder.glob("segments_*"), key=lambda path: (len(path.name), path.name))
     manifest = {
         "sources": [folder.resolve().name],
-        "format": "a Lucene index",
+        "format": LUCENE,
         "passages": len(passages),
         "untitled": 0,
         "checksum": f"sha256:{sha256_file(newest)}",  # it names all files of the index, with checksums

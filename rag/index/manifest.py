@@ -59,10 +59,14 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         weights_of(Recipe.of(manifest["recipe"]))
         counts = [field(manifest, name, int, str(path)) for name in ("passages", "untitled")]
         build = field(manifest, "build", str, str(path))
+        files = field(manifest, "files", dict, str(path)) if "files" in manifest else {}
+        for name, recorded in files.items():
+            field(recorded, "bytes", int, name), field(recorded, "sha256", str, name)
         field(manifest, "checksum", str, str(path))
     except (UserError, ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
         raise IndexingError(f"the manifest is damaged ({error}): build the index again") from error
-    # `build` becomes a path: it must not point outside of the index folder.
-    if min(counts) < 0 or not build.startswith(BUILD) or Path(build).name != build:
+    # `build` and the files become paths: they must not point outside of the index folder.
+    inside = all(not Path(name).is_absolute() and ".." not in Path(name).parts for name in files)
+    if min(counts) < 0 or not inside or not build.startswith(BUILD) or Path(build).name != build:
         raise IndexingError(f"{path} is damaged: build the index again")
     return manifest

@@ -1,20 +1,23 @@
 """Opens indexes: index folders, Lucene indexes built by Anserini, and the handbook that ships with rag."""
 
 from pathlib import Path
+from typing import Any
 
 from rag.corpus.documents import read_document
 from rag.corpus.reader import DOCUMENTS
 from rag.errors import FormatError, IndexingError
-from rag.index.build import write_passages
+from rag.index.build import PassageWriter
 from rag.index.index import Index
+from rag.index.integrity import check_sizes
 from rag.index.manifest import BASE_RECIPE, MANIFEST, described, read_manifest
-from rag.index.passages import PassageStore
-from rag.index.postings import BM25, BM25Writer
+from rag.index.passages import PASSAGES, PassageStore
+from rag.index.postings import BM25, POSTINGS, BM25Writer
 from rag.index.recipes import Recipe, read_recipe
 from rag.resources import folder as shipped_folder
 
 HANDBOOK = "handbook"
 _SMALL_HEAP_BYTES = 15_000_000  # Tantivy's minimum
+_ATTEMPTS = 5
 
 
 def open_index(folder: Path | None) -> Index:
@@ -28,14 +31,28 @@ def open_index(folder: Path | None) -> Index:
         from rag.index.lucene import open_lucene
 
         return open_lucene(folder)
-    manifest = read_manifest(folder)
+    for attempt in range(_ATTEMPTS):
+        manifest = read_manifest(folder)
+        try:
+            return open_build(folder, manifest)
+        except IndexingError:  # an update may have replaced and removed the build meanwhile
+            if attempt == _ATTEMPTS - 1 or read_manifest(folder)["build"] == manifest["build"]:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def open_build(folder: Path, manifest: dict[str, Any]) -> Index:
+    """Open the build that a manifest names; cheap checks only, as `rag index verify` reads every byte."""
     work = folder / manifest["build"]
     if not work.is_dir():
         raise IndexingError(f"{folder}: {MANIFEST} names {work.name!r}, which is missing; build the index again")
-    store = PassageStore.open(work / "passages.sqlite")
+    store = PassageStore.open(work / PASSAGES)
+    check_sizes(work, manifest.get("files", {}))
     counts = {name: manifest[name] for name in ("untitled", "passages")}
     name = folder.resolve().name
-    return Index(name, work, manifest, store, BM25.open(work / "bm25", store, Recipe.of(manifest["recipe"]), **counts))
+    return Index(
+        name, work, manifest, store, BM25.open(work / POSTINGS, store, Recipe.of(manifest["recipe"]), **counts)
+    )
 
 
 def _handbook() -> Index:
@@ -48,7 +65,9 @@ def _handbook() -> Index:
     )
     store = PassageStore.create(None)
     postings = BM25Writer(None, _SMALL_HEAP_BYTES)
-    counts, checksum = write_passages(located, store, postings, _raise, lambda _: None)
+    with PassageWriter(store, postings, _raise) as writer:
+        _, checksum = writer.add(located)
+    counts = writer.counts
     manifest = described(["docs/handbook"], [DOCUMENTS], counts, checksum) | {"skipped": 0}
     return Index(HANDBOOK, None, manifest, store, BM25(postings.index, store, read_recipe(BASE_RECIPE), **counts))
 

@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,12 +13,15 @@ from autoais.io.jsonl import dumps, parse_object, write_atomic
 from autoais.io.locks import exclusive_lock
 from autoais.io.provenance import command, versions
 from rag.errors import FormatError, IndexingError, RagError
+from rag.index.folder import LOCK
+from rag.index.integrity import PART as _MANIFEST
+from rag.index.integrity import PARTS, fingerprints, sizes
+from rag.index.manifest import read_manifest
 from rag.index.recipes import Recipe
 
 if TYPE_CHECKING:
     from rag.index.index import Index
 
-_MANIFEST = "part.json"
 _PLAN = "plan.json"
 
 Progress = Callable[[int, str], None]
@@ -40,7 +43,7 @@ def _home(index: "Index", recipe: Recipe) -> Path:
         raise IndexingError(f"the index {index.name} takes no part {recipe.name!r}: build one with rag index build")
     if not recipe.name or Path(recipe.name).name != recipe.name or recipe.name.startswith("."):
         raise RagError(f"a recipe that adds to an index needs a plain name, not {recipe.name!r}")
-    return index.build / "parts" / recipe.name
+    return index.build / PARTS / recipe.name
 
 
 def open_part(index: "Index", recipe: Recipe) -> tuple[Path, dict[str, Any]]:
@@ -64,16 +67,37 @@ def open_part(index: "Index", recipe: Recipe) -> tuple[Path, dict[str, Any]]:
         raise IndexingError(f"{home} was built from other passages than the index: add the part again")
     if recipe_made != recipe.record():
         raise IndexingError(f"{home} was built with another recipe of that name: add the part again")
+    for fault in sizes(home, part.get("files", {})):
+        raise IndexingError(f"{home}: {fault}, it is damaged: add the part again")
     return home, part
 
 
+def recipes_of(index: "Index") -> list[Recipe]:
+    """The recipes of the parts that an index has."""
+    found = []
+    for path in sorted((index.build / PARTS).glob(f"*/{_MANIFEST}")) if index.build else ():
+        try:
+            found.append(Recipe.of(parse_object(path.read_bytes(), str(path))["recipe"]))
+        except (OSError, FormatError, KeyError, TypeError, AttributeError):
+            continue  # damaged: to be added again in any case
+    return found
+
+
+def drop_unfinished(index: "Index", recipe: Recipe) -> None:
+    """Remove what a run that failed left of a part."""
+    home = _home(index, recipe)
+    shutil.rmtree(home.with_name(f"{recipe.name}.new"), ignore_errors=True)
+
+
 @contextmanager
-def adding(index: "Index", recipe: Recipe, plan: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
+def adding(
+    index: "Index", recipe: Recipe, plan: Mapping[str, Any], *, updating: bool = False
+) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Yield a work folder and the record for its manifest; at the end of the block, the folder becomes the part.
 
     The folder holds the files of a stopped run if its `plan` (everything that determines the bytes) is the same, so
     that the block can resume; otherwise it is empty. Raises `IndexingError` on a full or failing disk, or if another
-    process is adding the part.
+    process is adding the part or updating the index; with `updating`, it is this process that updates it.
     """
     home = _home(index, recipe)
     work, old = (home.with_name(f"{recipe.name}.{which}") for which in ("new", "old"))
@@ -81,9 +105,11 @@ def adding(index: "Index", recipe: Recipe, plan: Mapping[str, Any]) -> Iterator[
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         lock = home.with_name(f".{recipe.name}.lock")
-        with exclusive_lock(
-            lock, IndexingError(f"another process is adding {recipe.name!r} to {index.name}; wait for it")
-        ):
+        busy = IndexingError(f"another process is adding {recipe.name!r} to {index.name}; wait for it")
+        with ExitStack() as stack:
+            if not updating:
+                stack.enter_context(_current(home.parents[2], home.parents[1].name))
+            stack.enter_context(exclusive_lock(lock, busy))
             if old.exists() and not home.exists():  # stopped between the two moves below
                 old.replace(home)
             shutil.rmtree(old, ignore_errors=True)
@@ -93,7 +119,9 @@ def adding(index: "Index", recipe: Recipe, plan: Mapping[str, Any]) -> Iterator[
             write_atomic(work / _PLAN, [dumps(wanted)])
             record: dict[str, Any] = dict(wanted)
             yield work, record
-            write_atomic(work / _MANIFEST, [dumps(record | {"versions": versions(), "command": command()}, indent=2)])
+            files = {name: stamp for name, stamp in fingerprints(work).items() if name != _PLAN}
+            made = {"versions": versions(), "command": command(), "files": files}
+            write_atomic(work / _MANIFEST, [dumps(record | made, indent=2)])
             if home.exists():
                 home.replace(old)
             work.replace(home)
@@ -102,6 +130,16 @@ def adding(index: "Index", recipe: Recipe, plan: Mapping[str, Any]) -> Iterator[
             shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         raise IndexingError(f"{work}: cannot be written: {error.strerror or error}") from error
+
+
+@contextmanager
+def _current(folder: Path, build: str) -> Iterator[None]:
+    """Keep others from replacing a build; raises `IndexingError` if it is being replaced, or was."""
+    busy = IndexingError(f"{folder} is being built or updated by another process; wait for it")
+    with exclusive_lock(folder / LOCK, busy, shared=True):
+        if read_manifest(folder)["build"] != build:
+            raise IndexingError(f"{folder} was updated since it was opened: run the command again")
+        yield
 
 
 def _read(path: Path) -> object:

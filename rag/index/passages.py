@@ -9,10 +9,12 @@ from typing import Protocol
 from urllib.parse import quote
 
 from autoais.io.jsonl import sync
+from autoais.io.locks import shared_lock
 from rag.errors import IndexingError
 from rag.types import Passage
 
-_COLUMNS = "id, title, text, section, headings, page"
+PASSAGES = "passages.sqlite"
+COLUMNS = "id, title, text, section, headings, page"
 
 
 class Store(Protocol):
@@ -37,33 +39,34 @@ class PassageStore:
     def __init__(self, connection: sqlite3.Connection, path: Path | None = None) -> None:
         self._connection = connection
         self._path = path
-        self._columns = _COLUMNS
+        self._columns = COLUMNS
         # Closes the connection with the last reference, so that callers need not.
         weakref.finalize(self, connection.close)
 
     @classmethod
     def create(cls, path: Path | None) -> "PassageStore":
         """Create a store at `path`, or in memory."""
-        with _faults("cannot be written"):
+        with faults("cannot be written"):
             store = cls(sqlite3.connect(path or ":memory:", isolation_level=None, check_same_thread=False), path)
             # No journal: an interrupted build is discarded as a whole.
             store._connection.executescript(
                 "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-32768;"
-                "CREATE TABLE passage (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,"
+                "CREATE TABLE passage (row INTEGER PRIMARY KEY, file INTEGER NOT NULL, id TEXT NOT NULL UNIQUE,"
                 " title TEXT NOT NULL, text TEXT NOT NULL, section TEXT NOT NULL, headings TEXT, page INTEGER); BEGIN"
             )
         return store
 
     @classmethod
     def open(cls, path: Path) -> "PassageStore":
-        """Open an existing store, read-only."""
+        """Open an existing store, read-only; its folder is kept from being removed as long as the store lives."""
         try:
-            store = cls(_read_only(path), path)
+            store = cls(read_only(path), path)
+            keep_folder(store, path.parent)
             # Memory-mapped reads are faster, and only pages that are read become resident.
             store._connection.execute(f"PRAGMA mmap_size={1 << 40}")
             columns = [name for _, name, *_ in store._connection.execute("PRAGMA table_info(passage)")]
             if columns and "page" not in columns:  # an index from before pages were kept
-                store._columns = _COLUMNS.replace("page", "NULL")
+                store._columns = COLUMNS.replace("page", "NULL")
             store._connection.execute(f"SELECT row, {store._columns} FROM passage LIMIT 1").fetchone()
         except sqlite3.Error as error:
             raise IndexingError(
@@ -71,17 +74,17 @@ class PassageStore:
             ) from error
         return store
 
-    def add(self, first_row: int, passages: Sequence[Passage]) -> list[bool]:
-        """Add passages as rows from `first_row`; return which were added, as a repeated id is skipped.
+    def add(self, first_row: int, passages: Sequence[Passage], file: int = 0) -> list[bool]:
+        """Add passages of a file as rows from `first_row`; return which were added, as a repeated id is skipped.
 
         Rows are consecutive, without gaps. Raises `IndexingError` on a full or failing disk.
         """
-        with _faults("cannot be written"):
-            return self._add(first_row, passages)
+        with faults("cannot be written"):
+            return self._add(first_row, passages, file)
 
-    def _add(self, first_row: int, passages: Sequence[Passage]) -> list[bool]:
-        values = [(p.id, p.title, p.text, p.section, _own_headings(p), p.page) for p in passages]
-        sql = f"INSERT OR IGNORE INTO passage (row, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+    def _add(self, first_row: int, passages: Sequence[Passage], file: int) -> list[bool]:
+        values = [(file, *values_of(passage)) for passage in passages]
+        sql = f"INSERT OR IGNORE INTO passage (row, file, {COLUMNS}) VALUES ({marks(2 + len(COLUMNS.split(',')))})"
         before = self._connection.total_changes
         self._connection.executemany(sql, ((first_row + i, *value) for i, value in enumerate(values)))
         if self._connection.total_changes - before == len(values):
@@ -98,7 +101,7 @@ class PassageStore:
 
     def finish(self) -> None:
         """Commit and sync to disk."""
-        with _faults("cannot be written"):
+        with faults("cannot be written"):
             self._connection.execute("COMMIT")
             if self._path:
                 sync(self._path)
@@ -108,41 +111,70 @@ class PassageStore:
         """The passages in these rows, in the given order."""
         if len(rows) > 500:  # SQLite limits the number of parameters
             return [p for i in range(0, len(rows), 500) for p in self.rows(rows[i : i + 500])]
-        marks = ",".join("?" * len(rows))
-        with _faults("is damaged, build the index again"):
-            found = self._connection.execute(f"SELECT row, {self._columns} FROM passage WHERE row IN ({marks})", rows)
+        with faults("is damaged, build the index again"):
+            found = self._connection.execute(
+                f"SELECT row, {self._columns} FROM passage WHERE row IN ({marks(len(rows))})", rows
+            )
             passages = {row: Passage(*values) for row, *values in found}
         return [passages[row] for row in rows]
 
     def get(self, identifier: str) -> Passage | None:
         """The passage with that id, or None."""
         sql = f"SELECT {self._columns} FROM passage WHERE id = ?"
-        with _faults("is damaged, build the index again"):
+        with faults("is damaged, build the index again"):
             found = self._connection.execute(sql, (identifier,)).fetchone()
         return Passage(*found) if found else None
+
+    def of_file(self, number: int) -> Iterator[Passage]:
+        """Stream the passages of a file of the index."""
+        # Rows of a document that was changed are in no order, but its ids are numbered: shorter ones come first.
+        sql = f"SELECT {self._columns} FROM passage WHERE file = ? ORDER BY length(id), id"
+        with faults("is damaged, build the index again"):
+            for values in self._connection.execute(sql, (number,)):
+                yield Passage(*values)
 
     def scan(self, first: int = 0) -> Iterator[Passage]:
         """Stream the passages, from a row on, by ordinary reads, as mapped pages would count as memory."""
         sql = f"SELECT {self._columns} FROM passage WHERE row >= ? ORDER BY row"
-        with _faults("is damaged, build the index again"), ExitStack() as stack:
+        with faults("is damaged, build the index again"), ExitStack() as stack:
             connection = self._connection
             if self._path is not None:
-                connection = stack.enter_context(closing(_read_only(self._path)))
+                connection = stack.enter_context(closing(read_only(self._path)))
             for values in connection.execute(sql, (first,)):
                 yield Passage(*values)
 
 
-def _own_headings(passage: Passage) -> str | None:
-    """The headings if they differ from title and section, as in a few passages of the Attributed QA Wikipedia."""
-    return None if passage.headings == passage.default_headings else passage.headings
+def values_of(passage: Passage) -> tuple[str | int | None, ...]:
+    """The values of `COLUMNS`; headings only if they differ from title and section, as in a few of Attributed QA."""
+    own = None if passage.headings == passage.default_headings else passage.headings
+    return passage.id, passage.title, passage.text, passage.section, own, passage.page
 
 
-def _read_only(path: Path) -> sqlite3.Connection:
+def marks(n: int) -> str:
+    """The placeholders of n values in SQL."""
+    return ",".join("?" * n)
+
+
+def read_only(path: Path) -> sqlite3.Connection:
+    """A connection to a database that nobody changes."""
     return sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True, check_same_thread=False)
 
 
+def keep_folder(owner: object, folder: Path) -> None:
+    """Hold a shared lock on a folder as long as `owner` lives, so that no update removes it meanwhile."""
+    try:
+        lock = ExitStack()
+        lock.enter_context(shared_lock(folder))
+    except BlockingIOError:
+        raise IndexingError(f"{folder} is being removed; try again") from None
+    except OSError:  # a file system without locks
+        return
+    weakref.finalize(owner, lock.close)
+
+
 @contextmanager
-def _faults(what: str) -> Iterator[None]:
+def faults(what: str) -> Iterator[None]:
+    """Raise errors of SQLite as one `IndexingError`."""
     try:
         yield
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:

@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,9 @@ from rag.index.passages import PassageStore
 from rag.index.recipes import Recipe, is_weight
 from rag.types import Hit, Passage, ranked
 
+POSTINGS = "bm25"
+HEAP_BYTES = 500_000_000  # with half of it, a million passages end in twice the segments, which search slower
+_UPDATE_HEAP_BYTES = 50_000_000
 FIELDS = frozenset(["contents", "title"])  # title, section and text; title and section
 _ANALYZER_ID = "english"
 TIED = 5  # extra hits fetched: 95 % of ties at rank k are shorter, and a second search would cost more
@@ -30,7 +33,7 @@ def _schema() -> tantivy.Schema:
     for name in sorted(FIELDS):
         # Without positions, which only phrase queries need, the index is smaller.
         builder.add_text_field(name, tokenizer_name=_ANALYZER_ID, index_option="freq")
-    builder.add_integer_field("row", fast=True)
+    builder.add_integer_field("row", fast=True, indexed=True)  # indexed, so that an update can delete a row
     builder.add_integer_field("untitled", indexed=True)
     return builder.build()
 
@@ -69,16 +72,8 @@ class BM25Writer:
 
     def add(self, row: int, passage: Passage) -> None:
         """Add one passage; `row` is its row in the passage store."""
-        headings = passage.headings
-        document = tantivy.Document()
-        document.add_text("contents", f"{headings} {passage.text}")
-        if headings:
-            document.add_text("title", headings)
-        else:
-            document.add_integer("untitled", 1)
-        document.add_integer("row", row)
         with _writing():
-            self._writer.add_document(document)
+            self._writer.add_document(_document(row, passage))
 
     def abandon(self) -> None:
         """Stop the writing threads, so that the folder can be removed."""
@@ -92,6 +87,62 @@ class BM25Writer:
             self._writer.commit()
             self._writer.wait_merging_threads()
             self.index.reload()
+
+
+def update_postings(
+    old: Path, new: Path, dead: Iterable[int], fresh: Iterable[tuple[int, Passage]], passages: int
+) -> bool:
+    """Write postings with other rows into the folder `new`; False if the result has not as many as `passages`.
+
+    Both share the files that stay as they are, as hard links where the file system has them: Tantivy never changes a
+    file that it has written. Rows in `dead` go, those in `fresh` come. The deleted ones still count in the statistics
+    of BM25 until their segment is merged or the postings are written anew.
+    """
+    new.mkdir()
+    for path in old.iterdir():
+        if not path.name.startswith(".tantivy"):  # locks
+            _link(path, new / path.name, copied=path.name in _REPLACED)
+    with _writing():
+        index = tantivy.Index.open(str(new))
+        index.register_tokenizer(_ANALYZER_ID, passage_analyzer())
+        writer = index.writer(heap_size=_UPDATE_HEAP_BYTES, num_threads=1)
+        try:
+            for row in dead:
+                writer.delete_documents_by_term("row", row)
+            for row, passage in fresh:
+                writer.add_document(_document(row, passage))
+            writer.commit()
+        except BaseException:
+            with suppress(ValueError, OSError):
+                writer.rollback()
+            raise
+        finally:
+            writer.wait_merging_threads()
+        index.reload()
+        return bool(index.searcher().num_docs == passages)
+
+
+_REPLACED = ("meta.json", ".managed.json")  # written anew and moved over the old file
+
+
+def _link(path: Path, to: Path, *, copied: bool) -> None:
+    if not copied:
+        with suppress(OSError):  # a file system without hard links, or with a limit on them
+            os.link(path, to)
+            return
+    shutil.copyfile(path, to)
+
+
+def _document(row: int, passage: Passage) -> tantivy.Document:
+    headings = passage.headings
+    document = tantivy.Document()
+    document.add_text("contents", f"{headings} {passage.text}")
+    if headings:
+        document.add_text("title", headings)
+    else:
+        document.add_integer("untitled", 1)
+    document.add_integer("row", row)
+    return document
 
 
 @contextmanager

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from autoais.registry import Registry
-from rag.errors import RagError
+from rag.errors import RagError, UserError
 from rag.index.index import Index
-from rag.index.parts import Needs, Progress
+from rag.index.parts import Needs, Progress, drop_unfinished, recipes_of
 from rag.index.recipes import Recipe, walk_recipes
 from rag.types import Hit
 
@@ -34,11 +34,14 @@ class RetrieverKind:
 
     A kind that adds its own part to an index (`rag.index.parts`) also has `needs(index, recipe, memory)`, an estimate
     of its size, and `add(index, recipe, memory, progress)`, which adds it; `memory` is a limit in bytes or None.
+    `update(old, new, recipe, rows)` brings the part of an index into an updated one, in which these rows changed;
+    without it, the part has to be added again.
     """
 
     open: Callable[[Index, Recipe], Retriever]
     needs: Callable[[Index, Recipe, int | None], Needs] | None = None
     add: Callable[[Index, Recipe, int | None, Progress], None] | None = None
+    update: Callable[[Index, Index, Recipe, Sequence[int]], None] | None = None
 
 
 RETRIEVERS: Registry[RetrieverKind] = Registry(
@@ -76,3 +79,24 @@ def open_retriever(name: str, index: Index) -> Retriever:
 def parts_of(name: str) -> Iterator[tuple[str, Recipe]]:
     """Yield (name, recipe) for a recipe and those it is based on, if they add a part to an index."""
     return ((part, recipe) for part, recipe in walk_recipes(name, kinds=RETRIEVERS) if kind_of(recipe).add is not None)
+
+
+def carry_parts(old: Index, new: Index, rows: Sequence[int]) -> list[str]:
+    """Bring the parts of an index into an updated one, in which these rows changed; returns the ones left out.
+
+    A part is left out if its kind cannot update it, or not here: its model is another one, or is not installed. Raises
+    `IndexingError` on a full disk.
+    """
+    left_out = []
+    for recipe in recipes_of(old):
+        try:
+            update = kind_of(recipe).update
+            if update is not None:
+                update(old, new, recipe, rows)
+                continue
+        except UserError as error:
+            if isinstance(error.__cause__, OSError):
+                raise
+            drop_unfinished(new, recipe)
+        left_out.append(recipe.name)
+    return left_out

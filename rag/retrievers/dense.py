@@ -28,7 +28,7 @@ from rag.retrievers.vectors import (
     shard_path,
     write_shard,
 )
-from rag.types import Hit
+from rag.types import Hit, Passage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -98,6 +98,38 @@ def add(index: Index, recipe: Recipe, memory: int | None, progress: Progress) ->
         record |= {"index": kind, "settings": settings, "why": why, "longest": shards.longest()}
 
 
+def update(old: Index, new: Index, recipe: Recipe, changed: Sequence[int]) -> None:
+    """Bring the part of an index into an updated one: only these rows are encoded, and an index of FAISS is built anew.
+
+    Raises `IndexingError` if the part is damaged or its encoder is another one now.
+    """
+    import numpy as np
+
+    encoder = _encoder(recipe)
+    home, part = open_part(old, recipe)
+    plan = {"encoder": encoder.name, "dimension": encoder.dimension, "shard": part["shard"]}
+    if any(part[name] != value for name, value in plan.items()):
+        raise IndexingError(f"{home.name} was built with another encoder: add the part again")
+    rows, size, kind = new.manifest["passages"], part["shard"], part["index"]
+    with adding(new, recipe, plan, updating=True) as (work, record):
+        for number, first in enumerate(range(0, rows, size)):
+            last = min(first + size, rows)
+            inside = [row for row in changed if first <= row < last]
+            before = shard_path(home, number)
+            vectors = np.zeros((last - first, encoder.dimension), np.float16)
+            if before.exists():
+                stored = np.load(before)[: last - first]
+                vectors[: len(stored)] = stored
+            for start in range(0, len(inside), _BATCH):
+                some = inside[start : start + _BATCH]
+                vectors[np.array(some) - first] = _checked(encoder, new.store.rows(some))
+            write_shard(work, number, vectors)
+        shards = Shards(work, rows, encoder.dimension, size)
+        if kind != "flat":
+            build(kind, part["settings"], shards, work / f"{kind}.faiss", lambda done, what: None)
+        record |= {"index": kind, "settings": part["settings"], "why": part["why"], "longest": shards.longest()}
+
+
 def _encoder(recipe: Recipe) -> Encoder:
     return open_encoder(recipe.setting("encoder", str))
 
@@ -134,18 +166,25 @@ def _encoded(store: Store, encoder: Encoder, first: int, last: int, progress: Pr
     passing = islice(store.scan(first), last - first)
     for start in range(first, last, _BATCH):
         passages = list(islice(passing, _BATCH))
-        vectors = encoder.passages([passage_text(passage) for passage in passages])
-        _check_shape(encoder, vectors.shape, len(passages))
-        with np.errstate(over="ignore"):  # values above 65,504 become infinite
-            rounded = vectors.astype(np.float16)
-        for row in np.flatnonzero(~np.isfinite(rounded).all(axis=1)):
-            raise IndexingError(
-                f"passage {passages[row].id!r}: the encoder {encoder.name} returned a vector with a value that is not "
-                "finite, or above 65,504"
-            )
-        found[start - first : start - first + len(passages)] = rounded
+        found[start - first : start - first + len(passages)] = _checked(encoder, passages)
         progress(start + len(passages), "encoded")
     return found
+
+
+def _checked(encoder: Encoder, passages: Sequence[Passage]) -> "NDArray[np.float16]":
+    """The vectors of passages; raises `IndexingError` for one that is not finite."""
+    import numpy as np
+
+    vectors = encoder.passages([passage_text(passage) for passage in passages])
+    _check_shape(encoder, vectors.shape, len(passages))
+    with np.errstate(over="ignore"):  # values above 65,504 become infinite
+        rounded = vectors.astype(np.float16)
+    for row in np.flatnonzero(~np.isfinite(rounded).all(axis=1)).tolist():
+        raise IndexingError(
+            f"passage {passages[row].id!r}: the encoder {encoder.name} returned a vector with a value that is not "
+            "finite, or above 65,504"
+        )
+    return rounded
 
 
 def _check_shape(encoder: Encoder, shape: tuple[int, ...], texts: int) -> None:
@@ -186,4 +225,4 @@ class Dense:
         return found
 
 
-KIND = RetrieverKind(open_dense, needs, add)
+KIND = RetrieverKind(open_dense, needs, add, update)

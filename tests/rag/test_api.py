@@ -53,7 +53,9 @@ def test_an_index_is_built_of_several_sources_and_replaced(corpus: Path, tmp_pat
     more = write_corpus(tmp_path / "more.jsonl", [("e#1", "Oder", "The Oder is a river too.")])
     home = tmp_path / "i.index"
     assert rag.build_index([str(corpus), more], home).manifest["passages"] == len(SHELF) + 1
-    assert rag.build_index(more, home).manifest["passages"] == 1
+    with pytest.raises(IndexingError, match=r"is an index already: rag index add or update changes it"):
+        rag.build_index(more, home)
+    assert rag.build_index(more, home, replace=True).manifest["passages"] == 1
     with pytest.raises(IndexingError, match="does not exist"):
         rag.build_index(tmp_path / "gone", home)
     with pytest.raises(IndexingError, match="no source"):
@@ -67,7 +69,7 @@ def test_broken_lines_are_refused_or_skipped(corpus: Path, tmp_path: Path) -> No
         rag.build_index(corpus, tmp_path / "i.index")
     assert rag.build_index(corpus, tmp_path / "i.index", skip_bad=True).manifest["skipped"] == 1
     with pytest.raises(FormatError, match="field '_id' is missing"):
-        rag.build_index(corpus, tmp_path / "i.index", format="beir")
+        rag.build_index(corpus, tmp_path / "i.index", format="beir", replace=True)
     with pytest.raises(UserError, match="no corpus format called 'nope'"):
         rag.build_index(corpus, tmp_path / "i.index", format="nope")
 

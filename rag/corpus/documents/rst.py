@@ -16,8 +16,8 @@ _SILENT = frozenset(
     """
     index program module currentmodule highlight default-domain py:module py:currentmodule tabularcolumns sectionauthor
     codeauthor moduleauthor automodule autoclass autofunction automethod autoattribute literalinclude raw include
-    csv-table image meta role default-role title only-for graphviz digraph graph inheritance-diagram doctest-setup testsetup
-    testcleanup
+    csv-table image meta role default-role title only-for graphviz digraph graph inheritance-diagram doctest-setup
+    testsetup testcleanup
     """.split()
 )
 _CHANGES = {

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -126,3 +127,61 @@ def test_a_folder_is_read_in_order_of_paths_without_hidden_files(tmp_path: Path)
         path.parent.mkdir(exist_ok=True)
         path.write_text(LONG)
     assert [p.id for _, p in Corpus([tmp_path]).read()] == ["a/z.md#1", "b.txt#1"]
+
+
+def test_one_bad_file_never_stops_a_folder_unless_strict(tmp_path: Path) -> None:
+    (tmp_path / "bad.pdf").write_bytes(b"nonsense")
+    (tmp_path / "bad.docx").write_bytes(b"nonsense")
+    (tmp_path / "good.md").write_text(LONG)
+    (tmp_path / "large.txt").touch()
+    os.truncate(tmp_path / "large.txt", 65 << 20)
+    corpus = Corpus([tmp_path])
+    assert [p.id for _, p in corpus.read()] == ["good.md#1"]
+    assert corpus.bad == len(corpus.reasons) == 3
+    assert corpus.bytes_read == corpus.bytes_total
+    with pytest.raises(FormatError, match=r"bad\.docx: broken"):
+        list(Corpus([tmp_path], strict=True).read())
+
+
+def test_a_corpus_of_which_nothing_can_be_read_says_why(tmp_path: Path) -> None:
+    (tmp_path / "bad.pdf").write_bytes(b"nonsense")
+    with pytest.raises(FormatError, match=r"bad\.pdf: the PDF cannot be read"):
+        list(Corpus([tmp_path / "bad.pdf"]).read())
+
+
+def test_links_that_lead_out_of_the_folder_are_counted_and_not_followed(tmp_path: Path) -> None:
+    home, other = tmp_path / "home", tmp_path / "other"
+    for folder in (home, other):
+        folder.mkdir()
+        (folder / "a.md").write_text(f"{folder.name}: {LONG}")
+    (home / "out").symlink_to(other)
+    (home / "file.md").symlink_to(other / "a.md")
+    (home / "loop").symlink_to(home)
+    (home / "gone.md").symlink_to(home / "nowhere.md")
+    (home / "in.md").symlink_to(home / "a.md")
+    corpus = Corpus([home])
+    assert [p.id for _, p in corpus.read()] == ["a.md#1", "in.md#1"]
+    assert corpus.links == 2
+    (home.parent / "link").symlink_to(other)
+    assert [p.text for _, p in Corpus([tmp_path / "link"]).read()] == [f"other: {LONG}"]
+
+
+def test_a_folder_may_change_while_it_is_read(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.md").write_text(LONG)
+    corpus = Corpus([tmp_path])
+    stream = corpus.read()
+    assert next(stream)[1].id == "a.md#1"
+    (tmp_path / "b.md").unlink()
+    (tmp_path / "c.md").write_text("Another text.")
+    (tmp_path / "d.md").write_text(LONG)
+    assert [p.text for _, p in stream] == ["Another text."]
+    assert corpus.bad == 1
+    assert "b.md: cannot be read: No such file" in corpus.reasons[0]
+
+
+def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(f"<nav>Home</nav><p>{LONG}<div class=toc>Contents</div>")
+    corpus = Corpus([tmp_path])
+    assert len(list(corpus.read())) == 1
+    assert corpus.dropped == {"navigation": 1, "contents or index": 1}

@@ -125,7 +125,7 @@ def test_headings_of_a_passages_own_are_kept_searched_and_in_the_checksum(tmp_pa
     assert index.bm25.search(["ant"], 1)[0][0].passage == own
     row = {"docid": "1", "title": "Hank Pym", "section": "Ant-Man, Powers", "text": "He shrinks."}
     path.write_text(json.dumps(row) + "\n")
-    assert build(Corpus([path]), home)["checksum"] != checksum
+    assert build(Corpus([path]), home, replace=True)["checksum"] != checksum
     (hits,) = open_index(home).bm25.search(["ant"], 1)
     assert hits[0].passage.headings == "Hank Pym, Ant-Man, Powers"
 
@@ -232,7 +232,7 @@ def test_postings_that_are_damaged_are_one_clear_error(shelf: Path) -> None:
 
 def test_an_index_with_a_damaged_manifest_can_be_built_again(shelf: Path, corpus: Path) -> None:
     (shelf / "manifest.json").write_text("{")
-    build(Corpus([corpus]), shelf)
+    build(Corpus([corpus]), shelf, replace=True)
     assert open_index(shelf).manifest["passages"] == len(SHELF)
     assert len(list(shelf.glob(".rag-build-*"))) == 1
 
@@ -274,7 +274,17 @@ def test_a_build_that_is_stopped_loses_nothing_and_building_again_works(
     before = open_index(shelf).manifest
     root = Path(__file__).parents[3]
     process = subprocess.Popen(
-        [sys.executable, "-c", "from rag.cli import main; main()", "index", "build", str(large), "--to", str(shelf)],
+        [
+            sys.executable,
+            "-c",
+            "from rag.cli import main; main()",
+            "index",
+            "build",
+            str(large),
+            "--to",
+            str(shelf),
+            "--replace",
+        ],
         env=os.environ | {"PYTHONPATH": f"{root}:{root / 'eval'}"},
         stderr=subprocess.PIPE,
     )
@@ -287,7 +297,7 @@ def test_a_build_that_is_stopped_loses_nothing_and_building_again_works(
     assert b"Traceback" not in stderr
     assert open_index(shelf).manifest == before
     assert open_index(shelf).bm25.search(["Warsaw"], 1)[0]
-    result = rag("index", "build", large, "--to", shelf)
+    result = rag("index", "build", large, "--to", shelf, "--replace")
     assert result.returncode == 0, result.stderr
     assert open_index(shelf).manifest["passages"] == 60_000
     assert len(list(shelf.glob(".rag-build-*"))) == 1
@@ -322,7 +332,9 @@ def test_an_index_that_cannot_be_written_can_be_asked_but_not_rebuilt(
     result = rag("ask", "What is the capital of Poland?", "--index", index)
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith("Warsaw is the capital of Poland [1].")
-    one_line_error(rag("index", "build", corpus, "--to", index), "cannot be written", "Read-only file system")
+    one_line_error(
+        rag("index", "build", corpus, "--to", index, "--replace"), "cannot be written", "Read-only file system"
+    )
 
 
 def test_a_build_that_fails_leaves_nothing_behind(tmp_path: Path, rag: Command) -> None:
@@ -336,7 +348,7 @@ def test_a_full_disk_is_one_line_and_keeps_the_old_index(small_disk: Path, corpu
     build(Corpus([corpus]), index)
     before = open_index(index).manifest
     large = _large(small_disk.parent / "large.jsonl")
-    one_line_error(rag("index", "build", large, "--to", index), "cannot be written")
+    one_line_error(rag("index", "build", large, "--to", index, "--replace"), "cannot be written")
     assert open_index(index).manifest == before
     assert open_index(index).bm25.search(["Warsaw"], 1)[0]
     assert len(list(index.glob(".rag-build-*"))) == 1

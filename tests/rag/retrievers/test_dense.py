@@ -180,6 +180,14 @@ def test_damaged_files_are_one_clear_error(shelf: Path) -> None:
     whole, said = shard.read_bytes(), manifest.read_text()
     for damaged in (whole[:-1], whole[:20], b"", b"no vectors", np.zeros((6, 64)).tobytes()):
         shard.write_bytes(damaged)
+        with pytest.raises(IndexingError, match=r"vectors-00000\.npy has [\d,]+ bytes, not 896, it is damaged"):
+            dense.open_dense(index, recipe())
+    shard.unlink()
+    with pytest.raises(IndexingError, match=r"vectors-00000\.npy is missing"):
+        dense.open_dense(index, recipe())
+    manifest.write_text(said.replace('"files"', '"were"'))  # as of an index without checksums
+    for damaged in (whole[:-1], whole[:20], b"", b"no vectors", np.zeros((6, 64)).tobytes()):
+        shard.write_bytes(damaged)
         with pytest.raises(IndexingError, match=r"vectors-00000\.npy: cannot be read"):
             dense.open_dense(index, recipe())
     np.save(shard, np.zeros((6, 63), np.float16))

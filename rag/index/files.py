@@ -1,0 +1,175 @@
+"""The files that an index was built of, as data: `files.jsonl` in the build folder, and the sources in the manifest."""
+
+import hashlib
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from autoais.io.jsonl import dumps, field, read_objects, strings, write_atomic
+from autoais.io.provenance import sha256_file
+from rag.corpus.sources import Source, SourceFile
+from rag.errors import FormatError, IndexingError, UserError
+
+FILES = "files.jsonl"
+_SETTLED = 2_000_000_000  # nanoseconds: a file changed so shortly before it was read may change again unseen
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What tells whether a file has changed: its checksum, and as a quick check its size and its time in nanoseconds.
+
+    The time is None where it proves nothing, and the checksum is empty for a file that changed while it was read.
+    """
+
+    sha256: str
+    size: int
+    mtime: int | None
+
+    @classmethod
+    def of(cls, path: Path) -> "Stamp":
+        """The stamp of a file; an empty one for a folder or a file that cannot be read."""
+        try:
+            status = path.stat()
+            settled = time.time_ns() - status.st_mtime_ns > _SETTLED
+            return cls(sha256_file(path), status.st_size, status.st_mtime_ns if settled else None)
+        except OSError:
+            return cls("", 0, None)
+
+    def confirmed(self, path: Path) -> "Stamp":
+        """The stamp once the file was read: without a checksum if it changed meanwhile."""
+        try:
+            status = path.stat()
+        except OSError:
+            return replace(self, sha256="", mtime=None)
+        same = status.st_size == self.size and self.mtime in (None, status.st_mtime_ns)
+        return self if same else replace(self, sha256="", mtime=None)
+
+    def renewed(self, path: Path) -> "Stamp | None":
+        """The stamp of today if the file is as it was, by size and time or else by its checksum; None if it changed."""
+        try:
+            status = path.stat()
+            if status.st_size != self.size or not self.sha256:
+                return None
+            if status.st_mtime_ns == self.mtime:
+                return self
+            now = Stamp.of(path)
+        except OSError:
+            return None
+        return now if now.sha256 == self.sha256 else None
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """A file of an index: its name, where it lies, its stamp, and what was read of it.
+
+    `number` marks its rows in the passage store, `source` is its place among the manifest's sources, `checksum` is that
+    of its passages. `bad` counts what was skipped. `twin` names the file that it repeats, if it was left out for that;
+    `sketch` is what other documents are compared with (`rag.corpus.twins`).
+    """
+
+    number: int
+    source: int
+    name: str
+    within: str
+    stamp: Stamp
+    passages: int
+    checksum: str
+    bad: int = 0
+    twin: str = ""
+    sketch: str = ""
+
+
+def write_files(build: Path, records: Iterable[FileRecord]) -> None:
+    """Write the table of files of a build."""
+    write_atomic(build / FILES, (dumps(asdict(record)) for record in records))
+
+
+def read_files(build: Path) -> list[FileRecord]:
+    """The table of files of a build; raises `IndexingError` if it is missing or damaged."""
+    try:
+        return [_record(row, where) for where, row in read_objects(build / FILES)]
+    except UserError as error:
+        raise IndexingError(f"{error}: build the index again") from error
+
+
+def _record(row: dict[str, Any], where: str) -> FileRecord:
+    stamp = field(row, "stamp", dict, where)
+    numbers = {name: field(row, name, int, where) for name in ("number", "source", "passages", "bad")}
+    texts = {name: field(row, name, str, where) for name in ("name", "within", "checksum", "twin", "sketch")}
+    mtime = None if stamp.get("mtime") is None else field(stamp, "mtime", int, where)
+    known = Stamp(field(stamp, "sha256", str, where), field(stamp, "size", int, where), mtime)
+    return FileRecord(stamp=known, **numbers, **texts)  # type: ignore[arg-type]
+
+
+def combined(records: Iterable[FileRecord]) -> str:
+    """The checksum of an index: that of its only file's passages, or the SHA-256 of those of its files, in order."""
+    checksums = [record.checksum for record in records if record.passages]
+    return checksums[0] if len(checksums) == 1 else hashlib.sha256("".join(checksums).encode()).hexdigest()
+
+
+# --- sources -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A source as the manifest remembers it; its path relative to the index comes before the absolute one."""
+
+    source: Source
+    skip_bad: bool = False
+
+    def record(self, index: Path) -> dict[str, Any]:
+        """The dict for the manifest."""
+        source = self.source
+        absolute = Path(os.path.normpath(source.path.absolute()))
+        return {
+            "path": os.path.relpath(absolute, index.resolve()),
+            "absolute": str(absolute),
+            "format": source.format,
+            "prefix": source.prefix,
+            "include": list(source.include),
+            "exclude": list(source.exclude),
+            "skip_bad": self.skip_bad,
+        }
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any], index: Path, where: str) -> "Root":
+        """From the manifest; a relative path that leads nowhere gives way to the absolute one."""
+        texts = {name: field(record, name, str, where) for name in ("path", "absolute", "format", "prefix")}
+        absolute = Path(texts["absolute"])
+        moved = Path(os.path.normpath(index.resolve() / texts["path"]))
+        globs = [strings(record, name, where) for name in ("include", "exclude")]
+        path = moved if moved.exists() or not absolute.exists() else absolute
+        source = Source(path, texts["format"], texts["prefix"], *globs)
+        return cls(source, field(record, "skip_bad", bool, where))
+
+
+def roots_of(manifest: Mapping[str, Any], index: Path) -> list[Root]:
+    """The sources of an index; raises `IndexingError` for an index that does not know them."""
+    if "roots" not in manifest:
+        raise IndexingError(f"{index} does not know its sources: build it again with rag index build --replace")
+    try:
+        listed = manifest["roots"]
+        if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+            raise FormatError("field 'roots' should be a list of objects")
+        return [Root.of(one, index, "manifest.json") for one in listed]
+    except FormatError as error:
+        raise IndexingError(f"the manifest of {index} is damaged ({error}): build the index again") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What was read of a file: the number and the checksum of its passages, how many were skipped, twin and sketch."""
+
+    passages: int
+    checksum: str
+    bad: int = 0
+    twin: str = ""
+    sketch: str = ""
+
+
+def record_of(number: int, source: int, file: SourceFile, stamp: Stamp, contents: Contents) -> FileRecord:
+    """The record of a file that was read."""
+    return FileRecord(number, source, file.name, file.within, stamp, **asdict(contents))

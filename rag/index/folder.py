@@ -1,0 +1,77 @@
+"""The folder of an index: who may write to it, and what killed or replaced builds left behind."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from autoais.io.jsonl import parse_object
+from autoais.io.locks import exclusive_lock, unused
+from rag.errors import FormatError, IndexingError
+from rag.index.manifest import BUILD, MANIFEST
+
+LOCK = ".rag-lock"
+
+
+@contextmanager
+def claimed(to: Path, *, shared: bool = False) -> Iterator[None]:
+    """Create the folder, or check that it is an index or empty, lock it against other writers, and sweep it.
+
+    With `shared`, for those who add a part, others may add theirs at the same time and nothing is swept.
+    """
+    if to.exists() and not to.is_dir():
+        raise IndexingError(f"{to} is a file; name a folder for the index")
+    with ExitStack() as stack:
+        try:
+            to.mkdir(parents=True, exist_ok=True)
+            if not all(_ours(path.name) for path in to.iterdir()):
+                raise IndexingError(f"{to} holds other files and is not an index; name a new or an empty folder")
+            busy = IndexingError(f"{to}: another build is running in it; wait for it")
+            stack.enter_context(exclusive_lock(to / LOCK, busy, shared=shared))
+            if not shared:
+                sweep(to)
+        except OSError as error:
+            raise IndexingError(f"{to}: cannot be written: {error.strerror}") from error
+        yield
+
+
+def _ours(name: str) -> bool:
+    # A kill while the manifest is written can leave `.manifest.json.*`.
+    return name in (MANIFEST, LOCK) or name.startswith((BUILD, f".{MANIFEST}."))
+
+
+def sweep(to: Path) -> None:
+    """Remove what killed and replaced builds left, under the lock; what an open index still reads stays."""
+    for path in _left(to):
+        if path.is_dir():
+            with unused(path) as free:
+                if free:
+                    shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def leftovers(to: Path) -> int:
+    """The bytes of what `sweep` would remove, if nobody reads it, beyond what the index itself uses."""
+    kept = {path.stat().st_ino for path in (to / (_current(to) or "-")).rglob("*")}
+    left = [file for path in _left(to) for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()]
+    inodes = {(status := file.stat()).st_ino: status.st_size for file in left}
+    return sum(size for inode, size in inodes.items() if inode not in kept)
+
+
+def _left(to: Path) -> list[Path]:
+    current = _current(to)
+    if current == "":  # the manifest is damaged: any build may be the one it named
+        return []
+    return [path for path in to.iterdir() if _ours(path.name) and path.name not in (MANIFEST, LOCK, current)]
+
+
+def _current(to: Path) -> str | None:
+    """The name of the build in use: None without a manifest, empty if the manifest is damaged."""
+    path = to / MANIFEST
+    if not path.exists():
+        return None
+    try:
+        return str(parse_object(path.read_bytes(), str(path))["build"])
+    except (OSError, FormatError, KeyError):
+        return ""

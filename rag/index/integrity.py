@@ -1,0 +1,143 @@
+"""Whether the files of an index are as they were written: their sizes on opening, everything by `rag index verify`."""
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import tantivy
+
+from autoais.errors import first_line
+from autoais.io.jsonl import field, parse_object
+from autoais.io.provenance import sha256_file
+from rag.errors import FormatError, IndexingError
+from rag.index.files import FILES, combined, read_files
+from rag.index.manifest import read_manifest
+from rag.index.passages import COLUMNS, PASSAGES, read_only
+from rag.index.postings import POSTINGS
+
+PART = "part.json"
+PARTS = "parts"
+
+Fingerprints = Mapping[str, Mapping[str, Any]]
+"""The size (`bytes`) and `sha256` of each file of a folder, by its path in it."""
+
+
+def fingerprints(folder: Path, before: Path | None = None, known: Fingerprints | None = None) -> dict[str, Any]:
+    """The sizes and checksums of the files of a build or a part, without parts, locks and other hidden files.
+
+    The checksum of a file that is a hard link to one in `before` is taken from `known`.
+    """
+    found: dict[str, Any] = {}
+    for path in sorted(folder.rglob("*")):
+        within = path.relative_to(folder)
+        name = within.as_posix()
+        if not path.is_file() or name.startswith(f"{PARTS}/") or name == PART or path.name.startswith("."):
+            continue
+        if before is not None and known is not None and name in known and _same(path, before / name):
+            found[name] = dict(known[name])
+        else:
+            found[name] = {"bytes": path.stat().st_size, "sha256": sha256_file(path)}
+    return found
+
+
+def _same(one: Path, other: Path) -> bool:
+    return other.exists() and one.samefile(other)
+
+
+def sizes(folder: Path, files: Fingerprints) -> Iterator[str]:
+    """Yield what is wrong with the sizes of files."""
+    for name, recorded in files.items():
+        try:
+            size = (folder / name).stat().st_size
+        except OSError:
+            yield f"{name} is missing"
+            continue
+        if size != recorded["bytes"]:
+            yield f"{name} has {size:,} bytes, not {recorded['bytes']:,}"
+
+
+def check_sizes(folder: Path, files: Fingerprints) -> None:
+    """Raise `IndexingError` if a file of a build is missing or has another size."""
+    for fault in sizes(folder, files):
+        raise IndexingError(f"{folder} is damaged, {fault}: build the index again")
+
+
+def verify(index: Path) -> list[str]:
+    """What is wrong with an index, one line each: every byte is read. Raises `IndexingError` if it cannot be opened."""
+    manifest = read_manifest(index)
+    build = index / manifest["build"]
+    if not build.is_dir():
+        return [f"{build.name} is missing"]
+    faults = list(_files(build, manifest.get("files", {})))
+    faults += _passages(build, manifest)
+    faults += _table(build, manifest)
+    faults += _postings(build, manifest)
+    for part in sorted((build / PARTS).glob(f"*/{PART}")):
+        faults += (f"{PARTS}/{part.parent.name}: {fault}" for fault in _part(part, manifest))
+    return faults
+
+
+def _files(folder: Path, files: Fingerprints) -> Iterator[str]:
+    wrong = list(sizes(folder, files))
+    yield from wrong
+    for name, recorded in files.items():
+        if (
+            not any(fault.startswith(f"{name} ") for fault in wrong)
+            and sha256_file(folder / name) != recorded["sha256"]
+        ):
+            yield f"{name} has another checksum than when it was written"
+
+
+def _passages(build: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
+    try:
+        with closing(read_only(build / PASSAGES)) as connection:
+            for (fault,) in connection.execute("PRAGMA integrity_check(3)"):
+                if fault != "ok":
+                    yield f"{PASSAGES}: {first_line(fault)}"
+            rows, last = connection.execute("SELECT count(*), max(row) FROM passage").fetchone()
+            if rows != manifest["passages"] or last != rows - 1:
+                yield f"{PASSAGES} has {rows:,} rows up to {last}, not {manifest['passages']:,}"
+            texts = [name.strip() for name in COLUMNS.split(",")[:4]]
+            odd = " OR ".join(f"typeof({name}) <> 'text'" for name in texts)
+            (count,) = connection.execute(f"SELECT count(*) FROM passage WHERE {odd}").fetchone()
+            if count:
+                yield f"{PASSAGES} has {count:,} rows with a value that is not text"
+    except (sqlite3.Error, OSError) as error:
+        yield f"{PASSAGES} cannot be read: {error}"
+
+
+def _table(build: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
+    if "roots" not in manifest:
+        return
+    try:
+        records = read_files(build)
+    except IndexingError as error:
+        yield str(error)
+        return
+    total = sum(record.passages for record in records)
+    if total != manifest["passages"]:
+        yield f"{FILES} counts {total:,} passages, not {manifest['passages']:,}"
+    if f"sha256:{combined(records)}" != manifest["checksum"]:
+        yield f"{FILES} and the manifest have other checksums of the passages"
+
+
+def _postings(build: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
+    try:
+        found = tantivy.Index.open(str(build / POSTINGS)).searcher().num_docs
+    except Exception as error:  # noqa: BLE001  (whatever tantivy raises, it cannot be read)
+        yield f"{POSTINGS} cannot be read: {first_line(error)}"
+        return
+    if found != manifest["passages"]:
+        yield f"{POSTINGS} has {found:,} documents, not {manifest['passages']:,}"
+
+
+def _part(path: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
+    try:
+        part = parse_object(path.read_bytes(), PART)
+        if field(part, "checksum", str, PART) != manifest["checksum"]:
+            yield "was built from other passages than the index"
+        yield from _files(path.parent, part.get("files", {}))
+    except (OSError, FormatError) as error:
+        yield f"cannot be read: {error}"

@@ -1,0 +1,87 @@
+"""What there is: the indexes in some folders, the files of an index, and the passages of a file."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rag.errors import IndexingError
+from rag.index.files import FileRecord, read_files, roots_of
+from rag.index.folder import leftovers
+from rag.index.integrity import PARTS, sizes
+from rag.index.manifest import BUILD, MANIFEST, read_manifest
+from rag.index.passages import PASSAGES, PassageStore
+from rag.types import Passage
+
+
+@dataclass(frozen=True, slots=True)
+class FoundIndex:
+    """An index in a folder; `problem` says why it cannot be used, if so."""
+
+    path: Path
+    passages: int = 0
+    sources: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    bytes: int = 0
+    problem: str = ""
+
+
+def find_indexes(places: Iterable[Path]) -> list[FoundIndex]:
+    """The indexes among these folders and the folders in them."""
+    found: dict[Path, FoundIndex] = {}
+    for place in places:
+        inside = sorted(place.iterdir()) if place.is_dir() else []
+        for path in [place, *inside]:
+            if path.is_dir() and path.resolve() not in found and _is_index(path):
+                found[path.resolve()] = _described(path)
+    return list(found.values())
+
+
+def _is_index(path: Path) -> bool:
+    try:
+        return (path / MANIFEST).is_file() or any(child.name.startswith(BUILD) for child in path.iterdir())
+    except OSError:  # not ours to read
+        return False
+
+
+def _described(path: Path) -> FoundIndex:
+    try:
+        manifest = read_manifest(path)
+        build = path / manifest["build"]
+        problem = "" if build.is_dir() else f"{build.name} is missing"
+        problem = next(sizes(build, manifest.get("files", {})), problem)
+        parts = tuple(sorted(part.parent.name for part in (build / PARTS).glob("*/part.json")))
+        sources = tuple(map(str, manifest["sources"]))
+        return FoundIndex(path, manifest["passages"], sources, parts, disk_usage(build), problem)
+    except (IndexingError, KeyError, TypeError) as error:
+        return FoundIndex(path, problem=str(error))
+
+
+def disk_usage(folder: Path) -> int:
+    """The bytes of all files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def about(index: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+    """A manifest for people: without checksums per file, with the size on disk and what killed builds left there."""
+    told = {name: value for name, value in manifest.items() if name not in ("files", "dead")}
+    return told | {"bytes": disk_usage(index / manifest["build"]), "leftover_bytes": leftovers(index)}
+
+
+def files_of(index: Path) -> list[FileRecord]:
+    """The files of an index, in order; raises `IndexingError` for an index that does not know them."""
+    manifest = read_manifest(index)
+    roots_of(manifest, index)
+    return read_files(index / manifest["build"])
+
+
+def passages_of(index: Path, name: str) -> Iterator[Passage]:
+    """Yield the passages of a file, by its name or path; raises `IndexingError` for another file."""
+    manifest = read_manifest(index)
+    roots = roots_of(manifest, index)
+    build = index / manifest["build"]
+    for record in read_files(build):
+        path = roots[record.source].source.path
+        if name == record.name or Path(name).resolve() == (path / record.within).resolve():
+            return PassageStore.open(build / PASSAGES).of_file(record.number)
+    raise IndexingError(f"{index} has no file {name!r}: rag index show {index} lists its files")

@@ -1,0 +1,85 @@
+"""Changes the rows of a copy of a passage store, so that they stay 0 to n - 1 without gaps and few of them move."""
+
+import sqlite3
+from collections.abc import Collection, Iterable
+from contextlib import closing
+from pathlib import Path
+
+from autoais.io.jsonl import sync
+from rag.index.passages import COLUMNS, faults, marks, values_of
+from rag.types import Passage
+
+_AT_ONCE = 500  # SQLite limits the number of parameters
+
+
+class RowEditor:
+    """Takes the passages of new and changed files into a store that holds those of all files before.
+
+    A passage that a changed file still has keeps its row. Others take the rows of passages that are gone, and at the
+    end the last rows move into those that are left. `written` are the rows whose passage is another than before.
+    """
+
+    def __init__(self, path: Path, rows: int) -> None:
+        self._path, self.rows = path, rows
+        self._connection = sqlite3.connect(path, isolation_level=None)
+        self._free: list[int] = []  # rows of passages that are gone
+        self._waiting: set[int] = set()  # rows of changed files whose passage has not come again
+        self.written: set[int] = set()
+        with faults("cannot be written"):
+            # No journal: an interrupted update is discarded as a whole.
+            self._connection.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; BEGIN")
+
+    def start(self, deleted: Collection[int], changed: Collection[int]) -> None:
+        """Remove the passages of deleted files, and expect those of changed files again; both by number."""
+        with faults("cannot be written"):
+            for row, file in self._connection.execute("SELECT row, file FROM passage ORDER BY row DESC"):
+                if file in deleted:
+                    self._free.append(row)
+                elif file in changed:
+                    self._waiting.add(row)
+            self._remove(self._free)
+
+    def put(self, passage: Passage, file: int) -> bool:
+        """Take in a passage of a file; False if its id is that of another passage that stays."""
+        sql = f"SELECT row, file, {COLUMNS} FROM passage WHERE id = ?"
+        values = values_of(passage)
+        with faults("cannot be written"):
+            there = self._connection.execute(sql, values[:1]).fetchone()
+            if there is None:
+                row = self._free.pop() if self._free else self.rows
+                self.rows = max(self.rows, row + 1)
+            else:
+                row = there[0]
+                if row not in self._waiting:
+                    return False
+                self._waiting.remove(row)
+                if there[1:] == (file, *values):
+                    return True
+            sql = f"REPLACE INTO passage (row, file, {COLUMNS}) VALUES ({marks(2 + len(values))})"
+            self._connection.execute(sql, (row, file, *values))
+            if there is None or there[2:] != values:
+                self.written.add(row)
+        return True
+
+    def finish(self) -> None:
+        """Remove what did not come again, close the gaps, and sync to disk."""
+        with faults("cannot be written"), closing(self._connection):
+            self._remove(self._waiting)
+            gaps = {*self._free, *self._waiting}
+            self.rows, last = self.rows - len(gaps), self.rows
+            tail = [row for row in range(self.rows, last) if row not in gaps]
+            moves = list(zip(sorted(gap for gap in gaps if gap < self.rows), tail, strict=True))
+            self._connection.executemany("UPDATE passage SET row = ? WHERE row = ?", moves)
+            self.written = {row for row in self.written if row < self.rows} | {row for row, _ in moves}
+            self._connection.execute("COMMIT")
+            sync(self._path)
+
+    def abandon(self) -> None:
+        """Close the store as it is."""
+        self._connection.close()
+
+    def _remove(self, rows: Iterable[int]) -> None:
+        listed = list(rows)
+        for first in range(0, len(listed), _AT_ONCE):
+            some = listed[first : first + _AT_ONCE]
+            self._connection.execute(f"DELETE FROM passage WHERE row IN ({marks(len(some))})", some)
