@@ -179,7 +179,8 @@ class Reader:
         best = max(found, key=lambda reading: reading.relevance)
         if len(found) == 1:
             return best
-        offsets, keep = (tuple(chain.from_iterable(side)) for side in zip(*((r.offsets, r.keep) for r in found)))
+        offsets = tuple(chain.from_iterable(reading.offsets for reading in found))
+        keep = tuple(chain.from_iterable(reading.keep for reading in found))
         return replace(best, offsets=offsets, keep=keep)
 
     def _window(self, window: Window) -> Reading:

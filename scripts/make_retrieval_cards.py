@@ -50,8 +50,9 @@ def reader_card() -> Iterator[str]:
     yield from paragraph(
         f"""The reader that ships with rag: it scores how well a passage answers a question, says which sentences belong
         to the answer, and finds the short answer if there is one. English. The system `reader` answers with it, and the
-        recipe `best` (`model = "reader"`) reranks the first 16 hits with it. {bench["parameters"] / 1e6:.0f} million parameters, int8 weights
-        ({(READER / "model.onnx").stat().st_size / 1e6:.0f} MB); runs on onnxruntime and tokenizers."""
+        recipe `best` (`model = "reader"`) reranks the first 16 hits with it. {bench["parameters"] / 1e6:.0f} million
+        parameters, int8 weights ({(READER / "model.onnx").stat().st_size / 1e6:.0f} MB); runs on onnxruntime and
+        tokenizers."""
     )
     yield ""
     yield from paragraph(

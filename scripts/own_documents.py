@@ -21,12 +21,12 @@ from typing import Annotated, Any
 import typer
 
 import rag
-from rag.index.index import Index
 from autoais.io.jsonl import dumps, read_objects, round_floats, write_atomic
-from autoais.metrics.nuggets import first_words, nuggets_found
 from autoais.io.provenance import provenance, sha256_file
+from autoais.metrics.nuggets import first_words, nuggets_found
 from autoais.metrics.rates import wilson
 from rag.generators.fragments import is_fragment
+from rag.index.index import Index
 from rag.types import Answer, Question
 
 BENCHMARK = Path(__file__).parent.parent / "eval" / "benchmarks" / "own-documents.jsonl"
@@ -53,8 +53,8 @@ def systems(index: Index, names: Sequence[str], min_confidence: float | None) ->
     yield "first hit", first_hits(index, "bm25", 1)
     yield "first three hits", first_hits(index, "bm25", 3, WORDS[-1] // 3)
     for name in names:
-        options = {} if min_confidence is None or name != "reader" else {"min_confidence": min_confidence}
-        yield name, rag.open_system(name, index, **options).ask
+        least = min_confidence if name == "reader" else None
+        yield name, rag.open_system(name, index, min_confidence=least).ask
 
 
 def row_of(question: dict[str, Any], answer: Answer, seconds: float) -> dict[str, Any]:
@@ -63,7 +63,8 @@ def row_of(question: dict[str, Any], answer: Answer, seconds: float) -> dict[str
     found: dict[str, Any] = {
         "id": question["id"], "name": answer.system, "kind": question["kind"], "collection": question["collection"],
         "answerable": question["answerable"], "abstained": answer.abstained or not text, "words": len(text.split()),
-        "confidence": answer.confidence, "signals": answer.trace.get("signals"), "seconds": seconds, "sentences": len(answer.sentences),
+        "confidence": answer.confidence, "signals": answer.trace.get("signals"), "seconds": seconds,
+        "sentences": len(answer.sentences),
         "fragments": [s.text for s in answer.sentences if is_fragment(answer, s)],
     }  # fmt: skip
     for most in WORDS:
@@ -174,13 +175,13 @@ def measure(
                 texts.append({"system": name, "question": row["question"], **found, "answer": answer.text,
                               "reason": answer.reason, "nuggets": row["nuggets"], "short": answer.short_answer,
                               "hits": [h.passage.id for h in answer.hits]})  # fmt: skip
-    result = {
+    result: dict[str, Any] = {
         "benchmark": "own-documents.v1",
         "part": part,
         "systems": {name: summary(found) for name, found in rows.items()},
         "provenance": provenance({"questions": questions, "collections": BENCHMARK.with_suffix(".toml")}),
     }
-    write_atomic(work / f"answers-{part}.jsonl", (dumps(round_floats(row)) + "\n" for row in texts))
+    write_atomic(work / f"answers-{part}.jsonl", (dumps(round_floats(row)) for row in texts))
     for name, found in result["systems"].items():
         print(name, dumps(round_floats(found, 3)))
     if out is not None:

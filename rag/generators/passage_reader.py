@@ -249,7 +249,7 @@ def _quoted(read: Sequence[_Read], short: _Read | None, *, certain: bool = True)
 
 def _stretch(one: _Read, words: int) -> Sequence[Unit]:
     """Neighbouring units around the best one, in up to so many words, or the best one alone if it is longer."""
-    whole = [place for place, unit in enumerate(one.units) if unit.words > 2 or unit.kind in (CODE, ROW)]
+    whole = [place for place, unit in enumerate(one.units) if not _tiny(unit)]
     best = max(whole or range(len(one.units)), key=lambda place: (one.scores[place], -place))
     needed = _needed(one.units, best)
     first, last = min(needed), max(needed)
@@ -266,9 +266,16 @@ def _stretch(one: _Read, words: int) -> Sequence[Unit]:
             break
         _, place = max(beside)
         first, last, length = min(first, place), max(last, place), length + one.units[place].words
-    while last > first and one.units[last].leads:  # what it announces did not fit
+    # What the last unit announces did not fit; a number such as "3.2." belongs to what follows.
+    while last > first and (one.units[last].leads or _tiny(one.units[last])):
         last -= 1
+    while first < best and _tiny(one.units[first]):
+        first += 1
     return one.units[first : last + 1]
+
+
+def _tiny(unit: Unit) -> bool:
+    return unit.words < 3 and unit.kind not in (CODE, ROW)
 
 
 def _needed(pieces: Sequence[Unit], place: int) -> set[int]:

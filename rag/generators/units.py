@@ -7,14 +7,15 @@ separated by " | ". Other passages are sentences.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from autoais.text.sentences import sentence_spans
 
 _LINE = re.compile(r"[^\n]*(?:\n|$)")
 _ITEM = re.compile(r"[ \t]*(?:[-*•]|\(?\d{1,3}[.)]|[a-z][.)])[ \t]")
 _CODE = "    "
-_ENTRY = re.compile(r"[^.!?\n]{1,60}: \S")  # "term: what it means"
+ENTRY = re.compile(r"[^.!?\n]{1,60}: \S")  # "term: what it means"
 # A sentence that leans on the one before it.
 _LEANS = re.compile(
     r"(?:but|however|though|therefore|thus|hence|so|then|otherwise|instead|also|moreover|furthermore|nevertheless|"
@@ -30,7 +31,8 @@ SENTENCE, ITEM, CODE, ROW = "sentence", "item", "code", "row"
 class Unit:
     """A stretch of a passage's text, in characters, with its kind and number of words.
 
-    `block` numbers the blocks of the passage. `leads`: it ends with a colon, so that what follows belongs to it.
+    `block` numbers the blocks of the passage. `leads`: it ends with a colon, or breaks off before a list, a table or
+    code, so that what follows belongs to it.
     `leans`: it depends on the unit before it ("However, ...").
     """
 
@@ -54,7 +56,15 @@ def units(text: str) -> list[Unit]:
             continue
         for first, last in sentence_spans(block):
             found.append(_unit(text, start + first, start + last, kind, number))
-    return found
+    return [
+        replace(unit, leads=True) if _announces(text, unit, after) else unit
+        for unit, after in zip_longest(found, found[1:])
+    ]
+
+
+def _announces(text: str, unit: Unit, after: Unit | None) -> bool:
+    """Whether a sentence breaks off before a list, a table or code."""
+    return after is not None and unit.kind == SENTENCE != after.kind and text[unit.end - 1].isalnum()
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
@@ -88,6 +98,6 @@ def _unit(text: str, start: int, end: int, kind: str, block: int) -> Unit:
         start += len(piece) - len(piece.lstrip())
     end -= len(piece) - len(piece.rstrip())
     piece = text[start:end]
-    entry = _ENTRY.match(piece) is not None
+    entry = ENTRY.match(piece) is not None
     leans = kind == SENTENCE and not entry and (_LEANS.match(piece) is not None or piece[:1].islower())
     return Unit(start, end, kind, len(piece.split()), block, piece.endswith(":"), leans)

@@ -167,7 +167,7 @@ def write_arrays(found: Iterable[Group], encoder: WindowEncoder, out: Path) -> i
 
 
 def _keep(window: Window, group: Group) -> list[int]:
-    """A label per token of the window: 1 inside `kept`, 0 elsewhere in the text; -1 if not known or outside the text."""
+    """A label per token of the window: 1 inside `kept`, 0 elsewhere in the text, -1 outside the text or not known."""
     labels = [-1] * len(window.ids)
     if not group.kept:
         return labels

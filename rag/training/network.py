@@ -100,6 +100,7 @@ def loss_of(network: Network, tensors: Tensors) -> tuple[torch.Tensor, float]:
         start, end = (torch.log_softmax(side.masked_fill(~inside, -1e4), dim=1) for side in (starts, ends))
         rows = spans[:, 0]
         scores = start[rows, spans[:, 1]] + end[rows, spans[:, 2]]
-        likelihoods = torch.stack([torch.logsumexp(scores[rows == row], dim=0) for row in rows.unique()])
+        distinct = sorted(set(rows.tolist()))
+        likelihoods = torch.stack([torch.logsumexp(scores[rows == row], dim=0) for row in distinct])
         loss = loss - 0.5 * likelihoods.mean()
     return loss, accuracy

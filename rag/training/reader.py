@@ -145,8 +145,9 @@ def _mined(
     if not record.exists():
         asked: list[Question] = list(islice(read_questions(file), _SHORT_QUESTIONS if mine.short else None))
         kept = [question for question in asked if questions_key(question.text) not in mine.never]
+        retriever, rng = open_retriever(recipe.retriever, mine.index), random.Random(f"{recipe.seed} {name}")
         found = mining.groups(
-            kept, open_retriever(recipe.retriever, mine.index), mining.similarity(mine.base), random.Random(f"{recipe.seed} {name}"),
+            kept, retriever, mining.similarity(mine.base), rng,
             depth=recipe.depth, others=recipe.others, each=each, least=recipe.least,
         )  # fmt: skip
         encoder = WindowEncoder.from_file(mine.base / "tokenizer.json", recipe.max_length)

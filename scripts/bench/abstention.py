@@ -1,6 +1,7 @@
 """Abstention of the reader on unanswerable questions: fits the weights of its confidence, and measures it.
 
-    python -m scripts.bench.abstention fit ../shared/data POOL.index --signals dev.jsonl --to rag/data/reader/confidence.json
+    python -m scripts.bench.abstention fit ../shared/data POOL.index --signals answers-dev.jsonl \\
+        --to rag/data/reader/confidence.json
     python -m scripts.bench.abstention measure ../shared/data POOL.index --out eval/results/nomiracl
 
 `fit` uses two kinds of cases with equal weight: the answers of `scripts/own_documents.py measure --part dev` (right if

@@ -42,7 +42,7 @@ def cold(system: str, index: Path, question: str) -> tuple[float, float]:
     rag = Path(sys.executable).with_name("rag")
     child = os.fork()
     if not child:
-        with open(os.devnull, "w", encoding="utf-8") as nothing:
+        with Path(os.devnull).open("w", encoding="utf-8") as nothing:
             os.dup2(nothing.fileno(), 1)
             os.execv(rag, [str(rag), "ask", question, "--index", str(index), "--system", system])
     _, status, used = os.wait4(child, 0)

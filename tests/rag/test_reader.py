@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,15 +53,14 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "documents" / "notes" / "shed.md").write_text(
         "# Shed\n\nThe shed is locked at night. It holds the tools.\n"
     )
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"collection": "index", "question": "where is the river of Arlen", "path": "r0", "quotes": ["in the north"]},
         {"collection": "notes", "question": "when is the shed locked", "path": "shed.md", "quotes": ["at night"]},
         {"collection": "notes", "question": "who owns the shed", "path": None, "quotes": []},
     ]
     (folder / "labelled.jsonl").write_text(
         "".join(
-            json.dumps(row | {"quotes": [asdict(fingerprint(quote)) for quote in row["quotes"] or ()]}) + "\n"
-            for row in rows
+            json.dumps(row | {"quotes": [asdict(fingerprint(quote)) for quote in row["quotes"]]}) + "\n" for row in rows
         )
     )
     base = tiny_bert(folder / "base", [words for _, _, words in passages])
@@ -68,7 +68,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f'name = "tiny"\nkind = "reader"\nseed = 1\n'
         f'base = "{base}"\nbase_sha256 = "{sha256_file(base / "model.safetensors")}"\n'
         'depth = 20\nothers = 2\nleast = -1.0\nheld_out = ["dev.jsonl"]\n'
-        '[questions]\n"asked.txt" = 2\n[labelled]\n"labelled.jsonl" = 2\n[schedule]\nrate = 1e-3\nbatch = 6\nwarm_up = 2\ndecay = 0.5\n'
+        '[questions]\n"asked.txt" = 2\n[labelled]\n"labelled.jsonl" = 2\n[schedule]\n'
+        "rate = 1e-3\nbatch = 6\nwarm_up = 2\ndecay = 0.5\n"
     )
     return folder
 
@@ -166,6 +167,8 @@ def test_threads_and_company_change_nothing_and_spans_lie_in_the_text(model: Pat
             assert reading.end is not None
             assert 0 <= reading.start < reading.end <= len(passage.text)
             assert reading.answer <= 0
+            assert len(reading.offsets) == len(reading.keep) > 0
+            assert 0 <= reading.kept(0, len(passage.text)) <= 1
         else:
             assert reading.start is None
     assert reader.read("x", []) == []

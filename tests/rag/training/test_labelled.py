@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from rag.types import Hit, Passage
 
 pytest.importorskip("torch")
 
-from rag.training.labelled import fingerprint, groups, places, read_labelled  # noqa: E402
+from rag.training.labelled import fingerprint, groups, places, read_labelled
 
 TEXT = "The gate opens at seven. The beds are watered at noon,\n  in summer. Nobody sleeps here."
 OTHER = Passage("b.md#1", "Shed", "The shed is locked at night.")
@@ -27,7 +28,7 @@ class Fixed:
     def __init__(self, passages: list[Passage]) -> None:
         self.passages = passages
 
-    def search(self, queries: list[str], k: int) -> list[list[Hit]]:
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         return [[Hit(p, 1.0 / n) for n, p in enumerate(self.passages[:k], 1)] for _ in queries]
 
 
