@@ -150,7 +150,7 @@ def test_old_files_are_not_read_to_see_that_they_are_the_same(docs: Path, monkey
     for path in docs.rglob("*.md"):
         os.utime(path, ns=(10**18, 10**18))
     build(Corpus([docs]), docs.parent / "old.index")
-    monkeypatch.setattr("rag.index.files.sha256_file", None)
+    monkeypatch.setattr("rag.index.files.hashlib", None)
     assert str(update(docs.parent / "old.index")) == "4 unchanged"
 
 
