@@ -10,7 +10,7 @@ from autoais.types import Judge
 from rag.config import DEFAULT_SYSTEM
 from rag.errors import UsageError, check_type
 from rag.index.index import Index
-from rag.index.update import Changes
+from rag.index.rebuild import Changes
 from rag.retrievers import Retriever
 from rag.systems import Options, System
 from rag.types import Answer, Hit, Question

@@ -13,7 +13,7 @@ from rag.config import DEFAULT_SYSTEM, command_defaults
 
 if TYPE_CHECKING:
     from rag.corpus.reader import Corpus
-    from rag.index.update import Changes
+    from rag.index.rebuild import Changes
     from rag.systems import System
 
 # Commands import what they use, so that `rag --help` loads no engine.

@@ -20,14 +20,15 @@ from hypothesis import strategies as st
 import rag as library
 from rag.corpus.reader import Corpus
 from rag.errors import FormatError, IndexingError
-from rag.index import update as updating
+from rag.index import rebuild as updating
 from rag.index.build import build
 from rag.index.files import read_files
 from rag.index.folder import leftovers
 from rag.index.index import Index
 from rag.index.integrity import verify
 from rag.index.open import open_index
-from rag.index.update import Changes, add, remove, update
+from rag.index.rebuild import Changes
+from rag.index.update import add, remove, update
 from rag.retrievers import carry_parts
 from tests.conftest import SHELF, Command, one_line_error, write_corpus
 
