@@ -63,8 +63,9 @@ def write(folder: Path, name: str, *paragraphs: str) -> Path:
 
 
 def words(text: str) -> str:
-    """The text, long enough to be a passage by itself."""
-    return f"{text} {'It is said to be so by many who have seen it there. ' * 6}".strip()
+    """The text with other words after it, always the same, so that it is long enough to be a passage by itself."""
+    draw = random.Random(text)
+    return f"{text} {' '.join(f'so{draw.randrange(3000)}' for _ in range(75))}."
 
 
 def contents(index: Index) -> dict[str, Any]:
