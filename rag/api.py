@@ -44,6 +44,7 @@ def build_index(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     skip_bad: bool = False,
+    strict: bool = False,
     replace: bool = False,
     progress: Progress | None = None,
 ) -> Index:
@@ -51,9 +52,9 @@ def build_index(
 
     `include` and `exclude` are globs that choose the files of folders. `recipes` name retrievers that add their own
     part to the index, such as vectors; `memory` (bytes, or a string such as `8GiB`) limits the memory a part takes
-    while searching. `format` is a corpus format (default: detected). Raises `FormatError` at a broken line, unless
-    `skip_bad`, and `IndexingError` for an index that exists, unless `replace`, which replaces it when the new one is
-    complete.
+    while searching. `format` is a corpus format (default: detected). Documents that cannot be read are skipped. Raises
+    `FormatError` at a broken line, unless `skip_bad`, and at such a document if `strict`; `IndexingError` for an index
+    that exists, unless `replace`, which replaces it when the new one is complete.
     """
     from rag.corpus.reader import Corpus
     from rag.index.build import build
@@ -65,7 +66,8 @@ def build_index(
     check_recipes(recipes)
     if memory is not None and not recipes:
         raise UsageError("memory is for the parts that recipes add; name recipes too")
-    corpus = Corpus(listed, format, skip_bad, include=_globs("include", include), exclude=_globs("exclude", exclude))
+    chosen, left = _globs("include", include), _globs("exclude", exclude)
+    corpus = Corpus(listed, format, skip_bad, include=chosen, exclude=left, strict=strict)
 
     def report(reading: Corpus, _: int) -> None:
         if progress is not None:
@@ -131,6 +133,7 @@ def add_to_index(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     skip_bad: bool = False,
+    strict: bool = False,
     progress: Progress | None = None,
 ) -> Changes:
     """Add the passages of further sources to an index; the options are those of `build_index`.
@@ -147,6 +150,7 @@ def add_to_index(
         include=_globs("include", include),
         exclude=_globs("exclude", exclude),
         skip_bad=skip_bad,
+        strict=strict,
         carry=carry_parts,
         progress=_files_read(progress),
     )

@@ -58,6 +58,9 @@ ConfidenceOption = Annotated[
 ]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")]
 SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Skip and count broken lines instead of stopping.")]
+StrictOption = Annotated[
+    bool, typer.Option("--strict", help="Stop at a document that cannot be read instead of skipping it.")
+]
 FormatOption = Annotated[
     str | None, typer.Option("--format", help="Corpus format, or `documents` (default: detected).")
 ]
@@ -394,6 +397,7 @@ def build(
     include: IncludeOption = None,
     exclude: ExcludeOption = None,
     skip_bad: SkipBadOption = False,
+    strict: StrictOption = False,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace an existing index, once the new one is complete.")
     ] = False,
@@ -414,7 +418,7 @@ def build(
     budget = None if memory is None else parse_size(memory)
     check_recipes(recipe or [])
     if sources:
-        corpus = Corpus(sources, format_, skip_bad, include=include or [], exclude=exclude or [])
+        corpus = Corpus(sources, format_, skip_bad, include=include or [], exclude=exclude or [], strict=strict)
         _build_base(corpus, to, replace=replace)
     for name in recipe or []:
         _add_parts(to, name, budget)
@@ -428,6 +432,7 @@ def add(
     include: IncludeOption = None,
     exclude: ExcludeOption = None,
     skip_bad: SkipBadOption = False,
+    strict: StrictOption = False,
 ) -> None:
     """Add sources to an index."""
     from rag.api import add_to_index
@@ -441,6 +446,7 @@ def add(
             include=include or [],
             exclude=exclude or [],
             skip_bad=skip_bad,
+            strict=strict,
             progress=progress,
         )
     _tell(changes, folder)
@@ -629,7 +635,7 @@ def doctor(as_json: JsonOption = False) -> None:
 def _build_base(corpus: "Corpus", to: Path, *, replace: bool) -> None:
     """Build passages and postings; print an estimate of disk and memory first, and the skipped lines at the end."""
     from rag.index.build import build, check_new, estimate
-    from rag.terminal import counted, free_disk, megabytes, progress_bar
+    from rag.terminal import counted, free_disk, left_out, megabytes, progress_bar
 
     if not replace:
         check_new(to)
@@ -650,6 +656,8 @@ def _build_base(corpus: "Corpus", to: Path, *, replace: bool) -> None:
         _note(f"skipped {reason}")
     if corpus.bad > len(corpus.reasons):
         _note(f"... and {corpus.bad - len(corpus.reasons)} more skipped")
+    for line in left_out(corpus):
+        _note(line)
     _note(f"{counted(manifest['passages'], 'passage')} in {to}, {manifest['skipped']:,} skipped")
 
 

@@ -18,6 +18,7 @@ from rag.types import Answer, Hit, Passage, Question
 if TYPE_CHECKING:
     from rag.answering import AnswerRun
     from rag.conversation import Conversation
+    from rag.corpus.reader import Corpus
     from rag.index.files import FileRecord
     from rag.index.listing import FoundIndex
     from rag.systems import SystemKind
@@ -241,6 +242,20 @@ def show_files(records: Sequence["FileRecord"]) -> None:
         console.print(_clean(f"{record.name}: {counted(record.passages, 'passage')}{notes}"), soft_wrap=True)
     total = sum(record.passages for record in records)
     note(f"{counted(len(records), 'file')}, {counted(total, 'passage')}")
+
+
+def left_out(corpus: "Corpus") -> Iterator[str]:
+    """What the readers of documents left out, and why: a line each for parts, repeated files and links."""
+    if corpus.dropped:
+        parts = ", ".join(f"{count:,} of {reason}" for reason, count in corpus.dropped.most_common())
+        yield f"left out of documents: {parts}"
+    if corpus.twins:
+        name, twin = next(iter(corpus.twins.items()))
+        repeats = "repeats" if len(corpus.twins) == 1 else "repeat"
+        yield f"left out {counted(len(corpus.twins), 'file')} that {repeats} another, such as {name} ({twin})"
+    if corpus.links:
+        leads = "leads" if corpus.links == 1 else "lead"
+        yield f"left out {counted(corpus.links, 'link')} that {leads} out of the folder: name the target as a source"
 
 
 def show_passages(passages: Iterable[Passage]) -> None:

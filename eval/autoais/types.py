@@ -29,7 +29,8 @@ class Passage:
     """A citable piece of a corpus. `text` is empty if only the id is known.
 
     `section` holds the headings below the title, joined by ", ". `headings` defaults to title and section on one line;
-    a few passages of Attributed QA's Wikipedia have headings that lack the title.
+    a few passages of Attributed QA's Wikipedia have headings that lack the title. `page` is the page that the text
+    begins on, in documents that have pages.
     """
 
     id: str
@@ -37,6 +38,7 @@ class Passage:
     text: str = ""
     section: str = ""
     headings: str = None  # type: ignore[assignment]  # a string after __post_init__
+    page: int | None = None
 
     def __post_init__(self) -> None:
         if self.headings is None:

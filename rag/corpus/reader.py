@@ -1,17 +1,23 @@
 """Corpus readers: streams of passages from corpus formats and from documents."""
 
-from collections.abc import Iterator, Sequence
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from autoais.corpora import check_corpus_format, detect_corpus, read_passages
-from rag.corpus.documents import SUFFIXES, read_document
+from rag.corpus.documents import SUFFIXES, is_document, kind_of, load_document
 from rag.corpus.sources import DOCUMENTS as DOCUMENTS
 from rag.corpus.sources import Source, SourceFile, check_globs, prefixes, selected
+from rag.corpus.twins import Twins, packed, sketch_of
 from rag.errors import FormatError, IndexingError
 from rag.types import Passage
+
+if TYPE_CHECKING:
+    from rag.corpus.twins import Sketch
 
 _UNPACKED = {".zst": 5.0, ".gz": 3.0}  # typical expansion of JSON text, for the estimate before a build
 
@@ -20,8 +26,13 @@ _UNPACKED = {".zst": 5.0, ".gz": 3.0}  # typical expansion of JSON text, for the
 class Corpus:
     """Sources that are read as one stream of passages, and counts of what was read so far.
 
-    With `skip_bad`, broken lines and passages are skipped and counted in `bad`, with the first 20 errors in `reasons`;
-    otherwise the first one raises `FormatError`. The globs `include` and `exclude` choose the files of folders.
+    A document of a folder that cannot be read is skipped and counted in `bad`, with the first 20 errors in `reasons`;
+    with `strict`, the first one raises `FormatError`. Broken lines of a corpus file raise it, unless `skip_bad` skips
+    and counts them too. The globs `include` and `exclude` choose the files of folders; links that lead out of a folder
+    are not followed, and counted in `links`.
+
+    `dropped` counts what was left out of documents, by reason, and `twins` names for each file that repeats another one
+    the file that it repeats.
     """
 
     sources: Sequence[Path]
@@ -33,6 +44,11 @@ class Corpus:
     reasons: list[str] = field(default_factory=list)
     include: Sequence[str] = ()
     exclude: Sequence[str] = ()
+    strict: bool = False
+    dropped: Counter[str] = field(default_factory=Counter)
+    twins: dict[str, str] = field(default_factory=dict)
+    sketches: dict[str, str] = field(default_factory=dict)  # of the documents read, to find their twins in an update
+    links: int = 0
     unit: ClassVar[str | None] = None  # of `bytes_total`, if not bytes
 
     def __post_init__(self) -> None:
@@ -43,11 +59,12 @@ class Corpus:
                 raise IndexingError(f"source {source} does not exist")
         check_corpus_format(self.format, [DOCUMENTS])
         self.include, self.exclude = check_globs(self.include), check_globs(self.exclude)
+        self._finders: dict[Source, Twins] = {}
 
     @classmethod
-    def of(cls, described: Sequence[Source], *, skip_bad: bool = False) -> "Corpus":
+    def of(cls, described: Sequence[Source], *, skip_bad: bool = False, strict: bool = False) -> "Corpus":
         """A corpus of sources whose formats and names of files are known."""
-        corpus = cls([source.path for source in described], skip_bad=skip_bad)
+        corpus = cls([source.path for source in described], skip_bad=skip_bad, strict=strict)
         corpus.described = list(described)
         return corpus
 
@@ -61,12 +78,12 @@ class Corpus:
     @property
     def bytes_total(self) -> int:
         """The size of all source files on disk, in bytes; the final value of `bytes_read`."""
-        return sum(path.stat().st_size for path in self._files())
+        return sum(_size(path) for path in self._files())
 
     @property
     def bytes_unpacked(self) -> int:
         """An estimate of the size after decompression, in bytes."""
-        return int(sum(path.stat().st_size * _UNPACKED.get(path.suffix, 1.0) for path in self._files()))
+        return int(sum(_size(path) * _UNPACKED.get(path.suffix, 1.0) for path in self._files()))
 
     def _files(self) -> Iterator[Path]:
         for source in self.sources:
@@ -74,16 +91,28 @@ class Corpus:
 
     def files(self) -> Iterator[SourceFile]:
         """Yield the files in the order of sources and paths."""
+        self.links = 0
         for source in self.described:
-            folder = source.path.is_dir()
-            for path in _walk(source.path, source.include, source.exclude) if folder else [source.path]:
-                yield source.file(path)
+            if not source.path.is_dir():
+                yield source.file(source.path)
+                continue
+            found = _Folder(source.path, source.include, source.exclude)
+            files = [source.file(path) for path in found]
+            self.links += found.links
+            if source not in self._finders:
+                self._finders[source] = self._twins(files)
+            yield from files
 
     def read(self) -> Iterator[tuple[str, Passage]]:
         """Yield (location, passage) in the order of files and lines; every passage has an id and text."""
         self.bytes_read = 0
+        found = False
         for file in self.files():
-            yield from self.read_file(file)
+            for located in self.read_file(file):
+                found = True
+                yield located
+        if not found and self.reasons:
+            raise FormatError(self.reasons[0])
 
     def read_file(self, file: SourceFile) -> Iterator[tuple[str, Passage]]:
         """Yield (location, passage) of one file."""
@@ -102,13 +131,49 @@ class Corpus:
             self.reasons.append(str(error))
 
     def _document(self, file: SourceFile) -> Iterator[tuple[str, Passage]]:
-        try:
-            passages = read_document(file.path, file.name)
-        except FormatError as error:
-            self.refuse(error)
+        finder = self._finders.get(file.source)
+        page = finder.page_of(file.name) if finder is not None else None
+        if page is not None:
+            self._repeats(file, page)
             return
-        self.bytes_read += file.path.stat().st_size
-        yield from ((f"{file.path}#{number}", passage) for number, passage in enumerate(passages, 1))
+        try:
+            document = load_document(file.path, file.name)
+        except FormatError as error:
+            self._refuse_document(error, file)
+            return
+        self.bytes_read += _size(file.path)
+        if finder is not None and document.passages:
+            sketch = sketch_of(document.passages)
+            self.sketches[file.name] = packed(sketch)
+            if (twin := finder.find(file.name, sketch)) is not None:
+                self._repeats(file, twin)
+                return
+            finder.add(file.name, sketch)
+        self.dropped.update(document.dropped)
+        yield from ((f"{file.path}#{number}", passage) for number, passage in enumerate(document.passages, 1))
+
+    def _repeats(self, file: SourceFile, twin: str) -> None:
+        self.twins[file.name] = twin
+
+    def _refuse_document(self, error: FormatError, file: SourceFile) -> None:
+        """Count a document that cannot be read, or raise the error."""
+        if self.strict:
+            raise error
+        self.bad += 1
+        self.bytes_read += _size(file.path)
+        if len(self.reasons) < 20:
+            self.reasons.append(str(error))
+
+    def _twins(self, files: Iterable[SourceFile]) -> Twins:
+        paths = {file.name: file.path for file in files}
+
+        def read(name: str) -> "Sketch | None":
+            try:
+                return sketch_of(load_document(paths[name], name).passages)
+            except FormatError:
+                return None
+
+        return Twins(paths, read)
 
     def _records(self, source: Path, name: str) -> Iterator[tuple[str, Passage]]:
         before = self.bytes_read
@@ -123,14 +188,56 @@ class Corpus:
                 yield where, passage
 
 
+class _Folder:
+    """The documents below a folder in the order of their paths, without hidden ones; `links` counts those left out."""
+
+    def __init__(self, folder: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
+        self._folder, self._include, self._exclude = folder, include, exclude
+        self._real = os.path.realpath(folder)
+        self.links = 0
+
+    def __iter__(self) -> Iterator[Path]:
+        yield from self._below(self._folder)
+
+    def _below(self, folder: Path) -> Iterator[Path]:
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError:  # removed meanwhile, or not ours to read
+            return
+        for entry in entries:
+            path = folder / entry.name
+            if entry.name.startswith("."):
+                continue
+            if entry.is_symlink() and not self._stays(entry):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                yield from self._below(path)
+            elif self._wanted(path) and entry.is_file() and is_document(path):
+                yield path
+
+    def _wanted(self, path: Path) -> bool:
+        within = path.relative_to(self._folder).as_posix()
+        return kind_of(path.name) is not None and selected(within, self._include, self._exclude)
+
+    def _stays(self, entry: "os.DirEntry[str]") -> bool:
+        """Whether a link leads to a file of the folder; others are counted."""
+        if f"{os.path.realpath(entry.path)}/".startswith(f"{self._real}/"):
+            return True
+        self.links += entry.is_dir() or kind_of(entry.name) is not None
+        return False
+
+
 def _walk(folder: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> Iterator[Path]:
     """The documents below a folder in the order of their paths; hidden files and folders are skipped."""
-    for path in sorted(folder.rglob("*")):
-        within = path.relative_to(folder)
-        visible = not any(part.startswith(".") for part in within.parts)
-        wanted = visible and path.suffix.lower() in SUFFIXES and selected(within.as_posix(), include, exclude)
-        if wanted and path.is_file():
-            yield path
+    yield from _Folder(folder, include, exclude)
+
+
+def _size(path: Path) -> int:
+    """The size of a file; 0 for one that is gone."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def sniff(source: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> str:
@@ -140,7 +247,7 @@ def sniff(source: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()
             chosen = " that --include and --exclude choose" if include or exclude else ""
             raise IndexingError(f"{source} holds no documents ({', '.join(sorted(SUFFIXES))}){chosen}")
         return DOCUMENTS
-    if source.suffix.lower() in SUFFIXES:
+    if is_document(source):
         return DOCUMENTS
     try:
         return detect_corpus(source)

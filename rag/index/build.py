@@ -95,7 +95,7 @@ def _build(corpus: Corpus, to: Path, work: Path, progress: Progress | None) -> d
         **described([source.name for source in corpus.sources], sorted(corpus.formats), counts, combined(records)),
         "skipped": corpus.bad,
         "command": command(),
-        "roots": [Root(source, corpus.skip_bad).record(to) for source in corpus.described],
+        "roots": [Root(source, corpus.skip_bad, corpus.strict).record(to) for source in corpus.described],
         "dead": 0,
         "files": fingerprints(work),
     }
@@ -115,9 +115,12 @@ def _fill(corpus: Corpus, work: Path, progress: Progress | None) -> tuple[list[F
         for number, file in enumerate(corpus.files()):
             stamp, bad = Stamp.of(file.path), corpus.bad
             count, checksum = writer.add(corpus.read_file(file), number)
-            contents = Contents(count, checksum, corpus.bad - bad)
+            told = corpus.twins.get(file.name, ""), corpus.sketches.get(file.name, "")
+            contents = Contents(count, checksum, corpus.bad - bad, *told)
             source = numbers[id(file.source)]
             records.append(record_of(number, source, file, stamp.confirmed(file.path), contents))
+        if corpus.reasons and not writer.counts["passages"]:
+            raise FormatError(corpus.reasons[0])
     return records, writer.counts
 
 

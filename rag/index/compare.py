@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rag.corpus.reader import Corpus, sniff
 from rag.corpus.sources import DOCUMENTS, LUCENE, SourceFile
+from rag.corpus.twins import Twins, unpacked
 from rag.errors import IndexingError
 from rag.index.files import FileRecord, Root
 
@@ -31,6 +32,7 @@ class Work:
     changed: dict[int, str] = field(default_factory=dict)
     new: dict[int, str] = field(default_factory=dict)
     deleted: dict[int, str] = field(default_factory=dict)
+    touched: set[int] = field(default_factory=set)  # sources with such files
 
 
 def compare(index: Path, plan: Plan, records: Sequence[FileRecord]) -> Work:
@@ -42,6 +44,7 @@ def compare(index: Path, plan: Plan, records: Sequence[FileRecord]) -> Work:
         source = places.get(record.source)
         if source is None or record.name in plan.dropped:
             work.deleted[record.number] = record.name
+            work.touched.update([] if source is None else [source])
         elif source in plan.listed:
             known.setdefault(source, {})[record.within] = replace(record, source=source)
         else:
@@ -60,6 +63,8 @@ def compare(index: Path, plan: Plan, records: Sequence[FileRecord]) -> Work:
                 work.changed[before.number] = file.name
                 work.read.append((before.number, source, file))
         work.deleted |= {record.number: record.name for record in there.values()}
+        work.touched.update([source] if there else [])
+    work.touched.update(source for _, source, _ in work.read)
     if work.changed or work.new or work.deleted:
         _read_again(plan, work)
     return work
@@ -80,13 +85,34 @@ def _files(index: Path, root: Root, before: int) -> Iterator[SourceFile]:
 
 
 def _read_again(plan: Plan, work: Work) -> None:
-    """Also read the files that what changed may bring back: twins of files, and corpora with passages left out."""
-    touched = {*work.changed.values(), *work.new.values(), *work.deleted.values()}
+    """Also read corpora with passages left out, as what changed may bring those back."""
     for record in list(work.kept):
         source = plan.roots[record.source][1].source
-        if record.twin in touched or (record.bad and source.format not in (DOCUMENTS, LUCENE)):
-            path = source.path / record.within if record.within else source.path
-            if path.exists():
-                work.kept.remove(record)
-                work.changed[record.number] = record.name
-                work.read.append((record.number, record.source, source.file(path)))
+        if record.bad and source.format not in (DOCUMENTS, LUCENE) and source.path.exists():
+            work.kept.remove(record)
+            work.changed[record.number] = record.name
+            work.read.append((record.number, record.source, source.file(source.path)))
+
+
+def repeats(records: Sequence[FileRecord]) -> dict[str, str]:
+    """The files of a source that a fresh build would leave out, with the files that they repeat."""
+    sketches = {record.name: unpacked(record.sketch) for record in records if record.sketch}
+    twins, found = Twins([record.name for record in records], sketches.get), {}
+    for record in records:
+        page = twins.page_of(record.name)
+        sketch = sketches.get(record.name)
+        twin = twins.find(record.name, sketch) if page is None and sketch is not None else page
+        if twin is not None:
+            found[record.name] = twin
+        elif sketch is not None:
+            twins.add(record.name, sketch)
+    return found
+
+
+def unknown(records: Sequence[FileRecord]) -> list[FileRecord]:
+    """The files that were left out unread, as sources of pages that are no longer there."""
+    unread = [record for record in records if record.twin and not record.sketch]
+    if not unread:
+        return []
+    twins = Twins([record.name for record in records], lambda _: None)
+    return [record for record in unread if twins.page_of(record.name) is None]

@@ -69,7 +69,8 @@ class FileRecord:
     """A file of an index: its name, where it lies, its stamp, and what was read of it.
 
     `number` marks its rows in the passage store, `source` is its place among the manifest's sources, `checksum` is that
-    of its passages. `bad` counts what was skipped. `twin` names the file that it repeats, if it was left out for that.
+    of its passages. `bad` counts what was skipped. `twin` names the file that it repeats, if it was left out for that;
+    `sketch` is what other documents are compared with (`rag.corpus.twins`).
     """
 
     number: int
@@ -81,6 +82,7 @@ class FileRecord:
     checksum: str
     bad: int = 0
     twin: str = ""
+    sketch: str = ""
 
 
 def write_files(build: Path, records: Iterable[FileRecord]) -> None:
@@ -101,7 +103,7 @@ def read_files(build: Path) -> list[FileRecord]:
 def _record(row: dict[str, Any], where: str) -> FileRecord:
     stamp = field(row, "stamp", dict, where)
     numbers = {name: field(row, name, int, where) for name in ("number", "source", "passages", "bad")}
-    texts = {name: field(row, name, str, where) for name in ("name", "within", "checksum", "twin")}
+    texts = {name: field(row, name, str, where) for name in ("name", "within", "checksum", "twin", "sketch")}
     mtime = None if stamp.get("mtime") is None else field(stamp, "mtime", int, where)
     known = Stamp(field(stamp, "sha256", str, where), field(stamp, "size", int, where), mtime)
     return FileRecord(stamp=known, **numbers, **texts)  # type: ignore[arg-type]
@@ -122,6 +124,7 @@ class Root:
 
     source: Source
     skip_bad: bool = False
+    strict: bool = False
 
     def record(self, index: Path) -> dict[str, Any]:
         """The dict for the manifest."""
@@ -135,6 +138,7 @@ class Root:
             "include": list(source.include),
             "exclude": list(source.exclude),
             "skip_bad": self.skip_bad,
+            "strict": self.strict,
         }
 
     @classmethod
@@ -146,7 +150,7 @@ class Root:
         globs = [strings(record, name, where) for name in ("include", "exclude")]
         path = moved if moved.exists() or not absolute.exists() else absolute
         source = Source(path, texts["format"], texts["prefix"], *globs)
-        return cls(source, field(record, "skip_bad", bool, where))
+        return cls(source, field(record, "skip_bad", bool, where), field(record, "strict", bool, where))
 
 
 def roots_of(manifest: Mapping[str, Any], index: Path) -> list[Root]:
@@ -164,13 +168,15 @@ def roots_of(manifest: Mapping[str, Any], index: Path) -> list[Root]:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What was read of a file: the number and the checksum of its passages, and how many were skipped."""
+    """What was read of a file: the number and the checksum of its passages, how many were skipped, twin and sketch."""
 
     passages: int
     checksum: str
     bad: int = 0
+    twin: str = ""
+    sketch: str = ""
 
 
 def record_of(number: int, source: int, file: SourceFile, stamp: Stamp, contents: Contents) -> FileRecord:
     """The record of a file that was read."""
-    return FileRecord(number, source, file.name, file.within, stamp, contents.passages, contents.checksum, contents.bad)
+    return FileRecord(number, source, file.name, file.within, stamp, **asdict(contents))

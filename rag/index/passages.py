@@ -14,7 +14,7 @@ from rag.errors import IndexingError
 from rag.types import Passage
 
 PASSAGES = "passages.sqlite"
-COLUMNS = "id, title, text, section, headings"
+COLUMNS = "id, title, text, section, headings, page"
 
 
 class Store(Protocol):
@@ -39,6 +39,7 @@ class PassageStore:
     def __init__(self, connection: sqlite3.Connection, path: Path | None = None) -> None:
         self._connection = connection
         self._path = path
+        self._columns = COLUMNS
         # Closes the connection with the last reference, so that callers need not.
         weakref.finalize(self, connection.close)
 
@@ -51,7 +52,7 @@ class PassageStore:
             store._connection.executescript(
                 "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-32768;"
                 "CREATE TABLE passage (row INTEGER PRIMARY KEY, file INTEGER NOT NULL, id TEXT NOT NULL UNIQUE,"
-                " title TEXT NOT NULL, text TEXT NOT NULL, section TEXT NOT NULL, headings TEXT); BEGIN"
+                " title TEXT NOT NULL, text TEXT NOT NULL, section TEXT NOT NULL, headings TEXT, page INTEGER); BEGIN"
             )
         return store
 
@@ -63,7 +64,10 @@ class PassageStore:
             keep_folder(store, path.parent)
             # Memory-mapped reads are faster, and only pages that are read become resident.
             store._connection.execute(f"PRAGMA mmap_size={1 << 40}")
-            store._connection.execute(f"SELECT row, {COLUMNS} FROM passage LIMIT 1").fetchone()
+            columns = [name for _, name, *_ in store._connection.execute("PRAGMA table_info(passage)")]
+            if columns and "page" not in columns:  # an index from before pages were kept
+                store._columns = COLUMNS.replace("page", "NULL")
+            store._connection.execute(f"SELECT row, {store._columns} FROM passage LIMIT 1").fetchone()
         except sqlite3.Error as error:
             raise IndexingError(
                 f"{path}: cannot be read as a passage store ({error}): build the index again"
@@ -109,14 +113,14 @@ class PassageStore:
             return [p for i in range(0, len(rows), 500) for p in self.rows(rows[i : i + 500])]
         with faults("is damaged, build the index again"):
             found = self._connection.execute(
-                f"SELECT row, {COLUMNS} FROM passage WHERE row IN ({marks(len(rows))})", rows
+                f"SELECT row, {self._columns} FROM passage WHERE row IN ({marks(len(rows))})", rows
             )
             passages = {row: Passage(*values) for row, *values in found}
         return [passages[row] for row in rows]
 
     def get(self, identifier: str) -> Passage | None:
         """The passage with that id, or None."""
-        sql = f"SELECT {COLUMNS} FROM passage WHERE id = ?"
+        sql = f"SELECT {self._columns} FROM passage WHERE id = ?"
         with faults("is damaged, build the index again"):
             found = self._connection.execute(sql, (identifier,)).fetchone()
         return Passage(*found) if found else None
@@ -124,14 +128,14 @@ class PassageStore:
     def of_file(self, number: int) -> Iterator[Passage]:
         """Stream the passages of a file of the index."""
         # Rows of a document that was changed are in no order, but its ids are numbered: shorter ones come first.
-        sql = f"SELECT {COLUMNS} FROM passage WHERE file = ? ORDER BY length(id), id"
+        sql = f"SELECT {self._columns} FROM passage WHERE file = ? ORDER BY length(id), id"
         with faults("is damaged, build the index again"):
             for values in self._connection.execute(sql, (number,)):
                 yield Passage(*values)
 
     def scan(self, first: int = 0) -> Iterator[Passage]:
         """Stream the passages, from a row on, by ordinary reads, as mapped pages would count as memory."""
-        sql = f"SELECT {COLUMNS} FROM passage WHERE row >= ? ORDER BY row"
+        sql = f"SELECT {self._columns} FROM passage WHERE row >= ? ORDER BY row"
         with faults("is damaged, build the index again"), ExitStack() as stack:
             connection = self._connection
             if self._path is not None:
@@ -140,10 +144,10 @@ class PassageStore:
                 yield Passage(*values)
 
 
-def values_of(passage: Passage) -> tuple[str | None, ...]:
+def values_of(passage: Passage) -> tuple[str | int | None, ...]:
     """The values of `COLUMNS`; headings only if they differ from title and section, as in a few of Attributed QA."""
     own = None if passage.headings == passage.default_headings else passage.headings
-    return passage.id, passage.title, passage.text, passage.section, own
+    return passage.id, passage.title, passage.text, passage.section, own, passage.page
 
 
 def marks(n: int) -> str:

@@ -3,17 +3,18 @@
 import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from autoais.io.jsonl import dumps, write_atomic
 from autoais.io.provenance import command
 from rag.corpus.reader import Corpus
-from rag.corpus.sources import place
+from rag.corpus.sources import DOCUMENTS, SourceFile, place
+from rag.corpus.twins import packed, sketch_of
 from rag.errors import IndexingError
 from rag.index.build import duplicate, encodable, new_build
-from rag.index.compare import Plan, Work, compare
+from rag.index.compare import Plan, Work, compare, repeats, unknown
 from rag.index.files import (
     Contents,
     FileRecord,
@@ -106,7 +107,13 @@ def _rebuild(
         editor = RowEditor(build / PASSAGES, manifest["passages"])
         try:
             editor.start(work.deleted, work.changed)
-            records, reasons = _read(plan, work, editor, progress)
+            reader = _Reader(plan, editor)
+            records = list(work.kept)
+            for done, (number, source, file) in enumerate(work.read, 1):
+                records.append(reader.read(number, source, file))
+                if progress is not None:
+                    progress(done, len(work.read))
+            records = reader.settle(records, work.touched)
             editor.finish()
         finally:
             editor.abandon()
@@ -130,38 +137,82 @@ def _rebuild(
         }
         left_out = _carried(old, open_build(index, changed), sorted(editor.written), carry)
         write_atomic(index / MANIFEST, [dumps(changed, indent=2)])
+    was = {record.number: record.twin for record in work.kept}
+    flipped = {r.name for r in records if r.number in was and bool(was[r.number]) != bool(r.twin)}
     return Changes(
-        changed=tuple(sorted(work.changed.values())),
+        changed=tuple(sorted({*work.changed.values(), *flipped})),
         new=tuple(sorted(work.new.values())),
         deleted=tuple(sorted(work.deleted.values())),
-        unchanged=len(work.kept),
-        skipped=tuple(reasons),
+        unchanged=len(work.kept) - len(flipped),
+        skipped=tuple(reader.reasons),
         left_out=tuple(left_out),
     )
 
 
-def _read(plan: Plan, work: Work, editor: RowEditor, progress: Progress | None) -> tuple[list[FileRecord], list[str]]:
-    """Read the files into the store; returns the records of all files, in order, and why items were skipped."""
-    roots = [root for _, root in plan.roots]
-    needed = sorted({source for _, source, _ in work.read})
-    corpora = {source: Corpus.of([roots[source].source], skip_bad=roots[source].skip_bad) for source in needed}
-    records = list(work.kept)
-    for done, (number, source, file) in enumerate(work.read, 1):
-        corpus, stamp = corpora[source], Stamp.of(file.path)
-        before = corpus.bad
-        digest, count = hashlib.sha256(), 0
+class _Reader:
+    """Reads files into the store, and settles which of them repeat others."""
+
+    def __init__(self, plan: Plan, editor: RowEditor) -> None:
+        self._roots = [root for _, root in plan.roots]
+        self._editor = editor
+        self._corpora: dict[int, Corpus] = {}
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why items were skipped."""
+        return [reason for _, corpus in sorted(self._corpora.items()) for reason in corpus.reasons]
+
+    def read(self, number: int, source: int, file: SourceFile) -> FileRecord:
+        """Read a file, whether it repeats another one or not."""
+        root = self._roots[source]
+        if source not in self._corpora:
+            self._corpora[source] = Corpus.of([root.source], skip_bad=root.skip_bad, strict=root.strict)
+        corpus, stamp = self._corpora[source], Stamp.of(file.path)
+        before, digest, passages = corpus.bad, hashlib.sha256(), []
         for where, passage, encoded in encodable(corpus.read_file(file), corpus.refuse):
-            if editor.put(passage, number):
-                digest.update(encoded)
-                count += 1
-            else:
+            if not self._editor.put(passage, number):
                 corpus.refuse(duplicate(where, passage))
-        contents = Contents(count, digest.hexdigest(), corpus.bad - before)
-        records.append(record_of(number, source, file, stamp.confirmed(file.path), contents))
-        if progress is not None:
-            progress(done, len(work.read))
-    records.sort(key=lambda record: (record.source, place(record.within)))
-    return records, [reason for corpus in corpora.values() for reason in corpus.reasons]
+                continue
+            digest.update(encoded)
+            passages.append(passage)
+        sketch = packed(sketch_of(passages)) if passages and self.compares(source) else ""
+        contents = Contents(len(passages), digest.hexdigest(), corpus.bad - before, sketch=sketch)
+        return record_of(number, source, file, stamp.confirmed(file.path), contents)
+
+    def compares(self, source: int) -> bool:
+        """Whether files of a source are left out if they repeat others."""
+        described = self._roots[source].source
+        return described.format == DOCUMENTS and described.path.is_dir()
+
+    def settle(self, records: Sequence[FileRecord], changes: set[int]) -> list[FileRecord]:
+        """The records in order; of the sources in `changes`, as a fresh build would leave files out that repeat others.
+
+        A file whose twin is gone is read again, and a file that repeats one that is new or changed goes.
+        """
+        ordered = sorted(records, key=lambda record: (record.source, place(record.within)))
+        found: dict[int, FileRecord] = {record.number: record for record in ordered}
+        for source in filter(self.compares, sorted(changes)):
+            mine = [record for record in ordered if record.source == source]
+            for record in unknown(mine):
+                found[record.number] = self._again(record)
+            mine = [found[record.number] for record in mine]
+            twins = repeats(mine)
+            gone = {record.number for record in mine if record.name in twins and record.passages}
+            self._editor.drop(gone)
+            for record in mine:
+                twin = twins.get(record.name, "")
+                if twin:
+                    found[record.number] = replace(record, twin=twin, passages=0, checksum=_NOTHING)
+                elif record.twin:
+                    found[record.number] = self._again(record)
+        return [found[record.number] for record in ordered]
+
+    def _again(self, record: FileRecord) -> FileRecord:
+        source = self._roots[record.source].source
+        return self.read(record.number, record.source, source.file(source.path / record.within))
+
+
+_NOTHING = hashlib.sha256().hexdigest()
 
 
 def _write_postings(old: Index, build: Path, editor: RowEditor) -> tuple[dict[str, int], int]:

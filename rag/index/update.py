@@ -50,11 +50,12 @@ def add(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     skip_bad: bool = False,
+    strict: bool = False,
     carry: CarryParts | None = None,
     progress: Progress | None = None,
 ) -> Changes:
     """Add the passages of further sources; raises `IndexingError` for one that the index has, and as `update` does."""
-    given = Corpus(sources, format, skip_bad, include=include, exclude=exclude)
+    given = Corpus(sources, format, skip_bad, include=include, exclude=exclude, strict=strict)
 
     def plan(roots: list[Root], _: list[FileRecord]) -> Plan:
         for source in sources:
@@ -65,7 +66,7 @@ def add(
                     )
         taken = {root.source.prefix: home_of(root.source.path) for root in roots}
         fresh = [
-            Root(replace(source, prefix=prefix), skip_bad)
+            Root(replace(source, prefix=prefix), skip_bad, strict)
             for source, prefix in zip(given.described, prefixes(sources, taken), strict=True)
         ]
         made = [*enumerate(roots), *((None, root) for root in fresh)]
@@ -140,7 +141,7 @@ def _with_globs(
         source = replace(source, include=check_globs(include))
     if exclude is not None:
         source = replace(source, exclude=check_globs(exclude))
-    return Root(source, root.skip_bad if skip_bad is None else skip_bad)
+    return replace(root, source=source, skip_bad=root.skip_bad if skip_bad is None else skip_bad)
 
 
 def _globs(target: str, source: Source, inside: set[str], there: set[str]) -> list[str]:

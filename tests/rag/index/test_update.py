@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import rag as library
 from rag.corpus.reader import Corpus
+from rag.corpus.sources import SourceFile
 from rag.errors import FormatError, IndexingError
 from rag.index import rebuild as updating
 from rag.index.build import build
@@ -30,6 +31,7 @@ from rag.index.open import open_index
 from rag.index.rebuild import Changes
 from rag.index.update import add, remove, update
 from rag.retrievers import carry_parts
+from rag.types import Passage
 from tests.conftest import SHELF, Command, one_line_error, write_corpus
 
 ROOT = Path(__file__).parents[3]
@@ -84,7 +86,10 @@ def same_index(updated: Path, fresh: Path, *, scores: bool = True) -> None:
     for name in ("passages", "untitled", "checksum", "skipped", "sources", "format"):
         assert one.manifest[name] == other.manifest[name], name
     ours, theirs = (
-        [(r.source, r.name, r.within, r.passages, r.checksum, r.stamp.sha256) for r in read_files(build_of(folder))]
+        [
+            (r.source, r.name, r.within, r.passages, r.checksum, r.stamp.sha256, r.twin)
+            for r in read_files(build_of(folder))
+        ]
         for folder in (updated, fresh)
     )
     assert ours == theirs
@@ -157,16 +162,15 @@ def test_old_files_are_not_read_to_see_that_they_are_the_same(docs: Path, monkey
 
 
 def test_a_file_that_changes_while_it_is_read_is_read_again(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rag.corpus.documents import read_document as read
+    read = Corpus.read_file
 
-    def slow(path: Path, name: str) -> Any:  # noqa: ANN401
-        found = read(path, name)
-        if name == "a.md":
+    def slow(self: Corpus, file: SourceFile) -> Iterator[tuple[str, Passage]]:
+        yield from read(self, file)
+        if file.name == "a.md":
             write(docs, "a.md", "A kettle came meanwhile.")
-        return found
 
     with monkeypatch.context() as context:
-        context.setattr("rag.corpus.reader.read_document", slow)
+        context.setattr(Corpus, "read_file", slow)
         build(Corpus([docs]), docs.parent / "i.index")
     assert update(docs.parent / "i.index").changed == ("a.md",)
     assert ids(docs.parent / "i.index", "kettle") == ["a.md#1"]
@@ -232,7 +236,7 @@ def test_files_that_were_removed_stay_out(docs: Path, home: Path, rag: Command) 
 
 def test_globs_choose_files_and_are_remembered(docs: Path, tmp_path: Path, rag: Command) -> None:
     write(docs, "old/f.md", "A kettle.")
-    (docs / "g.txt").write_text(words("A kettle."), "utf-8")
+    (docs / "g.txt").write_text(words("A kettle in plain text."), "utf-8")
     home = tmp_path / "g.index"
     built = rag("index", "build", docs, "--to", home, "--include", "*.md", "--exclude", "old/**")
     assert built.returncode == 0, built.stderr
@@ -648,23 +652,36 @@ def test_a_file_that_cannot_be_read_stops_the_update_or_is_counted(docs: Path, h
     assert "bad.pdf: 0 passages, 1 skipped" in rag("index", "show", home).stdout
 
 
-def test_a_twin_comes_back_when_the_file_that_it_repeats_is_gone(docs: Path, home: Path) -> None:
-    # The reader does not leave out twins yet; this is how it will record them.
-    from dataclasses import replace
+def test_a_file_that_repeats_another_one_comes_and_goes_with_it(docs: Path, home: Path, rag: Command) -> None:
+    shutil.copy(docs / "b.md", docs / "z.md")
+    assert rag("index", "update", home).stderr == "1 new, 4 unchanged\n"
+    assert "z.md: 0 passages, repeats b.md" in rag("index", "show", home).stdout
+    assert rag("index", "update", home).stderr == "5 unchanged\n"
+    shutil.copy(docs / "b.md", docs / "a0.md")  # before b.md, which now repeats it
+    assert rag("index", "update", home).stderr == "1 changed, 1 new, 4 unchanged\n"
+    build(Corpus([docs]), docs.parent / "fresh.index")
+    same_index(home, docs.parent / "fresh.index")
+    (docs / "a0.md").unlink()
+    assert update(home) == Changes(changed=("b.md",), deleted=("a0.md",), unchanged=4)
+    (docs / "b.md").unlink()
+    assert update(home) == Changes(changed=("z.md",), deleted=("b.md",), unchanged=3)
+    assert remove(home, ["z.md"]).deleted == ("z.md",)
+    build(Corpus([docs], exclude=["z.md"]), docs.parent / "fresh.index", replace=True)
+    same_index(home, docs.parent / "fresh.index")
 
-    from rag.index.files import write_files
-    from rag.index.integrity import fingerprints
 
-    manifest = json.loads((home / "manifest.json").read_text())
-    records, place = read_files(build_of(home)), build_of(home)
-    write_files(place, [replace(record, twin="a.md" if record.name == "c.md" else "") for record in records])
-    manifest["files"] = fingerprints(home / manifest["build"])
-    (home / "manifest.json").write_text(json.dumps(manifest))
-    write(docs, "b.md", "A kettle.")
-    assert update(home).changed == ("b.md",)
-    (docs / "a.md").unlink()
-    changes = update(home)
-    assert (changes.changed, changes.deleted) == (("c.md",), ("a.md",))
+def test_the_source_of_a_page_comes_in_when_the_page_goes(docs: Path, home: Path) -> None:
+    (docs / "_sources").mkdir()
+    (docs / "page.html").write_text(f"<title>Page</title><p>{words('A kettle.')}</p>", "utf-8")
+    (docs / "_sources/page.md.txt").write_text(words("A kettle as it was written."), "utf-8")
+    assert len(update(home).new) == 2
+    assert ids(home, "kettle") == ["page.html#1"]
+    build(Corpus([docs]), docs.parent / "fresh.index")
+    same_index(home, docs.parent / "fresh.index")
+    (docs / "page.html").unlink()
+    update(docs.parent / "fresh.index")
+    update(home)
+    assert ids(home, "kettle") == ids(docs.parent / "fresh.index", "kettle") == ["_sources/page.md.txt#1"]
 
 
 # --- looking at indexes ----------------------------------------------------------------------------------------

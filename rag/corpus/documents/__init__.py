@@ -1,0 +1,112 @@
+"""Documents to passages: one reader for each type of file, and one way to cut their blocks into passages.
+
+`rag.corpus.documents.blocks` says how the text of a passage looks.
+"""
+
+import gzip
+import re
+import zlib
+from collections import Counter
+from dataclasses import dataclass, field
+from importlib.resources.abc import Traversable
+from pathlib import Path, PurePosixPath
+from stat import S_ISREG
+
+from rag.corpus.documents.formats import HEAD, READERS, Source
+from rag.corpus.documents.split import passages
+from rag.errors import FormatError
+from rag.types import Passage
+
+LARGEST = 64 << 20  # bytes
+SUFFIXES = frozenset(READERS)
+_MAN = re.compile(r"\.[1-8][a-z]{0,5}")
+
+
+@dataclass(slots=True)
+class Document:
+    """The passages of a file, and how often something was left out of it, by reason."""
+
+    passages: list[Passage]
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+def read_document(path: Path | Traversable, name: str) -> list[Passage]:
+    """The passages of a file, ids `name#1`, `name#2`, ...; raises `FormatError` if it cannot be read."""
+    return load_document(path, name).passages
+
+
+def load_document(path: Path | Traversable, name: str) -> Document:
+    """Read a file into passages with ids `name#1`, `name#2`, ...; raises `FormatError` if it cannot be read.
+
+    The result depends on the file and the name alone.
+    """
+    kind = kind_of(name)
+    if kind is None:
+        raise FormatError(f"{path}: not a known type of document ({', '.join(sorted(SUFFIXES))})")
+    dropped: Counter[str] = Counter()
+    title, blocks = READERS[kind](Source(_bytes(path), str(path), name, dropped))
+    stem = PurePosixPath(name).name
+    return Document(
+        list(passages(blocks, name, title or stem.removesuffix(".gz").rpartition(".")[0] or stem)), +dropped
+    )
+
+
+def kind_of(name: str) -> str | None:
+    """The suffix that tells how a file is read, in lower case; None if it is no document."""
+    path = PurePosixPath(name.lower())
+    if path.suffix == ".gz":
+        path = path.with_suffix("")
+    if path.suffix in READERS:
+        return path.suffix
+    return ".1" if _MAN.fullmatch(path.suffix) else None
+
+
+def is_document(path: Path) -> bool:
+    """Whether a file is of a known type, by its name, and for manual pages by its beginning."""
+    kind = kind_of(path.name)
+    return kind is not None and (kind != ".1" or _is_man_page(path))
+
+
+def _is_man_page(path: Path) -> bool:
+    from rag.corpus.documents.man import is_man_page
+
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            return is_man_page(file.read(HEAD))
+    except (OSError, EOFError, zlib.error):
+        return False
+
+
+def _bytes(path: Path | Traversable) -> bytes:
+    if isinstance(path, Path):
+        _check(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
+    return _unpacked(data, str(path)) if path.name.lower().endswith(".gz") else data
+
+
+def _check(path: Path) -> None:
+    """Refuse a file that is too large, or no file, before it is read."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
+    if not S_ISREG(found.st_mode):
+        raise FormatError(f"{path}: not a file")
+    if found.st_size > LARGEST:
+        raise FormatError(f"{path}: {found.st_size >> 20:,} MiB; a document may have at most {LARGEST >> 20} MiB")
+
+
+def _unpacked(data: bytes, where: str) -> bytes:
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        unpacked = unpacker.decompress(data, LARGEST + 1)
+    except zlib.error as error:
+        raise FormatError(f"{where}: the compressed file is broken: {error}") from error
+    if len(unpacked) > LARGEST:
+        raise FormatError(f"{where}: unpacks to more than {LARGEST >> 20} MiB, the most that a document may have")
+    if not unpacker.eof:
+        raise FormatError(f"{where}: the compressed file is cut off")
+    return unpacked

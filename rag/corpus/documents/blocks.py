@@ -1,0 +1,93 @@
+"""The blocks of a document, and how their text looks in a passage.
+
+Whoever reads a passage can rely on these conventions:
+
+- Blocks are separated by one blank line. Running text has no line ends.
+- A list item is a block that begins with `- ` or, in an ordered list, with its number: `1. `. Two spaces a level indent
+  the items of nested lists. Further paragraphs of an item are blocks of their own, without a mark.
+- Code is one block. Each of its lines begins with four spaces, so an empty line of code is a line of four spaces.
+- A row of a table is a block: `Column: cell | Column: cell` if the table has a header row, else `cell | cell`.
+- A definition is a block: `term: definition`. Its further paragraphs are blocks of their own.
+- Headings are not in the text. They are the title and the section of a passage.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
+
+APART = "\n\n"
+CODE_INDENT = "    "
+_SPACE = re.compile(r"\s+")
+_INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+class Kind(Enum):
+    """What a block is; `LEAD` introduces the block after it, such as the caption of a table."""
+
+    HEADING = auto()
+    TEXT = auto()
+    LEAD = auto()
+    ITEM = auto()
+    CODE = auto()
+    ROW = auto()
+    ENTRY = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A piece of a document as it stands in a passage.
+
+    `level` is 1 to 6 for a heading, else 0. `page` is the number of the page that it starts on, if there are pages.
+    """
+
+    text: str
+    kind: Kind = Kind.TEXT
+    level: int = 0
+    page: int | None = None
+
+
+def squeezed(text: str) -> str:
+    """Running text: one space for all white space, without invisible characters."""
+    if not text.isascii() or not text.isprintable():
+        text = _INVISIBLE.sub("", text)
+    return _SPACE.sub(" ", text).strip()
+
+
+def heading(text: str, level: int, page: int | None = None) -> Block:
+    """A heading of level 1 (the whole document) to 6."""
+    return Block(text, Kind.HEADING, level, page)
+
+
+def item(text: str, depth: int, mark: str, page: int | None = None) -> Block:
+    """An item of a list; `depth` is 0 outside of other lists, `mark` is `-` or `1.`."""
+    return Block(f"{'  ' * depth}{mark} {text}", Kind.ITEM, 0, page)
+
+
+def entry(term: str, text: str, page: int | None = None) -> Block:
+    """A term and the start of its definition."""
+    return Block(f"{term.rstrip(' :')}: {text}" if text else f"{term.rstrip(' :')}:", Kind.ENTRY, 0, page)
+
+
+def row(cells: Iterable[str], names: Iterable[str] = (), page: int | None = None) -> Block | None:
+    """A row of a table without its empty cells; None if all are empty."""
+    named = [*names]
+    parts = []
+    for number, cell in enumerate(cells):
+        name = named[number].rstrip(" :") if number < len(named) else ""
+        if cell:
+            parts.append(f"{name}: {cell}" if name and name != cell else cell)
+    return Block(" | ".join(parts), Kind.ROW, 0, page) if parts else None
+
+
+def code(text: str, page: int | None = None) -> Block | None:
+    """Lines of code as a block, without the indent that they share; None if there are none."""
+    lines = [_INVISIBLE.sub("", line).rstrip() for line in text.expandtabs(8).splitlines()]
+    while lines and not lines[-1]:
+        lines.pop()
+    while lines and not lines[0]:
+        del lines[0]
+    if not lines:
+        return None
+    shared = min(len(line) - len(line.lstrip()) for line in lines if line)
+    return Block("\n".join(CODE_INDENT + line[shared:] for line in lines), Kind.CODE, 0, page)

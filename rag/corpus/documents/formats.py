@@ -1,0 +1,116 @@
+"""How each type of file is read. A reader loads its library when it is called."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rag.corpus.documents.blocks import Block, Kind
+from rag.errors import FormatError
+
+HEAD = 16_384  # bytes of a manual page that its first macro is among
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that is read: `where` it is for errors, its `name` in the corpus, and the counts of what is left out."""
+
+    data: bytes
+    where: str
+    name: str
+    dropped: Counter[str]
+
+
+def _html(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.encodings import decoded
+    from rag.corpus.documents.html import html_blocks
+
+    return html_blocks(decoded(source.data, source.where, markup=True), source.dropped, source.name)
+
+
+def _text(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.encodings import decoded
+    from rag.corpus.documents.text import plain_blocks
+
+    blocks = [*plain_blocks(decoded(source.data, source.where), source.dropped)]
+    if blocks and blocks[0].kind is Kind.HEADING and blocks[0].level == 1:
+        return blocks[0].text, blocks[1:]
+    return "", blocks
+
+
+def _markdown(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.encodings import decoded
+    from rag.corpus.documents.markdown import markdown_blocks
+
+    return markdown_blocks(decoded(source.data, source.where), source.dropped, source.name)
+
+
+def _rst(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.encodings import decoded
+    from rag.corpus.documents.rst import rst_blocks
+
+    return rst_blocks(decoded(source.data, source.where), source.dropped, source.name)
+
+
+def _man(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.encodings import decoded
+    from rag.corpus.documents.man import is_man_page, man_blocks
+
+    if not is_man_page(source.data[:HEAD]):
+        raise FormatError(f"{source.where}: not a manual page: it has no title (.TH or .Dd)")
+    return man_blocks(decoded(source.data, source.where), source.dropped)
+
+
+def _pdf(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.pdf import pdf_blocks
+    from rag.corpus.documents.pdf_pages import read_pages
+
+    return pdf_blocks(read_pages(source.data, source.where), source.dropped)
+
+
+def _notebook(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.notebook import notebook_blocks
+
+    return notebook_blocks(source.data, source.where, source.dropped)
+
+
+def _epub(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.epub import epub_blocks
+
+    return epub_blocks(source.data, source.where, source.dropped)
+
+
+def _docx(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.office import docx_blocks
+
+    return docx_blocks(source.data, source.where, source.dropped)
+
+
+def _pptx(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.office import pptx_blocks
+
+    return pptx_blocks(source.data, source.where, source.dropped)
+
+
+def _xlsx(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.office import xlsx_blocks
+
+    return xlsx_blocks(source.data, source.where, source.dropped)
+
+
+READERS: dict[str, Callable[[Source], tuple[str, list[Block]]]] = {
+    ".1": _man,
+    ".docx": _docx,
+    ".epub": _epub,
+    ".htm": _html,
+    ".html": _html,
+    ".ipynb": _notebook,
+    ".markdown": _markdown,
+    ".md": _markdown,
+    ".pdf": _pdf,
+    ".pptx": _pptx,
+    ".rst": _rst,
+    ".text": _text,
+    ".txt": _text,
+    ".xhtml": _html,
+    ".xlsx": _xlsx,
+}

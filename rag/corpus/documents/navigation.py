@@ -1,0 +1,78 @@
+"""Which parts of a page are navigation, contents, an index or boilerplate rather than text."""
+
+import re
+
+NAVIGATION, CONTENTS, BOILERPLATE, FIGURE = "navigation", "contents or index", "boilerplate", "figure captions"
+
+# Names of classes and ids, as DocBook, Sphinx, Texinfo, Doxygen, MkDocs, MediaWiki and common site themes have them.
+_NAVIGATION = frozenset(
+    """
+    navheader navfooter navigation nav navbar navlinks nav-path navpath navrow navtree side-nav breadcrumb breadcrumbs
+    sidebar sphinxsidebar sidenav sidebar-nav footer page-footer site-footer printfooter catlinks skip-link skiplink
+    toplang bottomlang langlinks languages page-header related-pages prev-next prevnext previous_page next_page toc_page
+    mw-editsection mw-navigation noprint pagination pager edit-page editlink md-header md-footer md-nav md-sidebar
+    wy-nav-side wy-breadcrumbs rst-footer-buttons rst-versions titlearea tabs navrow1 navrow2 navrow3 navrow4 summary
+    quickview topbar menubar site-nav global-nav sr-only visually-hidden screen-reader-text
+    """.split()
+) - {"summary"}
+_CONTENTS = frozenset(
+    """
+    toc toctree-wrapper localtoc tableofcontents table-of-contents contents_element mini_toc section-toc toc-entry
+    list-of-figures list-of-tables list-of-examples shortcontents summarycontents table-contents-list
+    letter-index index-letters genindex-jumpbox genindextable modindextable indexdiv menu-preformatted
+    """.split()
+)
+_PART = re.compile(
+    r"(?:^|[-_])(?:nav|menu|toc|contents?|crumbs?|breadcrumbs?|sidebar|side|footer|header|banner|related|social|share|advert"
+    r"|cookie|pager|pagination|search|login|lang|langs|languages|index|links|up|top|bottom|topics?|genindex|printindex)(?:$|[-_])"
+)
+_ROLES = frozenset(
+    ["navigation", "search", "banner", "contentinfo", "doc-toc", "doc-index", "directory", "doc-pagelist"]
+)
+_WORDS = re.compile(
+    r"(?:prev|previous|next|up|home|top|index|contents|table of contents|back|forward|page|chapter|section|fast|"
+    r"permalink|search|copying|toc|of|to|the|go|back to top|return)\b",
+    re.IGNORECASE,
+)
+_NEIGHBOUR = re.compile(r"\W*(?:next|prev|previous|up)\s*:", re.IGNORECASE)
+_SIGNS = re.compile(r"[\s|<>«»‹›←→↑↓·•:,\-–—\[\]()/]+")
+_BOILERPLATE = re.compile(
+    r"(?:©|\(c\)\s|copyright\b.{0,40}\d{4}|all rights reserved|last (?:updated|modified|update|revised)\b"
+    r"|generated (?:by|on|from)\b|created using\b|built with\b|this page was (?:last|generated)|powered by\b"
+    r"|valid (?:x?html|css)\b|hosted by\b|this (?:document|page|file|manual) was generated\b|skip to (?:main )?content"
+    r"|edit (?:this page|on git(?:hub|lab)))",
+    re.IGNORECASE,
+)
+_LEADERS = re.compile(r"(?:\. ?){4,}\s*(?:\d+|[ivxlc]+)?\s*$|(?:\.{4,}|(?: \.){4,})\s*\d+")
+
+
+def reason_by_name(names: str, role: str | None) -> str | None:
+    """Why an element with these classes and ids (separated by spaces) is dropped, whatever it holds; else None."""
+    if role in _ROLES:
+        return CONTENTS if role in ("doc-toc", "doc-index") else NAVIGATION
+    parts = names.split()
+    if not _CONTENTS.isdisjoint(parts):
+        return CONTENTS
+    return None if _NAVIGATION.isdisjoint(parts) else NAVIGATION
+
+
+def suspicious(names: str) -> bool:
+    """Whether classes and ids suggest navigation, so that an element which holds mostly links is dropped."""
+    return any(map(_PART.search, names.split()))
+
+
+def is_navigation(text: str) -> bool:
+    """Whether a text with links only names neighbouring pages: `Prev | Up | Next`, `Next: Lions, Up: Cats`."""
+    if _NEIGHBOUR.match(text):
+        return len(text) < 300
+    return len(text) < 80 and not _WORDS.sub("", _SIGNS.sub(" ", text)).strip()
+
+
+def is_boilerplate(text: str) -> bool:
+    """Whether a short paragraph is a notice of copyright or of the program that made the page."""
+    return len(text) < 300 and _BOILERPLATE.match(text) is not None
+
+
+def is_contents_line(text: str) -> bool:
+    """Whether a line of text belongs to a table of contents or an index: dots that lead to a page number."""
+    return (".." in text or ". ." in text) and _LEADERS.search(text) is not None

@@ -1,0 +1,183 @@
+"""Blocks from PDFs: paragraphs, code and headings from where the lines stand on their pages."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rag.corpus.documents import navigation as nav
+from rag.corpus.documents.blocks import Block, Kind, code, heading, item, squeezed
+from rag.corpus.documents.pdf_headings import Mark, by_bookmarks, by_size, file_title
+from rag.corpus.documents.pdf_margins import without_edges, without_lists
+from rag.corpus.documents.pdf_pages import Line, Pages
+from rag.corpus.documents.pdf_words import Words
+from rag.corpus.documents.titles import clean_heading
+
+_ITEM = re.compile(r"([•◦▪●–∗‣·*-]|\(?\d{1,2}[.)]|\([a-z]\))\s+(?=\S)")
+_ENDS = ".:!?"
+_BOLD = 2
+
+
+def pdf_blocks(pages: Pages, dropped: Counter[str]) -> tuple[str, list[Block]]:
+    """The title ("" if there is none) and the blocks of a PDF."""
+    kept = [without_lists(lines, dropped) for lines in without_edges(pages.lines, dropped)]
+    style = Style.of(kept)
+    builder = _Builder(style, Words(pages.lines))
+    marked = by_bookmarks(pages.outline, kept) if pages.outline else by_size(kept, style.size)
+    for number, lines in enumerate(marked, 1):
+        builder.page(lines, number)
+    builder.flush()
+    return file_title(pages, style.size), builder.blocks
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """The usual font size and distance of lines in a file, in tenths of a point."""
+
+    size: int
+    leading: int
+
+    @classmethod
+    def of(cls, pages: Sequence[list[Line]]) -> "Style":
+        """Count the letters of each size, and the distances of lines of one size."""
+        sizes: Counter[int] = Counter()
+        gaps: Counter[int] = Counter()
+        for lines in pages:
+            above_size = above_y = 0
+            for text, _, _, y, size, _ in lines:
+                sizes[size] += len(text)
+                if above_size == size and 0 < above_y - y < 4 * size:
+                    gaps[above_y - y] += 1
+                above_size, above_y = size, y
+        size = sizes.most_common(1)[0][0] if sizes else 100
+        return cls(size, gaps.most_common(1)[0][0] if gaps else int(1.2 * size))
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Joins lines to blocks."""
+
+    style: Style
+    words: Words
+    blocks: list[Block] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    number: int = 0  # of the page that `lines` began on
+    edges: Counter[int] = field(default_factory=Counter)  # where lines of the page end
+    widest: int = 0
+
+    def page(self, lines: Sequence[Line | Mark], number: int) -> None:
+        """Add the lines of a page."""
+        rights = [line.right for line in lines if isinstance(line, Line)]
+        self.edges = Counter(right // 30 for right in rights)
+        self.widest = max(rights, default=0)
+        for at, line in enumerate(lines):
+            if isinstance(line, Mark):
+                self.flush()
+                self.blocks.append(heading(line.text, line.level, number))
+                continue
+            if line.look == _BOLD and self._is_heading(line, lines[at - 1 : at + 2] if at else []):
+                self.flush(line)
+                self.blocks.append(heading(clean_heading(self.words.joined(line.text)), 6, number))
+                continue
+            if self.lines and self._ends(self.lines[-1], line):
+                self.flush(line)
+            if not self.lines:
+                self.number = number
+            self.lines.append(line)
+
+    def _is_heading(self, line: Line, around: Sequence[Line | Mark]) -> bool:
+        """Whether a bold line stands alone between text in ordinary print."""
+        if len(around) < 3 or line.text[-1] in ".,;:" or len(line.text.split()) > 10 or not line.text[0].isupper():
+            return False
+        above, _, below = around
+        if isinstance(above, Mark) or isinstance(below, Mark):
+            return False
+        return above.y - line.y > 1.2 * self.style.leading and below.look == 0 and line.y - below.y > 0.5 * line.size
+
+    def _full(self, line: Line, following: Line) -> bool:
+        """Whether a line runs to the right edge of its column, or the next word found no room in it."""
+        at = line.right // 30
+        edges = self.edges
+        if edges[at] + edges[at - 1] + edges[at + 1] > 3:
+            return True
+        letter = (line.right - line.left) / len(line.text)
+        return self.widest - line.right < letter * (following.text.find(" ") % 40 + 1)
+
+    def _ends(self, above: Line, line: Line) -> bool:
+        """Whether a line begins another block than the line above it."""
+        gap = above.y - line.y
+        leading = max(self.style.leading, line.size)
+        if above.mono and line.mono:
+            return gap > 2.5 * leading or gap < 0
+        if above.mono and not any(map(str.isalpha, line.text)):  # a result below a line of code
+            return gap > 2.5 * leading or gap < 0
+        if above.mono != line.mono:  # a line of prose may be set in typewriter to its end
+            return above.mono or not self._full(above, line) or gap > 1.35 * leading or above.text[-1] in _ENDS
+        if _ITEM.match(line.text):
+            return True
+        goes_on = above.text[-1] not in _ENDS and (line.text[0].islower() or self._full(above, line))
+        if gap < 0 or gap > 6 * leading:  # the next column or page
+            return not goes_on
+        if gap > 1.35 * leading:
+            return not goes_on or gap > 2 * leading
+        if abs(line.size - above.size) > 15 and gap > 0.5 * leading:
+            return True
+        first = self.lines[0]
+        shifted = abs(line.left - above.left) > 0.8 * line.size and (len(self.lines) > 1 or line.left > above.left)
+        hangs = len(self.lines) == 1 and _ITEM.match(first.text) is not None
+        return not goes_on and ((shifted and not hangs) or not self._full(above, line))
+
+    def flush(self, following: Line | None = None) -> None:
+        """End the block of the lines collected so far, before the line that follows."""
+        lines, self.lines = self.lines, []
+        if not lines:
+            return
+        first = lines[0]
+        leads = (
+            following is not None
+            and len(lines) <= 3
+            and following.left > first.left + 0.8 * first.size
+            and following.y < first.y
+            and not self._full(lines[-1], following)
+        )
+        if first.mono and not (leads and not lines[-1].text.endswith("{")) and _is_code(lines):
+            self._code(lines)
+            return
+        text = squeezed(self.words.joined(" ".join([line.text for line in lines])))
+        if not any(map(str.isalpha, text)) or nav.is_boilerplate(text):
+            return
+        if (mark := _ITEM.match(text)) is not None:
+            sign = mark[1].strip("().")
+            self.blocks.append(item(text[mark.end() :], 0, f"{sign}." if sign.isdigit() else "-", self.number))
+            return
+        # What is short and stands left of the text after it is the term that the text explains.
+        kind = Kind.LEAD if leads and text[-1] not in ".!?" else Kind.TEXT
+        self.blocks.append(Block(text, kind, 0, self.number))
+
+    def _code(self, lines: list[Line]) -> None:
+        block = code(self._laid_out(lines), self.number)
+        if block is None:
+            return
+        last = self.blocks[-1] if self.blocks else None
+        if last is not None and last.kind is Kind.CODE:
+            self.blocks[-1] = Block(f"{last.text}\n    \n{block.text}", Kind.CODE, 0, last.page)
+        else:
+            self.blocks.append(block)
+
+    def _laid_out(self, lines: list[Line]) -> str:
+        """The lines of code with the spaces that their places on the page stand for."""
+        left = min(line.left for line in lines)
+        longest = max(lines, key=lambda line: len(line.text))
+        width = (longest.right - longest.left) // len(longest.text) if len(longest.text) > 8 else lines[0].size // 2
+        laid_out, y = [], lines[0].y
+        for line in lines:
+            if y - line.y > 1.6 * self.style.leading:
+                laid_out.append("")
+            y = line.y
+            indent = max(0, min(round((line.left - left) / max(1, width)), 80))
+            laid_out.append(" " * indent + self.words.letters(line.text))
+        return "\n".join(laid_out)
+
+
+def _is_code(lines: Sequence[Line]) -> bool:
+    return all(line.mono or not any(map(str.isalpha, line.text)) for line in lines)

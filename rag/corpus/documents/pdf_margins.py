@@ -1,0 +1,80 @@
+"""What surrounds the text of a PDF: headers and footers, tables of contents and indexes."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rag.corpus.documents import navigation as nav
+from rag.corpus.documents.pdf_pages import Line
+
+HEADERS = "page headers and footers"
+_DIGITS = re.compile(r"\d+|\b[ivxlc]+\b")
+_PAGE_NUMBER = re.compile(
+    r"[-–—|\s]*(?:page\s+)?(?:\d{1,4}|[ivxlc]{1,7})(?:\s*(?:/|of)\s*\d{1,4})?[-–—|\s]*", re.IGNORECASE
+)
+_TO_PAGE = re.compile(r"(?:[,.]|\s|\.\.)\s*(?:\d{1,4}(?:[,–-]\s*\d{1,4})*|[ivxlc]{1,6})\s*$")
+_GAP = 1.3  # line heights between a header and the text
+_ROUNDS = 3  # lines of a header
+
+
+def without_edges(pages: Sequence[list[Line]], dropped: Counter[str]) -> list[list[Line]]:
+    """The pages without the headers and footers; what repeats at an edge, a line at a time from the outside."""
+    kept = [sorted(lines, key=lambda line: -line.y) for lines in pages]
+    gone: list[set[int]] = [set() for _ in pages]
+    for edge in (0, -1):
+        for _ in range(_ROUNDS):
+            found = [*_headers(kept, edge)]
+            for number in found:
+                gone[number].add(id(kept[number].pop(edge)))
+            dropped[HEADERS] += len(found)
+            if not found:
+                break
+    return [[line for line in lines if id(line) not in out] for lines, out in zip(pages, gone, strict=True)]
+
+
+def _headers(pages: Sequence[list[Line]], edge: int) -> Iterator[int]:
+    """The numbers of the pages whose first (0) or last (-1) line is a header or footer."""
+    edges = {number: lines[edge] for number, lines in enumerate(pages) if lines}
+    patterns = Counter(_pattern(line) for line in edges.values())
+    apart = {number: _apart(pages[number], edge) for number in edges}
+    heights: Counter[int] = Counter()
+    for number, line in edges.items():
+        heights[line.y // 10] += apart[number]
+    enough = 0.4 * len(edges)
+    for number, line in edges.items():
+        pattern = _pattern(line)
+        numbered = pattern[0] == "#" or pattern[-1] == "#"
+        repeats = patterns[pattern] >= (3 if numbered else max(4, 0.1 * len(edges)))
+        at = line.y // 10
+        fixed = len(edges) > 4 and heights[at] + heights[at - 1] + heights[at + 1] > enough and apart[number]
+        if _PAGE_NUMBER.fullmatch(line.text) or (len(edges) > 2 and repeats) or fixed:
+            yield number
+
+
+def _pattern(line: Line) -> str:
+    return _DIGITS.sub("#", line.text.lower())
+
+
+def _apart(lines: list[Line], edge: int) -> bool:
+    """Whether a gap parts the line at an edge from the others."""
+    if len(lines) < 2:
+        return False
+    line, following = lines[edge], lines[1 if edge == 0 else -2]
+    return abs(line.y - following.y) > _GAP * 1.2 * max(line.size, following.size)
+
+
+def without_lists(lines: list[Line], dropped: Counter[str]) -> list[Line]:
+    """The lines of a page without those of a table of contents or an index."""
+    count = sum(nav.is_contents_line(line.text) for line in lines)
+    to_pages = sum(_ends_in_page(line.text) for line in lines)
+    if (count > 0.2 * len(lines)) or (len(lines) >= 8 and to_pages > 0.6 * len(lines)):
+        dropped[nav.CONTENTS] += len(lines)
+        return []
+    if not count:
+        return lines
+    dropped[nav.CONTENTS] += count
+    return [line for line in lines if not nav.is_contents_line(line.text)]
+
+
+def _ends_in_page(text: str) -> bool:
+    return text[-1] in "0123456789ivxlc" and _TO_PAGE.search(text, max(0, len(text) - 24)) is not None

@@ -1,0 +1,170 @@
+"""Reads the lines of PDFs in a process of its own, as a broken file can hang or crash the library.
+
+Standard input has a line with the number of bytes, then the bytes of a file, again and again. For each file it writes
+JSON lines: the outline and the number of pages, then the lines of each page,
+then `null`; or an object with `error`. This file imports nothing of `rag`, so it starts fast.
+"""
+
+# ruff: noqa: ANN401  (the library has no types)
+
+import ctypes
+import json
+import sys
+from typing import Any
+
+_MEMORY = 2 << 30  # bytes of address space; a bomb of compressed streams ends the process, not the machine
+_MOST = 64 << 20  # characters of a file
+_FIXED_PITCH, _BOLD = 1, 1 << 18
+_MONO = (
+    "mono",
+    "nimbusmon",
+    "courier",
+    "cmtt",
+    "cmsltt",
+    "cmitt",
+    "cmtcsc",
+    "typewriter",
+    "consol",
+    "lmtt",
+    "lmtl",
+    "fixed",
+    "ectt",
+    "sftt",
+)
+
+
+Row = tuple[str, int, int, int, int, int]
+
+
+def main() -> None:
+    """Read files until standard input ends."""
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    except (ImportError, ValueError, OSError):
+        pass  # not on this system
+    while line := sys.stdin.buffer.readline():
+        data = sys.stdin.buffer.read(int(line))
+        try:
+            _read(data)
+        except Exception as error:  # noqa: BLE001  (whatever it is, the file cannot be read)
+            _write({"error": str(error) or type(error).__name__})
+
+
+def _write(row: object) -> None:
+    sys.stdout.write(json.dumps(row))
+    sys.stdout.write("\n")
+    sys.stdout.flush()
+
+
+def _read(data: bytes) -> None:
+    import pypdfium2
+
+    document = pypdfium2.PdfDocument(data)
+    try:
+        count = len(document)
+        title = document.get_metadata_value("Title")
+        _write({"pages": count, "title": title, "outline": _outline(document)})
+        total = 0
+        for number in range(count):
+            lines = _lines(document, number)
+            total += sum(len(line[0]) for line in lines)
+            if total > _MOST:
+                raise ValueError(f"more than {_MOST >> 20} million characters of text")
+            _write(lines)
+        _write(None)
+    finally:
+        document.close()
+
+
+def _outline(document: Any) -> list[tuple[int, str, int, float | None]]:
+    """Level, title, page (from 0) and height on the page of each bookmark."""
+    found: list[tuple[int, str, int, float | None]] = []
+    try:
+        for mark in document.get_toc(max_depth=8):
+            place = mark.get_dest()
+            page = place.get_index() if place is not None else None
+            if page is None or len(found) >= 100_000:
+                continue
+            mode, view = place.get_view()
+            heights = {1: 1, 3: 0, 7: 0}  # where the height stands in the views XYZ, FitH and FitBH
+            height = view[heights[mode]] if mode in heights and len(view) > heights[mode] else None
+            found.append((mark.level, mark.get_title(), page, height))
+    except Exception:  # noqa: BLE001  (a broken outline leaves the text readable)
+        return found
+    return found
+
+
+def _lines(document: Any, number: int) -> list[Row]:
+    """The lines of a page: text; left, right, baseline and font size in tenths of a point; how the font looks."""
+    import pypdfium2
+    import pypdfium2.raw as raw
+
+    try:
+        page = document[number]
+    except pypdfium2.PdfiumError:  # a page that is missing or broken
+        return []
+    try:
+        text_page = page.get_textpage()
+        try:
+            return _measured(raw, text_page.raw)
+        finally:
+            text_page.close()
+    finally:
+        page.close()
+
+
+def _measured(raw: Any, page: Any) -> list[Row]:
+    count = raw.FPDFText_CountChars(page)
+    if count <= 0:
+        return []
+    buffer = (ctypes.c_ushort * (count + 1))()
+    raw.FPDFText_GetText(page, 0, count, buffer)
+    text = bytes(buffer)[: 2 * count].decode("utf-16-le", "surrogatepass")
+    if len(text) != count:  # characters of two units each: keep the positions
+        text = "".join(map(chr, buffer[:count]))
+    x, y = ctypes.c_double(), ctypes.c_double()
+    left, right, bottom, top = (ctypes.c_double() for _ in range(4))
+    lines = []
+    start = 0
+    for line in text.split("\n"):
+        end = start + len(line)
+        first, last = start + len(line) - len(line.lstrip()), start + len(line.rstrip()) - 1
+        start = end + 1
+        if last < first:
+            continue
+        raw.FPDFText_GetCharOrigin(page, first, x, y)
+        raw.FPDFText_GetCharBox(page, last, left, right, bottom, top)
+        middle = (first + last) // 2
+        while middle > first and text[middle].isspace():  # spaces that are not in the file have no font
+            middle -= 1
+        size = raw.FPDFText_GetFontSize(page, middle)
+        one, two, three = (_look(raw, page, index) for index in (first, middle, last))
+        look = (one & two) | (one & three) | (two & three)
+        clean = text[first : last + 1].replace("\0", "")
+        if not clean.isascii():
+            clean = clean.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        place = int(10 * x.value), int(10 * right.value), int(10 * y.value)
+        lines.append((clean, *place, int(10 * size), look))
+    return lines
+
+
+_looks: dict[bytes, int] = {}  # by the name of a font
+_name, _flags = ctypes.create_string_buffer(64), ctypes.c_int()
+
+
+def _look(raw: Any, page: Any, index: int) -> int:
+    """1 for a character of fixed pitch, plus 2 for a bold one."""
+    raw.FPDFText_GetFontInfo(page, index, _name, 64, _flags)
+    font = _name.value
+    if (look := _looks.get(font)) is None:
+        name = font.decode("latin-1").lower()
+        mono = bool(_flags.value & _FIXED_PITCH) or any(part in name for part in _MONO)
+        bold = bool(_flags.value & _BOLD) or "bold" in name or name.endswith(("bx10", "bx12", "-bd"))
+        look = _looks[font] = mono + 2 * bold
+    return look
+
+
+if __name__ == "__main__":
+    main()

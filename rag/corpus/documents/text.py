@@ -1,0 +1,187 @@
+"""Blocks from plain text: paragraphs, lists, indented code, definitions and headings, by their lines."""
+
+import re
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from rag.corpus.documents import navigation as nav
+from rag.corpus.documents.blocks import Block, code, entry, heading, item, squeezed
+
+_BULLET = re.compile(r"(\s*)([-*+•o‣–]|\(?\d{1,3}[.)]|\(?[a-z][.)])(\s+)(?=\S)")
+_RULE = re.compile(r"\s*([=\-~*^\"'`#+_.:<>])\1{2,}\s*$")
+_NUMBERED = re.compile(r"\s*(\d{1,2}(?:\.\d{1,2})*)\.?\s+(?=[^\W\d_])")
+_WORD = re.compile(r"[(\"'“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[.,;:)!?\"'”’]*$")
+_COMMENT = re.compile(r"\s*(?:#|//|;|\*|--|%|\$|>>>|>|<|\|)")
+_GAP = re.compile(r"\S\s{3,}\S")
+_HYPHEN = re.compile(r"(?<=[^\W\d_])- (?=[^\W\d_])")
+_SIGNATURE = re.compile(r"[{};]\s*$|^\s*(?:[$#>%]\s|>>>|\w+\(|[-\w./]+\s*=)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Lines between empty lines, and how far the first one is indented."""
+
+    lines: tuple[str, ...]
+    indent: int
+
+    @property
+    def text(self) -> str:
+        return _unwrapped(self.lines)
+
+
+def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
+    """The blocks of a text; lines of contents and indexes are counted in `dropped`."""
+    chunks = [*_chunks(text)]
+    base = _usual_indent(chunks)
+    rules: list[str] = []  # of underlined headings, by level
+    waiting: list[str] = []  # lines of code
+    for chunk in chunks:
+        if _is_code(chunk, base):
+            waiting += ["", *chunk.lines]
+            continue
+        if waiting and (block := code("\n".join(waiting))):
+            yield block
+        waiting = []
+        yield from _blocks(chunk, base, rules, dropped)
+    if waiting and (block := code("\n".join(waiting))):
+        yield block
+
+
+def is_prose(text: str) -> bool:
+    """Whether preformatted text holds sentences, as a manual page set in `<pre>` does, rather than code."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) < 6 or sum(bool(_COMMENT.match(line)) for line in lines) > 0.2 * len(lines):
+        return False
+    return sum(map(_wordy, lines)) >= 0.5 * len(lines)
+
+
+def _wordy(line: str) -> bool:
+    parts = line.split()
+    return len(parts) >= 5 and sum(bool(_WORD.match(part)) for part in parts) >= 0.7 * len(parts)
+
+
+def _chunks(text: str) -> Iterator[_Chunk]:
+    lines: list[str] = []
+    for line in [*text.replace("\f", "\n\n").expandtabs(8).splitlines(), ""]:
+        if line.strip():
+            lines.append(line.rstrip())
+        elif lines:
+            yield _Chunk(tuple(lines), _indent(lines[0]))
+            lines = []
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _usual_indent(chunks: Sequence[_Chunk]) -> int:
+    """The indent of most lines of running text."""
+    counts = Counter(_indent(line) for chunk in chunks for line in chunk.lines if _wordy(line))
+    counts = counts or Counter(chunk.indent for chunk in chunks)
+    return counts.most_common(1)[0][0] if counts else 0
+
+
+def _is_code(chunk: _Chunk, base: int) -> bool:
+    lines = chunk.lines
+    if all(map(nav.is_contents_line, lines)) or _BULLET.match(lines[0]):
+        return False
+    if any(map(_RULE.fullmatch, lines)) and len(lines) <= 3:
+        return False
+    wordy = sum(map(_wordy, lines))
+    gaps = sum(bool(_GAP.search(line.strip())) for line in lines)
+    if len(lines) >= 3 and gaps >= 0.6 * len(lines) and not sum(map(nav.is_contents_line, lines)):
+        return True  # columns: their lines are kept
+    if min(map(_indent, lines)) >= base + 2 and wordy < 0.5 * len(lines):
+        return len(lines) > 1 or any(map(_SIGNATURE.search, lines)) or _indent(lines[0]) >= base + 4
+    return wordy == 0 and sum(bool(_SIGNATURE.search(line)) for line in lines) >= 0.6 * len(lines)
+
+
+def _blocks(chunk: _Chunk, base: int, rules: list[str], dropped: Counter[str]) -> Iterator[Block]:
+    lines = [*chunk.lines]
+    leaders = [line for line in lines if nav.is_contents_line(line)]
+    if leaders:
+        dropped[nav.CONTENTS] += len(leaders)
+        lines = [line for line in lines if not nav.is_contents_line(line)]
+    lines = yield from _underlined(lines, rules)
+    if not lines:
+        return
+    if _is_heading(lines[0], base) and (len(lines) == 1 or lines[0].isupper()):
+        number = _NUMBERED.match(lines[0])
+        level = 2 + number[1].count(".") if number else 2 + bool(rules)
+        yield heading(squeezed(lines[0][number.end() :] if number else lines[0]), min(level, 6))
+        del lines[0]
+    if lines and _BULLET.match(lines[0]):
+        yield from _items(lines)
+    elif lines:
+        yield from _entry_or_text(lines)
+
+
+def _underlined(lines: list[str], rules: list[str]) -> Generator[Block, None, list[str]]:
+    """Yield the headings that have a line of signs below (and above) them; return the other lines."""
+    if len(lines) >= 3 and _RULE.fullmatch(lines[0]) and lines[0].strip() == lines[2].strip():
+        del lines[0]
+    rule = _RULE.fullmatch(lines[1]) if len(lines) >= 2 and not _RULE.fullmatch(lines[0]) else None
+    if rule is not None and len(lines[1].strip()) >= 0.5 * len(lines[0].strip()):
+        if rule[1] not in rules:
+            rules.append(rule[1])
+        yield heading(squeezed(lines[0]), min(rules.index(rule[1]) + 1, 6))
+        del lines[:2]
+    return [line for line in lines if not _RULE.fullmatch(line)]
+
+
+def _is_heading(line: str, base: int) -> bool:
+    text = line.strip()
+    if len(text.split()) > 10 or text[-1] in ".,;:!?" or _indent(line) > base:
+        return False
+    letters = [c for c in text if c.isalpha()]
+    return len(letters) >= 3 and (text.isupper() or _NUMBERED.match(line) is not None)
+
+
+def _items(lines: Sequence[str]) -> Iterator[Block]:
+    """Items of a list; a line that begins with no mark continues the item before it."""
+    parts: list[tuple[int, str, list[str]]] = []
+    for line in lines:
+        if mark := _BULLET.match(line):
+            parts.append((len(mark[1]), mark[2], [line[mark.end() :]]))
+        else:
+            parts[-1][2].append(line)
+    indents: list[int] = []
+    for indent, sign, texts in parts:
+        while indents and indents[-1] > indent:
+            indents.pop()
+        if not indents or indents[-1] < indent:
+            indents.append(indent)
+        number = sign.strip("().")
+        text = _unwrapped(texts)
+        yield item(text, len(indents) - 1, f"{number}." if number.isdigit() else "-")
+
+
+def _entry_or_text(lines: Sequence[str]) -> Iterator[Block]:
+    first, rest = lines[0], lines[1:]
+    hanging = bool(rest) and all(_indent(line) >= _indent(first) + 2 for line in rest)
+    if hanging and len(first.split()) <= 8 and first.rstrip()[-1] not in ".,;" and not _is_paragraph_start(first, rest):
+        yield entry(squeezed(first), _unwrapped(rest))
+        return
+    start = 0
+    widest = max(map(len, lines))
+    for number, (line, following) in enumerate(pairwise(lines), 1):
+        stripped = line.strip()
+        if len(line) < 0.6 * widest and stripped[-1].isalnum() and not following.lstrip()[:1].islower():
+            yield Block(_unwrapped(lines[start:number]))
+            start = number
+    yield Block(_unwrapped(lines[start:]))
+
+
+def _is_paragraph_start(first: str, rest: Sequence[str]) -> bool:
+    """Whether a line as long as those after it only begins a paragraph with a hanging indent."""
+    return len(first) > 0.8 * max(map(len, rest)) and len(first.split()) > 5
+
+
+def _unwrapped(lines: Sequence[str]) -> str:
+    return (
+        _HYPHEN.sub("-", squeezed("\n".join(lines)))
+        if any(line.endswith("-") for line in lines)
+        else squeezed("\n".join(lines))
+    )

@@ -1,0 +1,81 @@
+"""The title of a page and its section names, without numbers and marks for links."""
+
+import re
+from collections.abc import Sequence
+
+from rag.corpus.documents.blocks import squeezed
+
+_NUMBER = re.compile(
+    r"""(?ix) ^ (?: (?:chapter|section|appendix|part|annex) \s+ (?:[\divxlc]+|[a-z]) (?:\.\d+)* (?:\s*[.:–—-]\s* | \s+)
+      | (?: § \s* \d+ (?:\.\d+)* | \d+ \. | (?:\d+|[a-z]) (?:\.\d+)+ ) \.? \s+ ) (?=[^\W\d_])"""
+)
+_MARKS = re.compile(r"\s*(?:¶|§|#|\[link\]|\[edit\]|[\ue000-\uf8ff]|\U0001f517)+\s*$")
+_BETWEEN = re.compile(r"\s+[-–—|:·•»«/]+\s+|:\s+|\s*[—|»·]\s*")
+_BRACKETED = re.compile(r"\s*\((?:[^()]|\([^()]*\))*\)\s*$")
+_GENERIC = frozenset(
+    """
+    about abstract acknowledgements appendix background changelog changes conclusion conclusions contents copyright
+    credits description details documentation examples example faq features foreword glossary home index installation
+    introduction legal license licence manual notes options overview preface prerequisites purpose quickstart readme
+    reference references requirements resources scope summary synopsis syntax terminology top troubleshooting tutorial
+    untitled usage welcome
+    """.split()
+) | {"getting started", "see also", "table of contents", "frequently asked questions", "release notes", "user guide"}
+
+
+def clean_heading(text: str) -> str:
+    """A heading without its number (`2.1 Rivers`, `Chapter 2. Rivers`) and the mark of a link to itself (`¶`)."""
+    return _NUMBER.sub("", _MARKS.sub("", squeezed(text)), count=1)
+
+
+def is_generic(text: str) -> bool:
+    """Whether a heading names a part that every document may have, such as an introduction."""
+    return clean_heading(text).casefold().strip(" .:") in _GENERIC
+
+
+def is_numbered(text: str) -> bool:
+    """Whether a heading begins with the number of a chapter or section."""
+    return _NUMBER.match(text) is not None or text[:1].isdigit()
+
+
+def page_title(title: str, headings: Sequence[tuple[int, str]], up: str = "") -> str:
+    """What to call a page: its `<title>` without the name of the site, or its first heading; "" if it has neither.
+
+    `headings` are the levels and texts of its headings, in order; `up` is the title of the page above it.
+    """
+    title, up = squeezed(title), clean_heading(up)
+    own = title
+    if headings and title:
+        own = _own_part(title, [text for _, text in headings[:3]])
+    if not title:
+        own = next((text for level, text in headings if level == 1), "") or (headings[0][1] if headings else "")
+    elif own == title and headings:
+        level, first = headings[0]
+        alone = sum(other == 1 for other, _ in headings) == 1
+        shared = _words(first) & _words(title)
+        if level == 1 and alone and not shared and not is_generic(first) and not is_numbered(first):
+            own = first
+    own = clean_heading(own)
+    if is_generic(own) and up:
+        return up
+    return own
+
+
+def _own_part(title: str, headings: Sequence[str]) -> str:
+    """The part of a title that one of the first headings repeats, else the whole title."""
+    bare = _BRACKETED.sub("", title)
+    names = [clean_heading(text).casefold() for text in headings]
+    parts = [part for part in (title, bare, *_BETWEEN.split(title)) if part]
+    for name in names:
+        for part in parts:
+            if clean_heading(part).casefold() == name:
+                return part
+    first = _words(names[0])
+    for part in parts[2:]:
+        if (words := _words(part)) and words <= first and not is_generic(part):
+            return part
+    return title
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.casefold()))

@@ -1,0 +1,80 @@
+"""Small PDFs, written by hand."""
+
+import io
+from collections.abc import Sequence
+from typing import NamedTuple
+
+FONTS = {"F1": "Helvetica", "F2": "Courier", "F3": "Helvetica-Bold"}
+
+
+class Print(NamedTuple):
+    """A line of text on a page of 600 by 800 points."""
+
+    text: str
+    y: int
+    x: int = 50
+    size: int = 10
+    font: str = "F1"
+
+
+def make_pdf(
+    pages: Sequence[Sequence[Print]], title: str = "", outline: Sequence[tuple[str, int]] = (), extra: str = ""
+) -> bytes:
+    """A file with these pages, bookmarks (title, page from 0) and `extra` in its trailer."""
+    fonts = "".join(f"/{key}<</Type/Font/Subtype/Type1/BaseFont/{name}>>" for key, name in FONTS.items())
+    count = len(pages)
+    first_mark = 4 + 2 * count
+    kids = " ".join(f"{4 + 2 * number} 0 R" for number in range(count))
+    marks = f"/Outlines {first_mark} 0 R" if outline else ""
+    bodies = [
+        f"<</Type/Catalog/Pages 2 0 R{marks}>>",
+        f"<</Type/Pages/Kids[{kids}]/Count {count}>>",
+        f"<</Title({title})>>",
+    ]
+    for number, lines in enumerate(pages):
+        stream = "\n".join(
+            f"BT /{line.font} {line.size} Tf {line.x} {line.y} Td ({_escaped(line.text)}) Tj ET" for line in lines
+        )
+        bodies.append(
+            f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Resources<</Font<<{fonts}>>>>"
+            f"/Contents {5 + 2 * number} 0 R>>"
+        )
+        bodies.append(f"<</Length {len(stream)}>>stream\n{stream}\nendstream")
+    if outline:
+        last = first_mark + len(outline)
+        bodies.append(f"<</Type/Outlines/First {first_mark + 1} 0 R/Last {last} 0 R/Count {len(outline)}>>")
+        for at, (name, page) in enumerate(outline, first_mark + 1):
+            before = f"/Prev {at - 1} 0 R" if at > first_mark + 1 else ""
+            after = f"/Next {at + 1} 0 R" if at < last else ""
+            bodies.append(
+                f"<</Title({name})/Parent {first_mark} 0 R{before}{after}/Dest[{4 + 2 * page} 0 R/XYZ 0 790 0]>>"
+            )
+    return _file(bodies, f"/Root 1 0 R/Info 3 0 R{extra}")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
+
+
+def _file(bodies: Sequence[str], trailer: str) -> bytes:
+    file, offsets = io.BytesIO(b""), []
+    file.write(b"%PDF-1.4\n")
+    for number, body in enumerate(bodies, 1):
+        offsets.append(file.tell())
+        file.write(f"{number} 0 obj{body}endobj\n".encode("latin-1"))
+    start = file.tell()
+    file.write(f"xref\n0 {len(bodies) + 1}\n0000000000 65535 f \n".encode())
+    file.write("".join(f"{offset:010d} 00000 n \n" for offset in offsets).encode())
+    file.write(f"trailer<</Size {len(bodies) + 1}{trailer}>>\nstartxref\n{start}\n%%EOF".encode())
+    return file.getvalue()
+
+
+def paragraph(text: str, y: int, x: int = 50) -> list[Print]:
+    """A paragraph in lines of about 80 characters, all but the last one of about the same width."""
+    words, lines, line = text.split(), [], ""
+    for word in words:
+        if len(line) + len(word) > 80:
+            lines.append(line)
+            line = ""
+        line = f"{line} {word}".strip()
+    return [Print(part, y - 12 * number, x) for number, part in enumerate([*lines, line])]

@@ -1,0 +1,410 @@
+import gzip
+import io
+import json
+import zipfile
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from rag.corpus.documents import load_document, read_document
+from rag.corpus.reader import Corpus
+from rag.errors import FormatError
+from rag.types import Passage
+
+LONG = "This paragraph has more than twelve words, so that it stands as a passage by itself."
+
+
+def read(tmp_path: Path, name: str, content: str | bytes) -> list[Passage]:
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return read_document(path, name)
+
+
+def blocks(tmp_path: Path, name: str, content: str | bytes) -> list[str]:
+    return [block for passage in read(tmp_path, name, content) for block in passage.text.split("\n\n")]
+
+
+# --- reStructuredText -------------------------------------------------------------------------------------------
+
+
+def test_rst_with_the_directives_and_roles_of_sphinx(tmp_path: Path) -> None:
+    text = dedent("""\
+        .. _top:
+
+        Rivers
+        ======
+
+        .. toctree::
+           one
+
+        See :doc:`the lakes </lakes>`, :func:`~water.flow` and ``code``. It is |unknown|.
+
+        .. note:: Mind the gap.
+
+        .. versionadded:: 3.1
+
+        .. method:: flow(speed)
+
+           Lets it flow.
+
+           .. code-block:: python
+
+              flow(1)
+
+        Run::
+
+           $ make
+
+        - one
+        - two
+
+        ==== =====
+        Name Size
+        ==== =====
+        a    1
+        ==== =====
+        """)
+    (passage,) = read(tmp_path, "r.rst", text)
+    assert passage.title == "Rivers"
+    assert passage.text.split("\n\n") == [
+        "See the lakes, flow and code. It is |unknown|.",
+        "Note: Mind the gap.",
+        "New in version 3.1",
+        "flow(speed): Lets it flow.",
+        "    flow(1)",
+        "Run:",
+        "    $ make",
+        "- one",
+        "- two",
+        "Name: a | Size: 1",
+    ]
+
+
+def test_rst_cannot_read_other_files(tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("The secret word.")
+    others = ".. include:: secret.txt", ".. raw:: html\n   :file: secret.txt", ".. csv-table::\n   :file: secret.txt"
+    text = "\n\n".join([*others, LONG])
+    (passage,) = read(tmp_path, "r.rst", text)
+    assert passage.text == LONG
+
+
+@pytest.mark.parametrize(
+    "text", ["=\n", "Title\n==\n\n.. x::\n\n:a:`", "|a|_\n\n.. |a| replace::", "*", "::", ".. _a: a_"]
+)
+def test_broken_rst_is_read_as_it_stands(tmp_path: Path, text: str) -> None:
+    assert LONG in "".join(passage.text for passage in read(tmp_path, "r.rst", f"{LONG}\n\n{text}\n"))
+
+
+# --- manual pages ------------------------------------------------------------------------------------------------
+
+MAN = r"""'\" t
+.\" A comment
+.TH LS 1 "June 2026"
+.if n \{\
+.ad l
+.\}
+.SH NAME
+ls \- list directory contents
+.SH "OPTIONS OF IT"
+The program \fBls\fP(1) lists files\(emall of them; see
+.BR dir (1),
+or
+.IR "the manual" .
+.TP
+\fB\-a\fR, \fB\-\-all\fR
+do not ignore
+entries.
+.IP
+Not even hidden ones.
+.IP \(bu 2
+a bullet
+.PP
+For example:
+.nf
+  ls -a
+
+  ls \e
+.fi
+.TS
+tab(|);
+l l.
+\fBName\fP|Size
+a|1
+.TE
+.de XX
+lost
+..
+"""
+
+MDOC = r""".Dd June 1, 2026
+.Dt SSH 1
+.Os
+.Sh NAME
+.Nm ssh
+.Nd a remote login client
+.Sh SYNOPSIS
+.Nm ssh
+.Op Fl 46A
+.Op Fl B Ar bind_interface
+.Nm
+.Fl V
+.Sh DESCRIPTION
+.Nm
+(see
+.Xr scp 1 )
+logs in.
+.Bl -tag -width Ds
+.It Fl 4
+Forces
+.Nm
+to use IPv4
+.Pq only .
+.It Fl V
+Displays it:
+.Bd -literal
+ssh -V
+.Ed
+.El
+.Bl -enum
+.It
+first
+.It
+second
+.El
+"""
+
+
+def test_a_manual_page(tmp_path: Path) -> None:
+    passages = read(tmp_path, "ls.1", MAN)
+    assert {passage.title for passage in passages} == {"ls(1)"}
+    assert "\n\n".join(passage.text for passage in passages).split("\n\n") == [
+        "Name: ls - list directory contents",
+        "Options of it: The program ls(1) lists files—all of them; see dir(1), or the manual.",
+        "-a, --all: do not ignore entries.",
+        "Not even hidden ones.",
+        "- a bullet",
+        "For example:",
+        "    ls -a\n    \n    ls \\",
+        "Name: a | Size: 1",
+    ]
+
+
+def test_a_manual_page_in_mdoc(tmp_path: Path) -> None:
+    passages = read(tmp_path, "ssh.1", MDOC)
+    assert {passage.title for passage in passages} == {"ssh(1)"}
+    assert "\n\n".join(passage.text for passage in passages).split("\n\n") == [
+        "Name: ssh – a remote login client",
+        "Synopsis: ssh [-46A] [-B bind_interface]",
+        "ssh -V",
+        "Description: ssh (see scp(1)) logs in.",
+        "-4: Forces ssh to use IPv4 (only).",
+        "-V: Displays it:",
+        "    ssh -V",
+        "1. first",
+        "2. second",
+    ]
+
+
+def test_manual_pages_are_known_by_their_beginning(tmp_path: Path) -> None:
+    (tmp_path / "ls.1.gz").write_bytes(gzip.compress(MAN.encode()))
+    (tmp_path / "lib.so.1").write_bytes(b"\x7fELF\0\1")
+    (tmp_path / "app.log.1").write_text("Started.\n")
+    (tmp_path / "broken.1.gz").write_bytes(b"nonsense")
+    (tmp_path / "dir.1").write_text(".so man1/ls.1\n")
+    corpus = Corpus([tmp_path])
+    assert {passage.id.partition("#")[0] for _, passage in corpus.read()} == {"ls.1.gz"}
+    assert (corpus.bad, corpus.dropped["redirects"]) == (0, 1)
+    with pytest.raises(FormatError, match="not a manual page"):
+        read_document(tmp_path / "app.log.1", "app.log.1")
+
+
+# --- notebooks and packed text -----------------------------------------------------------------------------------
+
+
+def test_a_notebook(tmp_path: Path) -> None:
+    cells = [
+        {"cell_type": "markdown", "source": ["# Rivers\n", "\n", f"{LONG} {LONG}\n\nRun this:"]},
+        {"cell_type": "code", "source": "flow()\n", "outputs": [{"text": "It flows."}]},
+        {"cell_type": "markdown", "source": f"## Poland\n{LONG}\n{LONG}"},
+        {"cell_type": "raw", "source": "raw"},
+    ]
+    first, second = read(tmp_path, "n.ipynb", json.dumps({"nbformat": 4, "cells": cells}))
+    assert (first.title, first.text) == ("Rivers", f"{LONG} {LONG}\n\nRun this:\n\n    flow()")
+    assert (second.section, second.text) == ("Poland", f"{LONG} {LONG}")
+    old = {
+        "worksheets": [
+            {"cells": [{"cell_type": "heading", "level": 1, "source": "Old"}, {"cell_type": "code", "input": "x"}]}
+        ]
+    }
+    (passage,) = read(tmp_path, "n.ipynb", json.dumps(old))
+    assert (passage.title, passage.text) == ("Old", "    x")
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"cells": 3}', '{"cells": [3]}', "[" * 100_000])
+def test_what_is_no_notebook_is_named(tmp_path: Path, content: str) -> None:
+    with pytest.raises(FormatError, match=r"n\.ipynb: not a notebook"):
+        read(tmp_path, "n.ipynb", content)
+
+
+def test_packed_text_is_read_by_the_suffix_before(tmp_path: Path) -> None:
+    (passage,) = read(tmp_path, "a.HTML.gz", gzip.compress(f"<title>T</title><p>{LONG}".encode()))
+    assert (passage.title, passage.text) == ("T", LONG)
+    (passage,) = read(tmp_path, "notes.txt.gz", gzip.compress(LONG.encode()))
+    assert passage.title == "notes"
+
+
+def test_packed_text_that_is_broken_or_too_large_is_named(tmp_path: Path) -> None:
+    packed = gzip.compress(LONG.encode() * 100)
+    with pytest.raises(FormatError, match=r"a\.txt\.gz: the compressed file is cut off"):
+        read(tmp_path, "a.txt.gz", packed[:-20])
+    with pytest.raises(FormatError, match=r"a\.txt\.gz: the compressed file is broken"):
+        read(tmp_path, "a.txt.gz", b"nonsense")
+    with pytest.raises(FormatError, match=r"a\.txt\.gz: unpacks to more than 64 MiB"):
+        read(tmp_path, "a.txt.gz", gzip.compress(b" " * (65 << 20)))
+
+
+# --- books and office documents ----------------------------------------------------------------------------------
+
+
+def packed(files: dict[str, str | bytes]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+CONTAINER = """<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container">
+<rootfiles><rootfile full-path="o/b.opf"/></rootfiles></container>"""
+BOOK = """<package xmlns="http://www.idpf.org/2007/opf"><metadata xmlns:dc="http://purl.org/dc/elements/1.1/">
+<dc:title>A Book</dc:title></metadata><manifest>
+<item id="n" href="nav.xhtml" media-type="application/xhtml+xml" properties="nav"/>
+<item id="b" href="two%20b.xhtml" media-type="application/xhtml+xml"/>
+<item id="a" href="a.xhtml" media-type="application/xhtml+xml"/></manifest>
+<spine><itemref idref="n"/><itemref idref="a"/><itemref idref="b"/><itemref idref="gone"/></spine></package>"""
+
+
+def book(**files: str) -> bytes:
+    return packed({"META-INF/container.xml": CONTAINER, "o/b.opf": BOOK, **files})
+
+
+def test_a_book_is_read_in_its_order(tmp_path: Path) -> None:
+    one, two = (
+        f"<html><head><title>{name}</title></head><body>{{}}<p>{LONG} {LONG} {name}</p></body></html>" for name in "AB"
+    )
+    data = book(
+        **{"o/a.xhtml": one.format(""), "o/two b.xhtml": two.format("<h1>Chapter 2. Lakes</h1>"), "o/nav.xhtml": two}
+    )
+    first, second = read(tmp_path, "book.epub", data)
+    assert (first.title, first.section, first.text[-2:]) == ("A Book", "A", " A")
+    assert (second.title, second.section, second.text[-2:]) == ("A Book", "Lakes", " B")
+
+
+def test_a_word_document(tmp_path: Path) -> None:
+    docx = pytest.importorskip("docx")  # writes it; the product reads it with mammoth
+    file, document = io.BytesIO(), docx.Document()
+    document.add_heading("Rivers", 0)
+    document.add_heading("Poland", 1)
+    document.add_paragraph("There are:")
+    document.add_paragraph("long ones", style="List Bullet")
+    table = document.add_table(2, 2)
+    for number, text in enumerate(("Name", "Size", "Vistula", "1047")):
+        table.cell(number // 2, number % 2).text = text
+    document.save(file)
+    (passage,) = read(tmp_path, "r.docx", file.getvalue())
+    assert (passage.title, passage.section) == ("Rivers", "Poland")
+    assert passage.text.split("\n\n")[:2] == ["There are:", "- long ones"]
+    assert "Vistula | 1047" in passage.text
+
+
+_OPEN = "http://schemas.openxmlformats.org"
+_TYPE = "application/vnd.openxmlformats"
+DOCX = {
+    "[Content_Types].xml": f'''<Types xmlns="{_OPEN}/package/2006/content-types">
+<Default Extension="rels" ContentType="{_TYPE}-package.relationships+xml"/><Override PartName="/word/document.xml"
+ContentType="{_TYPE}-officedocument.wordprocessingml.document.main+xml"/></Types>''',
+    "_rels/.rels": f'''<Relationships xmlns="{_OPEN}/package/2006/relationships"><Relationship Id="r"
+Type="{_OPEN}/officeDocument/2006/relationships/officeDocument" Target="word/document.xml"/></Relationships>''',
+    "word/document.xml": f'''<w:document xmlns:w="{_OPEN}/wordprocessingml/2006/main"><w:body><w:p><w:r>
+<w:t>{LONG}</w:t></w:r></w:p></w:body></w:document>''',
+}
+
+
+def test_the_smallest_word_document(tmp_path: Path) -> None:
+    pytest.importorskip("mammoth")
+    (passage,) = read(tmp_path, "r.docx", packed({**DOCX}))
+    assert (passage.title, passage.text) == ("r", LONG)
+
+
+def test_a_presentation(tmp_path: Path) -> None:
+    pptx: Any = pytest.importorskip("pptx")
+    file, show = io.BytesIO(), pptx.Presentation()
+    for title, lines in (("Rivers", ["They flow.", "To the sea."]), ("Lakes", ["They do not."])):
+        slide = show.slides.add_slide(show.slide_layouts[1])
+        slide.shapes.title.text = title
+        slide.placeholders[1].text = "\n".join(lines)
+        slide.notes_slide.notes_text_frame.text = f"{LONG} {LONG} {title}"
+    show.save(file)
+    first, second = read(tmp_path, "s.pptx", file.getvalue())
+    assert (first.title, first.page, first.text) == (
+        "Rivers",
+        1,
+        f"- They flow.\n\n- To the sea.\n\n{LONG} {LONG} Rivers",
+    )
+    assert (second.section, second.page) == ("Lakes", 2)
+
+
+def test_a_workbook(tmp_path: Path) -> None:
+    openpyxl: Any = pytest.importorskip("openpyxl")
+    file, workbook = io.BytesIO(), openpyxl.Workbook()
+    sheet = workbook.active
+    sheet.title = "Rivers"
+    for line in (["Name", "Length"], ["Vistula", 1047], ["Oder", 854.5], [None, None], ["Sum", 1901.5]):
+        sheet.append(line)
+    workbook.create_sheet("Empty")
+    workbook.save(file)
+    (passage,) = read(tmp_path, "w.xlsx", file.getvalue())
+    assert passage.section == "Rivers"
+    assert passage.text.split("\n\n") == ["Name: Vistula | Length: 1047", "Name: Oder | Length: 854.5", "Sum | 1901.5"]
+
+
+def test_a_missing_library_is_one_line_that_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    for library, name in (("mammoth", "r.docx"), ("pptx", "r.pptx"), ("openpyxl", "r.xlsx")):
+        monkeypatch.setitem(sys.modules, library, None)
+        with pytest.raises(FormatError, match=rf"{name}: needs {library}: pip install 'attributed-rag\[documents\]'"):
+            read(tmp_path, name, packed({**DOCX}))
+
+
+@pytest.mark.parametrize("name", ["b.docx", "b.pptx", "b.xlsx", "b.epub"])
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "broken"),
+        (b"PK\3\4nonsense", "broken"),
+        (packed({"a.txt": "Nothing else."}), "broken"),
+        (packed({"a.xml": b" " * (30 << 20)}), "refused, as its 1 files unpack to 30 MiB"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "encrypted, or of an old Office program"),
+    ],
+)
+def test_archives_that_are_broken_or_bombs_are_named(tmp_path: Path, name: str, data: bytes, says: str) -> None:
+    with pytest.raises(FormatError, match=rf"{name}: {says}"):
+        read(tmp_path, name, data)
+
+
+def test_a_book_with_a_bomb_of_entities_is_named(tmp_path: Path) -> None:
+    laughs = '<!DOCTYPE x [<!ENTITY a "haha">' + "".join(
+        f'<!ENTITY {chr(98 + n)} "{f"&{chr(97 + n)};" * 10}">' for n in range(12)
+    )
+    with pytest.raises(FormatError, match=r"b\.epub: broken"):
+        read(tmp_path, "b.epub", packed({"META-INF/container.xml": f"{laughs}]><x>&m;</x>"}))
+
+
+def test_what_is_left_out_of_a_document_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.html"
+    path.write_text(f"<nav>Home</nav><p>{LONG}")
+    document = load_document(path, "a.html")
+    assert (len(document.passages), document.dropped) == (1, {"navigation": 1})

@@ -1,0 +1,165 @@
+from collections import Counter
+
+import pytest
+
+from rag.corpus.documents.blocks import Kind
+from rag.corpus.documents.html import html_blocks
+from rag.corpus.documents.split import passages
+from rag.types import Passage
+
+LONG = "This paragraph has more than twelve words, so that it stands as a passage by itself."
+
+
+def read(page: str, dropped: Counter[str] | None = None, name: str = "page.html") -> list[Passage]:
+    title, blocks = html_blocks(page, Counter() if dropped is None else dropped, name)
+    return list(passages(blocks, name, title))
+
+
+def texts(page: str) -> list[str]:
+    """The blocks of a page, in order."""
+    return [block.text for block in html_blocks(page, Counter())[1] if block.kind is not Kind.HEADING]
+
+
+def test_text_stands_under_its_headings_without_scripts_and_menus() -> None:
+    page = f"""<html><head><title>Site</title><script>alert(1)</script></head><body><nav>Menu</nav>
+      <h1>Rivers</h1>Loose text &amp; more of it, enough words to stand as one passage here.<p>{LONG}
+      <h2>Poland</h2><div><p>{LONG} <b>Bold</b>ly {LONG}</p></div><footer>Imprint</footer></body></html>"""
+    first, second = read(page)
+    assert (first.title, first.section) == ("Rivers", "")
+    assert (second.title, second.section, second.text) == ("Rivers", "Poland", f"{LONG} Boldly {LONG}")
+    assert first.text == f"Loose text & more of it, enough words to stand as one passage here.\n\n{LONG}"
+
+
+@pytest.mark.parametrize(
+    ("page", "blocks"),
+    [
+        ("<ul><li>Dogs travel <b>free</b><li><p>Bicycles</p></ul>", ["- Dogs travel free", "- Bicycles"]),
+        ("<ol start=3><li>Push<ul><li>hard</ul><li>Pull</ol>", ["3. Push", "  - hard", "4. Pull"]),
+        ("<ul><li><p>One.</p><p>More.</p></ul>", ["- One.", "More."]),
+        ("<dl><dt>Card<dd><p>A paper.<p>With a name.</dl>", ["Card: A paper.", "With a name."]),
+        ("<dl><dt>-f<dt>--force:<dd>Does it.</dl>", ["-f, --force: Does it."]),
+        ("<dl><dt>f(x)</dt><dd></dd></dl><p>It runs.</p>", ["f(x)", "It runs."]),
+        ("<dl><dt>f(x)</dt><dd><pre>f(1)</pre></dd></dl>", ["f(x):", "    f(1)"]),
+        (
+            "<table><tr><th>Class<th>Price</tr><tr><td>First<td>90 <i>euros</i></tr></table>",
+            ["Class: First | Price: 90 euros"],
+        ),
+        ("<table><tr><td>a<td>b<tr><td>c<td></table>", ["a | b", "c"]),
+        ("<table><tr><th>Syntax:<td>Alias URL<tr><th>Status<td>Base</table>", ["Syntax: Alias URL", "Status: Base"]),
+        (
+            "<table><tr><th>A<th>B<tr><td rowspan=2>x<td>1<tr><td>2</table>",
+            ["A: x | B: 1", "A: x | B: 2"],
+        ),
+        ("<table><caption>Prices</caption><tr><td>a<td>1<tr><td>b<td>2</table>", ["Prices:", "a | 1", "b | 2"]),
+        ("<table><tr><td>One</td></tr><tr><td><p>Two</p></td></tr></table>", ["One", "Two"]),
+        ("<p>Run:<pre>\n$ make\n\n  <b>all</b>\n</pre>", ["Run:", "    $ make\n    \n      all"]),
+        ("<pre>one<br>two</pre>", ["    one\n    two"]),
+        (
+            '<div class="fragment"><div class="line">int x;</div><div class="line">int y;</div></div>',
+            ["    int x;\n    int y;"],
+        ),
+        (
+            "<p>One <ins>long</ins> line<br>of <img src='x'> words <del>that</del> stay.",
+            ["One long line of words that stay."],
+        ),
+        ("<p>The <acronym>W3C</acronym> is <ul><li>a\n body</ul>", ["The W3C is", "- a body"]),
+        ('<div class="note"><h3>Note</h3><p>Mind the gap.</p></div>', ["Note: Mind the gap."]),
+        ('<p class="admonition-title">Warning</p><p>Hot.</p>', ["Warning: Hot."]),
+        ("<table><tr><th>Tip</th></tr><tr><td><p>Sit down.</p></td></tr></table>", ["Tip: Sit down."]),
+        ("<figure><figcaption>A dog</figcaption></figure><p>It barks.", ["It barks."]),
+        ("<li>alone</li>", ["- alone"]),
+        ("<details><summary>Why</summary>Because.</details>", ["Why: Because."]),
+    ],
+)
+def test_blocks_look_as_agreed(page: str, blocks: list[str]) -> None:
+    assert texts(page) == blocks
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        '<div class="navheader"><table><tr><td>Prev</td><td>Up</td><td>Next</td></tr></table></div>',
+        '<p><a href="a.html">Prev</a> | <a href="b.html">Up</a> | <a href="c.html">Next</a></p>',
+        '<p>Next: <a href="n.html">Lions</a>, Up: <a href="u.html">Cats</a> &nbsp; [<a href="i">Index</a>]</p>',
+        '<div id="path"><a href="/">Home</a> &gt; <a href="/m">Manual</a> &gt; <a href="/m/i">Modules</a></div>',
+        '<ul><li><a href="#a">One</a></li><li><a href="#b">Two</a></li></ul>',
+        '<p>Topics covered here:</p><ul><li><a href="#a">One</a></li><li><a href="#b">Two</a></li></ul>',
+        '<div class="toc"><p>Contents</p><dl><dt><a href="a.html">One</a></dt></dl></div>',
+        '<div class="sphinxsidebar" role="navigation"><h3>Quick search</h3></div>',
+        '<ul><li><a href="a">A</a></li><li><a href="b">B</a></li><li><a href="c">C</a></li></ul>',
+        "<p>Copyright © 2020 The Authors. All rights reserved.</p>",
+        "<p>Rivers . . . . . . . . . 12</p>",
+    ],
+)
+def test_navigation_and_contents_are_dropped_and_counted(part: str) -> None:
+    dropped: Counter[str] = Counter()
+    assert [passage.text for passage in read(f"<h1>T</h1>{part}<h2>S</h2><p>{LONG}</p>{part}", dropped)] == [LONG]
+    assert dropped.total() == 2
+
+
+def test_links_that_a_sentence_announces_stay() -> None:
+    page = '<p>Two backends are there:</p><ul><li><a href="a.html">Postfix</a><li><a href="b.html">Exim</a></ul>'
+    assert texts(page) == ["Two backends are there:", "- Postfix", "- Exim"]
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "title", "section"),
+    [
+        ("Rivers", "<h1>1. Introduction</h1>", "Rivers", "Introduction"),
+        (
+            "add_definitions — CMake 3.25 Documentation",
+            "<h1>add_definitions<a class=headerlink href='#x'>¶</a></h1>",
+            "add_definitions",
+            "",
+        ),
+        ("mod_alias - Apache HTTP Server", "<h1>Apache Module mod_alias</h1>", "mod_alias", ""),
+        ("4.4. Crop", "<h3>4.4. Crop</h3>", "Crop", ""),
+        ("Site", "<h1>Rivers</h1>", "Rivers", ""),
+        ("", "<h1>Rivers</h1>", "Rivers", ""),
+        ("Chapter 26 - Transports", "<h2>Chapter 26 - Transports</h2><h3>2. Files</h3>", "Transports", "Files"),
+        ("", "<h1>Rivers</h1><h2>Poland</h2><h3>Poland</h3>", "Rivers", "Poland"),
+        ("Page", "<h1><a href='http://example.org'>The Site</a></h1><h2>Cats</h2>", "Page", "Cats"),
+        ("7 Days in June", "<p>", "7 Days in June", ""),
+    ],
+)
+def test_titles_and_sections_have_no_numbers_marks_and_repeats(head: str, body: str, title: str, section: str) -> None:
+    (passage,) = read(f"<title>{head}</title>{body}<p>{LONG}</p>")
+    assert (passage.title, passage.section) == (title, section)
+
+
+def test_a_page_called_introduction_takes_the_title_of_the_page_above() -> None:
+    page = f'<title>Introduction</title><link rel="up" title="1. The Manual"><h2>1.1. Introduction</h2><p>{LONG}'
+    (passage,) = read(page)
+    assert (passage.title, passage.section) == ("The Manual", "Introduction")
+
+
+def test_the_main_element_is_the_page() -> None:
+    (passage,) = read(f"<div>Weather: {LONG}</div><main><h1>Rivers</h1><p>{LONG}</main><div>Ads: {LONG}</div>")
+    assert passage.text == LONG
+
+
+def test_pages_that_only_send_elsewhere_or_hold_frames_have_no_passages() -> None:
+    dropped: Counter[str] = Counter()
+    assert (
+        read('<meta http-equiv="Refresh" content="0; url=b.html"><p>The page is at <a href=b.html>b</a>.', dropped)
+        == []
+    )
+    assert read("<frameset cols='20%,80%'><frame src=a.html><frame src=b.html></frameset>", dropped) == []
+    assert dropped == {"redirects": 1, "frame sets": 1}
+
+
+def test_a_manual_page_set_in_pre_is_running_text() -> None:
+    lines = [
+        "The postfix program controls the mail system and is run",
+        "by the person who looks after the machine, not by users.",
+    ]
+    page = f"<pre>\n<b>DESCRIPTION</b>\n       {chr(10).join('       ' + line for line in lines * 3).strip()}\n</pre>"
+    (passage,) = read(page)
+    assert passage.section == "DESCRIPTION"
+    assert passage.text == " ".join(lines * 3)
+
+
+def test_pages_may_nest_deeper_than_python_recurses() -> None:
+    for tag in ("div", "span", "ul><li", "table><tr><td", "dl><dd", "blockquote"):
+        (passage,) = read(f"<{tag}>" * 20_000 + LONG)
+        assert passage.text.endswith(LONG)

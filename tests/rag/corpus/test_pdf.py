@@ -1,0 +1,161 @@
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from rag.corpus.documents import Document, load_document, pdf_pages
+from rag.corpus.documents.pdf_pages import read_pages
+from rag.errors import FormatError
+from rag.types import Passage
+from tests.rag.corpus.pdfs import Print, make_pdf, paragraph
+
+TEXT = "The Vistula is the longest river of Poland."
+LONG = " ".join(f"Sentence {name} says that the river flows from the mountains to the sea." for name in "abcdefghij")
+
+
+def load(tmp_path: Path, data: bytes) -> Document:
+    path = tmp_path / "one.pdf"
+    path.write_bytes(data)
+    return load_document(path, "one.pdf")
+
+
+def read(tmp_path: Path, pages: Sequence[Sequence[Print]], outline: Sequence[tuple[str, int]] = ()) -> list[Passage]:
+    return load(tmp_path, make_pdf(pages, outline=outline)).passages
+
+
+def test_a_passage_has_the_page_it_begins_on(tmp_path: Path) -> None:
+    first, last = f"{LONG} {TEXT}", f"{LONG.replace('river', 'train')} The end."
+    passages = read(tmp_path, [paragraph(first, 700), [], paragraph(last, 700)])
+    assert [(p.id, p.title, p.section, p.page) for p in passages] == [
+        ("one.pdf#1", "one", "", 1),
+        ("one.pdf#2", "one", "", 3),
+    ]
+    assert [passage.text for passage in passages] == [first, last]
+
+
+def test_lines_are_joined_to_paragraphs_also_across_pages(tmp_path: Path) -> None:
+    first, second = paragraph(LONG, 700), paragraph(LONG.replace("river", "train"), 500)
+    lines = [*first, *second[:-2]]
+    rest = [line._replace(y=700 - 12 * number) for number, line in enumerate(second[-2:])]
+    (one, two) = read(tmp_path, [lines, rest])
+    assert f"{one.text}\n\n{two.text}" == f"{LONG}\n\n{LONG.replace('river', 'train')}"
+
+
+def test_bookmarks_are_the_sections(tmp_path: Path) -> None:
+    pages = [
+        [Print("2. Rivers", 750, size=16), *paragraph(LONG, 700)],
+        [*paragraph(LONG.replace("river", "lake"), 700)],
+    ]
+    rivers, lakes = read(tmp_path, pages, [("2. Rivers", 0), ("3. Lakes", 1)])
+    assert (rivers.section, lakes.section) == ("Rivers", "Lakes")
+    assert rivers.text == LONG
+
+
+def test_larger_print_is_a_heading_where_there_are_no_bookmarks(tmp_path: Path) -> None:
+    pages = [[Print("All about water", 760, size=24), Print("1.1 Rivers", 720, size=14), *paragraph(LONG, 700)]]
+    (passage,) = read(tmp_path, pages)
+    assert (passage.title, passage.section) == ("All about water", "Rivers")
+
+
+def test_code_keeps_its_lines_and_stays_with_its_sentence(tmp_path: Path) -> None:
+    lines = [
+        *paragraph(LONG, 700),
+        Print("Run this:", 560),
+        Print("for x in y:", 548, 70, 10, "F2"),
+        Print("print(x)", 536, 94, 10, "F2"),
+        Print("It prints.", 524),
+    ]
+    assert "Run this:\n\n    for x in y:\n        print(x)\n\nIt prints." in read(tmp_path, [lines])[-1].text
+
+
+def test_lists_keep_their_items(tmp_path: Path) -> None:
+    lines = [Print("There are:", 700), Print("* rivers", 688, 60), Print("* lakes", 676, 60), Print("1. seas", 664, 60)]
+    (passage,) = read(tmp_path, [lines])
+    assert passage.text == "There are:\n\n- rivers\n\n- lakes\n\n1. seas"
+
+
+def test_headers_footers_and_page_numbers_are_dropped_and_counted(tmp_path: Path) -> None:
+    words = ["river", "train", "bus", "road", "wind", "cloud"]
+    pages = [
+        [
+            Print(f"Chapter {at}: Water", 780),
+            *paragraph(LONG.replace("river", f"{word}s") + word, 700),
+            Print(str(at), 20),
+        ]
+        for at, word in enumerate(words, 1)
+    ]
+    document = load(tmp_path, make_pdf(pages))
+    assert document.dropped["page headers and footers"] == 12
+    assert not any("Chapter" in passage.text for passage in document.passages)
+    assert len(document.passages) == 6
+
+
+def test_contents_and_indexes_are_dropped_and_counted(tmp_path: Path) -> None:
+    contents = [
+        Print(f"{number} Rivers of the land . . . . . . . . {number}", 700 - 12 * number) for number in range(20)
+    ]
+    index = [Print(f"river of the land, {number}, {number + 7}", 700 - 12 * number) for number in range(20)]
+    document = load(tmp_path, make_pdf([contents, paragraph(LONG, 700), index]))
+    assert document.dropped["contents or index"] == 40
+    assert [passage.text for passage in document.passages] == [LONG]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_mangled_file_is_read_or_named(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    data = bytearray(make_pdf([[Print(TEXT, 700)]]))
+    for _ in range(4):
+        at = random.randrange(len(data))
+        data[at : at + random.randrange(6)] = bytes(random.choices(b"0123456789/<>[]()RTj ", k=random.randrange(6)))
+    try:
+        load(tmp_path, bytes(data))
+    except FormatError as error:
+        assert str(error).startswith(f"{tmp_path / 'one.pdf'}: ")  # noqa: PT017  (either is right)
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"%PDF-1.4 nonsense", "the PDF cannot be read"),
+        (b"", "the PDF cannot be read"),
+        (make_pdf([[], []]), "no text on its 2 pages: scanned pages need text recognition"),
+        (
+            make_pdf(
+                [[Print(TEXT, 700)]],
+                extra=f"/Encrypt<</Filter/Standard/V 1/R 2/O({'x' * 32})/U({'y' * 32})/P -4>>/ID[(a)(b)]",
+            ),
+            "the PDF is encrypted",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_said_plainly(tmp_path: Path, data: bytes, says: str) -> None:
+    with pytest.raises(FormatError, match=rf"one\.pdf: {says}"):
+        load(tmp_path, data)
+
+
+def test_a_file_that_takes_too_long_is_left_and_the_next_one_read(tmp_path: Path) -> None:
+    path = tmp_path / "endless.pdf"
+    path.write_bytes(make_pdf([[Print(TEXT, 700)] for _ in range(20_000)]))
+    start = time.monotonic()
+    with pytest.raises(FormatError, match=r"endless\.pdf: the PDF takes longer than 0\.3 seconds"):
+        read_pages(path.read_bytes(), "endless.pdf", 0.3)
+    assert time.monotonic() - start < 10
+    (passage,) = read(tmp_path, [[Print(TEXT, 700)]])
+    assert passage.text == TEXT
+
+
+def test_a_reader_that_crashed_is_started_again(tmp_path: Path) -> None:
+    read(tmp_path, [[Print(TEXT, 700)]])
+    os.kill(pdf_pages._running[0].process.pid, 9)
+    pdf_pages._running[0].process.wait()
+    (passage,) = read(tmp_path, [[Print(TEXT, 700)]])
+    assert passage.text == TEXT
+
+
+def test_a_page_tree_that_goes_round_ends(tmp_path: Path) -> None:
+    data = make_pdf([[Print(TEXT, 700)]]).replace(b"/Kids[4 0 R]", b"/Kids[2 0 R]")
+    with pytest.raises(FormatError):
+        load(tmp_path, data)

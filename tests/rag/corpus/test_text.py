@@ -1,0 +1,52 @@
+from collections import Counter
+from textwrap import dedent
+
+import pytest
+
+from rag.corpus.documents.blocks import Kind
+from rag.corpus.documents.text import is_prose, plain_blocks
+
+
+def blocks(text: str) -> list[str]:
+    """The blocks of a text, headings with `#`."""
+    found = plain_blocks(dedent(text), Counter())
+    return [f"{'#' * block.level} {block.text}" if block.kind is Kind.HEADING else block.text for block in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One line of text\nand another.\n\nNext.", ["One line of text and another.", "Next."]),
+        ("Rivers\n======\n\nThey flow.\n\nPoland\n------\n\nFlat.", ["# Rivers", "They flow.", "## Poland", "Flat."]),
+        ("======\nRivers\n======\n\nThey flow.", ["# Rivers", "They flow."]),
+        ("HOW TO VISIT\n\nTake the bus to it.", ["## HOW TO VISIT", "Take the bus to it."]),
+        ("HOW TO VISIT\nTake the bus to it.", ["## HOW TO VISIT", "Take the bus to it."]),
+        ("2.1 The bus\n\nIt is red.", ["### The bus", "It is red."]),
+        ("- one\n- two\n  goes on\n  - three\n* four", ["- one", "- two goes on", "  - three", "- four"]),
+        ("1. one\n2) two", ["1. one", "2. two"]),
+        (
+            "Run this:\n\n    $ make\n\n    $ make install\n\nDone.",
+            ["Run this:", "    $ make\n    \n    $ make install", "Done."],
+        ),
+        ("--force\n    Does it although\n    it hurts.", ["--force: Does it although it hurts."]),
+        ("A well-\nknown fact.", ["A well-known fact."]),
+        ("Rivers ........... 12\nLakes ............ 14", []),
+        ("", []),
+        (" \n\n\t", []),
+    ],
+)
+def test_lines_become_blocks(text: str, expected: list[str]) -> None:
+    assert blocks(text) == expected
+
+
+def test_columns_keep_their_lines() -> None:
+    text = "Name      Size    Kind\nfirst      12     file\nsecond     13     file\n"
+    assert blocks(text) == ["    " + text.rstrip().replace("\n", "\n    ")]
+
+
+def test_prose_in_pre_is_told_from_code() -> None:
+    prose = "This program reads the mail that came in\nand writes it to a file for each of the users.\n" * 4
+    assert is_prose(prose)
+    assert not is_prose("for line in lines:\n    print(line)\n" * 6)
+    assert not is_prose("# This comment explains what the setting does\nport = 25\n" * 6)
+    assert not is_prose("One sentence that stands alone in here.")

@@ -1,0 +1,76 @@
+from pathlib import Path
+
+import pytest
+
+from rag.corpus.reader import Corpus
+from rag.corpus.twins import likeness, packed, sketch_of, unpacked
+from rag.types import Passage
+
+WORDS = [f"word{n}" for n in range(400)]
+TEXT = " ".join(WORDS)
+
+
+def corpus(folder: Path, **files: str) -> Corpus:
+    for name, text in files.items():
+        path = folder / name.replace("__", "/").replace("_DOT_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return Corpus([folder])
+
+
+def read(found: Corpus) -> list[str]:
+    """The names of the files that have passages."""
+    return list(dict.fromkeys(passage.id.partition("#")[0] for _, passage in found.read()))
+
+
+def html(text: str) -> str:
+    return f"<title>T</title><p>{text}</p>"
+
+
+def test_copies_are_read_once_and_named(tmp_path: Path) -> None:
+    found = corpus(tmp_path, a_DOT_txt=TEXT, b_DOT_txt=TEXT, c__a_DOT_txt=TEXT + " and more", d_DOT_txt=TEXT[::-1])
+    assert read(found) == ["a.txt", "d.txt"]
+    assert found.twins == {"b.txt": "a.txt", "c/a.txt": "a.txt"}
+
+
+def test_of_two_formats_the_better_is_read_wherever_it_stands(tmp_path: Path) -> None:
+    shorter = " ".join(WORDS[:330])
+    found = corpus(tmp_path, a_DOT_rst=shorter, b__a_DOT_txt=shorter, h__a_DOT_html=html(TEXT), z_DOT_html=html("Z"))
+    assert read(found) == ["h/a.html", "z.html"]
+    assert found.twins == {"a.rst": "h/a.html", "b/a.txt": "h/a.html"}
+
+
+def test_files_of_one_name_that_say_different_things_are_both_read(tmp_path: Path) -> None:
+    found = corpus(tmp_path, a_DOT_txt=TEXT[::-1], a_DOT_html=html(TEXT), v2__a_DOT_html=html(" ".join(WORDS[60:])))
+    assert read(found) == ["a.html", "a.txt", "v2/a.html"]
+
+
+def test_the_source_of_a_page_is_not_even_read(tmp_path: Path) -> None:
+    found = corpus(
+        tmp_path, _sources__b__a_DOT_rst_DOT_txt="\0" * 100, b__a_DOT_html=html(TEXT), _sources__c_DOT_txt=TEXT[::-1]
+    )
+    assert read(found) == ["_sources/c.txt", "b/a.html"]
+    assert found.twins == {"_sources/b/a.rst.txt": "b/a.html"}
+    assert found.bad == 0
+
+
+def test_short_files_are_left_alone(tmp_path: Path) -> None:
+    assert read(corpus(tmp_path, a_DOT_txt="The same words.", b_DOT_txt="The same words.")) == ["a.txt", "b.txt"]
+
+
+@pytest.mark.parametrize(("shared", "expected"), [(400, 1.0), (360, 0.81), (200, 0.33), (0, 0.0)])
+def test_likeness_is_the_share_of_common_shingles(shared: int, expected: float) -> None:
+    others = [f"other{n}" for n in range(400 - shared)]
+    one, other = (sketch_of([Passage("1", text=" ".join(words))]) for words in (WORDS, WORDS[:shared] + others))
+    assert likeness(one, other) == pytest.approx(expected, abs=0.12)
+    assert likeness(unpacked(packed(one)), one) == 1
+
+
+def test_a_sketch_is_the_same_everywhere_and_empty_texts_have_none() -> None:
+    assert (
+        packed(sketch_of([Passage("1", text="The quick brown fox jumps over the lazy dog.")]))
+        == "/0HPE/Z6K2QTVzxuiQWxj1zKx6E="
+    )
+    assert likeness(sketch_of([]), sketch_of([])) == 0
+    with pytest.raises(ValueError, match="not a sketch"):
+        unpacked("?")
