@@ -3,8 +3,8 @@
 Each decision is about two files of one source, so it holds whatever else the folder has:
 
 - The source of a page that Sphinx keeps (`_sources/a.rst.txt` beside `a.html`) repeats the page.
-- A file repeats one of the same stem in a better format (HTML before Markdown before PDF before text) if they share half of their
-  shingles, as each format loses and adds some words.
+- A file repeats one of the same stem in a better format (HTML before Markdown before PDF before text) if they share
+  half of their shingles, as each format loses and adds some words.
 - A file repeats one before it of the same title if they share nine in ten of their shingles. Pages of one mould that
   differ in their titles say different things.
 
