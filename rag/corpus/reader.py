@@ -6,18 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from autoais.corpora import check_corpus_format, detect_corpus, read_passages
 from rag.corpus.documents import SUFFIXES, is_document, kind_of, load_document
 from rag.corpus.sources import DOCUMENTS as DOCUMENTS
 from rag.corpus.sources import Source, SourceFile, check_globs, prefixes, selected
-from rag.corpus.twins import Twins, packed, sketch_of
+from rag.corpus.twins import Sketch, Twins, packed, sketch_of
 from rag.errors import FormatError, IndexingError
 from rag.types import Passage
-
-if TYPE_CHECKING:
-    from rag.corpus.twins import Sketch
 
 _UNPACKED = {".zst": 5.0, ".gz": 3.0}  # typical expansion of JSON text, for the estimate before a build
 
@@ -142,13 +139,14 @@ class Corpus:
             self._refuse_document(error, file)
             return
         self.bytes_read += _size(file.path)
-        if finder is not None and document.passages:
-            sketch = sketch_of(document.passages)
+        if file.within and document.passages:  # of a folder
+            sketch = sketch_of(document)
             self.sketches[file.name] = packed(sketch)
-            if (twin := finder.find(file.name, sketch)) is not None:
-                self._repeats(file, twin)
-                return
-            finder.add(file.name, sketch)
+            if finder is not None:  # an update compares all files when it has read the new ones
+                if (twin := finder.find(file.name, sketch)) is not None:
+                    self._repeats(file, twin)
+                    return
+                finder.add(file.name, sketch)
         self.dropped.update(document.dropped)
         yield from ((f"{file.path}#{number}", passage) for number, passage in enumerate(document.passages, 1))
 
@@ -167,9 +165,9 @@ class Corpus:
     def _twins(self, files: Iterable[SourceFile]) -> Twins:
         paths = {file.name: file.path for file in files}
 
-        def read(name: str) -> "Sketch | None":
+        def read(name: str) -> Sketch | None:
             try:
-                return sketch_of(load_document(paths[name], name).passages)
+                return sketch_of(load_document(paths[name], name))
             except FormatError:
                 return None
 

@@ -167,4 +167,5 @@ def _passage(name: str | None, text: str | None, where: str) -> Passage:
         raise FormatError(f"{where}: passage {name!r} has no text")
     # JSON can contain lone surrogates, which are not characters.
     texts = (passage.id, passage.title, passage.text, passage.section, passage.headings)
-    return Passage(*(part.encode("utf-8", "replace").decode("utf-8") for part in texts))
+    name, title, text, section, headings = (part.encode("utf-8", "replace").decode("utf-8") for part in texts)
+    return Passage(name, title, text, section, headings)

@@ -11,7 +11,6 @@ from autoais.io.jsonl import dumps, write_atomic
 from autoais.io.provenance import command
 from rag.corpus.reader import Corpus
 from rag.corpus.sources import DOCUMENTS, SourceFile, place
-from rag.corpus.twins import packed, sketch_of
 from rag.errors import IndexingError
 from rag.index.build import duplicate, encodable, new_build
 from rag.index.compare import Plan, Work, compare, repeats, unknown
@@ -168,15 +167,15 @@ class _Reader:
         if source not in self._corpora:
             self._corpora[source] = Corpus.of([root.source], skip_bad=root.skip_bad, strict=root.strict)
         corpus, stamp = self._corpora[source], Stamp.of(file.path)
-        before, digest, passages = corpus.bad, hashlib.sha256(), []
+        before, digest, count = corpus.bad, hashlib.sha256(), 0
         for where, passage, encoded in encodable(corpus.read_file(file), corpus.refuse):
             if not self._editor.put(passage, number):
                 corpus.refuse(duplicate(where, passage))
                 continue
             digest.update(encoded)
-            passages.append(passage)
-        sketch = packed(sketch_of(passages)) if passages and self.compares(source) else ""
-        contents = Contents(len(passages), digest.hexdigest(), corpus.bad - before, sketch=sketch)
+            count += 1
+        sketch = corpus.sketches.get(file.name, "")
+        contents = Contents(count, digest.hexdigest(), corpus.bad - before, sketch=sketch)
         return record_of(number, source, file, stamp.confirmed(file.path), contents)
 
     def compares(self, source: int) -> bool:

@@ -24,8 +24,9 @@ _MAN = re.compile(r"\.[1-8][a-z]{0,5}")
 
 @dataclass(slots=True)
 class Document:
-    """The passages of a file, and how often something was left out of it, by reason."""
+    """What was read of a file: its own title ("" if it has none), its passages, and counts of what was left out."""
 
+    title: str
     passages: list[Passage]
     dropped: Counter[str] = field(default_factory=Counter)
 
@@ -45,10 +46,9 @@ def load_document(path: Path | Traversable, name: str) -> Document:
         raise FormatError(f"{path}: not a known type of document ({', '.join(sorted(SUFFIXES))})")
     dropped: Counter[str] = Counter()
     title, blocks = READERS[kind](Source(_bytes(path), str(path), name, dropped))
-    stem = PurePosixPath(name).name
-    return Document(
-        list(passages(blocks, name, title or stem.removesuffix(".gz").rpartition(".")[0] or stem)), +dropped
-    )
+    file = PurePosixPath(name).name
+    called = title or file.removesuffix(".gz").rpartition(".")[0] or file
+    return Document(title, list(passages(blocks, name, called)), +dropped)
 
 
 def kind_of(name: str) -> str | None:

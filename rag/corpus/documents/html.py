@@ -24,10 +24,13 @@ _DROPPED = frozenset(
     audio video canvas map dialog datalist frame noframes link meta
     """.split()
 )
-_REMOVED = (
-    "script, style, template, svg, button, select, a.headerlink, a.permalink, a.anchorjs-link, a.copiable-link, "
-    "a.copiable-anchor, a.footnote-backref, a.fn-backref, .linenos, .lineno, .linenodiv, .gutter, .mw-editsection, "
-    "sup.reference, .previous_page, .next_page, .toc_page, annotation, math annotation-xml, [hidden], rp, rt, img"
+_REMOVED = ", ".join(
+    """
+    script style template svg button select img rp rt [hidden] annotation annotation-xml sup.reference
+    a.headerlink a.permalink a.anchorjs-link a.copiable-link a.copiable-anchor a.footnote-backref a.fn-backref
+    .linenos .lineno .linenodiv .gutter .mw-editsection .viewcode-link .viewcode-back
+    .previous_page .next_page .toc_page
+    """.split()
 )
 _INLINE = frozenset(
     """
@@ -46,6 +49,10 @@ _CAPTION_WORDS = 12  # a longer caption of a figure says something by itself
 _LONGEST_ROW = 300  # characters of a row of links
 _LINKS_ONLY = 0.8  # of the characters of a list or table
 _BAR = re.compile(r"(?<=\S) [|>»/·•→\\] (?=\S)")
+_EXAMPLES = frozenset(["example", "note", "warning", "tip", "caution", "important", "listing", "code-example"])
+_NUMBERED = frozenset(["chapter", "appendix", "section", "unnumbered"])
+_NUMBER = re.compile(r"^(?:\d{1,3}|[A-Z])\s+(?=[^\W\d_])")
+_CHANGE = re.compile(r"(?:new|added|changed|deprecated|removed) (?:in|since) version [\w.]+\W*", re.IGNORECASE)
 _QUERY = re.compile(r"[?#].*", re.DOTALL)
 _BREAK = re.compile(r"<br\b[^>]*>", re.IGNORECASE)
 
@@ -125,6 +132,7 @@ class _Page:
     mark: str | None = None  # of the list item whose text is next
     term: str = ""  # that the next text defines
     terms: list[str] = field(default_factory=list)
+    index_next: bool = False  # the next list or table is an index
 
     def walk(self, root: "LexborNode") -> None:
         stack: list[LexborNode | str] = [root]
@@ -175,7 +183,7 @@ class _Page:
             self._item()
             self._enter(node, "li", stack)
         elif tag == "dt":
-            self.terms.append(squeezed(node.text()))
+            self.terms.append(squeezed(node.text()).lstrip(": "))
         elif tag == "summary":
             self._undefined()
             self.term = squeezed(node.text())
@@ -227,6 +235,10 @@ class _Page:
             self.dropped[why] += 1
             return True
         listed = tag in _LISTS or tag in ("table", "dl")
+        if listed and self.index_next:
+            self.index_next = False
+            self.dropped[nav.CONTENTS] += 1
+            return True
         if not listed and tag not in ("aside", "header") and not nav.suspicious(names):
             return False
         if tag == "body":
@@ -257,6 +269,10 @@ class _Page:
     def _paragraph(self, node: "LexborNode") -> None:
         names = _names(node)
         if names:
+            if "admonition-title" in names.split():
+                self._undefined()
+                self.term = squeezed(node.text())
+                return
             if "title" in names.split():
                 parent = node.parent
                 self._caption(node.text(), figure=parent is not None and "figure" in _names(parent))
@@ -265,6 +281,9 @@ class _Page:
                 self.dropped[why] += 1
                 return
         text = squeezed(node.text())
+        if (lines := _code_lines(node, text)) is not None:
+            self._code(lines)
+            return
         if len(text) < _LONGEST_ROW:
             self.linked = sum(len(link.text().strip()) for link in node.css("a[href]"))
         self._text(text)
@@ -272,17 +291,21 @@ class _Page:
 
     def _heading(self, node: "LexborNode", level: int) -> None:
         text = clean_heading(node.text())
-        if not text:
+        names = _names(node).split()
+        if not _NUMBERED.isdisjoint(names):  # Texinfo numbers without a dot
+            text = _NUMBER.sub("", text, count=1)
+        if not any(map(str.isalpha, text)):
             return
         if _CALLOUT.fullmatch(text):
             self.term = text
-            return
-        if level == 1 and self._elsewhere(node):
+        elif level == 1 and self._elsewhere(node):
             self.dropped[nav.NAVIGATION] += 1
-            return
-        self._undefined()
-        self.headings.append((level, squeezed(node.text())))
-        self.blocks.append(heading(text, level))
+        elif level > 2 and (text[-1] == ":" or _in_example(node)):
+            self._caption(text, figure=False)
+        else:
+            self._undefined()
+            self.headings.append((level, text if "chapter" in names else squeezed(node.text())))
+            self.blocks.append(heading(text, level))
 
     def _elsewhere(self, node: "LexborNode") -> bool:
         """Whether a heading is only a link to another page, as the name of a site is."""
@@ -360,6 +383,10 @@ class _Page:
             self.dropped[nav.NAVIGATION] += 1
         elif nav.is_contents_line(text):
             self.dropped[nav.CONTENTS] += 1
+        elif nav.announces_index(text):
+            self.index_next = True
+        elif self.term and _CHANGE.fullmatch(text):
+            self.term += f" ({text.rstrip('.: ')})"
         elif self.mark:
             self.blocks.append(
                 item(f"{self.term}: {text}" if self.term else text, max(0, len(self.lists) - 1), self.mark)
@@ -419,6 +446,23 @@ def _children(node: "LexborNode") -> "list[LexborNode]":
 def _names(node: "LexborNode") -> str:
     attributes = node.attributes
     return f"{attributes.get('class') or ''} {attributes.get('id') or ''}".lower().strip()
+
+
+def _code_lines(node: "LexborNode", text: str) -> str | None:
+    """The lines of a paragraph that is all code, broken by `<br>` or inside of an example; else None."""
+    found = node.css("code, tt, kbd, samp")
+    if len(found) != 1 or squeezed(found[0].text()) != text or not text:
+        return None
+    if found[0].css_first("br") is None and not _in_example(node):
+        return None
+    lines = (line.lstrip(" \t") for line in node.text().split("\n"))
+    return "\n".join(line.replace("\xa0", " ") for line in lines if line.strip())
+
+
+def _in_example(node: "LexborNode") -> bool:
+    """Whether a heading only names an example or a note."""
+    parent = node.parent
+    return parent is not None and not _EXAMPLES.isdisjoint(_names(parent).split())
 
 
 def _start(node: "LexborNode") -> int:

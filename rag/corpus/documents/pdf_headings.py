@@ -14,6 +14,7 @@ _NUMBER = re.compile(r"(?:\d{1,2}|[A-Z])\s+(?=[^\W\d_])")
 _NO_TITLE = re.compile(
     r"(?:microsoft (?:word|powerpoint)|untitled|document\d*$|slide \d|.*\.(?:docx?|tex|dvi|indd|qxd|ps|pdf|fm|odt)$)"
 )
+_BEFORE = re.compile(r"(?:chapter|appendix|part|section|annex)?(?:\d*|[a-z]\d*|[ivxlc]+)")
 _SIGNS = re.compile(r"[\W_]+")
 
 
@@ -88,20 +89,11 @@ def _length(title: str, lines: Sequence[str]) -> int:
     text = ""
     for count, line in enumerate(lines, 1):
         text += line
-        if text.endswith(title) and len(text) - len(title) <= 8 and _is_number(text[: len(text) - len(title)]):
+        if text.endswith(title) and _BEFORE.fullmatch(text[: len(text) - len(title)]):
             return count
-        if not text or len(text) > len(title) + 8:
+        if not text or len(text) > len(title) + 12:
             return 0
     return 0
-
-
-def _is_number(text: str) -> bool:
-    return (
-        not text
-        or text.isdigit()
-        or (len(text) <= 8 and (text[1:].isdigit() or text in ("chapter", "appendix")))
-        or text[-1:].isdigit()
-    )
 
 
 def by_size(pages: Sequence[list[Line]], usual: int) -> Iterator[Marked]:

@@ -134,15 +134,23 @@ def _units(blocks: Iterable[Block]) -> list[_Unit]:
             )
             if together and units[-1].words + words <= _LONGEST:
                 units[-1] = _Unit((*units[-1].blocks, piece), units[-1].words + words)
-            elif together and len(units[-1].blocks) > 1 and _words(units[-1].blocks[-1]) + words <= _LONGEST:
-                *rest, last = units[-1].blocks  # take along what introduces it, and no more
-                taken = _words(last)
-                units[-1] = _Unit(tuple(rest), units[-1].words - taken)
-                units.append(_Unit((last, piece), taken + words))
+            elif together and (taken := _lead(units[-1], words)):
+                kept = units[-1].blocks[: -len(taken)]
+                units[-1] = _Unit(kept, sum(map(_words, kept)))
+                units.append(_Unit((*taken, piece), sum(map(_words, taken)) + words))
             else:
                 units.append(_Unit((piece,), words))
             open_ended = introduces(piece)
     return _runs(units)
+
+
+def _lead(unit: _Unit, words: int) -> tuple[Block, ...]:
+    """The blocks at the end of a unit that move to the next one with what they introduce; empty if they do not fit."""
+    start = len(unit.blocks) - 1
+    while start > 0 and introduces(unit.blocks[start - 1]):
+        start -= 1
+    taken = unit.blocks[start:]
+    return taken if start > 0 and sum(map(_words, taken)) + words <= _LONGEST else ()
 
 
 def _runs(units: Sequence[_Unit]) -> list[_Unit]:

@@ -16,6 +16,7 @@ _WORD = re.compile(r"[(\"'“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[.,;:)!?\"'”�
 _COMMENT = re.compile(r"\s*(?:#|//|;|\*|--|%|\$|>>>|>|<|\|)")
 _GAP = re.compile(r"\S\s{3,}\S")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])- (?=[^\W\d_])")
+_PAGE_EDGE = re.compile(r"\s*(\S+\(\d\w*\))(?:\s.*)?\s\1\s*")
 _SIGNATURE = re.compile(r"[{};]\s*$|^\s*(?:[$#>%]\s|>>>|\w+\(|[-\w./]+\s*=)")
 
 
@@ -33,7 +34,7 @@ class _Chunk:
 
 def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
     """The blocks of a text; lines of contents and indexes are counted in `dropped`."""
-    chunks = [*_chunks(text)]
+    chunks = [chunk for chunk in _chunks(text) if not _is_page_edge(chunk, dropped)]
     base = _usual_indent(chunks)
     rules: list[str] = []  # of underlined headings, by level
     waiting: list[str] = []  # lines of code
@@ -70,6 +71,13 @@ def _chunks(text: str) -> Iterator[_Chunk]:
         elif lines:
             yield _Chunk(tuple(lines), _indent(lines[0]))
             lines = []
+
+
+def _is_page_edge(chunk: _Chunk, dropped: Counter[str]) -> bool:
+    """Whether a line is the head of a manual page: `LS(1)   User commands   LS(1)`."""
+    found = len(chunk.lines) == 1 and _PAGE_EDGE.fullmatch(chunk.lines[0]) is not None
+    dropped[nav.NAVIGATION] += found
+    return found
 
 
 def _indent(line: str) -> int:
@@ -136,6 +144,8 @@ def _is_heading(line: str, base: int) -> bool:
     if len(text.split()) > 10 or text[-1] in ".,;:!?" or _indent(line) > base:
         return False
     letters = [c for c in text if c.isalpha()]
+    if len(letters) < 0.6 * len(text.replace(" ", "")):
+        return False
     return len(letters) >= 3 and (text.isupper() or _NUMBERED.match(line) is not None)
 
 

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from rag.corpus.documents import Document
 from rag.corpus.reader import Corpus
 from rag.corpus.twins import likeness, packed, sketch_of, unpacked
 from rag.types import Passage
@@ -21,6 +22,10 @@ def corpus(folder: Path, **files: str) -> Corpus:
 def read(found: Corpus) -> list[str]:
     """The names of the files that have passages."""
     return list(dict.fromkeys(passage.id.partition("#")[0] for _, passage in found.read()))
+
+
+def document(text: str) -> Document:
+    return Document("", [Passage("1", text=text)])
 
 
 def html(text: str) -> str:
@@ -61,16 +66,19 @@ def test_short_files_are_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("shared", "expected"), [(400, 1.0), (360, 0.81), (200, 0.33), (0, 0.0)])
 def test_likeness_is_the_share_of_common_shingles(shared: int, expected: float) -> None:
     others = [f"other{n}" for n in range(400 - shared)]
-    one, other = (sketch_of([Passage("1", text=" ".join(words))]) for words in (WORDS, WORDS[:shared] + others))
+    one, other = (sketch_of(document(" ".join(words))) for words in (WORDS, WORDS[:shared] + others))
     assert likeness(one, other) == pytest.approx(expected, abs=0.12)
     assert likeness(unpacked(packed(one)), one) == 1
 
 
 def test_a_sketch_is_the_same_everywhere_and_empty_texts_have_none() -> None:
-    assert (
-        packed(sketch_of([Passage("1", text="The quick brown fox jumps over the lazy dog.")]))
-        == "/0HPE/Z6K2QTVzxuiQWxj1zKx6E="
-    )
-    assert likeness(sketch_of([]), sketch_of([])) == 0
+    fox = document("The quick brown fox jumps over the lazy dog.")
+    assert packed(sketch_of(fox)) == "AAAAAP9BzxP2eitkE1c8bokFsY9cyseh"
+    assert likeness(sketch_of(document("")), sketch_of(document(""))) == 0
     with pytest.raises(ValueError, match="not a sketch"):
         unpacked("?")
+
+
+def test_pages_of_one_mould_with_their_own_titles_are_all_read(tmp_path: Path) -> None:
+    files = {f"{name}_DOT_html": f"<title>{name}</title><p>{TEXT}</p>" for name in ("find_file", "find_path")}
+    assert read(corpus(tmp_path, **files)) == ["find_file.html", "find_path.html"]
