@@ -52,6 +52,7 @@ _BAR = re.compile(r"(?<=\S) [|>»/·•→\\] (?=\S)")
 _EXAMPLES = frozenset(["example", "note", "warning", "tip", "caution", "important", "listing", "code-example"])
 _NUMBERED = frozenset(["chapter", "appendix", "section", "unnumbered"])
 _NUMBER = re.compile(r"^(?:\d{1,3}|[A-Z])\s+(?=[^\W\d_])")
+_CHANGE = re.compile(r"(?:new|added|changed|deprecated|removed) (?:in|since) version [\w.]+\W*", re.IGNORECASE)
 _QUERY = re.compile(r"[?#].*", re.DOTALL)
 _BREAK = re.compile(r"<br\b[^>]*>", re.IGNORECASE)
 
@@ -131,6 +132,7 @@ class _Page:
     mark: str | None = None  # of the list item whose text is next
     term: str = ""  # that the next text defines
     terms: list[str] = field(default_factory=list)
+    index_next: bool = False  # the next list or table is an index
 
     def walk(self, root: "LexborNode") -> None:
         stack: list[LexborNode | str] = [root]
@@ -181,7 +183,7 @@ class _Page:
             self._item()
             self._enter(node, "li", stack)
         elif tag == "dt":
-            self.terms.append(squeezed(node.text()))
+            self.terms.append(squeezed(node.text()).lstrip(": "))
         elif tag == "summary":
             self._undefined()
             self.term = squeezed(node.text())
@@ -233,6 +235,10 @@ class _Page:
             self.dropped[why] += 1
             return True
         listed = tag in _LISTS or tag in ("table", "dl")
+        if listed and self.index_next:
+            self.index_next = False
+            self.dropped[nav.CONTENTS] += 1
+            return True
         if not listed and tag not in ("aside", "header") and not nav.suspicious(names):
             return False
         if tag == "body":
@@ -275,6 +281,9 @@ class _Page:
                 self.dropped[why] += 1
                 return
         text = squeezed(node.text())
+        if (lines := _code_lines(node, text)) is not None:
+            self._code(lines)
+            return
         if len(text) < _LONGEST_ROW:
             self.linked = sum(len(link.text().strip()) for link in node.css("a[href]"))
         self._text(text)
@@ -374,6 +383,10 @@ class _Page:
             self.dropped[nav.NAVIGATION] += 1
         elif nav.is_contents_line(text):
             self.dropped[nav.CONTENTS] += 1
+        elif nav.announces_index(text):
+            self.index_next = True
+        elif self.term and _CHANGE.fullmatch(text):
+            self.term += f" ({text.rstrip('.: ')})"
         elif self.mark:
             self.blocks.append(
                 item(f"{self.term}: {text}" if self.term else text, max(0, len(self.lists) - 1), self.mark)
@@ -433,6 +446,17 @@ def _children(node: "LexborNode") -> "list[LexborNode]":
 def _names(node: "LexborNode") -> str:
     attributes = node.attributes
     return f"{attributes.get('class') or ''} {attributes.get('id') or ''}".lower().strip()
+
+
+def _code_lines(node: "LexborNode", text: str) -> str | None:
+    """The lines of a paragraph that is all code, broken by `<br>` or inside of an example; else None."""
+    found = node.css("code, tt, kbd, samp")
+    if len(found) != 1 or squeezed(found[0].text()) != text or not text:
+        return None
+    if found[0].css_first("br") is None and not _in_example(node):
+        return None
+    lines = (line.lstrip(" \t") for line in node.text().split("\n"))
+    return "\n".join(line.replace("\xa0", " ") for line in lines if line.strip())
 
 
 def _in_example(node: "LexborNode") -> bool:

@@ -19,7 +19,7 @@ _CONTENTS = frozenset(
     """
     toc toctree-wrapper localtoc tableofcontents table-of-contents contents_element mini_toc section-toc toc-entry
     list-of-figures list-of-tables list-of-examples shortcontents summarycontents table-contents-list
-    letter-index index-letters genindex-jumpbox genindextable modindextable indexdiv menu-preformatted
+    letter-index index-letters genindex-jumpbox genindextable modindextable indexdiv directory qindex menu-preformatted
     """.split()
 )
 _PART = re.compile(
@@ -42,6 +42,10 @@ _BOILERPLATE = re.compile(
     r"|valid (?:x?html|css)\b|hosted by\b|this (?:document|page|file|manual) was generated\b|skip to (?:main )?content"
     r"|edit (?:this page|on git(?:hub|lab)))",
     re.IGNORECASE,
+)
+_INDEX = re.compile(
+    r"Here (?:is|are) (?:a list of )?(?:all|the) .{0,120}"
+    r"(?:brief descriptions|they belong to|each member|documentation)\W*"
 )
 _LEADERS = re.compile(r"(?:\. ?){4,}\s*(?:\d+|[ivxlc]+)?\s*$|(?:\.{4,}|(?: \.){4,})\s*\d+")
 
@@ -71,6 +75,11 @@ def is_navigation(text: str) -> bool:
 def is_boilerplate(text: str) -> bool:
     """Whether a short paragraph is a notice of copyright or of the program that made the page."""
     return len(text) < 300 and _BOILERPLATE.match(text) is not None
+
+
+def announces_index(text: str) -> bool:
+    """Whether a text introduces a generated index, as on the pages that Doxygen makes of a program's parts."""
+    return text.startswith("Here ") and _INDEX.fullmatch(text) is not None
 
 
 def is_contents_line(text: str) -> bool:

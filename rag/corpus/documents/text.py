@@ -144,6 +144,8 @@ def _is_heading(line: str, base: int) -> bool:
     if len(text.split()) > 10 or text[-1] in ".,;:!?" or _indent(line) > base:
         return False
     letters = [c for c in text if c.isalpha()]
+    if len(letters) < 0.6 * len(text.replace(" ", "")):
+        return False
     return len(letters) >= 3 and (text.isupper() or _NUMBERED.match(line) is not None)
 
 

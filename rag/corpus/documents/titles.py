@@ -7,11 +7,12 @@ from rag.corpus.documents.blocks import squeezed
 
 _NUMBER = re.compile(
     r"""(?ix) ^ (?: (?:chapter|section|appendix|part|annex) \s+ (?:[\divxlc]+|[a-z]) (?:\.\d+)* (?:\s*[.:–—-]\s* | \s+)
-      | (?: § \s* \d+ (?:\.\d+)* | \d+ \. | (?:\d+|[a-z]) (?:\.\d+)+ ) \.? \s+ ) (?=[^\W\d_])"""
+      | (?: § \s* \d+ (?:\.\d+)* | \d+ \. | (?:\d+|[a-z]) (?:\.\d+)+ ) \.? \s+ ) (?=["“‘'(«]?[^\W\d_])"""
 )
 _MARKS = re.compile(r"\s*(?:¶|§|#|\[link\]|\[edit\]|[\ue000-\uf8ff]|\U0001f517)+\s*$")
 _BETWEEN = re.compile(r"\s+[-–—|:·•»«/]+\s+|:\s+|\s*[—|»·]\s*")
 _BRACKETED = re.compile(r"\s*\((?:[^()]|\([^()]*\))*\)\s*$")
+_PRODUCT = re.compile(r"version|manual|documentation|reference|handbook|guide", re.IGNORECASE)
 _GENERIC = frozenset(
     """
     about abstract acknowledgements appendix background changelog changes conclusion conclusions contents copyright
@@ -55,6 +56,9 @@ def page_title(title: str, headings: Sequence[tuple[int, str]], up: str = "") ->
         shared = _words(first) & _words(title)
         if level == 1 and alone and not shared and not is_generic(first) and not is_numbered(first):
             own = first
+    bracketed = _BRACKETED.search(own)
+    if bracketed is not None and bracketed.start() and _PRODUCT.search(bracketed[0]):
+        own = own[: bracketed.start()]
     own = clean_heading(own)
     if is_generic(own) and up:
         return up

@@ -68,6 +68,12 @@ def test_text_stands_under_its_headings_without_scripts_and_menus() -> None:
         ("<table><tr><th>Tip</th></tr><tr><td><p>Sit down.</p></td></tr></table>", ["Tip: Sit down."]),
         ("<figure><figcaption>A dog</figcaption></figure><p>It barks.", ["It barks."]),
         ("<li>alone</li>", ["- alone"]),
+        ("<p><code>one<br>\n&nbsp;&nbsp;two</code></p>", ["    one\n      two"]),
+        ('<div class="example"><h3>File x:</h3><p><code>a b</code></p></div>', ["File x:", "    a b"]),
+        ("<p><code>word</code></p>", ["word"]),
+        ("<dl><dt>-f<dd><div>New in version 3.1.</div><p>Does it.</dl>", ["-f (New in version 3.1): Does it."]),
+        ("<h2>(5)</h2><p>A note.", ["A note."]),
+        ("<p>f(x)<a class=viewcode-link href=s>[source]</a>", ["f(x)"]),
         ("<details><summary>Why</summary>Because.</details>", ["Why: Because."]),
     ],
 )
@@ -89,6 +95,7 @@ def test_blocks_look_as_agreed(page: str, blocks: list[str]) -> None:
         '<ul><li><a href="a">A</a></li><li><a href="b">B</a></li><li><a href="c">C</a></li></ul>',
         "<p>Copyright © 2020 The Authors. All rights reserved.</p>",
         "<p>Rivers . . . . . . . . . 12</p>",
+        "<p>Here is a list of all documented files with brief descriptions:</p><ul><li>a.h: A.<li>b.h: B.</ul>",
     ],
 )
 def test_navigation_and_contents_are_dropped_and_counted(part: str) -> None:
@@ -120,6 +127,8 @@ def test_links_that_a_sentence_announces_stay() -> None:
         ("", "<h1>Rivers</h1><h2>Poland</h2><h3>Poland</h3>", "Rivers", "Poland"),
         ("Page", "<h1><a href='http://example.org'>The Site</a></h1><h2>Cats</h2>", "Page", "Cats"),
         ("7 Days in June", "<p>", "7 Days in June", ""),
+        ("Loops (GNU Octave (version 7))", '<h2 class="chapter">24 While Loops</h2>', "Loops", "While Loops"),
+        ("11. “Windows” Menu", "<h2>11. “Windows” Menu</h2>", "“Windows” Menu", ""),
     ],
 )
 def test_titles_and_sections_have_no_numbers_marks_and_repeats(head: str, body: str, title: str, section: str) -> None:
