@@ -135,7 +135,7 @@ def _show_passages(console: Console, answer: Answer, listed: Sequence[tuple[int,
             if others <= _OTHERS:
                 console.print(_heading(f"[{n}]", hit.passage), soft_wrap=True)
     if others > _OTHERS:
-        console.print(f"and {counted(others - _OTHERS, 'passage')} more", style="dim", soft_wrap=True)
+        console.print(f"and {others - _OTHERS} more", style="dim", soft_wrap=True)
 
 
 def show_uncited(answer: Answer) -> None:

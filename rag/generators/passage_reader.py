@@ -22,6 +22,7 @@ _WORDING = 2.0  # weight of the question's words in a unit, beside the reader's 
 _WORDS = 120  # of an answer, unless a single unit is longer
 _WINDOWS = (80, 40)  # words quoted from the best passage and from the next one
 _SHORT_WINDOW = 40  # words quoted around a short answer
+_NONE = 3.0  # no short answer needs so many times the votes of the best one
 _CERTAIN = 0.9  # share of the votes from which on a short answer is quoted alone
 _WORTH = 0.02  # minimum weight of the next passage, as a share of the best one's
 
@@ -208,7 +209,7 @@ def _short(read: Sequence[_Read]) -> tuple[_Read | None, float]:
         if one.reading.start is not None and words(one.span):
             votes[one.key] = votes.get(one.key, 0.0) + one.weight * math.exp(one.reading.answer)
     answer = max(votes, key=lambda key: votes[key], default=None)  # ties: the first hit's
-    if answer is None or none > votes[answer]:
+    if answer is None or none > _NONE * votes[answer]:
         return None, 0.0
     best = max(
         (one for one in read if one.reading.start is not None and one.key == answer),
