@@ -173,6 +173,8 @@ def _show_passage(console: Console, label: str, passage: Passage, spans: Sequenc
 def _heading(label: str, passage: Passage) -> Text:
     heading = Text(f"{label} ", style="cyan")
     heading.append(_clean(passage.headings), style="bold")
+    if passage.page is not None:
+        heading.append(f", page {passage.page}")
     heading.append(f"  ({_clean(passage.id)})", style="dim")
     return heading
 
