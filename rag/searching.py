@@ -50,6 +50,7 @@ def search_record(question: Question, hits: Sequence[Hit]) -> dict[str, Any]:
             "id": hit.passage.id,
             "title": hit.passage.title,
             "section": hit.passage.section,
+            **({} if hit.passage.page is None else {"page": hit.passage.page}),
             "text": hit.passage.text,
             "score": hit.score,
         }

@@ -183,6 +183,8 @@ def _merged(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]
 def _heading(label: str, passage: Passage) -> Text:
     heading = Text(f"{label} ", style="cyan")
     heading.append(_clean(passage.headings), style="bold")
+    if passage.page is not None:
+        heading.append(f", page {passage.page}")
     heading.append(f"  ({_clean(passage.id)})", style="dim")
     return heading
 

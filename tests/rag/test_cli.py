@@ -17,6 +17,7 @@ from rag.terminal import show_answer
 from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 from tests.commands import stop
 from tests.conftest import Command, one_line_error
+from tests.rag.corpus.pdfs import Print, make_pdf
 
 
 def test_ask_answers_from_the_handbook_and_every_marker_resolves(rag: Command) -> None:
@@ -151,6 +152,29 @@ def test_build_then_info_then_search(rag: Command, corpus: Path, tmp_path: Path)
     hits = json.loads(rag("search", "longest river", "--index", index, "--k", 2, "--json").stdout)["hits"]
     assert [hit["rank"] for hit in hits] == [1, 2]
     assert hits[0]["id"] == "b#2"
+
+
+def test_build_of_documents_says_what_it_leaves_out_and_search_names_the_page(rag: Command, tmp_path: Path) -> None:
+    docs, text = tmp_path / "docs", " ".join(f"Harbour {n} lies on the river." for n in range(20))
+    docs.mkdir()
+    (docs / "a.html").write_text(f"<nav>Home</nav><p>{text}")
+    (docs / "a.txt").write_text(text)
+    (docs / "out.md").symlink_to(tmp_path / "elsewhere.md")
+    (docs / "bad.epub").write_bytes(b"nonsense")
+    (docs / "b.pdf").write_bytes(make_pdf([[], [Print("The Vistula is the longest river of Poland.", 700)]]))
+    built = rag("index", "build", docs, "--to", tmp_path / "d.index")
+    assert built.returncode == 0
+    for line in (
+        f"skipped {docs / 'bad.epub'}: broken: File is not a zip file",
+        "left out of documents: 1 of navigation",
+        "left out 1 file that repeats another, such as a.txt (a.html)",
+        "left out 1 link that leads out of the folder: name the target as a source",
+    ):
+        assert line in built.stderr
+    assert ", page 2  (b.pdf#1)" in rag("search", "longest Vistula", "--index", tmp_path / "d.index").stdout
+    (hit, *_) = json.loads(rag("search", "Vistula", "--index", tmp_path / "d.index", "--json").stdout)["hits"]
+    assert hit["page"] == 2
+    one_line_error(rag("index", "build", docs, "--to", tmp_path / "e.index", "--strict"), "bad.epub: broken")
 
 
 def test_build_reports_what_it_skips(rag: Command, corpus: Path, tmp_path: Path) -> None:

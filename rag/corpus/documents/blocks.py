@@ -18,7 +18,6 @@ from enum import Enum, auto
 
 APART = "\n\n"
 CODE_INDENT = "    "
-_SPACE = re.compile(r"\s+")
 _INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -49,9 +48,12 @@ class Block:
 
 def squeezed(text: str) -> str:
     """Running text: one space for all white space, without invisible characters."""
-    if not text.isascii() or not text.isprintable():
-        text = _INVISIBLE.sub("", text)
-    return _SPACE.sub(" ", text).strip()
+    return " ".join(_visible(text).split())
+
+
+def _visible(text: str) -> str:
+    """The text without characters that take no room, apart from joiners, which some scripts need."""
+    return text if text.isprintable() else _INVISIBLE.sub("", text)
 
 
 def heading(text: str, level: int, page: int | None = None) -> Block:
@@ -82,7 +84,7 @@ def row(cells: Iterable[str], names: Iterable[str] = (), page: int | None = None
 
 def code(text: str, page: int | None = None) -> Block | None:
     """Lines of code as a block, without the indent that they share; None if there are none."""
-    lines = [_INVISIBLE.sub("", line).rstrip() for line in text.expandtabs(8).splitlines()]
+    lines = [_visible(line).rstrip() for line in text.expandtabs(8).splitlines()]
     while lines and not lines[-1]:
         lines.pop()
     while lines and not lines[0]:

@@ -8,7 +8,7 @@ from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.pdf_pages import Line
 
 HEADERS = "page headers and footers"
-_DIGITS = re.compile(r"\d+|\b[ivxlc]+\b")
+_DIGITS = re.compile(r"\d+")
 _PAGE_NUMBER = re.compile(
     r"[-–—|\s]*(?:page\s+)?(?:\d{1,4}|[ivxlc]{1,7})(?:\s*(?:/|of)\s*\d{1,4})?[-–—|\s]*", re.IGNORECASE
 )

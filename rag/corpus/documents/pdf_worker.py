@@ -8,6 +8,7 @@ then `null`; or an object with `error`. This file imports nothing of `rag`, so i
 # ruff: noqa: ANN401  (the library has no types)
 
 import ctypes
+import gc
 import json
 import sys
 from typing import Any
@@ -38,6 +39,7 @@ Row = tuple[str, int, int, int, int, int]
 
 def main() -> None:
     """Read files until standard input ends."""
+    gc.disable()  # there is little to collect, and looking for it takes time
     try:
         import resource
 
@@ -124,8 +126,9 @@ def _measured(raw: Any, page: Any) -> list[Row]:
     text = bytes(buffer)[: 2 * count].decode("utf-16-le", "surrogatepass")
     if len(text) != count:  # characters of two units each: keep the positions
         text = "".join(map(chr, buffer[:count]))
-    x, y = ctypes.c_double(), ctypes.c_double()
-    left, right, bottom, top = (ctypes.c_double() for _ in range(4))
+    x, y, end_x = ctypes.c_double(), ctypes.c_double(), ctypes.c_double()
+    at, at_end = (ctypes.byref(x), ctypes.byref(y)), (ctypes.byref(end_x), ctypes.byref(ctypes.c_double()))
+    origin, font_size = raw.FPDFText_GetCharOrigin, raw.FPDFText_GetFontSize
     lines = []
     start = 0
     for line in text.split("\n"):
@@ -134,29 +137,34 @@ def _measured(raw: Any, page: Any) -> list[Row]:
         start = end + 1
         if last < first:
             continue
-        raw.FPDFText_GetCharOrigin(page, first, x, y)
-        raw.FPDFText_GetCharBox(page, last, left, right, bottom, top)
+        origin(page, first, *at)
+        origin(page, last, *at_end)
         middle = (first + last) // 2
-        while middle > first and text[middle].isspace():  # spaces that are not in the file have no font
-            middle -= 1
-        size = raw.FPDFText_GetFontSize(page, middle)
-        one, two, three = (_look(raw, page, index) for index in (first, middle, last))
-        look = (one & two) | (one & three) | (two & three)
+        if text[middle].isspace():  # a space that is not in the file has no font
+            middle = first
+        size = font_size(page, middle)
+        look = _look(raw, page, first)
+        if look or not text[first].isalnum():  # most of a line counts
+            two, three = _look(raw, page, middle), _look(raw, page, last)
+            look = (look & two) | (look & three) | (two & three)
         clean = text[first : last + 1].replace("\0", "")
-        if not clean.isascii():
+        try:
+            clean.encode()
+        except UnicodeEncodeError:  # half a character
             clean = clean.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        place = int(10 * x.value), int(10 * right.value), int(10 * y.value)
-        lines.append((clean, *place, int(10 * size), look))
+        right = end_x.value + 0.5 * size  # the width of a letter is about half its height
+        lines.append((clean, int(10 * x.value), int(10 * right), int(10 * y.value), int(10 * size), look))
     return lines
 
 
 _looks: dict[bytes, int] = {}  # by the name of a font
 _name, _flags = ctypes.create_string_buffer(64), ctypes.c_int()
+_to_flags = ctypes.byref(_flags)
 
 
 def _look(raw: Any, page: Any, index: int) -> int:
     """1 for a character of fixed pitch, plus 2 for a bold one."""
-    raw.FPDFText_GetFontInfo(page, index, _name, 64, _flags)
+    raw.FPDFText_GetFontInfo(page, index, _name, 64, _to_flags)
     font = _name.value
     if (look := _looks.get(font)) is None:
         name = font.decode("latin-1").lower()
