@@ -29,7 +29,8 @@ from rag.generators.fragments import is_fragment
 from rag.index.index import Index
 from rag.types import Answer, Question
 
-BENCHMARK = Path(__file__).parent.parent / "eval" / "benchmarks" / "own-documents.jsonl"
+BENCHMARK = Path(__file__).parent.parent / "eval" / "benchmarks" / "own-documents"
+COLLECTIONS = BENCHMARK / "collections.toml"
 WORDS = (60, 120)
 
 app = typer.Typer(add_completion=False)
@@ -102,7 +103,7 @@ def fetch(
     table: Annotated[Path | None, typer.Option(help="Collections (toml) instead of the benchmark's.")] = None,
 ) -> None:
     """Download the packages from Debian and unpack the documents; needs Debian's apt-get and dpkg-deb."""
-    text = (table or BENCHMARK.with_suffix(".toml")).read_text("utf-8")
+    text = (table or COLLECTIONS).read_text("utf-8")
     for name, collection in tomllib.loads(text)["collections"].items():
         folder = to / "documents" / name
         if folder.exists():
@@ -150,7 +151,7 @@ def measure(
     part: Annotated[str, typer.Option(help="dev, kept or all.")] = "dev",
     system: Annotated[list[str] | None, typer.Option(help="Systems to measure.")] = None,
     min_confidence: Annotated[float | None, typer.Option(help="Of the system reader; 0 never abstains.")] = None,
-    questions: Annotated[Path, typer.Option(help="The benchmark's questions.")] = BENCHMARK,
+    questions: Annotated[Path, typer.Option(help="The benchmark's questions.")] = BENCHMARK / "questions.jsonl",
     work: Annotated[Path, typer.Option(help="Folder for indexes and answers.")] = Path("work/own-documents"),
     out: Annotated[Path | None, typer.Option(help="Report (json).")] = None,
 ) -> None:
@@ -179,7 +180,7 @@ def measure(
         "benchmark": "own-documents.v1",
         "part": part,
         "systems": {name: summary(found) for name, found in rows.items()},
-        "provenance": provenance({"questions": questions, "collections": BENCHMARK.with_suffix(".toml")}),
+        "provenance": provenance({"questions": questions, "collections": COLLECTIONS}),
     }
     write_atomic(work / f"answers-{part}.jsonl", (dumps(round_floats(row)) for row in texts))
     for name, found in result["systems"].items():

@@ -133,12 +133,12 @@ def test_the_handbook_pages_have_titles_and_enough_passages() -> None:
             "An index over one's own documents is built with rag index",
         ),
         ("What is a recipe?", "A recipe is a small TOML file that describes a retriever"),
-        ("Which option sets the minimum confidence?", "The minimum confidence is the confidence, from 0 to 1, below"),
+        ("Which option sets the minimum confidence?", "The option --min-confidence"),
     ],
 )
 def test_the_handbook_answers(reader: System, question: str, says: str) -> None:
     answer = reader.ask(question)
-    assert answer.text.startswith(says)
+    assert says in answer.text
     assert not answer.abstained
 
 
