@@ -1,0 +1,148 @@
+"""Blocks from the texts of a page, as the walk over it meets them."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+from rag.corpus.documents import navigation as nav
+from rag.corpus.documents.blocks import Block, Kind, code, entry, heading, item, row, squeezed
+from rag.corpus.documents.tables import Cell
+from rag.corpus.documents.text import is_prose, plain_blocks
+
+CALLOUT = re.compile(
+    r"(?:note|notes|tip|warning|caution|important|hint|danger|attention|error|info|see also|todo|remark)\W?",
+    re.IGNORECASE,
+)
+_CAPTION_WORDS = 12  # a longer caption of a figure says something by itself
+_BAR = re.compile(r"(?<=\S) [|>»/·•→\\] (?=\S)")
+_CHANGE = re.compile(r"(?:new|added|changed|deprecated|removed) (?:in|since) version [\w.]+\W*", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class OpenList:
+    """An open list: the number of the next item, or None if items have no numbers."""
+
+    number: int | None
+
+
+@dataclass(slots=True)
+class BlockBuilder:
+    """Collects the blocks of a page."""
+
+    dropped: Counter[str]
+    blocks: list[Block] = field(default_factory=list)
+    headings: list[tuple[int, str]] = field(default_factory=list)
+    inline: list[str] = field(default_factory=list)
+    linked: int = 0  # characters of the text in `inline` that are links
+    lists: list[OpenList] = field(default_factory=list)
+    mark: str | None = None  # of the list item whose text is next
+    term: str = ""  # that the next text defines
+    terms: list[str] = field(default_factory=list)
+    index_next: bool = False  # the next list or table is an index
+
+    def finish(self) -> list[Block]:
+        """The blocks of the whole page."""
+        self._flush()
+        return self.blocks
+
+    def _code(self, text: str) -> None:
+        if is_prose(text):
+            for block in plain_blocks(text, self.dropped):
+                below = heading(block.text, min(6, block.level + 1))
+                self.blocks.append(below if block.kind is Kind.HEADING else block)
+        elif (lines := code(text)) is not None:
+            self._lead_in()
+            self.blocks.append(lines)
+
+    def _lead_in(self) -> None:
+        """A term or item whose first block is no text."""
+        if self.term:
+            self.blocks.append(entry(self.term, ""))
+            self.term = ""
+        self.mark = None
+
+    def _item(self) -> None:
+        opened = self.lists[-1] if self.lists else OpenList(None)
+        if opened.number is None:
+            self.mark = "-"
+        else:
+            self.mark = f"{opened.number}."
+            opened.number += 1
+
+    def _define(self) -> None:
+        """The terms before a definition become what the next text defines."""
+        self._undefined()
+        self.term = ", ".join(text for text in self.terms if text)
+        self.terms = []
+
+    def _undefined(self) -> None:
+        """A term without a definition is a text of its own."""
+        if self.term and any(map(str.isalnum, self.term)) and not CALLOUT.fullmatch(self.term):
+            self.blocks.append(Block(self.term, Kind.LEAD))
+        self.term = ""
+
+    def _caption(self, text: str, *, figure: bool) -> None:
+        text = squeezed(text)
+        if CALLOUT.fullmatch(text):
+            self.term = text
+        elif figure and len(text.split()) < _CAPTION_WORDS:
+            self.dropped[nav.FIGURE] += 1
+        elif text:
+            self.blocks.append(
+                Block(text if figure or text[-1] in ".:!?" else f"{text}:", Kind.TEXT if figure else Kind.LEAD)
+            )
+
+    def _flush(self) -> None:
+        """End the text collected so far."""
+        if self.inline:
+            text = squeezed("".join(self.inline))
+            self.inline = []
+            if text:
+                self._text(text)
+        self.linked = 0
+
+    def _text(self, text: str) -> None:
+        if not any(map(str.isalnum, text)) or (len(text) <= 8 and self.linked and text[0] in "[(" and text[-1] in "])"):
+            return
+        if nav.is_boilerplate(text):
+            self.dropped[nav.BOILERPLATE] += 1
+        elif self.linked and (self._bar(text) or nav.is_navigation(text)):
+            self.dropped[nav.NAVIGATION] += 1
+        elif nav.is_contents_line(text):
+            self.dropped[nav.CONTENTS] += 1
+        elif nav.announces_index(text):
+            self.index_next = True
+        elif self.term and _CHANGE.fullmatch(text):
+            self.term += f" ({text.rstrip('.: ')})"
+        elif self.mark:
+            self.blocks.append(
+                item(f"{self.term}: {text}" if self.term else text, min(max(0, len(self.lists) - 1), 8), self.mark)
+            )
+            self.mark, self.term = None, ""
+        elif self.term:
+            self.blocks.append(entry(self.term, text))
+            self.term = ""
+        elif CALLOUT.fullmatch(text):
+            self.term = text.rstrip(":")
+        else:
+            self.blocks.append(Block(text))
+
+    def _bar(self, text: str) -> bool:
+        """A row of links: `Modules | Directives | FAQ` or `Home > Manual > Modules`."""
+        bars = _BAR.findall(text)
+        return len(bars) >= 2 and self.linked >= 0.7 * (len(text) - 3 * len(bars))
+
+    def _row(self, cells: list[Cell], names: list[str], *, alone: bool) -> None:
+        texts = [cell.text for cell in cells]
+        if all(cell.header for cell in cells):
+            if len(cells) > 1:
+                names[:] = texts
+            elif texts and texts[0]:
+                self._caption(texts[0], figure=False)
+        elif len(cells) == 2 and cells[0].header and not names and texts[0] and texts[1]:
+            self.blocks.append(entry(texts[0], texts[1]))
+        elif (block := row(texts, names)) is not None and any(map(str.isalnum, block.text)):
+            if nav.is_contents_line(block.text):
+                self.dropped[nav.CONTENTS] += 1
+            else:
+                self.blocks.append(Block(block.text, Kind.LEAD) if alone else block)

@@ -1,0 +1,283 @@
+"""The walk over the elements of a page: what each one is, and which are left out.
+
+It has a stack of its own, because pages can nest deeper than Python recurses.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rag.corpus.documents import navigation as nav
+from rag.corpus.documents.blocks import Kind, heading, squeezed
+from rag.corpus.documents.html_builder import CALLOUT, BlockBuilder, OpenList
+from rag.corpus.documents.tables import cells_of, is_layout
+from rag.corpus.documents.titles import clean_heading
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborNode
+
+_DROPPED = frozenset(
+    """
+    script style noscript template svg nav footer button select option textarea input head iframe object embed applet
+    audio video canvas map dialog datalist frame noframes link meta
+    """.split()
+)
+_INLINE = frozenset(
+    """
+    a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark math mi mo mn mrow ms msub msup
+    msubsup mfrac mtext mstyle mspace msqrt mover munder mtable mtr mtd semantics nobr output q ruby rb s samp small
+    span strike strong sub sup time tt u var wbr img br
+    """.split()
+)
+_HEADINGS = frozenset(["h1", "h2", "h3", "h4", "h5", "h6"])
+_LISTS = frozenset(["ul", "ol", "menu", "dir"])
+_EXAMPLES = frozenset(["example", "note", "warning", "tip", "caution", "important", "listing", "code-example"])
+_NUMBERED = frozenset(["chapter", "appendix", "section", "unnumbered"])
+_NUMBER = re.compile(r"^(?:\d{1,3}|[A-Z])\s+(?=[^\W\d_])")
+_NESTED = frozenset(["list", "table", "dl"])
+_DEEPEST = 20  # lists and tables in one another; deeper ones are not looked at as a whole, which takes time
+_LONGEST_ROW = 300  # characters of a row of links
+_LINKS_ONLY = 0.8  # of the characters of a list or table
+_QUERY = re.compile(r"[?#].*", re.DOTALL)
+
+
+@dataclass(slots=True)
+class Page(BlockBuilder):
+    """The blocks of the page called `name`."""
+
+    name: str = ""
+    depth: int = 0  # of lists and tables in one another
+
+    def walk(self, root: "LexborNode") -> None:
+        """Read an element and all below it."""
+        stack: list[LexborNode | str] = [root]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, str):
+                self._close(node)
+                continue
+            tag = node.tag or ""
+            if tag == "-text":
+                self.inline.append(node.text(deep=False))
+            elif tag in _INLINE:
+                self._inline(node, tag, stack)
+            elif tag[0] != "-" and tag not in _DROPPED:
+                self._open(node, tag, stack)
+            elif tag in ("nav", "footer"):
+                self.dropped[nav.NAVIGATION] += 1
+
+    def _inline(self, node: "LexborNode", tag: str, stack: "list[LexborNode | str]") -> None:
+        if tag == "br":
+            self.inline.append(" ")
+        elif tag == "a" and (node.attributes.get("href") or "").strip():
+            self.linked += len(node.text().strip())
+            stack.extend(_children(node))
+        elif node.first_child is not None:
+            stack.extend(_children(node))
+
+    def _open(self, node: "LexborNode", tag: str, stack: "list[LexborNode | str]") -> None:
+        self._flush()
+        if tag == "p":
+            self._paragraph(node)
+        elif tag in _HEADINGS:
+            self._heading(node, int(tag[1]))
+        elif tag in ("pre", "listing", "xmp"):
+            self._code(node.text())
+        elif self._left_out(node, tag):
+            pass
+        elif tag == "table":
+            self._table(node, stack)
+        elif tag in _LISTS:
+            self.lists.append(OpenList(_start(node) if tag == "ol" else None))
+            self._enter(node, "list", stack)
+        elif tag == "li":
+            self._item()
+            self._enter(node, "li", stack)
+        elif tag == "dt":
+            self.terms.append(squeezed(node.text()).lstrip(": "))
+        elif tag == "summary":
+            self._undefined()
+            self.term = squeezed(node.text())
+        elif tag == "dd":
+            self._define()
+            self._enter(node, "dd", stack)
+        elif tag in ("caption", "figcaption"):
+            self._caption(node.text(), figure=tag == "figcaption")
+        elif tag == "div" and self._special(node):
+            pass
+        else:
+            self._enter(node, tag, stack)
+
+    def _special(self, node: "LexborNode") -> bool:
+        """Whether the class of a `div` says what it is: code or a title of Doxygen, the caption of a picture."""
+        parts = (node.attributes.get("class") or "").split()
+        if "fragment" in parts:
+            self._code("\n".join(line.text().rstrip("\n") for line in node.css("div.line")) or node.text())
+        elif "title" in parts and not self.headings and not self.blocks and len(node.css("div, h1, h2")) == 1:
+            self._heading(node, 1)
+        elif "caption" in parts:
+            self._caption(node.text(), figure=True)
+        else:
+            return False
+        return True
+
+    def _enter(self, node: "LexborNode", end: str, stack: "list[LexborNode | str]") -> None:
+        self.depth += end in _NESTED
+        stack.append(end)
+        stack.extend(_children(node))
+
+    def _close(self, end: str) -> None:
+        self._flush()
+        self.depth -= end in _NESTED
+        if end == "list":
+            self.lists.pop()
+            self.mark = None
+        elif end == "li":
+            self.mark = None
+        elif end in ("dd", "dl", "details"):
+            if end != "dd":
+                self._define()
+            self._undefined()
+
+    def _left_out(self, node: "LexborNode", tag: str) -> bool:
+        """Whether an element is navigation, a table of contents or an index; counts it."""
+        attributes = node.attributes
+        names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}".lower()
+        why = nav.reason_by_name(names, attributes.get("role")) if names != " " or "role" in attributes else None
+        if why and tag != "body":
+            self.dropped[why] += 1
+            return True
+        listed = tag in _LISTS or tag in ("table", "dl")
+        if listed and self.index_next:
+            self.index_next = False
+            self.dropped[nav.CONTENTS] += 1
+            return True
+        if self.depth > _DEEPEST:
+            return False
+        if not listed and tag not in ("aside", "header") and not nav.suspicious(names):
+            return False
+        if tag == "body":
+            return False
+        return self._links_only(node, listed=listed, certain=not listed or nav.suspicious(names))
+
+    def _links_only(self, node: "LexborNode", *, listed: bool, certain: bool) -> bool:
+        """Whether the text of an element is mostly links that are no part of what the page says."""
+        links = node.css("a[href]")
+        if not links:
+            return False
+        length = len(squeezed(node.text()))
+        share = sum(len(squeezed(link.text())) for link in links) / max(1, length)
+        if share < (0.5 if certain else _LINKS_ONLY):
+            return False
+        lead = self.blocks[-1] if self.blocks and self.blocks[-1].text.endswith(":") else None
+        inside = all((link.attributes.get("href") or "").startswith("#") for link in links)
+        if listed and not certain:
+            if lead is not None and not inside and len(links) <= 15:
+                return False
+            if len(links) < 3 and not inside and self.blocks and self.blocks[-1].kind is not Kind.HEADING:
+                return False
+        if lead is not None and lead.kind in (Kind.TEXT, Kind.LEAD) and listed:
+            self.blocks.pop()
+        self.dropped[nav.CONTENTS if inside or listed else nav.NAVIGATION] += 1
+        return True
+
+    def _paragraph(self, node: "LexborNode") -> None:
+        names = _names(node)
+        if names:
+            if "admonition-title" in names.split():
+                self._undefined()
+                self.term = squeezed(node.text())
+                return
+            if "title" in names.split():
+                parent = node.parent
+                self._caption(node.text(), figure=parent is not None and "figure" in _names(parent))
+                return
+            if (why := nav.reason_by_name(names, None)) is not None:
+                self.dropped[why] += 1
+                return
+        text = squeezed(node.text())
+        if (lines := _code_lines(node, text)) is not None:
+            self._code(lines)
+            return
+        if len(text) < _LONGEST_ROW:
+            self.linked = sum(len(link.text().strip()) for link in node.css("a[href]"))
+        self._text(text)
+        self.linked = 0
+
+    def _heading(self, node: "LexborNode", level: int) -> None:
+        text = clean_heading(node.text())
+        names = _names(node).split()
+        if not _NUMBERED.isdisjoint(names):  # Texinfo numbers without a dot
+            text = _NUMBER.sub("", text, count=1)
+        if not any(map(str.isalpha, text)):
+            return
+        if CALLOUT.fullmatch(text):
+            self.term = text
+        elif level == 1 and self._elsewhere(node):
+            self.dropped[nav.NAVIGATION] += 1
+        elif level > 2 and (text[-1] == ":" or _in_example(node)):
+            self._caption(text, figure=False)
+        else:
+            self._undefined()
+            self.headings.append((level, text if "chapter" in names else squeezed(node.text())))
+            self.blocks.append(heading(text, level))
+
+    def _elsewhere(self, node: "LexborNode") -> bool:
+        """Whether a heading is only a link to another page, as the name of a site is."""
+        link = node.css_first("a[href]")
+        if link is None or squeezed(link.text()) != squeezed(node.text()):
+            return False
+        address = link.attributes.get("href") or ""
+        target = _QUERY.sub("", address)
+        if not target:
+            return False
+        return target.rsplit("/", 1)[-1] != self.name.rsplit("/", 1)[-1]
+
+    def _table(self, node: "LexborNode", stack: "list[LexborNode | str]") -> None:
+        if self.depth > _DEEPEST or is_layout(node):
+            self._enter(node, "table", stack)
+            return
+        caption = node.css_first("caption")
+        if caption is not None:
+            self._caption(caption.text(), figure=False)
+        self.mark = None
+        names: list[str] = []
+        if self.term:
+            self._lead_in()
+        rows = cells_of(node)
+        for cells in rows:
+            self._row(cells, names, alone=len(rows) == 1)
+
+
+def _children(node: "LexborNode") -> "list[LexborNode]":
+    """The children of a node, the last one first."""
+    children = list(node.iter(include_text=True))
+    children.reverse()
+    return children
+
+
+def _names(node: "LexborNode") -> str:
+    attributes = node.attributes
+    return f"{attributes.get('class') or ''} {attributes.get('id') or ''}".lower().strip()
+
+
+def _code_lines(node: "LexborNode", text: str) -> str | None:
+    """The lines of a paragraph that is all code, broken by `<br>` or inside of an example; else None."""
+    found = node.css("code, tt, kbd, samp")
+    if len(found) != 1 or squeezed(found[0].text()) != text or not text:
+        return None
+    if found[0].css_first("br") is None and not _in_example(node):
+        return None
+    lines = (line.lstrip(" \t") for line in node.text().split("\n"))
+    return "\n".join(line.replace("\xa0", " ") for line in lines if line.strip())
+
+
+def _in_example(node: "LexborNode") -> bool:
+    """Whether a heading only names an example or a note."""
+    parent = node.parent
+    return parent is not None and not _EXAMPLES.isdisjoint(_names(parent).split())
+
+
+def _start(node: "LexborNode") -> int:
+    start = node.attributes.get("start") or "1"
+    return int(start) if start.isascii() and start.isdigit() and len(start) < 6 else 1
