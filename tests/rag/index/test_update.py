@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -756,11 +757,11 @@ def test_passages_that_were_rewritten_are_found(home: Path, rag: Command) -> Non
     import sqlite3
 
     path = build_of(home) / "passages.sqlite"
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE passage SET text = ? WHERE row = 1", (b"\xff\x00",))
     result = rag("index", "verify", home)
     assert result.returncode == 2
     assert "has 1 rows with a value that is not text" in result.stderr
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DELETE FROM passage WHERE row = 7")
     assert "has 7 rows up to 6, not 8" in rag("index", "verify", home).stderr
