@@ -24,9 +24,14 @@ COLD, WARM, ROUNDS = 10, 40, 3
 
 PROGRAM = """
 import json, sys, time
-import rag
+from pathlib import Path
+from rag.systems import open_system
+try:
+    from rag.index.open import open_index
+except ImportError:  # before revision 6e3c298
+    from rag.index import open_index
 index, *questions = json.load(sys.stdin)
-system = rag.open_system("reader", rag.open_index(index))
+system = open_system("reader", open_index(Path(index)))
 for question in questions[:3]:
     system.ask(question)
 cpu, wall = time.process_time(), time.perf_counter()
