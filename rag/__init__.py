@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
     from rag.errors import CitationError, FormatError, IndexingError, QuestionError, RagError, UsageError, UserError
     from rag.index.index import Index
-    from rag.index.update import Changes
+    from rag.index.rebuild import Changes
     from rag.retrievers import Retriever, RetrieverKind
     from rag.systems import System, SystemKind
     from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question, Unresolved
@@ -59,7 +59,7 @@ _WHERE = {
         "UserError",
     ],
     "rag.index.index": ["Index"],
-    "rag.index.update": ["Changes"],
+    "rag.index.rebuild": ["Changes"],
     "rag.retrievers": ["Retriever", "RetrieverKind"],
     "rag.systems": ["System", "SystemKind"],
     "rag.types": ["Answer", "Citation", "CitedSentence", "Hit", "Passage", "Question", "Unresolved"],

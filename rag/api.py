@@ -10,7 +10,7 @@ from autoais.types import Judge
 from rag.config import DEFAULT_SYSTEM
 from rag.errors import UsageError, check_type
 from rag.index.index import Index
-from rag.index.update import Changes
+from rag.index.rebuild import Changes
 from rag.retrievers import Retriever
 from rag.systems import Options, System
 from rag.types import Answer, Hit, Question
@@ -133,6 +133,7 @@ def add_to_index(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     skip_bad: bool = False,
+    strict: bool = False,
     progress: Progress | None = None,
 ) -> Changes:
     """Add the passages of further sources to an index; the options are those of `build_index`.
@@ -149,6 +150,7 @@ def add_to_index(
         include=_globs("include", include),
         exclude=_globs("exclude", exclude),
         skip_bad=skip_bad,
+        strict=strict,
         carry=carry_parts,
         progress=_files_read(progress),
     )

@@ -13,7 +13,7 @@ from rag.config import DEFAULT_SYSTEM, command_defaults
 
 if TYPE_CHECKING:
     from rag.corpus.reader import Corpus
-    from rag.index.update import Changes
+    from rag.index.rebuild import Changes
     from rag.systems import System
 
 # Commands import what they use, so that `rag --help` loads no engine.
@@ -58,6 +58,9 @@ ConfidenceOption = Annotated[
 ]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")]
 SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Skip and count broken lines instead of stopping.")]
+StrictOption = Annotated[
+    bool, typer.Option("--strict", help="Stop at a document that cannot be read instead of skipping it.")
+]
 FormatOption = Annotated[
     str | None, typer.Option("--format", help="Corpus format, or `documents` (default: detected).")
 ]
@@ -394,9 +397,7 @@ def build(
     include: IncludeOption = None,
     exclude: ExcludeOption = None,
     skip_bad: SkipBadOption = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at a document that cannot be read instead of skipping it.")
-    ] = False,
+    strict: StrictOption = False,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace an existing index, once the new one is complete.")
     ] = False,
@@ -431,6 +432,7 @@ def add(
     include: IncludeOption = None,
     exclude: ExcludeOption = None,
     skip_bad: SkipBadOption = False,
+    strict: StrictOption = False,
 ) -> None:
     """Add sources to an index."""
     from rag.api import add_to_index
@@ -444,6 +446,7 @@ def add(
             include=include or [],
             exclude=exclude or [],
             skip_bad=skip_bad,
+            strict=strict,
             progress=progress,
         )
     _tell(changes, folder)

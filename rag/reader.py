@@ -5,8 +5,9 @@ import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 SHIPPED = Path(__file__).parent / "data" / "reader"
-RULES = 1  # version of the input format; increase it when this module or one it encodes with changes the input
+RULES = 2  # version of the input format; increase it when this module or one it encodes with changes the input
 MAX_LENGTH = 224  # word pieces of question, headings and text together
 MAX_QUESTION, MAX_HEADINGS = 64, 32
 LONGEST_ANSWER = 16  # word pieces of an answer span
@@ -113,14 +114,24 @@ def _cut(text: str, offsets: Sequence[tuple[int, int]], room: int) -> list[tuple
 class Reading:
     """The reader's output for a passage.
 
-    `relevance`: the logit that it answers the question. `start`, `end`: the characters of the best answer span in its
+    `relevance`: the logit that it answers the question. `start`, `end`: the characters of the best short answer in its
     text, None if the text is empty. `answer`: the log-probability of this span among all spans of the passage.
+    `no_short`: the log-probability that the question has no short answer. `offsets` and `keep`: the characters of each
+    word piece of the text, and the probability that it belongs to a sentence that answers the question.
     """
 
     relevance: float
     start: int | None
     end: int | None
     answer: float
+    no_short: float = -math.inf
+    offsets: tuple[tuple[int, int], ...] = ()
+    keep: tuple[float, ...] = ()
+
+    def kept(self, start: int, end: int) -> float:
+        """The mean of `keep` over a stretch of the text; 0 if none of it was read."""
+        inside = [p for (a, b), p in zip(self.offsets, self.keep, strict=True) if a < end and start < b]
+        return sum(inside) / len(inside) if inside else 0.0
 
 
 class Reader:
@@ -165,25 +176,38 @@ class Reader:
 
     def _one(self, question: str, passage: Passage) -> Reading:
         found = [self._window(window) for window in self.encoder.windows(question, passage)]
-        return max(found, key=lambda reading: reading.relevance)
+        best = max(found, key=lambda reading: reading.relevance)
+        if len(found) == 1:
+            return best
+        offsets = tuple(chain.from_iterable(reading.offsets for reading in found))
+        keep = tuple(chain.from_iterable(reading.keep for reading in found))
+        return replace(best, offsets=offsets, keep=keep)
 
     def _window(self, window: Window) -> Reading:
         import numpy as np
 
         inputs = {"ids": np.array([window.ids]), "types": np.array([window.types])}
-        relevance, starts, ends = self.session.run(["relevance", "starts", "ends"], inputs)
+        relevance, starts, ends, keep = self.session.run(["relevance", "starts", "ends", "keep"], inputs)
         logit = float(relevance[0])
         if not math.isfinite(logit):
             raise RagError(f"{self.folder}: the model's output is not a number; run `rag train` again")
-        inside = slice(window.first, window.first + len(window.offsets))
         if not window.offsets:
             return Reading(logit, None, None, -math.inf)
+        inside = [0, *range(window.first, window.first + len(window.offsets))]  # the first stands for no short answer
         start, end = (_log_softmax(side[0, inside].astype(np.float64)) for side in (starts, ends))
-        sums = start[:, None] + end[None, :]
-        wide = np.arange(len(start))[None, :] - np.arange(len(start))[:, None]
+        sums = start[1:, None] + end[None, 1:]
+        wide = np.arange(len(start) - 1)[None, :] - np.arange(len(start) - 1)[:, None]
         sums[(wide < 0) | (wide >= LONGEST_ANSWER)] = -np.inf
-        first, last = divmod(int(np.argmax(sums)), len(start))
-        return Reading(logit, window.offsets[first][0], window.offsets[last][1], float(sums[first, last]))
+        first, last = divmod(int(np.argmax(sums)), len(sums))
+        return Reading(
+            logit,
+            window.offsets[first][0],
+            window.offsets[last][1],
+            float(sums[first, last]),
+            float(start[0] + end[0]),
+            tuple(window.offsets),
+            tuple((1 / (1 + np.exp(-keep[0, inside[1:]].astype(np.float64)))).tolist()),
+        )
 
 
 @cache

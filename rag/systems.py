@@ -189,9 +189,9 @@ def _extractive(settings: Settings) -> System:
 
 
 def _reader(settings: Settings) -> System:
-    from rag.generators.span_reader import SpanReader
+    from rag.generators.passage_reader import PassageReader
 
-    reader = SpanReader(min_confidence=settings.options.min_confidence)
+    reader = PassageReader(min_confidence=settings.options.min_confidence)
     return RetrieveThenRead(settings.retriever, reader, settings.k)
 
 
@@ -259,10 +259,10 @@ SYSTEMS: Registry[SystemKind] = Registry(
     "system",
     {
         "reader": SystemKind(
-            "a short answer and the sentence that contains it",
+            "the sentences, steps or code that answer, chosen by a small network",
             "nothing",
-            "reranked",
-            10,
+            "shortlist",
+            16,
             _reader,
             frozenset({"min_confidence"}),
         ),

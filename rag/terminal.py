@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from rag.generators.answer_types import answer_type
 from rag.types import Answer, Hit, Passage, Question
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from rag.systems import SystemKind
 
 _SPAN = "bold green"
+_OTHERS = 9  # headings of passages that are not cited
 
 
 def _console(*, stderr: bool = False) -> Console:
@@ -61,8 +61,7 @@ def show_answer(answer: Answer, console: Console | None = None) -> None:
         _show_reason(answer, console)
     else:
         wrap = not console.is_terminal
-        # If a question asks for no name, date or number, a few words are rarely the answer.
-        short = answer.short_answer if answer_type(answer.question.text) else None
+        short = answer.short_answer
         if short:
             console.print(Text(_clean(short), style="bold"), soft_wrap=wrap)
         console.print(Text(_clean(str(answer)), style="" if short else "bold"), soft_wrap=wrap)
@@ -124,16 +123,19 @@ def _show_passages(console: Console, answer: Answer, listed: Sequence[tuple[int,
     for sentence in answer.sentences:
         for citation in sentence.citations:
             spans.setdefault(citation.passage, []).append(citation.span)
-    others = False
+    others = 0
     for n, hit in listed:
         cited = spans.get(hit.passage.id)
         if cited or (n == 1 and not spans):
             _show_passage(console, f"[{n}]", hit.passage, cited or [])
         else:
-            if not others:
-                others = True
+            others += 1
+            if others == 1:
                 console.print("\nAlso found:", style="dim")
-            console.print(_heading(f"[{n}]", hit.passage), soft_wrap=True)
+            if others <= _OTHERS:
+                console.print(_heading(f"[{n}]", hit.passage), soft_wrap=True)
+    if others > _OTHERS:
+        console.print(f"and {others - _OTHERS} more", style="dim", soft_wrap=True)
 
 
 def show_uncited(answer: Answer) -> None:
@@ -159,15 +161,23 @@ def _show_passage(console: Console, label: str, passage: Passage, spans: Sequenc
     # Spans are coloured in a terminal and marked with >> << elsewhere.
     coloured = console.is_terminal and not console.is_dumb_terminal
     opening, closing = ("", "") if coloured else (">>", "<<")
-    for start, stop in sorted(set(spans)):
-        start, stop = max(start, end), max(stop, end)  # spans may overlap
-        if start == stop:
-            continue
+    for start, stop in _merged(passage.text, spans):
         text.append(_clean(passage.text[end:start]))
         text.append(opening + _clean(passage.text[start:stop]) + closing, style=_SPAN)
         end = stop
     text.append(_clean(passage.text[end:]))
     console.print(Padding(text, (0, 0, 0, 4)) if console.is_terminal else text, soft_wrap=not console.is_terminal)
+
+
+def _merged(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The spans in order; those that overlap, or have only white space between them, are one."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(span for span in spans if span[0] < span[1]):
+        if found and not text[found[-1][1] : start].strip():
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return found
 
 
 def _heading(label: str, passage: Passage) -> Text:

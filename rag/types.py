@@ -139,6 +139,7 @@ class Answer:
             unresolved_markers=self.unresolved,
             answers=self.question.answers,
             gold=self.question.gold,
+            nuggets=self.question.nuggets,
             text=self.text,
             extra=round_floats({k: v for k, v in extra.items() if v is not None or k in always_present}),
         )

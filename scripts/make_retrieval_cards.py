@@ -22,7 +22,9 @@ from rag.reader import SHIPPED as READER
 from rag.reader import Reader
 from scripts.make_judge_card import paragraph
 
-RESULTS = Path(__file__).parents[1] / "eval" / "results" / "retrieval"
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "eval" / "results" / "retrieval"
+OWN_DOCUMENTS = RESULTS.parent / "own-documents" / "kept.json"
 ANSWERS = RESULTS.parent / "open-nq-pool" / "reader.json"
 _DATA = """DPR's questions with answers, which therefore cannot be used to evaluate it: the development files of NQ (CC
 BY-SA 3.0) and TriviaQA (Apache-2.0), the test files of WebQuestions (CC BY 4.0) and CuratedTREC (without a licence
@@ -46,25 +48,47 @@ def reader_card() -> Iterator[str]:
         raise SystemExit(f"error: {bench['reader']} was measured, but {name} ships; measure again")
     yield from (f"# {name}", "")
     yield from paragraph(
-        f"""The reader that ships with rag: it scores how well a passage answers a question and finds the answer span.
-        English. The system `reader` uses it for short answers, and the recipe `best` (`model = "reader"`) reranks the
-        first eight hits with it. {bench["parameters"] / 1e6:.0f} million parameters, int8 weights
-        ({(READER / "model.onnx").stat().st_size / 1e6:.0f} MB); runs on onnxruntime and tokenizers."""
+        f"""The reader that ships with rag: it scores how well a passage answers a question, says which sentences belong
+        to the answer, and finds the short answer if there is one. English. The system `reader` answers with it, and the
+        recipe `best` (`model = "reader"`) reranks the first eight hits with it. {bench["parameters"] / 1e6:.0f} million
+        parameters, int8 weights ({(READER / "model.onnx").stat().st_size / 1e6:.0f} MB); runs on onnxruntime and
+        tokenizers."""
     )
     yield ""
     yield from paragraph(
         """- A cross-encoder as in DPR (Karpukhin et al. 2020, Section 6.1): all-MiniLM-L6-v2 over question, headings
-        and text, with shared words marked; relevance is read from the first token, the answer is a span."""
+        and text, with shared words marked; relevance is read from the first token, the short answer is a span (the
+        first token stands for none, as in SQuAD 2.0), and each token says whether it belongs to the answer."""
     )
     yield from base(record)
-    groups = sum(part["groups"] for part in record["questions"].values())
+    yield from paragraph(
+        f"""- Training continued from the first reader (`git show 6e3c298:rag/data/reader/model.onnx`, SHA-256
+        `{record["start"]["sha256"]}`), which learnt from 13,868 groups of DPR's questions alone, TriviaQA's among
+        them."""
+    )
+    labelled = {file: part for file, part in record["questions"].items() if not file.startswith("topics/")}
+    groups = sum(part["groups"] for file, part in record["questions"].items() if file not in labelled)
     yield from ("", "## Training data", "", "| questions | file | dropped | groups |", "|---|---|---|---|")
     for file, part in record["questions"].items():
         yield f"| {part['questions']:,} | `{file}` | {part['dropped']} | {part['groups']:,} |"
     yield ""
     yield from paragraph(f"{groups:,} groups of one passage with the answer and four without. " + _DATA.format(more=""))
+    for file, part in labelled.items():
+        yield ""
+        yield from paragraph(
+            f"""`{file}`: {part["groups"]:,} groups of one passage that answers, or none, and up to six that do not. A
+            language model (Claude) read sampled pages of documentation in Debian 12 and of Wikipedia, wrote the
+            questions of all kinds, and quoted what answers them; a script checked every quote against its page. Nobody
+            reviewed the labels. The collections, with licences and checksums, are
+            `eval/recipes/reader-documents.toml`; none is one of the benchmark `own-documents`."""
+        )
     yield from answers(name)
-    yield from measured(RESULTS, ["best"], name)
+    yield from own_documents(name)
+    yield from limits()
+    if all(name in found["retriever"] for found in _read(RESULTS / "best.json")["sets"].values()):
+        yield from measured(RESULTS, ["best"], name)
+    else:
+        yield from ("", "The recipe `best` was measured with the reader before this one only.")
     yield from ("", "## Speed", "")
     yield from paragraph(
         f"""One core reads {bench["passages_per_second_and_core"]:.0f} passages of {bench["word_pieces"]:.0f} word
@@ -130,6 +154,42 @@ def answers(name: str) -> Iterator[str]:
     for measure in ("em", "f1", "answer_recall"):
         found = report["metrics"][measure]
         yield f"- {measure}: {100 * found['value']:.1f} (n = {found['n']})"
+
+
+def limits() -> Iterator[str]:
+    """What the confidence is worth, and the baseline that the reader does not beat."""
+    fitted = _read(READER / "confidence.json")["fitted_to"]
+    found = _read(RESULTS.parent / "nomiracl" / "reader.json")
+    yield ""
+    yield from paragraph(
+        f"""At 120 words the reader is not told apart from quoting the first BM25 hit whole. The confidence is a
+        logistic regression on five signals, fitted to {sum(fitted["cases"].values())} cases (the part `dev` and SQuAD's
+        questions); its ROC-AUC there is {fitted["roc_auc"]["documents"]:.2f} on documents and
+        {fitted["roc_auc"]["simulated"]:.2f} on SQuAD, and {found["roc_auc"]:.2f} on NoMIRACL, which had no part in it.
+        The threshold is the conformal one at which a tenth of the answerable questions about documents is refused."""
+    )
+
+
+def own_documents(name: str) -> Iterator[str]:
+    """The results on documents that nothing was tuned on."""
+    report = _read(OWN_DOCUMENTS)
+    if name not in report["systems"]["reader"]["system"]:
+        raise SystemExit(f"error: {OWN_DOCUMENTS} was not measured with {name}; measure again")
+    yield from ("", "## Answers about documents", "")
+    yield from paragraph(
+        f"""The part `{report["part"]}` of `eval/benchmarks/own-documents`, on which nothing was chosen: ten collections
+        of documentation in Debian 12. Right: the answer contains all nuggets in its first 60 or 120 words
+        (`{OWN_DOCUMENTS.relative_to(ROOT)}`)."""
+    )
+    yield from ("", "| system | right in 60 words | in 120 words | answerable refused | unanswerable refused |")
+    yield "|---|---|---|---|---|"
+    for system, found in report["systems"].items():
+        cells = []
+        for metric in ("right@60", "right@120", "answerable_refused", "unanswerable_refused"):
+            low, high = found[metric]["interval95"]
+            one = found[metric]
+            cells.append(f"{100 * one['value']:.0f} % ({100 * low:.0f} to {100 * high:.0f}; n = {one['n']})")
+        yield f"| {system} | {' | '.join(cells)} |"
 
 
 def measured(results: Path, recipes: Sequence[str], name: str) -> Iterator[str]:

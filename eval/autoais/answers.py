@@ -30,7 +30,8 @@ class CitedAnswer:
 
     `passages` (by id) follows the numbering of the markers in `output` (1-based), `ranking` the retriever's order.
     `scores` holds the retriever's scores by id, if known.
-    `answers` (reference strings) and `gold` (passage ids) come from the benchmark; empty if it has none.
+    `answers` (reference strings), `gold` (passage ids) and `nuggets` (`Question`) come from the benchmark; empty if it
+    has none.
     `short_answer` is the string for exact match; None if the system gives none.
     `text` is the whole answer without markers; None if it is the sentences joined with spaces. `output` is the text
     exactly as the system wrote it, with markers. `informative` and `attributable` are human labels of the whole
@@ -50,6 +51,7 @@ class CitedAnswer:
     unresolved_markers: tuple[Unresolved, ...] = ()
     answers: tuple[str, ...] = ()
     gold: tuple[str, ...] = ()
+    nuggets: tuple[tuple[str, ...], ...] = ()
     text: str | None = None
     output: str | None = None
     informative: bool | None = None
@@ -86,6 +88,7 @@ SCHEMA = record(
         "attributable": _HUMAN,
         "answers": STRINGS_OR_NULL,
         "gold": STRINGS_OR_NULL,
+        "nuggets": {"type": ["array", "null"], "items": {"type": "array", "items": STRING}},
         "sentences": listed(
             record(
                 {"text": STRING},
@@ -185,6 +188,7 @@ def from_row(row: Mapping[str, Any], where: str) -> CitedAnswer:
         unresolved_markers=tuple(unresolved),
         answers=tuple(row.get("answers") or ()),
         gold=tuple(row.get("gold") or ()),
+        nuggets=tuple(map(tuple, row.get("nuggets") or ())),
         text=None if whole is None or whole == joined else whole,
         output=row.get("output"),
         informative=row.get("informative"),
@@ -283,6 +287,7 @@ def write_answers(answers: Iterable[CitedAnswer]) -> Iterator[str]:
 _ORDER = (
     "id", "question", "system", "index", "answer", "output", "short_answer", "sentences", "passages", "unresolved",
     "abstained", "failed", "reason", "confidence", "trace", "seconds", "informative", "attributable", "answers", "gold",
+    "nuggets",
 )  # fmt: skip
 
 
@@ -305,6 +310,7 @@ def to_row(answer: CitedAnswer) -> dict[str, Any]:
         **_known(informative=answer.informative, attributable=answer.attributable),
         **({"answers": list(answer.answers)} if answer.answers else {}),
         **({"gold": list(answer.gold)} if answer.gold else {}),
+        **({"nuggets": [list(phrases) for phrases in answer.nuggets]} if answer.nuggets else {}),
     }
     clashing = {name: value for name, value in answer.extra.items() if name in _KNOWN}
     row |= {name: value for name, value in answer.extra.items() if name not in _KNOWN}

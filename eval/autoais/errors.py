@@ -34,7 +34,7 @@ def missing_extra(what: str, extra: str) -> UserError:
     return UserError(f'{what} needs a package that is not installed: pip install "attributed-rag[{extra}]"')
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """Return the first line of an error's message, at most 200 characters; the error's type if it has no message."""
     lines = str(error).strip().splitlines()
     return lines[0][:200] if lines else type(error).__name__

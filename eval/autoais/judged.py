@@ -1,7 +1,7 @@
 """Answers with one judged claim per sentence, the input of every metric."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -11,8 +11,9 @@ from autoais.errors import UserError
 from autoais.markers.alce import strict_sentences
 from autoais.metrics import alce, hagrid
 from autoais.metrics.claims import CitedClaim, JudgedClaim, all_yes, judge_claims
+from autoais.metrics.nuggets import nuggets_found
 from autoais.text.claims import applicable
-from autoais.types import NO_TEXT, Judge, Question, Verdict
+from autoais.types import NO_TEXT, Attribution, Judge, Question, Verdict
 
 NOT_APPLICABLE = "not_applicable"  # verdict of a sentence that claims nothing
 _BATCH = 256  # answers judged together: bounds memory, changes no result
@@ -23,13 +24,15 @@ class JudgedAnswer:
     """A question of the benchmark, its answer (None if missing) and a judged claim per sentence.
 
     The claim is None for a sentence that claims nothing (a question, an instruction): it is not judged and not counted.
-    `strict` holds the claims as ALCE's eval.py parses them from the output; None if the output is unknown.
+    `strict` holds the claims as ALCE's eval.py parses them from the output; None if the output is unknown. `nuggets`
+    has a verdict per nugget of the question: whether the answer supports one of its phrases; None if undecided.
     """
 
     question: Question
     answer: CitedAnswer | None
     claims: tuple[JudgedClaim | None, ...]
     strict: tuple[JudgedClaim, ...] | None = None
+    nuggets: tuple[bool | None, ...] = ()
 
     @property
     def judged(self) -> list[JudgedClaim]:
@@ -105,22 +108,49 @@ def judge_answers(
     left = dict(benchmark or {})
     stream = iter(answers)
     while batch := list(islice(stream, _BATCH)):
+        asked = [_own_question(answer) if benchmark is None else _asked(answer, benchmark, left) for answer in batch]
         claims = [_claims(answer) for answer in batch]
         as_alce = [_strict_claims(answer) if strict else None for answer in batch]
         listed = [claim for row in claims for claim in row if claim is not None]
         listed += [claim for row in as_alce for claim in row or ()]
         judged = iter(judge_claims(judge, listed, each=each))
         rows = [tuple(None if claim is None else next(judged) for claim in row) for row in claims]
-        for answer, row, strictly in zip(batch, rows, as_alce, strict=True):
-            question = _own_question(answer) if benchmark is None else _asked(answer, benchmark, left)
+        nuggets = _nuggets(judge, asked, batch)
+        for question, answer, row, strictly, held in zip(asked, batch, rows, as_alce, nuggets, strict=True):
             as_judged = None if strictly is None else tuple(islice(judged, len(strictly)))
-            yield JudgedAnswer(question, answer, row, as_judged)
+            yield JudgedAnswer(question, answer, row, as_judged, held)
     for question in left.values():
-        yield JudgedAnswer(question, None, ())
+        yield JudgedAnswer(question, None, (), None, (False,) * len(question.nuggets))
+
+
+def _nuggets(
+    judge: Judge, questions: Sequence[Question], answers: Sequence[CitedAnswer]
+) -> list[tuple[bool | None, ...]]:
+    """A verdict per nugget of each question. A phrase that the answer contains needs no judge."""
+    found = [nuggets_found(answer.plain, question.nuggets) for question, answer in zip(questions, answers, strict=True)]
+    open_phrases = [
+        Attribution(phrase, (answer.plain,), question.text)
+        for question, answer, held in zip(questions, answers, found, strict=True)
+        for phrases, there in zip(question.nuggets, held, strict=True)
+        if not there and answer.plain.strip()
+        for phrase in phrases
+    ]
+    verdicts = iter([judgement.verdict.ais for judgement in judge.judge(open_phrases)] if open_phrases else [])
+    return [
+        tuple(
+            True if there else _any_yes([next(verdicts) for _ in phrases]) if answer.plain.strip() else False
+            for phrases, there in zip(question.nuggets, held, strict=True)
+        )
+        for question, answer, held in zip(questions, answers, found, strict=True)
+    ]
+
+
+def _any_yes(outcomes: Sequence[bool | None]) -> bool | None:
+    return True if True in outcomes else None if None in outcomes else False
 
 
 def _own_question(answer: CitedAnswer) -> Question:
-    return Question(answer.id, answer.question, answer.answers, answer.gold)
+    return Question(answer.id, answer.question, answer.answers, answer.gold, answer.nuggets)
 
 
 def _asked(answer: CitedAnswer, benchmark: Mapping[str, Question], left: dict[str, Question]) -> Question:

@@ -13,7 +13,7 @@ from autoais.types import Question
 def read_questions(path: Path) -> Iterator[Question]:
     """Stream the questions of a file; its first line decides the format.
 
-    `{"id","question"[,"answers"][,"gold"]}` jsonl; Open-NQ jsonl `{"question","answer"}`; TREC topics
+    `{"id","question"[,"answers"][,"gold"][,"nuggets"]}` jsonl; Open-NQ jsonl `{"question","answer"}`; TREC topics
     `qid<TAB>text`; DPR `text<TAB>['answer', ...]`. Formats without ids get the line number as id. Raises
     `FormatError` for a broken row, an empty question or a duplicate id.
     """
@@ -39,7 +39,8 @@ def read_questions(path: Path) -> Iterator[Question]:
 
 def _encodable(question: Question) -> bool:
     try:
-        "".join((question.id, question.text, *question.answers, *question.gold)).encode("utf-8")
+        nuggets = (phrase for phrases in question.nuggets for phrase in phrases)
+        "".join((question.id, question.text, *question.answers, *question.gold, *nuggets)).encode("utf-8")
     except UnicodeEncodeError:
         return False
     return True
@@ -65,7 +66,12 @@ def _json(line: bytes, where: str, number: int) -> Question:
     name = next((name for name in ("id", "query_id") if name in row), None)
     answers = strings(row, "answers", where) or strings(row, "answer", where)
     key = identifier(row, name, where) if name else str(number)
-    return Question(key, field(row, "question", str, where), answers, strings(row, "gold", where))
+    nuggets = field(row, "nuggets", list, where) if "nuggets" in row else []
+    if not all(isinstance(one, list) and one and all(isinstance(phrase, str) for phrase in one) for one in nuggets):
+        raise FormatError(f"{where}: field 'nuggets' should be a list of lists of phrases")
+    return Question(
+        key, field(row, "question", str, where), answers, strings(row, "gold", where), tuple(map(tuple, nuggets))
+    )
 
 
 def _columns(line: bytes, where: str) -> tuple[str, str]:

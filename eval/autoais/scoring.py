@@ -15,6 +15,8 @@ from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.judged import JudgedAnswer, judge_answers
 from autoais.meta.human import HumanSummary
 from autoais.metrics import alce, hagrid, liu, trec
+from autoais.metrics.claims import all_yes
+from autoais.metrics.nuggets import nuggets_found
 from autoais.metrics.rates import Mean, Rate
 from autoais.metrics.scores import CitationScores
 from autoais.metrics.short_answers import exact_match, f1, has_answer
@@ -51,6 +53,8 @@ class Summary:
     - `trec_precision`, `trec_recall`: the first citation of a sentence; full 1, partial 0.5, none 0. `levels` counts
       all citations; binary judges never give partial.
     - `em`, `f1`: SQuAD's, on `short_answer`. `answer_recall`: a reference string occurs in the cited sentences.
+    - `nugget_recall`: the share of a question's nuggets whose phrase the answer contains, mean over questions;
+      `all_nuggets`: answers with all of them. With `_judged`: also nuggets that the judge finds supported.
     - `Success@k`, `R@k` (ir_measures): gold passages in the first k; `answer_hit@k`: a reference in the first k texts.
 
     Keeps a few numbers per question and no text. With `undecided_is_no` (google-2023), undecided counts as no in
@@ -73,6 +77,8 @@ class Summary:
         self.em: list[float] = []
         self.f1: list[float] = []
         self.answer_recall: list[bool | None] = []
+        self.nuggets: list[list[bool | None]] = []  # of each question that has nuggets, as said by its phrases
+        self.nuggets_judged: list[list[bool | None]] = []
         self.success: dict[int, list[bool | None]] = {k: [] for k in DEPTHS}
         self.recall: dict[int, list[float]] = {k: [] for k in DEPTHS}
         self.answer_hit: dict[int, list[bool | None]] = {k: [] for k in DEPTHS}
@@ -102,6 +108,9 @@ class Summary:
             first = next((r for r, i in enumerate(ranking, 1) if _holds(answer, i, question)), None)
             for k in DEPTHS:
                 self.answer_hit[k].append(first is not None and first <= k)
+        if question.nuggets:
+            self.nuggets.append([*nuggets_found(answer.plain if answer else "", question.nuggets)])
+            self.nuggets_judged.append([*item.nuggets])
         if question.gold:
             for k in DEPTHS:
                 found = len(set(question.gold).intersection(ranking[:k]))
@@ -110,6 +119,10 @@ class Summary:
 
     def _outcome(self, ais: bool | None) -> bool | None:
         return ais is True if self.undecided_is_no else ais
+
+    @staticmethod
+    def _share(found: Sequence[bool | None]) -> float:
+        return sum(one is True for one in found) / len(found)
 
     def _cited(self, item: JudgedAnswer) -> None:
         # A claim counts its own unresolved markers; these have no known sentence, or one that claims nothing.
@@ -165,6 +178,11 @@ class Summary:
                 metrics["f1"] = Mean.of(self.f1).record()
             else:
                 metrics |= {name: _absent("the system gives no short answers") for name in ("em", "f1")}
+        for suffix, held in (("", self.nuggets), ("_judged", self.nuggets_judged)):
+            if held:
+                shares = [self._share(one) for one in held]
+                metrics[f"nugget_recall{suffix}"] = Mean.of(shares).record()
+                metrics[f"all_nuggets{suffix}"] = Rate.of(map(all_yes, held)).record()
         for k in DEPTHS:
             # Beyond the longest list, the value would only repeat.
             too_deep = f"no answer lists {k} passages" if k > self.depth else None

@@ -12,12 +12,16 @@ from autoais.errors import UsageError, UserError, check_type
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with its reference answers (strings) and gold passages (ids); both are empty if unknown."""
+    """A question with its reference answers (strings), gold passages (ids) and nuggets; each is empty if unknown.
+
+    A nugget is something that a right answer must contain: a tuple of phrases, any of which is enough.
+    """
 
     id: str
     text: str
     answers: tuple[str, ...] = ()
     gold: tuple[str, ...] = ()
+    nuggets: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         check_type("the id of a question", self.id, "a string", str)

@@ -132,7 +132,7 @@ def given(answer: object, number: int = 1) -> Answer:
 
 
 def _given(answer: CitedAnswer) -> Answer:
-    question = Question(answer.id, answer.question, answer.answers, answer.gold)
+    question = Question(answer.id, answer.question, answer.answers, answer.gold, answer.nuggets)
     texts = [text for sentence in answer.sentences if (text := sentence.text.strip())]
     short = (answer.short_answer or "").strip()
     text, spans = _placed(answer.plain, texts or [short] * bool(short))

@@ -3,7 +3,6 @@
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +12,7 @@ from autoais.corpora import check_corpus_format, detect_corpus, read_passages
 from rag.corpus.documents import SUFFIXES, is_document, kind_of, load_document
 from rag.corpus.sources import DOCUMENTS as DOCUMENTS
 from rag.corpus.sources import Source, SourceFile, check_globs, prefixes, selected
-from rag.corpus.twins import Sketch, Twins, packed, sketch_of, unpacked
+from rag.corpus.twins import Sketch, Twins, packed, sketch_of
 from rag.errors import FormatError, IndexingError
 from rag.types import Passage
 
@@ -60,9 +59,9 @@ class Corpus:
         self._finders: dict[Source, Twins] = {}
 
     @classmethod
-    def of(cls, described: Sequence[Source], *, skip_bad: bool = False) -> "Corpus":
+    def of(cls, described: Sequence[Source], *, skip_bad: bool = False, strict: bool = False) -> "Corpus":
         """A corpus of sources whose formats and names of files are known."""
-        corpus = cls([source.path for source in described], skip_bad=skip_bad)
+        corpus = cls([source.path for source in described], skip_bad=skip_bad, strict=strict)
         corpus.described = list(described)
         return corpus
 
@@ -100,11 +99,6 @@ class Corpus:
             if source not in self._finders:
                 self._finders[source] = self._twins(files)
             yield from files
-
-    def list_files(self) -> None:
-        """Find the files, so that each one can be compared with the others."""
-        for _ in self.files():
-            pass
 
     def read(self) -> Iterator[tuple[str, Passage]]:
         """Yield (location, passage) in the order of files and lines; every passage has an id and text."""
@@ -145,13 +139,14 @@ class Corpus:
             self._refuse_document(error, file)
             return
         self.bytes_read += _size(file.path)
-        if finder is not None and document.passages:
+        if file.within and document.passages:  # of a folder
             sketch = sketch_of(document)
-            if (twin := finder.find(file.name, sketch)) is not None:
-                self._repeats(file, twin)
-                return
-            finder.add(file.name, sketch)
             self.sketches[file.name] = packed(sketch)
+            if finder is not None:  # an update compares all files when it has read the new ones
+                if (twin := finder.find(file.name, sketch)) is not None:
+                    self._repeats(file, twin)
+                    return
+                finder.add(file.name, sketch)
         self.dropped.update(document.dropped)
         yield from ((f"{file.path}#{number}", passage) for number, passage in enumerate(document.passages, 1))
 
@@ -166,12 +161,6 @@ class Corpus:
         self.bytes_read += _size(file.path)
         if len(self.reasons) < 20:
             self.reasons.append(str(error))
-
-    def know(self, source: Source, name: str, sketch: str) -> None:
-        """Remember a document that was read at another time, as the file that others may repeat."""
-        with suppress(ValueError):
-            if sketch and source in self._finders:
-                self._finders[source].add(name, unpacked(sketch))
 
     def _twins(self, files: Iterable[SourceFile]) -> Twins:
         paths = {file.name: file.path for file in files}

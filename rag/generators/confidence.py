@@ -9,9 +9,10 @@ from pathlib import Path
 from autoais.errors import first_line
 from rag.errors import RagError
 
-# The reader's relevance logit of the answer's passage; the answer's share of the votes of all passages read; the
-# judge's probability that this passage supports the answer.
-SIGNALS = ("relevance", "agreement", "judge")
+# relevance: the highest relevance logit of the passages; agreement: the largest share of passages with the same short
+# answer; keep: the highest probability of a unit of the best passage; covered: the share of the question's words, by
+# inverse document frequency, in the best passage and its headings; found: the same in all passages read.
+SIGNALS = ("relevance", "agreement", "keep", "covered", "found")
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ def _build(corpus: Corpus, to: Path, work: Path, progress: Progress | None) -> d
         **described([source.name for source in corpus.sources], sorted(corpus.formats), counts, combined(records)),
         "skipped": corpus.bad,
         "command": command(),
-        "roots": [Root(source, corpus.skip_bad).record(to) for source in corpus.described],
+        "roots": [Root(source, corpus.skip_bad, corpus.strict).record(to) for source in corpus.described],
         "dead": 0,
         "files": fingerprints(work),
     }

@@ -14,6 +14,7 @@ from rag.corpus.sources import Source, SourceFile
 from rag.errors import FormatError, IndexingError, UserError
 
 FILES = "files.jsonl"
+_SMALL = 1 << 20
 _SETTLED = 2_000_000_000  # nanoseconds: a file changed so shortly before it was read may change again unseen
 
 
@@ -34,7 +35,9 @@ class Stamp:
         try:
             status = path.stat()
             settled = time.time_ns() - status.st_mtime_ns > _SETTLED
-            return cls(sha256_file(path), status.st_size, status.st_mtime_ns if settled else None)
+            small = status.st_size < _SMALL  # for which the buffer of a streamed hash takes longer than the hash
+            digest = hashlib.sha256(path.read_bytes()).hexdigest() if small else sha256_file(path)
+            return cls(digest, status.st_size, status.st_mtime_ns if settled else None)
         except OSError:
             return cls("", 0, None)
 
@@ -84,7 +87,9 @@ class FileRecord:
 
 def write_files(build: Path, records: Iterable[FileRecord]) -> None:
     """Write the table of files of a build."""
-    write_atomic(build / FILES, (dumps(asdict(record)) for record in records))
+    # Not `asdict`, which copies deeply and takes longer than all else here.
+    rows = ({name: getattr(record, name) for name in FileRecord.__slots__} for record in records)
+    write_atomic(build / FILES, (dumps({**row, "stamp": asdict(row["stamp"])}) for row in rows))
 
 
 def read_files(build: Path) -> list[FileRecord]:
@@ -119,6 +124,7 @@ class Root:
 
     source: Source
     skip_bad: bool = False
+    strict: bool = False
 
     def record(self, index: Path) -> dict[str, Any]:
         """The dict for the manifest."""
@@ -132,6 +138,7 @@ class Root:
             "include": list(source.include),
             "exclude": list(source.exclude),
             "skip_bad": self.skip_bad,
+            "strict": self.strict,
         }
 
     @classmethod
@@ -143,7 +150,7 @@ class Root:
         globs = [strings(record, name, where) for name in ("include", "exclude")]
         path = moved if moved.exists() or not absolute.exists() else absolute
         source = Source(path, texts["format"], texts["prefix"], *globs)
-        return cls(source, field(record, "skip_bad", bool, where))
+        return cls(source, field(record, "skip_bad", bool, where), field(record, "strict", bool, where))
 
 
 def roots_of(manifest: Mapping[str, Any], index: Path) -> list[Root]:

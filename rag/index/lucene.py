@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -167,4 +166,6 @@ def _passage(name: str | None, text: str | None, where: str) -> Passage:
     if not passage.text.strip():
         raise FormatError(f"{where}: passage {name!r} has no text")
     # JSON can contain lone surrogates, which are not characters.
-    return Passage(*(part.encode("utf-8", "replace").decode("utf-8") for part in astuple(passage)))
+    texts = (passage.id, passage.title, passage.text, passage.section, passage.headings)
+    name, title, text, section, headings = (part.encode("utf-8", "replace").decode("utf-8") for part in texts)
+    return Passage(name, title, text, section, headings)

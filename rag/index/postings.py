@@ -153,7 +153,19 @@ def _writing() -> Iterator[None]:
         raise IndexingError(f"the postings cannot be written: {error}") from error
 
 
-def _damaged(folder: Path, error: Exception) -> str:
+def is_fault(error: BaseException) -> bool:
+    """Whether Tantivy raised an error because its files are damaged or cannot be read."""
+    # A Rust panic in pyo3 is not an Exception, and cannot be imported.
+    return isinstance(error, ValueError | OSError | LookupError) or type(error).__name__ == "PanicException"
+
+
+def count_documents(folder: Path) -> int:
+    """The number of passages in the postings of a folder; raises `IndexingError` if they cannot be read."""
+    with _reading():
+        return int(tantivy.Index.open(str(folder)).searcher().num_docs)
+
+
+def _damaged(folder: Path, error: BaseException) -> str:
     return f"{folder}: cannot be opened as a Tantivy index ({first_line(error)}): build the index again"
 
 
@@ -183,7 +195,9 @@ class BM25:
         counts = {"untitled": untitled, "passages": passages}
         try:
             return cls(tantivy.Index.open(str(folder)), store, recipe, **counts)
-        except (ValueError, OSError) as error:
+        except BaseException as error:
+            if not is_fault(error):
+                raise
             if os.access(folder, os.W_OK) or not os.access(folder, os.R_OK):
                 raise IndexingError(_damaged(folder, error)) from error
         # Tantivy needs a lock file even for reading; a temporary folder of links can hold it.
@@ -192,8 +206,10 @@ class BM25:
             (links / path.name).symlink_to(path.absolute())
         try:
             opened = cls(tantivy.Index.open(str(links)), store, recipe, **counts)
-        except (ValueError, OSError) as error:
+        except BaseException as error:
             shutil.rmtree(links, ignore_errors=True)
+            if not is_fault(error):
+                raise
             raise IndexingError(_damaged(folder, error)) from error
         weakref.finalize(opened, shutil.rmtree, links, ignore_errors=True)
         return opened
@@ -256,9 +272,7 @@ class BM25:
 def _reading() -> Iterator[None]:
     try:
         yield
-    except (ValueError, OSError, LookupError) as error:
-        raise IndexingError(f"the index is damaged ({error}): build it again") from error
     except BaseException as error:
-        if type(error).__name__ == "PanicException":  # a Rust panic in pyo3: not an Exception, and not importable
-            raise IndexingError(f"the index is damaged ({error}): build it again") from error
+        if is_fault(error):
+            raise IndexingError(f"the index is damaged ({first_line(error)}): build it again") from error
         raise

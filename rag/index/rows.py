@@ -61,6 +61,17 @@ class RowEditor:
                 self.written.add(row)
         return True
 
+    def drop(self, files: Collection[int]) -> None:
+        """Remove the passages of further files, by number."""
+        if not files:
+            return
+        with faults("cannot be written"):
+            rows = [row for row, file in self._connection.execute("SELECT row, file FROM passage") if file in files]
+            self._remove(rows)
+        self._free = sorted({*self._free, *rows}, reverse=True)
+        self.written.difference_update(rows)
+        self._waiting.difference_update(rows)
+
     def finish(self) -> None:
         """Remove what did not come again, close the gaps, and sync to disk."""
         with faults("cannot be written"), closing(self._connection):

@@ -1,4 +1,8 @@
-"""Distant supervision: a question's BM25 hits with the answer are positives, those without it negatives."""
+"""Groups of passages to train the reader on: one that answers the question, and hits that do not.
+
+Two kinds of supervision: distant (a question with short answers: a hit that contains one is the positive) and labelled
+(a question with quotes that answer it, `rag.training.labelled`).
+"""
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,6 +14,7 @@ import numpy as np
 import torch
 
 from autoais.metrics.short_answers import answer_spans, has_answer
+from autoais.text.sentences import sentence_spans
 from autoais.training.loop import Tensors, batches_of_like_length, pair_of
 from autoais.types import Question
 from rag.errors import QuestionError, RagError
@@ -20,15 +25,23 @@ from rag.types import Passage
 _HOLDING = 4  # passages with the answer that are considered
 _NEAR = 8  # first negatives, from which most are drawn
 _PLACES = 8  # occurrences of an answer in a passage
+NO_SHORT_ANSWER = (0, 0)  # its first and last token: [CLS], as in SQuAD 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A question, a passage with the character spans of its answer, and passages without the answer (`others`)."""
+    """A question, the passage that answers it (None if none does), and passages that do not (`others`).
+
+    `spans` are the characters of the short answer in the passage, one pair per occurrence: empty if the question has
+    no short answer, None if this is not known. `kept` are those of the sentences that answer, `unsure` those of
+    sentences of which this is not known.
+    """
 
     question: str
-    passage: Passage
-    spans: tuple[tuple[int, int], ...]
+    passage: Passage | None
+    spans: tuple[tuple[int, int], ...] | None
+    kept: tuple[tuple[int, int], ...]
+    unsure: tuple[tuple[int, int], ...]
     others: tuple[Passage, ...]
 
 
@@ -49,7 +62,8 @@ def groups(
     """Yield at most `each` groups per question, from its first `depth` hits, with `others` negatives each.
 
     Of the first four passages that contain the answer, the most similar to the question (`similar`) are positives,
-    because the others often contain the words by chance; a similarity below `least` excludes a passage.
+    because the others often contain the words by chance; a similarity below `least` excludes a passage. The sentence
+    with the answer is kept; if several contain it, none is known to be the one.
     """
     for question in questions:
         references = [answer for answer in question.answers if 0 < len(answer) < 60]
@@ -67,11 +81,17 @@ def groups(
         for score, at in best[:each]:
             if score < max(least, best[0][0] - 0.1):
                 continue
-            near = rng.sample(lacking[:_NEAR], min(len(lacking[:_NEAR]), others - others // 3))
-            far = [passage for passage in lacking if passage not in near]
-            drawn = (*near, *rng.sample(far, min(len(far), others - len(near))))
-            found = answer_spans(holding[at].text, references)
-            yield Group(question.text, holding[at], tuple(found), drawn)
+            found = tuple(answer_spans(holding[at].text, references))
+            within = [s for s in sentence_spans(holding[at].text) if any(s[0] < b and a < s[1] for a, b in found)]
+            kept, unsure = (within, []) if len(within) == 1 else ([], within)
+            yield Group(question.text, holding[at], found, tuple(kept), tuple(unsure), negatives(lacking, others, rng))
+
+
+def negatives(lacking: Sequence[Passage], count: int, rng: random.Random) -> tuple[Passage, ...]:
+    """Draw `count` of the passages (in rank order): two thirds of them from the first eight."""
+    near = rng.sample(lacking[:_NEAR], min(len(lacking[:_NEAR]), count - count // 3))
+    far = [passage for passage in lacking if passage not in near]
+    return (*near, *rng.sample(far, min(len(far), count - len(near))))
 
 
 def similarity(base: Path, batch: int = 32) -> Similar:
@@ -104,65 +124,90 @@ def similarity(base: Path, batch: int = 32) -> Similar:
 def write_arrays(found: Iterable[Group], encoder: WindowEncoder, out: Path) -> int:
     """Encode groups, write them to one `.npz` and return their number.
 
-    Arrays: `ids` and `types` of all pairs, concatenated, with the `ends` of each pair; `first`, the position of the
-    first token of the text in each pair; `group_ends`, in pairs (the first pair of a group has the answer); `spans`,
-    rows of pair, first and last token.
+    Arrays: `ids` and `types` of all pairs, concatenated, with the `ends` of each pair, and `keep` (1: of a sentence
+    that answers, 0: of another, -1: not known); `first`, the position of the first token of the text in each pair;
+    `group_ends`, in pairs; `answered`, whether the first pair of a group is the positive; `spans`, rows of pair, first
+    and last token (`NO_SHORT_ANSWER` if there is none).
     """
-    columns: dict[str, list[Any]] = {name: [] for name in ("ids", "types", "first", "lengths", "group_ends", "spans")}
+    names = ("ids", "types", "keep", "first", "lengths", "group_ends", "answered", "spans")
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+
+    def add(window: Window, keep: Sequence[int]) -> None:
+        columns["ids"].append(np.array(window.ids, dtype=np.int32))
+        columns["types"].append(np.array(window.types, dtype=np.uint8))
+        columns["keep"].append(np.array(keep, dtype=np.int8))
+        columns["first"].append(window.first)
+        columns["lengths"].append(len(window.ids))
+
     for group in found:
-        holding = _holding(encoder.windows(group.question, group.passage), group.spans)
-        if holding is None:
-            continue
-        window, places = holding
-        pair = len(columns["lengths"])
-        columns["spans"] += [(pair, *place) for place in places]
-        for each in (window, *(encoder.windows(group.question, other)[0] for other in group.others)):
-            columns["ids"].append(np.array(each.ids, dtype=np.int32))
-            columns["types"].append(np.array(each.types, dtype=np.uint8))
-            columns["first"].append(each.first)
-            columns["lengths"].append(len(each.ids))
+        if group.passage is not None:
+            holding = _holding(encoder.windows(group.question, group.passage), group)
+            if holding is None:
+                continue
+            window, places = holding
+            pair = len(columns["lengths"])
+            if group.spans is not None:
+                columns["spans"] += [(pair, *place) for place in places or [NO_SHORT_ANSWER]]
+            add(window, _keep(window, group))
+        for other in group.others:
+            windows = encoder.windows(group.question, other)
+            add(windows[0], [-1] * len(windows[0].ids))
+        columns["answered"].append(group.passage is not None)
         columns["group_ends"].append(len(columns["lengths"]))
     if not columns["lengths"]:
         raise RagError("no training pairs: the index holds no answers to these questions; name another index")
     np.savez(
         out,
         ids=np.concatenate(columns["ids"]), types=np.concatenate(columns["types"]),
-        first=np.array(columns["first"]), ends=np.cumsum(columns["lengths"]),
-        group_ends=np.array(columns["group_ends"]), spans=np.array(columns["spans"]),
+        keep=np.concatenate(columns["keep"]), first=np.array(columns["first"]), ends=np.cumsum(columns["lengths"]),
+        group_ends=np.array(columns["group_ends"]), answered=np.array(columns["answered"]),
+        spans=np.array(columns["spans"], dtype=np.int64).reshape(-1, 3),
     )  # fmt: skip
     return len(columns["group_ends"])
 
 
-def _holding(
-    windows: Iterable[Window], spans: Sequence[tuple[int, int]]
-) -> tuple[Window, list[tuple[int, int]]] | None:
-    """The first window that contains a whole answer, and the first and last tokens of its occurrences there."""
+def _keep(window: Window, group: Group) -> list[int]:
+    """A label per token of the window: 1 inside `kept`, 0 elsewhere in the text, -1 outside the text or not known."""
+    labels = [-1] * len(window.ids)
+    if not group.kept:
+        return labels
+    for place, (start, end) in enumerate(window.offsets, window.first):
+        inside = any(start < b and a < end for a, b in group.kept)
+        unsure = any(start < b and a < end for a, b in group.unsure)
+        labels[place] = 1 if inside else -1 if unsure else 0
+    return labels
+
+
+def _holding(windows: Sequence[Window], group: Group) -> tuple[Window, list[tuple[int, int]]] | None:
+    """The window with the answer (whole, if it is short), and the first and last tokens of its occurrences there."""
     for window in windows:
         places = []
-        for start, end in spans:
+        for start, end in group.spans or ():
             inside = [i for i, (a, b) in enumerate(window.offsets) if a < end and start < b]
             if inside and window.offsets[inside[0]][0] <= start and end <= window.offsets[inside[-1]][1]:
                 places.append((window.first + inside[0], window.first + inside[-1]))
         if places:
             return window, places[:_PLACES]
-    return None
+    if group.spans or not windows:
+        return None
+    return max(windows, key=lambda window: _keep(window, group).count(1)), []
 
 
 class Groups:
-    """The groups of several files, as batches for the training loop."""
+    """The groups of several files, each used `times` times, as batches for the training loop."""
 
-    def __init__(self, files: Sequence[Path]) -> None:
-        self._files = [dict(np.load(path, allow_pickle=False)) for path in files]
-        self._groups: list[tuple[int, int, int]] = []  # file, first pair, end
+    def __init__(self, files: Sequence[tuple[Path, int]]) -> None:
+        self._files = [dict(np.load(path, allow_pickle=False)) for path, _ in files]
+        self._groups: list[tuple[int, int, int, bool]] = []  # file, first pair, end, whether the first is the positive
         longest = []
-        for number, arrays in enumerate(self._files):
+        for number, (arrays, (_, times)) in enumerate(zip(self._files, files, strict=True)):
             arrays["starts"] = np.concatenate([[0], arrays["ends"][:-1]])
             lengths = arrays["ends"] - arrays["starts"]
-            start = 0
-            for end in arrays["group_ends"]:
-                self._groups.append((number, start, int(end)))
+            firsts = np.concatenate([[0], arrays["group_ends"][:-1]])
+            rows = list(zip(firsts.tolist(), arrays["group_ends"].tolist(), arrays["answered"].tolist(), strict=True))
+            for start, end, answered in rows * times:
+                self._groups.append((number, start, end, answered))
                 longest.append(int(lengths[start:end].max()))
-                start = int(end)
         self._longest = np.array(longest)
 
     def __len__(self) -> int:
@@ -170,31 +215,37 @@ class Groups:
 
     def order(self, batch: int, seed: int) -> list[np.ndarray]:
         """Batches of groups of similar length, in a seeded random order; `batch` counts pairs."""
-        each = max(1, batch // (self._groups[0][2] - self._groups[0][1]))
-        return batches_of_like_length(self._longest, each, seed)
+        pairs = sum(end - start for _, start, end, _ in self._groups)
+        return batches_of_like_length(self._longest, max(1, batch * len(self) // pairs), seed)
 
     def batch(self, numbers: np.ndarray) -> Tensors:
-        """Tensors: ids, mask and types (pairs, length), rows of each group's pairs (-1: none), text start, spans."""
+        """Tensors: ids, mask, types and keep (pairs, length), rows of each group's pairs, text start, spans.
+
+        The rows of a group begin with the positive; -1 stands for none.
+        """
         width = -(-int(self._longest[numbers].max()) // 8) * 8
         chosen = [self._groups[number] for number in numbers]
-        total, most = sum(end - start for _, start, end in chosen), max(end - start for _, start, end in chosen)
+        total = sum(end - start for _, start, end, _ in chosen)
+        most = 1 + max(end - start for _, start, end, _ in chosen)
         ids = np.zeros((total, width), dtype=np.int64)
         mask, types, first = np.zeros_like(ids), np.zeros_like(ids), np.zeros(total, dtype=np.int64)
-        places, spans = np.full((len(chosen), most), -1), []
+        keep, places, spans = np.full_like(ids, -1), np.full((len(chosen), most), -1), []
         row = 0
-        for group, (number, start, end) in enumerate(chosen):
+        for group, (number, start, end, answered) in enumerate(chosen):
             arrays = self._files[number]
             inside = slice(*np.searchsorted(arrays["spans"][:, 0], [start, start + 1]))
             spans += [(row, a, b) for _, a, b in arrays["spans"][inside]]
-            for place, pair in enumerate(range(start, end)):
+            for place, pair in enumerate(range(start, end), 0 if answered else 1):
                 a, b = arrays["starts"][pair], arrays["ends"][pair]
                 ids[row, : b - a], types[row, : b - a], mask[row, : b - a] = arrays["ids"][a:b], arrays["types"][a:b], 1
+                keep[row, : b - a] = arrays["keep"][a:b]
                 first[row], places[group, place] = arrays["first"][pair], row
                 row += 1
-        return tuple(torch.from_numpy(np.asarray(one)) for one in (ids, mask, types, places, first, np.array(spans)))
+        found = (ids, mask, types, keep, places, first, np.array(spans, dtype=np.int64).reshape(-1, 3))
+        return tuple(torch.from_numpy(np.asarray(one)) for one in found)
 
     def some(self, count: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Yield (ids, types) of about `count` pairs, evenly spaced."""
         for number in range(0, len(self._groups), max(1, len(self._groups) // count)):
-            file, start, _ = self._groups[number]
+            file, start, _, _ = self._groups[number]
             yield pair_of(self._files[file], start)

@@ -1,6 +1,7 @@
-"""The reader's network: BERT over question and passage, with a relevance head and a span head."""
+"""The reader's network: BERT over question and passage, with heads for relevance, answer span and sentences."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
@@ -8,6 +9,7 @@ import torch
 
 from autoais.models.pairs import TYPES
 from autoais.training.loop import Tensors
+from rag.errors import RagError
 
 if TYPE_CHECKING:
     from transformers import BertModel
@@ -16,11 +18,15 @@ if TYPE_CHECKING:
 class Network(torch.nn.Module):
     """A cross-encoder as in DPR (Karpukhin et al. 2020, Section 6.1): relevance from `[CLS]`, a span from its tokens.
 
+    A third head says of each token whether it belongs to a sentence that answers the question.
+
     The types of `rag.reader.Window`, which mark shared words, are added to the embeddings (exact-match marking,
     Boualili et al. 2020). The embeddings are frozen, which saves a fifth of the time without a measurable loss.
     """
 
-    outputs: ClassVar[Mapping[str, bool]] = MappingProxyType({"relevance": False, "starts": True, "ends": True})
+    outputs: ClassVar[Mapping[str, bool]] = MappingProxyType(
+        {"relevance": False, "starts": True, "ends": True, "keep": True}
+    )
 
     def __init__(self, encoder: "BertModel") -> None:
         super().__init__()
@@ -32,6 +38,17 @@ class Network(torch.nn.Module):
         self.mix = torch.nn.Linear(size, size)
         self.relevance = torch.nn.Linear(size, 1)
         self.span = torch.nn.Linear(size, 2)
+        self.keep = torch.nn.Linear(size, 1)
+
+    def start_from(self, file: Path) -> None:
+        """Take over the weights of an exported reader; the embeddings stay the base's, and a head it lacks is new."""
+        from autoais.training.export import weights_of
+
+        state = weights_of(file)
+        missing = [name for name in self.state_dict() if name not in state and not name.startswith(("keep", "embed"))]
+        if missing:
+            raise RagError(f"{file}: has no {missing[0]}; name the model.onnx of a reader")
+        self.load_state_dict({n: v for n, v in state.items() if not n.startswith("embed")}, strict=False)
 
     def layers(self) -> Iterator[torch.nn.Module]:
         """The transformer layers."""
@@ -39,8 +56,8 @@ class Network(torch.nn.Module):
 
     def forward(
         self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return logits of relevance (pairs,) and of the first and last answer token (pairs, length).
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return logits of relevance (pairs,), and of the first, the last and any answer token (pairs, length).
 
         `ids`, `mask`, `types`: (pairs, length) int64.
         """
@@ -50,31 +67,40 @@ class Network(torch.nn.Module):
             hidden = layer(hidden, attention_mask=seen)
         relevance = self.relevance(torch.nn.functional.gelu(self.mix(hidden[:, 0])))
         spans = self.span(hidden)
-        return relevance.squeeze(-1), spans[..., 0], spans[..., 1]
+        return relevance.squeeze(-1), spans[..., 0], spans[..., 1], self.keep(hidden).squeeze(-1)
 
 
 def loss_of(network: Network, tensors: Tensors) -> tuple[torch.Tensor, float]:
     """The loss of a batch, and the accuracy: the share of groups whose top passage is the one with the answer.
 
     The loss is the cross-entropy within the group (DPR), plus half the mean binary cross-entropy per passage, which
-    makes a logit meaningful on its own, plus half the negative log marginal likelihood of the answer's occurrences (as
-    in DPR and Clark & Gardner 2018).
+    makes a logit meaningful on its own, plus half the negative log marginal likelihood of the short answer's
+    occurrences (as in DPR and Clark & Gardner 2018), plus half the binary cross-entropy of the labelled tokens.
+    A group without a positive counts in the second term alone.
     """
-    ids, mask, types, places, first, spans = tensors
+    ids, mask, types, keep, places, first, spans = tensors
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        relevance, starts, ends = network(ids, mask, types)
-    relevance, starts, ends = relevance.float(), starts.float(), ends.float()
-    grouped = relevance[places.clamp_min(0)].masked_fill(places < 0, -1e4)
-    right = torch.zeros(len(places), dtype=torch.long)
-    loss = torch.nn.functional.cross_entropy(grouped, right)
+        relevance, starts, ends, kept = (output.float() for output in network(ids, mask, types))
+    cross_entropy, binary = torch.nn.functional.cross_entropy, torch.nn.functional.binary_cross_entropy_with_logits
+    answered = places[:, 0] >= 0
+    grouped = relevance[places.clamp_min(0)].masked_fill(places < 0, -1e4)[answered]
     holds = torch.zeros_like(relevance)
-    holds[places[:, 0]] = 1.0
-    loss = loss + 0.5 * torch.nn.functional.binary_cross_entropy_with_logits(relevance, holds)
-    length = ids.shape[1]
-    inside = (torch.arange(length) >= first[:, None]) & (torch.arange(length) < mask.sum(1, keepdim=True) - 1)
-    start, end = (torch.log_softmax(side.masked_fill(~inside, -1e4), dim=1) for side in (starts, ends))
-    rows = spans[:, 0]
-    scores = start[rows, spans[:, 1]] + end[rows, spans[:, 2]]
-    positive = places[:, 0]
-    likelihoods = torch.stack([torch.logsumexp(scores[rows == row], dim=0) for row in positive if (rows == row).any()])
-    return loss - 0.5 * likelihoods.mean(), float((grouped.argmax(dim=1) == 0).float().mean())
+    holds[places[answered, 0]] = 1.0
+    loss = 0.5 * binary(relevance, holds)
+    accuracy = 1.0
+    if len(grouped):
+        loss = loss + cross_entropy(grouped, torch.zeros(len(grouped), dtype=torch.long))
+        accuracy = float((grouped.argmax(dim=1) == 0).float().mean())
+    if (known := keep >= 0).any():
+        loss = loss + 0.5 * binary(kept[known], keep[known].float())
+    if len(spans):
+        length = ids.shape[1]
+        inside = (torch.arange(length) >= first[:, None]) & (torch.arange(length) < mask.sum(1, keepdim=True) - 1)
+        inside[:, 0] = True  # no short answer
+        start, end = (torch.log_softmax(side.masked_fill(~inside, -1e4), dim=1) for side in (starts, ends))
+        rows = spans[:, 0]
+        scores = start[rows, spans[:, 1]] + end[rows, spans[:, 2]]
+        distinct = sorted(set(rows.tolist()))
+        likelihoods = torch.stack([torch.logsumexp(scores[rows == row], dim=0) for row in distinct])
+        loss = loss - 0.5 * likelihoods.mean()
+    return loss, accuracy

@@ -2,7 +2,8 @@
 
 import json
 import random
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -22,9 +23,14 @@ from autoais.training.prepare import held_out, questions_key
 from autoais.training.recipe import base_folder, find
 from autoais.training.schedule import Schedule
 from autoais.types import Question
+from rag.corpus.reader import DOCUMENTS, Corpus
+from rag.errors import RagError
+from rag.index.build import build
 from rag.index.index import Index
+from rag.index.open import open_index
 from rag.reader import MAX_LENGTH, Reader, WindowEncoder
-from rag.training import mining, read_recipe
+from rag.retrievers import open_retriever
+from rag.training import labelled, mining, read_recipe
 from rag.training.network import Network, loss_of
 
 _SHORT_QUESTIONS, _SHORT_STEPS = 40, 8
@@ -33,11 +39,13 @@ _SEEN = 100  # pairs used to export the network
 
 @dataclass(frozen=True, slots=True)
 class ReaderRecipe:
-    """A recipe file (`eval/recipes/reader.toml`): base weights, questions with answers, held-out questions, a schedule.
+    """A recipe file (`eval/recipes/reader.toml`): base weights, questions, held-out questions, a schedule.
 
-    `questions` maps a file to the maximum number of groups (`rag.training.mining`) per question. Questions that also
-    occur in a file of `held_out` are dropped. `depth` is the number of hits considered, `others` the number of
-    negatives per group, and `least` the minimum cosine of a positive passage.
+    `questions` maps a file of questions with short answers to the maximum number of groups (`rag.training.mining`) per
+    question, `labelled` a file of questions with quotes (`rag.training.labelled`) to the number of times it is used.
+    Questions that also occur in a file of `held_out` are dropped. `retriever` finds the hits, `depth` is the number of
+    hits considered, `others` the number of negatives per group, and `least` the minimum cosine of a positive passage.
+    `start` is the `model.onnx` of a reader to continue from, with `start_sha256`.
     """
 
     name: str
@@ -49,9 +57,14 @@ class ReaderRecipe:
     others: int
     least: float
     questions: dict[str, int]
+    labelled: dict[str, int]
     held_out: tuple[str, ...]
     schedule: Schedule
     max_length: int = MAX_LENGTH
+    retriever: str = "bm25"
+    labelled_others: int = 6
+    start: str | None = None
+    start_sha256: str | None = None
 
 
 def run(
@@ -74,12 +87,20 @@ def run(
         arrays, counts = _mined(recipe, name, each, data, mine)
         log(f"{name}: {counts['questions']:,} questions, {counts['dropped']:,} dropped, {counts['groups']:,} groups")
         parts[name] = counts
-        files.append(arrays)
+        files.append((arrays, 1))
+    for name, times in recipe.labelled.items():
+        arrays, counts = _labelled(recipe, name, data, mine)
+        log(f"{name}: {counts['questions']:,} questions, {counts['dropped']:,} dropped, {counts['groups']:,} groups")
+        parts[name] = counts
+        files.append((arrays, times))
     groups = mining.Groups(files)
     schedule = replace(recipe.schedule, warm_up=2, most=_SHORT_STEPS) if short else recipe.schedule
     torch.manual_seed(recipe.seed)
     network = Network(sentence_encoder(base))
-    key = sha256(f"{recipe.base_sha256} {recipe.seed} {schedule} {[f.name for f in files]}".encode()).hexdigest()[:8]
+    if recipe.start is not None:
+        network.start_from(_checked(find(recipe.start, data), recipe.start_sha256))
+    made_of = (recipe.base_sha256, recipe.start_sha256, recipe.seed, schedule, [(f.name, times) for f, times in files])
+    key = sha256(f"{made_of}".encode()).hexdigest()[:8]
     loss = partial(loss_of, network)
     train(network, groups, loss, schedule, work / f"train-{key}", seed=recipe.seed, log=log)
     export(network, out / "model.onnx", groups.some(_SEEN))
@@ -88,6 +109,7 @@ def run(
         "recipe": {"file": path.name, "sha256": sha256_file(path)},
         "short": short,
         "base": {"from": recipe.base, "sha256": recipe.base_sha256},
+        "start": None if recipe.start is None else {"from": recipe.start, "sha256": recipe.start_sha256},
         "index": {key: index.manifest[key] for key in ("checksum", "passages", "recipe")},
         "questions": parts,
         "files": {name: sha256_file(out / name) for name in ("model.onnx", "tokenizer.json")},
@@ -113,7 +135,9 @@ def _mined(
 ) -> tuple[Path, dict[str, int]]:
     """Mine a file of questions, or reuse its arrays; returns their path and the counts."""
     file = find(name, data)
-    made_of = (recipe.seed, recipe.depth, recipe.others, recipe.least, recipe.max_length, each, mine.short)
+    made_of = (
+        recipe.seed, recipe.retriever, recipe.depth, recipe.others, recipe.least, recipe.max_length, each, mine.short,
+    )  # fmt: skip
     key = sha256(
         f"{made_of} {sha256_file(file)} {mine.index.manifest['checksum']} {sorted(mine.never)}".encode()
     ).hexdigest()[:8]
@@ -121,8 +145,9 @@ def _mined(
     if not record.exists():
         asked: list[Question] = list(islice(read_questions(file), _SHORT_QUESTIONS if mine.short else None))
         kept = [question for question in asked if questions_key(question.text) not in mine.never]
+        retriever, rng = open_retriever(recipe.retriever, mine.index), random.Random(f"{recipe.seed} {name}")
         found = mining.groups(
-            kept, mine.index.bm25, mining.similarity(mine.base), random.Random(f"{recipe.seed} {name}"),
+            kept, retriever, mining.similarity(mine.base), rng,
             depth=recipe.depth, others=recipe.others, each=each, least=recipe.least,
         )  # fmt: skip
         encoder = WindowEncoder.from_file(mine.base / "tokenizer.json", recipe.max_length)
@@ -131,3 +156,42 @@ def _mined(
         write_atomic(record, [dumps(counts)])
     read: dict[str, int] = json.loads(record.read_text("utf-8"))
     return arrays, read
+
+
+def _labelled(recipe: ReaderRecipe, name: str, data: Sequence[Path], mine: _Mine) -> tuple[Path, dict[str, int]]:
+    """Encode the groups of a file of questions with quotes; the documents are read anew each time."""
+    asked = list(islice(labelled.read_labelled(find(name, data)), _SHORT_QUESTIONS if mine.short else None))
+    rows = [row for row in asked if questions_key(row.question) not in mine.never]
+    rng = random.Random(f"{recipe.seed} {name}")
+    encoder = WindowEncoder.from_file(mine.base / "tokenizer.json", recipe.max_length)
+
+    def found() -> Iterator[mining.Group]:
+        for collection in sorted({row.collection for row in rows}):
+            theirs = [row for row in rows if row.collection == collection]
+            with tempfile.TemporaryDirectory() as folder:
+                index = mine.index
+                if collection == labelled.INDEX:
+                    given = {row.path: mine.index.store.get(row.path) for row in theirs if row.path}
+                    passages = {path: [passage] for path, passage in given.items() if passage is not None}
+                else:
+                    build(
+                        Corpus([find(f"documents/{collection}", data).resolve()], DOCUMENTS, skip_bad=True),
+                        Path(folder),
+                    )
+                    index, passages = open_index(Path(folder)), {}
+                    for passage in index.store.scan():
+                        passages.setdefault(passage.id.rpartition("#")[0], []).append(passage)
+                retriever = open_retriever(recipe.retriever, index)
+                yield from labelled.groups(theirs, passages, retriever, rng, others=recipe.labelled_others)
+
+    arrays = mine.work / f"{Path(name).stem}.new.npz"
+    total = mining.write_arrays(found(), encoder, arrays)
+    named = arrays.with_name(f"{Path(name).stem}-{sha256_file(arrays)[:8]}.npz")
+    arrays.replace(named)
+    return named, {"questions": len(asked), "dropped": len(asked) - len(rows), "groups": total}
+
+
+def _checked(file: Path, expected: str | None) -> Path:
+    if sha256_file(file) != expected:
+        raise RagError(f"{file}: its SHA-256 is {sha256_file(file)}, but the recipe's start_sha256 is {expected}")
+    return file

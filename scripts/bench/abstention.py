@@ -1,11 +1,13 @@
 """Abstention of the reader on unanswerable questions: fits the weights of its confidence, and measures it.
 
-    python -m scripts.bench.abstention fit ../shared/data POOL.index --to rag/data/reader/confidence.json
+    python -m scripts.bench.abstention fit ../shared/data POOL.index --signals answers-dev.jsonl \\
+        --to rag/data/reader/confidence.json
     python -m scripts.bench.abstention measure ../shared/data POOL.index --out eval/results/nomiracl
 
-`fit` uses simulated cases: questions of DPR (SQuAD's are not in the reader's training data) with ten BM25 hits of
-which one or two contain the answer, and with ten that lack it. `measure` uses NoMIRACL's questions with their ten
-passages, which have human labels; nothing is fitted to them.
+`fit` uses two kinds of cases with equal weight: the answers of `scripts/own_documents.py measure --part dev` (right if
+they hold all nuggets), and simulated ones: questions of SQuAD, which the reader never saw, with ten BM25 hits of which
+one or two contain the answer, and with ten that lack it. `measure` uses NoMIRACL's questions with their ten passages,
+which have human labels; nothing is fitted to them.
 """
 
 import random
@@ -27,32 +29,33 @@ from autoais.questions import read_questions
 from autoais.training.prepare import held_out, questions_key
 from rag.errors import QuestionError
 from rag.generators.confidence import SIGNALS, Confidence
-from rag.generators.span_reader import SpanReader
+from rag.generators.passage_reader import PassageReader
 from rag.index.index import Index
 from rag.index.open import open_index
 from rag.reader import SHIPPED
 from rag.retrievers.rerank import Scorer, scorer
 from rag.types import Hit, Passage, Question
 
-SETS = {"squad.test": 300, "nq.dev": 200, "trivia.dev": 200}
+SETS = {"squad.test": 400}
 NEVER = ("nq/nq_pool_dev.jsonl", "nq/NQ-open.dev.jsonl", "miracl/nomiracl.jsonl", "clapnq/dev.jsonl")
 LIKE = 0.45  # minimum cosine of a passage that counts as answering the question
-REFUSED = 0.05  # share of simulated answerable questions below the threshold, which sets the threshold
+REFUSED = 0.1  # share of the answerable questions about documents below the threshold, which sets the threshold
 CAPS = (0.05, 0.15, 0.25)
 
 Floats = NDArray[np.float64]
 app = typer.Typer(add_completion=False)
 
 
-def in_order(cosine: Scorer, question: str, passages: Sequence[Passage]) -> list[Hit]:
-    """The passages as hits, ranked by the scorer of the recipe `reranked`."""
-    scores = cosine.score(question, passages)
+def in_order(static: Scorer, question: str, passages: Sequence[Passage]) -> list[Hit]:
+    """The passages as hits, ranked by the static embeddings, as in the recipe `shortlist`."""
+    scores = static.score(question, passages)
     return sorted(map(Hit, passages, scores), key=lambda hit: (-hit.score, hit.passage.id))
 
 
-def simulated(name: str, most: int, data: Path, index: Index, cosine: Scorer) -> Iterator[tuple[str, list[Hit], bool]]:
+def simulated(name: str, most: int, data: Path, index: Index) -> Iterator[tuple[str, list[Hit], bool]]:
     """Each question with ten hits of which one or two contain its answer, then with ten that do not."""
     never = held_out(data / file for file in NEVER)
+    cosine, static = scorer("cosine"), scorer("static")
     asked = list(read_questions(data / f"topics/topics.dpr.{name}.txt"))
     random.Random(1).shuffle(asked)
     for question in asked:
@@ -70,47 +73,76 @@ def simulated(name: str, most: int, data: Path, index: Index, cosine: Scorer) ->
         if not holding or len(lacking) < 10 or max(cosine.score(question.text, holding)) < LIKE:
             continue
         most -= 1
-        yield question.text, in_order(cosine, question.text, [*holding[:2], *lacking[:8]]), True
-        yield question.text, in_order(cosine, question.text, lacking[:10]), False
+        yield question.text, in_order(static, question.text, [*holding[:2], *lacking[:8]]), True
+        yield question.text, in_order(static, question.text, lacking[:10]), False
 
 
 @app.command()
 def fit(
     data: Annotated[Path, typer.Argument(help="Data folder with topics/.")],
     index: Annotated[Path, typer.Argument(help="Index of the whole pool.")],
+    signals: Annotated[Path, typer.Option(help="Answers of scripts/own_documents.py (jsonl).")],
     to: Annotated[Path, typer.Option(help="Output file for the weights (json).")],
 ) -> None:
     """Fit the weights of the confidence to simulated questions and write them."""
-    opened, cosine, spans = open_index(index), scorer("cosine"), SpanReader()
+    opened, reader = open_index(index), PassageReader()
     rows: list[list[float]] = []
     labels: list[bool] = []
     counts = {}
     for name, most in SETS.items():
         before = len(rows)
-        for question, hits, holds in simulated(name, most, data, opened, cosine):
-            found = spans.signals(Question("q", question), hits)
+        for question, hits, holds in simulated(name, most, data, opened):
+            found = reader.signals(Question("q", question), hits)
             if found:
                 rows.append([found[signal] for signal in SIGNALS])
                 labels.append(holds)
         counts[f"topics/topics.dpr.{name}.txt"] = len(rows) - before
         print(name, len(rows) - before, "cases", flush=True)
+    simulated_rows = len(rows)
+    answerable = []
+    for _, row in read_objects(signals):
+        if row["system"] == "reader" and row["signals"]:
+            rows.append([row["signals"][signal] for signal in SIGNALS])
+            labels.append(row["all@120"])
+            answerable.append(row["answerable"])
+    counts[signals.name] = len(answerable)
     values, truth = np.array(rows), np.array(labels)
     mean, spread = values.mean(axis=0), values.std(axis=0)
     x = np.column_stack([(values - mean) / spread, np.ones(len(values))])
     ridge = np.array([1e-3] * len(SIGNALS) + [0.0])
-    fitted = fit_logistic(x, truth.astype(float), np.full(len(x), 1 / len(x)), ridge, np.zeros(x.shape[1]))
+    weight = np.full(len(x), 0.5 / len(answerable))
+    weight[:simulated_rows] = 0.5 / simulated_rows
+    fitted = fit_logistic(x, truth.astype(float), weight, ridge, np.zeros(x.shape[1]))
     weights = fitted[:-1] / spread
     found_weights = Confidence(dict(zip(SIGNALS, weights, strict=True)), float(fitted[-1] - weights @ mean), 0.0)
     said = np.array([found_weights.of(dict(zip(SIGNALS, row, strict=True))) for row in rows])
     result = {
         "weights": dict(found_weights.weights),
         "bias": found_weights.bias,
-        "threshold": round(float(np.quantile(said[truth], REFUSED)), 2),
-        "fitted_to": {"simulated": counts, "roc_auc": roc_auc(truth, said)},
-        "provenance": provenance({name: data / f"topics/topics.dpr.{name}.txt" for name in SETS}),
+        "threshold": conformal(said[simulated_rows:][np.array(answerable)], REFUSED),
+        "fitted_to": {
+            "cases": counts,
+            "roc_auc": {
+                "simulated": roc_auc(truth[:simulated_rows], said[:simulated_rows]),
+                "documents": roc_auc(truth[simulated_rows:], said[simulated_rows:]),
+            },
+        },
+        "provenance": provenance(
+            {name: data / f"topics/topics.dpr.{name}.txt" for name in SETS} | {"documents": signals}
+        ),
     }
     write_atomic(to, [dumps(round_floats(result, 4), indent=2)])
     print(dumps(round_floats(result, 4)))
+
+
+def conformal(confidence: Floats, refused: float) -> float:
+    """The threshold below which at most the share `refused` of such questions lies, in expectation.
+
+    Split conformal prediction (Vovk et al. 2005): the bound holds for further questions that are exchangeable with
+    these. 0 if there are too few of them.
+    """
+    rank = int(refused * (len(confidence) + 1))
+    return float(np.sort(confidence)[rank - 1]) if rank else 0.0
 
 
 @app.command()
@@ -121,17 +153,17 @@ def measure(
 ) -> None:
     """Measure the refusal rates of unanswerable and answerable questions on NoMIRACL."""
     file = data / "miracl/nomiracl.jsonl"
-    store, cosine, spans = open_index(index).store, scorer("cosine"), SpanReader()
+    store, static, reader = open_index(index).store, scorer("static"), PassageReader()
     shipped = Confidence.read(SHIPPED / "confidence.json")
     said, truth = [], []
     for _, row in read_objects(file):
         passages = [passage for docid in row["docids"] if (passage := store.get(docid)) is not None]
-        found = spans.signals(Question("q", row["question"]), in_order(cosine, row["question"], passages))
+        found = reader.signals(Question("q", row["question"]), in_order(static, row["question"], passages))
         said.append(shipped.of(found) if found else 0.0)
         truth.append(bool(row["answerable"]))
     confidence, answerable = np.array(said), np.array(truth)
     result: dict[str, Any] = {
-        "generator": spans.name,
+        "generator": reader.name,
         "questions": {"answerable": int(answerable.sum()), "unanswerable": int((~answerable).sum())},
         "roc_auc": roc_auc(answerable, confidence),
         "as_shipped": point(confidence, answerable, shipped.threshold),

@@ -347,3 +347,27 @@ def test_strict_alce_asks_the_bare_sentence_and_the_document_as_the_script_write
     assert {pair for pair in asked if not pair.question} == {
         Attribution("Warsaw is the capital.", ("Title: Warsaw\nWarsaw is the capital of Poland.",))
     }
+
+
+def test_nuggets_count_by_their_phrases_and_by_the_judge(tmp_path: Path) -> None:
+    nuggets = [["Warsaw", "Warszawa"], ["capital of Poland, Warsaw"]]
+    path = write(
+        tmp_path / "a.jsonl",
+        row("1", YES, nuggets=nuggets),  # the second nugget has other words in between: only the judge finds it
+        row("2", nuggets=nuggets),
+        row("3", YES),  # a question without nuggets does not count
+    )
+    assert [answer.nuggets for answer in read_answers(path)] == [*[tuple(map(tuple, nuggets))] * 2, ()]
+    metrics = report(path)["metrics"]
+    values = {name: metrics[name]["value"] for name in metrics if "nugget" in name}
+    assert values == {
+        "nugget_recall": 0.25, "all_nuggets": 0.0, "nugget_recall_judged": 0.5, "all_nuggets_judged": 0.5,
+    }  # fmt: skip
+    assert metrics["all_nuggets"]["n"] == 2
+    alone = write(tmp_path / "b.jsonl", row("1", YES))
+    asked = [Question("1", ASKED, nuggets=(("Warsaw",),)), Question("9", ASKED, nuggets=(("Vistula",),))]
+    assert report(alone, asked)["metrics"]["nugget_recall"]["value"] == 0.5  # no answer to "9"
+
+
+def test_without_nuggets_there_is_no_nugget_recall(tmp_path: Path) -> None:
+    assert not [name for name in report(write(tmp_path / "a.jsonl", row("1", YES)))["metrics"] if "nugget" in name]

@@ -129,7 +129,7 @@ def test_search_refuses_what_cannot_be_searched_for(index: Index) -> None:
 def test_ask_answers_with_the_system_that_was_named_or_opened(index: Index, shelf: Path) -> None:
     answer = rag.ask(CAPITAL, index)
     assert str(answer) == "Warsaw is the capital of Poland [1]."
-    assert "spans" in answer.system
+    assert "quotes" in answer.system
     assert rag.ask(CAPITAL, str(shelf)) == answer
     assert rag.ask(Question("7", CAPITAL), shelf, system="extractive").question.id == "7"
     opened = rag.open_system("extractive", index, k=3)
@@ -147,7 +147,7 @@ def test_an_open_system_takes_neither_index_nor_options(index: Index) -> None:
 
 def test_a_system_is_opened_with_its_options(index: Index, shelf: Path) -> None:
     assert rag.open_system(index=shelf).name.startswith("bm25.v1>")
-    assert rag.open_system("reader", str(shelf), recipe="bm25", k=3).name.startswith("bm25.v1@3+spans")
+    assert rag.open_system("reader", str(shelf), recipe="bm25", k=3).name.startswith("bm25.v1@3+quotes")
     assert (
         rag.open_system("reader", index, recipe=None, k=None, seed=None).name == rag.open_system("reader", index).name
     )

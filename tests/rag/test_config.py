@@ -99,7 +99,7 @@ def test_options_come_before_variables_and_variables_before_the_file(config: Pat
     config.write_text(f'index = "{shelf}"\nsystem = "extractive"\n')
     first = asked()
     assert (first["index"], first["system"]) == (shelf.name, "bm25.v1@10+extractive.v1")
-    assert "spans" in str(asked(RAG_SYSTEM="reader")["system"])
+    assert "quotes" in str(asked(RAG_SYSTEM="reader")["system"])
     assert "extractive" in str(asked("--system", "extractive", RAG_SYSTEM="reader")["system"])
     config.write_text(f'index = "{gone}"\nsystem = "extractive"\n')
     assert "no index at" in str(invoked("search", "river").exception)

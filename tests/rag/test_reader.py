@@ -8,7 +8,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +26,7 @@ from rag.reader import MAX_LENGTH, Reader, WindowEncoder
 from rag.retrievers.rerank import Rerank, scorer
 from rag.testing import check_encoder, check_retriever
 from rag.training import TRAINERS
+from rag.training.labelled import fingerprint
 from rag.types import Passage
 from tests.conftest import Command, one_line_error, write_corpus
 from tests.tiny import TOWNS, text, tiny_bert
@@ -46,12 +49,27 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     asked = [f"{ask.format(town)}\t['Edward Moss']" for town in TOWNS]
     (folder / "asked.txt").write_text("\n".join([*asked, "who is nobody\t['No One']"]) + "\n")
     (folder / "dev.jsonl").write_text(json.dumps({"question": ask.format("Arlen") + "?"}) + "\n")
+    (folder / "documents" / "notes").mkdir(parents=True)
+    (folder / "documents" / "notes" / "shed.md").write_text(
+        "# Shed\n\nThe shed is locked at night. It holds the tools.\n"
+    )
+    rows: list[dict[str, Any]] = [
+        {"collection": "index", "question": "where is the river of Arlen", "path": "r0", "quotes": ["in the north"]},
+        {"collection": "notes", "question": "when is the shed locked", "path": "shed.md", "quotes": ["at night"]},
+        {"collection": "notes", "question": "who owns the shed", "path": None, "quotes": []},
+    ]
+    (folder / "labelled.jsonl").write_text(
+        "".join(
+            json.dumps(row | {"quotes": [asdict(fingerprint(quote)) for quote in row["quotes"]]}) + "\n" for row in rows
+        )
+    )
     base = tiny_bert(folder / "base", [words for _, _, words in passages])
     (folder / "recipe.toml").write_text(
         f'name = "tiny"\nkind = "reader"\nseed = 1\n'
         f'base = "{base}"\nbase_sha256 = "{sha256_file(base / "model.safetensors")}"\n'
         'depth = 20\nothers = 2\nleast = -1.0\nheld_out = ["dev.jsonl"]\n'
-        '[questions]\n"asked.txt" = 2\n[schedule]\nrate = 1e-3\nbatch = 6\nwarm_up = 2\ndecay = 0.5\n'
+        '[questions]\n"asked.txt" = 2\n[labelled]\n"labelled.jsonl" = 2\n[schedule]\n'
+        "rate = 1e-3\nbatch = 6\nwarm_up = 2\ndecay = 0.5\n"
     )
     return folder
 
@@ -91,6 +109,7 @@ def test_a_recipe_makes_a_reader_that_says_how_it_came_about(model: Path, data: 
     assert counts["questions"] == 11
     assert counts["dropped"] == 1  # the one that is held out
     assert 9 <= counts["groups"] <= 18
+    assert record["questions"]["labelled.jsonl"] == {"questions": 3, "dropped": 0, "groups": 3}
 
 
 @pytest.mark.slow
@@ -124,7 +143,7 @@ def test_the_onnx_file_says_what_the_network_says(model: Path, data: Path) -> No
         (window,) = reader.encoder.windows("who founded the school", Passage("1", town, text(town, 1)))
         ids, types = torch.tensor([window.ids]), torch.tensor([window.types])
         with torch.inference_mode():
-            relevance, _, _ = network(ids, torch.ones_like(ids), types)
+            relevance, _, _, _ = network(ids, torch.ones_like(ids), types)
         (reading,) = reader.read("who founded the school", [Passage("1", town, text(town, 1))])
         assert reading.relevance == pytest.approx(float(relevance[0]), abs=0.05)
 
@@ -148,6 +167,8 @@ def test_threads_and_company_change_nothing_and_spans_lie_in_the_text(model: Pat
             assert reading.end is not None
             assert 0 <= reading.start < reading.end <= len(passage.text)
             assert reading.answer <= 0
+            assert len(reading.offsets) == len(reading.keep) > 0
+            assert 0 <= reading.kept(0, len(passage.text)) <= 1
         else:
             assert reading.start is None
     assert reader.read("x", []) == []

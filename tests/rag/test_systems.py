@@ -1,4 +1,4 @@
-"""Every system keeps one contract; the reader's answer is a span of the sentence that it cites."""
+"""Every system keeps one contract; the short answer of the reader is part of the sentence that it cites."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from autoais.metrics.short_answers import normalize_answer
 from rag.errors import RagError, UsageError
-from rag.generators.span_reader import SpanReader
+from rag.generators.passage_reader import PassageReader
 from rag.index.open import open_index
 from rag.systems import SYSTEMS, System, answer_or_abstain, open_system
 from rag.testing import check_system
@@ -46,7 +46,7 @@ def test_a_system_of_ones_own_has_a_name_and_answers_one_question() -> None:
 def test_a_system_says_what_it_searches_with(shelf: Path) -> None:
     index = open_index(shelf)
     assert open_system("reader", index, k=3, recipe="bm25").name.startswith("bm25.v1")
-    assert "@3+spans" in open_system("reader", index, k=3, recipe="bm25").name
+    assert "@3+quotes" in open_system("reader", index, k=3, recipe="bm25").name
     with pytest.raises(RagError, match="no system called 'reeder'; there are: reader, "):
         open_system("reeder", index)
     assert all(kind.description and kind.requires for _, kind in SYSTEMS.items())
@@ -58,7 +58,7 @@ def test_the_short_answer_stands_in_the_sentence_that_is_cited() -> None:
         Passage("b", "", CURIE),
     ]
     hits = [Hit(passage, 2.0 - rank) for rank, passage in enumerate(passages)]
-    answer = SpanReader().generate(Question("q", "When did Marie Curie win the Nobel Prize in Physics?"), hits)
+    answer = PassageReader().generate(Question("q", "When did Marie Curie win the Nobel Prize in Physics?"), hits)
     assert answer.short_answer == "1903"
     (sentence,) = answer.sentences
     assert answer.text == "Marie Curie won the Nobel Prize in Physics in 1903."
@@ -75,17 +75,18 @@ def test_passages_that_agree_outvote_one_that_does_not() -> None:
     ]
     hits = [Hit(Passage(str(n), "Tower", text), 1.0) for n, text in enumerate(texts)]
     asked = Question("q", "When was the tower built?")
-    assert SpanReader().generate(asked, hits[::-1]).short_answer == "1889"
-    assert SpanReader().generate(asked, []).abstained
-    assert SpanReader().generate(asked, [Hit(Passage("e", "", ""), 1.0), Hit(Passage("d", "", "—"), 1.0)]).abstained
+    assert PassageReader().generate(asked, hits[::-1]).short_answer == "1889"
+    assert PassageReader().generate(asked, []).abstained
+    assert PassageReader().generate(asked, [Hit(Passage("e", "", ""), 1.0), Hit(Passage("d", "", "—"), 1.0)]).abstained
 
 
 def test_any_scores_any_scripts_and_long_passages_are_read() -> None:
     texts = ["東京は日本の首都である。", "The capital is Warsaw. " * 300, "مرحبا", "1\n\n2 \x00 3"]
     hits = [Hit(Passage(str(n), "", text), -float(n)) for n, text in enumerate(texts)]
-    answer = SpanReader().generate(Question("q", "What is the capital?"), hits)
+    answer = PassageReader().generate(Question("q", "What is the capital?"), hits)
     assert normalize_answer(answer.short_answer or "")
-    assert answer.hits == tuple(hits)
+    assert {hit.passage for hit in answer.hits} == {hit.passage for hit in hits}
+    assert [hit.score for hit in answer.hits] == sorted((hit.score for hit in answer.hits), reverse=True)
 
 
 def test_an_abstention_says_how_sure_it_is_and_how_to_hear_the_answer_all_the_same(shelf: Path, rag: Command) -> None:

@@ -153,15 +153,10 @@ def _split(network: CrossEncoder, module: torch.nn.Module, pairs: Iterable[Pair]
         setattr(parent, name, SplitLinear(layer, torch.nonzero(largest[layer] > LIMIT).flatten().clone()))
 
 
-def restore(file: Path) -> Network:
-    """The PyTorch network with the weights of an exported file, in float32.
-
-    Serves to compare both, and to continue training from a shipped model. Raises `UserError` if `autoais train` did
-    not write the file.
-    """
+def weights_of(file: Path) -> dict[str, torch.Tensor]:
+    """The weights of an exported network by the names of its modules, in float32; embeddings as `rows` and `scale`."""
     import onnx
     from onnx import numpy_helper
-    from transformers import BertConfig, BertModel
 
     graph = onnx.load(str(file)).graph
     held = {tensor.name: torch.tensor(numpy_helper.to_array(tensor)) for tensor in graph.initializer}
@@ -181,6 +176,18 @@ def restore(file: Path) -> Network:
             continue  # the large channels, which the bulk weight also contains
         name = path.removesuffix("_quant").removesuffix("/MatMul").removesuffix("/Gemm_MatMul").removesuffix("/bulk")
         state[f"{name.replace('/', '.')}.weight"] = weight.T.contiguous()
+    return state
+
+
+def restore(file: Path) -> Network:
+    """The PyTorch network with the weights of an exported file, in float32.
+
+    Serves to compare both, and to continue training from a shipped model. Raises `UserError` if `autoais train` did
+    not write the file.
+    """
+    from transformers import BertConfig, BertModel
+
+    state = weights_of(file)
     try:
         rows = state[f"{_EMBEDDING}.rows"].float() * state[f"{_EMBEDDING}.scale"]
         places = state["embeddings.position_embeddings.weight"]

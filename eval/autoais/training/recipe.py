@@ -138,9 +138,9 @@ def base_folder(base: str, sha256: str) -> Path:
 
 
 def find(name: str, data: Sequence[Path]) -> Path:
-    """The file of that name in the first folder that contains it; raises `UserError` if none does."""
+    """The file (or folder) of that name in the first folder that contains it; raises `UserError` if none does."""
     for folder in data:
-        if (folder / name).is_file():
+        if (folder / name).exists():
             return folder / name
     raise UserError(
         f"{name}: the recipe needs it and it is not in {', '.join(map(str, data))}; give its folder with --data"

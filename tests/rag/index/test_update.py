@@ -19,16 +19,19 @@ from hypothesis import strategies as st
 
 import rag as library
 from rag.corpus.reader import Corpus
+from rag.corpus.sources import SourceFile
 from rag.errors import FormatError, IndexingError
-from rag.index import update as updating
+from rag.index import rebuild as updating
 from rag.index.build import build
 from rag.index.files import read_files
 from rag.index.folder import leftovers
 from rag.index.index import Index
 from rag.index.integrity import verify
 from rag.index.open import open_index
-from rag.index.update import Changes, add, remove, update
+from rag.index.rebuild import Changes
+from rag.index.update import add, remove, update
 from rag.retrievers import carry_parts
+from rag.types import Passage
 from tests.conftest import SHELF, Command, one_line_error, write_corpus
 
 ROOT = Path(__file__).parents[3]
@@ -62,8 +65,9 @@ def write(folder: Path, name: str, *paragraphs: str) -> Path:
 
 
 def words(text: str) -> str:
-    """The text, long enough to be a passage by itself."""
-    return f"{text} {'It is said to be so by many who have seen it there. ' * 6}".strip()
+    """The text with other words after it, always the same, so that it is long enough to be a passage by itself."""
+    draw = random.Random(text)
+    return f"{text} {' '.join(f'so{draw.randrange(3000)}' for _ in range(75))}."
 
 
 def contents(index: Index) -> dict[str, Any]:
@@ -82,7 +86,10 @@ def same_index(updated: Path, fresh: Path, *, scores: bool = True) -> None:
     for name in ("passages", "untitled", "checksum", "skipped", "sources", "format"):
         assert one.manifest[name] == other.manifest[name], name
     ours, theirs = (
-        [(r.source, r.name, r.within, r.passages, r.checksum, r.stamp.sha256) for r in read_files(build_of(folder))]
+        [
+            (r.source, r.name, r.within, r.passages, r.checksum, r.stamp.sha256, r.twin)
+            for r in read_files(build_of(folder))
+        ]
         for folder in (updated, fresh)
     )
     assert ours == theirs
@@ -150,21 +157,20 @@ def test_old_files_are_not_read_to_see_that_they_are_the_same(docs: Path, monkey
     for path in docs.rglob("*.md"):
         os.utime(path, ns=(10**18, 10**18))
     build(Corpus([docs]), docs.parent / "old.index")
-    monkeypatch.setattr("rag.index.files.sha256_file", None)
+    monkeypatch.setattr("rag.index.files.hashlib", None)
     assert str(update(docs.parent / "old.index")) == "4 unchanged"
 
 
 def test_a_file_that_changes_while_it_is_read_is_read_again(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rag.corpus.documents import load_document as read
+    read = Corpus.read_file
 
-    def slow(path: Path, name: str) -> Any:  # noqa: ANN401
-        found = read(path, name)
-        if name == "a.md":
+    def slow(self: Corpus, file: SourceFile) -> Iterator[tuple[str, Passage]]:
+        yield from read(self, file)
+        if file.name == "a.md":
             write(docs, "a.md", "A kettle came meanwhile.")
-        return found
 
     with monkeypatch.context() as context:
-        context.setattr("rag.corpus.reader.load_document", slow)
+        context.setattr(Corpus, "read_file", slow)
         build(Corpus([docs]), docs.parent / "i.index")
     assert update(docs.parent / "i.index").changed == ("a.md",)
     assert ids(docs.parent / "i.index", "kettle") == ["a.md#1"]
@@ -230,7 +236,7 @@ def test_files_that_were_removed_stay_out(docs: Path, home: Path, rag: Command) 
 
 def test_globs_choose_files_and_are_remembered(docs: Path, tmp_path: Path, rag: Command) -> None:
     write(docs, "old/f.md", "A kettle.")
-    (docs / "g.txt").write_text(words("A kettle."), "utf-8")
+    (docs / "g.txt").write_text(words("A kettle in plain text."), "utf-8")
     home = tmp_path / "g.index"
     built = rag("index", "build", docs, "--to", home, "--include", "*.md", "--exclude", "old/**")
     assert built.returncode == 0, built.stderr
@@ -646,20 +652,36 @@ def test_a_file_that_cannot_be_read_stops_the_update_or_is_counted(docs: Path, h
     assert "bad.pdf: 0 passages, 1 skipped" in rag("index", "show", home).stdout
 
 
-def test_a_twin_comes_back_when_the_file_that_it_repeats_is_gone(docs: Path, home: Path) -> None:
-    text = " ".join(f"Harbour {n} lies on the river." for n in range(20))
-    write(docs, "a.md", text)
-    write(docs, "c.md", text)
-    assert set(update(home).changed) == {"a.md", "c.md"}
-    assert [record.twin for record in read_files(build_of(home)) if record.name == "c.md"] == ["a.md"]
-    write(docs, "b.md", "A kettle.")
-    assert update(home).changed == ("b.md",)
-    write(docs, "new.md", text)
-    assert update(home).new == ("new.md",)
-    assert ids(home, "harbour") == ["a.md#1"]
-    (docs / "a.md").unlink()
-    assert update(home).deleted == ("a.md",)
-    assert len(ids(home, "harbour")) == 1
+def test_a_file_that_repeats_another_one_comes_and_goes_with_it(docs: Path, home: Path, rag: Command) -> None:
+    shutil.copy(docs / "b.md", docs / "z.md")
+    assert rag("index", "update", home).stderr == "1 new, 4 unchanged\n"
+    assert "z.md: 0 passages, repeats b.md" in rag("index", "show", home).stdout
+    assert rag("index", "update", home).stderr == "5 unchanged\n"
+    shutil.copy(docs / "b.md", docs / "a0.md")  # before b.md, which now repeats it
+    assert rag("index", "update", home).stderr == "1 changed, 1 new, 4 unchanged\n"
+    build(Corpus([docs]), docs.parent / "fresh.index")
+    same_index(home, docs.parent / "fresh.index")
+    (docs / "a0.md").unlink()
+    assert update(home) == Changes(changed=("b.md",), deleted=("a0.md",), unchanged=4)
+    (docs / "b.md").unlink()
+    assert update(home) == Changes(changed=("z.md",), deleted=("b.md",), unchanged=3)
+    assert remove(home, ["z.md"]).deleted == ("z.md",)
+    build(Corpus([docs], exclude=["z.md"]), docs.parent / "fresh.index", replace=True)
+    same_index(home, docs.parent / "fresh.index")
+
+
+def test_the_source_of_a_page_comes_in_when_the_page_goes(docs: Path, home: Path) -> None:
+    (docs / "_sources").mkdir()
+    (docs / "page.html").write_text(f"<title>Page</title><p>{words('A kettle.')}</p>", "utf-8")
+    (docs / "_sources/page.md.txt").write_text(words("A kettle as it was written."), "utf-8")
+    assert len(update(home).new) == 2
+    assert ids(home, "kettle") == ["page.html#1"]
+    build(Corpus([docs]), docs.parent / "fresh.index")
+    same_index(home, docs.parent / "fresh.index")
+    (docs / "page.html").unlink()
+    update(docs.parent / "fresh.index")
+    update(home)
+    assert ids(home, "kettle") == ids(docs.parent / "fresh.index", "kettle") == ["_sources/page.md.txt#1"]
 
 
 # --- looking at indexes ----------------------------------------------------------------------------------------

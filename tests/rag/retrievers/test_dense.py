@@ -20,9 +20,11 @@ from rag.encoders import ENCODERS, open_encoder
 from rag.errors import IndexingError, QuestionError, RagError
 from rag.index.build import build
 from rag.index.index import Index
+from rag.index.integrity import verify
 from rag.index.open import open_index
 from rag.index.recipes import Recipe, read_recipe
-from rag.retrievers import dense
+from rag.index.update import update
+from rag.retrievers import carry_parts, dense
 from rag.retrievers import vectors as engine
 from rag.retrievers.vectors import KINDS, Searcher, Shards, choose_settings, estimate, pick, write_shard
 from rag.testing import check_encoder, check_retriever
@@ -116,6 +118,47 @@ def test_every_kind_of_index_keeps_the_contract(shelf: Path, monkeypatch: pytest
     for kind in ("hnsw", "ivf", "rabitq"):
         chosen = recipe(index=kind)
         check_retriever(dense.open_dense(added(shelf, chosen), chosen), QUERIES, lexical=False)
+
+
+@pytest.mark.parametrize("kind", ["flat", "ivf"])
+def test_a_part_of_several_shards_follows_an_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    if kind != "flat":
+        pytest.importorskip("faiss", reason="needs the extra 'dense'")
+    monkeypatch.setattr(dense, "SMALL", 0)
+    monkeypatch.setattr(dense, "SHARD", 30)
+    rows = [(f"{n:03d}", "", f"the words number {n} and {n * 7 % 13}") for n in range(100)]
+    source, home, fresh = write_corpus(tmp_path / "t.jsonl", rows), tmp_path / "t.index", tmp_path / "f.index"
+    chosen = recipe(index=kind)
+    build(Corpus([source]), home)
+    added(home, chosen)
+    for kept in (
+        [*rows[:40], ("x", "", "the kettle"), *rows[43:]],
+        [*rows[5:95]],
+        [*rows, *(("y" + i, t, x) for i, t, x in rows)],
+    ):
+        write_corpus(source, kept)
+        assert update(home, carry=carry_parts).left_out == ()
+        build(Corpus([source]), fresh, replace=True)
+        ours = dense.open_dense(open_index(home), chosen)
+        theirs = dense.open_dense(added(fresh, recipe(index="flat")), recipe(index="flat"))
+        queries = ["number 7", "the kettle", "words 12"]
+        assert ours.search(queries, 5) == theirs.search(queries, 5) if kind == "flat" else all(ours.search(queries, 5))
+        assert verify(home) == []
+
+
+def test_a_full_disk_in_a_part_stops_an_update(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    added(shelf, recipe())
+    write_corpus(shelf.parent / "shelf.jsonl", [("new", "", "The kettle.")])
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as context:
+        context.setattr(dense, "write_shard", full)
+        with pytest.raises(IndexingError, match=r"cannot be written: No space left on device"):
+            update(shelf, carry=carry_parts)
+    assert dense.open_dense(open_index(shelf), recipe()).search(["river"], 1)[0]
+    assert len(list(shelf.glob(".rag-build-*"))) == 1
 
 
 def test_scores_are_inner_products_and_ties_go_by_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,55 @@
+"""Fragments: sentences of an answer that cannot be read on their own."""
+
+from rag.generators.units import CODE, ENTRY, ITEM, ROW, units
+from rag.types import Answer, CitedSentence
+
+_ENDS = frozenset(".!?…)]\"'”’»;:")
+
+
+def is_fragment(answer: Answer, sentence: CitedSentence) -> bool:
+    """Whether a sentence is neither whole nor a list item, a table row, a definition or code.
+
+    A sentence is whole if it has three words, begins with a capital, a digit or a sign, or a block of its passage, and
+    ends with punctuation; a colon at the end needs something that follows. It may also continue the sentence before
+    it, if both stand together in the passage.
+    """
+    text = sentence.text.strip()
+    place = answer.sentences.index(sentence)
+    before = answer.sentences[place - 1] if place else None
+    after = answer.sentences[place + 1] if place + 1 < len(answer.sentences) else None
+    if text.endswith(":"):
+        return after is None
+    kinds, opens = _place(answer, sentence)
+    if kinds & {ITEM, ROW, CODE} or ENTRY.match(text):
+        return False
+    if before is not None and _together(answer, before, sentence):
+        return False
+    if after is not None and _together(answer, sentence, after) and (opens or not text[:1].islower()):
+        return False
+    whole = text[:1].islower() <= opens and text[-1:] in _ENDS and len(text.split()) > 2
+    return not whole
+
+
+def _place(answer: Answer, sentence: CitedSentence) -> tuple[set[str], bool]:
+    """The kinds of the units that a sentence quotes, and whether it begins a block."""
+    texts = {hit.passage.id: hit.passage.text for hit in answer.hits}
+    kinds: set[str] = set()
+    opens = False
+    for citation in sentence.citations:
+        if citation.start is None or citation.end is None:
+            continue
+        text = texts[citation.passage]
+        kinds |= {u.kind for u in units(text) if u.start < citation.end and citation.start < u.end}
+        opens |= not text[: citation.start].strip() or text[: citation.start].endswith("\n")
+    return kinds, opens
+
+
+def _together(answer: Answer, one: CitedSentence, other: CitedSentence) -> bool:
+    """Whether two sentences are quoted from one place, with nothing but white space between."""
+    if len(one.citations) != 1 or len(other.citations) != 1:
+        return False
+    (first,), (second,) = one.citations, other.citations
+    if first.passage != second.passage or first.end is None or second.start is None:
+        return False
+    text = next(hit.passage.text for hit in answer.hits if hit.passage.id == first.passage)
+    return first.end <= second.start and not text[first.end : second.start].strip()

@@ -1,0 +1,333 @@
+"""The answer chosen by the reader: the units of the passages that answer the question, quoted and cited."""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from autoais.metrics.short_answers import normalize_answer
+from autoais.text.words import content_stems, idf, words
+from rag.errors import RagError
+from rag.generators.confidence import Confidence
+from rag.generators.units import CODE, ROW, SENTENCE, Unit, units
+from rag.reader import Reader, Reading
+from rag.reader import shipped as shipped_reader
+from rag.types import Answer, Citation, CitedSentence, Hit, Question
+
+# Chosen on every eighth question of nq_pool_dev and the part `dev` of own-documents:
+_PASSAGES = 16  # hits read at most
+_AT_ONCE, _FEWEST = 4, 8  # hits read at once, and at least
+_SURE = 5.0  # relevance from which on no further hits are read
+_RANK = 12.0  # weight of a hit's score (as a share of the best one's), added to the reader's logit
+_WORDING = 2.0  # weight of the question's words in a unit, beside the reader's `keep`
+_WORDS = 120  # of an answer, unless a single unit is longer
+_WINDOWS = (80, 40)  # words quoted from the best passage and from the next one
+_SHORT_WINDOW = 40  # words quoted around a short answer
+_NONE = 3.0  # no short answer needs so many times the votes of the best one
+_CERTAIN = 0.9  # share of the votes from which on a short answer is quoted alone
+_WORTH = 0.02  # minimum weight of the next passage, as a share of the best one's
+
+_SAME = 0.75  # overlap of stems above which two quotes say the same
+_BEFORE = 8  # units back to the lead-in of a list
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A hit as it was read; `logit` is its score, `weight` its share among the passages (a softmax)."""
+
+    hit: Hit
+    reading: Reading
+    logit: float
+    weight: float
+    units: tuple[Unit, ...]
+    scores: tuple[float, ...]
+
+    @property
+    def text(self) -> str:
+        return self.hit.passage.text
+
+    @property
+    def span(self) -> str:
+        return self.text[self.reading.start : self.reading.end]
+
+    @property
+    def key(self) -> str:
+        """The normalised short answer."""
+        return normalize_answer(self.span)
+
+
+class PassageReader:
+    """Reads the first hits and quotes what answers the question, in up to 120 words.
+
+    A passage's weight is a softmax over reader logits and retriever scores. The best passage and the next one are
+    quoted, each in one stretch of whole units around its best unit: the one with the largest `keep` of the reader
+    (`rag.reader.Reading`) plus the share of the question's words in it. The stretch begins with what the unit needs to
+    be understood (the sentence before "However, ...", the lead-in of a list, the code after a colon). A question with a
+    short answer (a name, a date) gets that answer and the sentence that contains it.
+    The hits of the answer are in the order of the reader's scores.
+    Abstains if the confidence (`rag.generators.confidence`) is below `min_confidence` (default: the reader's own).
+    """
+
+    def __init__(
+        self, reader: Reader | None = None, *, passages: int = _PASSAGES, min_confidence: float | None = None
+    ) -> None:
+        self._reader = reader or shipped_reader()
+        self._passages = passages
+        weights = self._reader.folder / "confidence.json"
+        self._confidence = Confidence.read(weights) if weights.exists() else None
+        if min_confidence is not None and not 0 <= min_confidence <= 1:
+            raise RagError(f"the minimum confidence should be between 0 and 1, found {min_confidence:g}")
+        if min_confidence is not None and self._confidence is None:
+            raise RagError(f"{self._reader.folder} has no confidence.json, so its answers have no confidence")
+        own = self._confidence.threshold if self._confidence else 0.0
+        self._min_confidence = own if min_confidence is None else min_confidence
+        refusing = f", confidence >= {self._min_confidence:g}" if self._confidence else ""
+        self.name = f"quotes.v1({self._reader.name}@{passages}{refusing})"
+
+    def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
+        """Quote what answers the question; an abstention keeps the best candidate in its trace."""
+        read = self._read(question.text, hits[: self._passages])
+        hits = _reranked(read, hits)
+        if not any(one.units for one in read):
+            reason = "no retrieved passage contains a possible answer"
+            return Answer(question, "", (), hits, self.name, abstained=True, reason=reason)
+        signals = _signals(question.text, read)
+        confidence = self._confidence.of(signals) if self._confidence else None
+        short, share = _short(read)
+        quoted = _quoted(read, short, certain=share >= _CERTAIN)
+        if confidence is not None and confidence < self._min_confidence:
+            best = quoted[0]
+            return Answer(
+                question,
+                "",
+                (),
+                hits,
+                self.name,
+                abstained=True,
+                reason=f"the retrieved passages do not seem to answer it "
+                f"(confidence {confidence:.2f}, minimum {self._min_confidence:g})",
+                confidence=confidence,
+                trace={
+                    "candidate": " ".join(_quote(best).split()),
+                    "passage": best[0].hit.passage.id,
+                    "signals": signals,
+                },
+            )
+        text, sentences = _written(quoted)
+        shown = None if short is None else " ".join(short.span.split())
+        return Answer(
+            question,
+            text,
+            sentences,
+            hits,
+            self.name,
+            short_answer=shown,
+            confidence=confidence,
+            trace={"signals": signals},
+        )
+
+    def signals(self, question: Question, hits: Sequence[Hit]) -> dict[str, float]:
+        """The signals of the confidence (`rag.generators.confidence.SIGNALS`), or an empty dict."""
+        read = self._read(question.text, hits[: self._passages])
+        return _signals(question.text, read) if any(one.units for one in read) else {}
+
+    def _read(self, question: str, hits: Sequence[Hit]) -> list[_Read]:
+        top = max((hit.score for hit in hits), default=0.0)
+        readings: list[Reading] = []
+        for first in range(0, len(hits), _AT_ONCE):
+            readings += self._reader.read(question, [hit.passage for hit in hits[first : first + _AT_ONCE]])
+            if len(readings) >= _FEWEST and max(reading.relevance for reading in readings) >= _SURE:
+                break
+        hits = hits[: len(readings)]
+        logits = [
+            reading.relevance + _RANK * (hit.score / top if top > 0 else 0.0)
+            for hit, reading in zip(hits, readings, strict=True)
+        ]
+        most = max(logits, default=0.0)
+        total = sum(math.exp(logit - most) for logit in logits)
+        asked = _weights(question)
+        found = []
+        for hit, reading, logit in zip(hits, readings, logits, strict=True):
+            weight = math.exp(logit - most) / total
+            pieces = tuple(units(hit.passage.text))
+            scores = tuple(
+                reading.kept(unit.start, unit.end)
+                + _WORDING * _share(asked, content_stems(hit.passage.text[unit.start : unit.end]))
+                for unit in pieces
+            )
+            found.append(_Read(hit, reading, logit, weight, pieces, scores))
+        return found
+
+
+def _reranked(read: Sequence[_Read], hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """The hits by the score of the reader; those that were not read follow in their order, with lower scores."""
+    first = sorted((Hit(one.hit.passage, one.logit) for one in read), key=lambda hit: (-hit.score, hit.passage.id))
+    rest = hits[len(read) :]
+    if not first or not rest:
+        return tuple(first or rest)
+    below = (Hit(hit.passage, first[-1].score - 1 - (rest[0].score - hit.score)) for hit in rest)
+    return (*first, *below)
+
+
+def _signals(question: str, read: Sequence[_Read]) -> dict[str, float]:
+    """`rag.generators.confidence.SIGNALS`."""
+    best = max(read, key=lambda one: one.weight)
+    votes: dict[str, float] = {}
+    for one in read:
+        votes[one.key] = votes.get(one.key, 0.0) + one.weight
+    asked = _weights(question)
+    words_of = {one.hit.passage.id: frozenset(content_stems(f"{one.hit.passage.headings} {one.text}")) for one in read}
+    return {
+        "relevance": max(one.reading.relevance for one in read),
+        "agreement": max(votes.values()),
+        "keep": max((one.reading.kept(u.start, u.end) for u in best.units), default=0.0),
+        "covered": _share(asked, words_of[best.hit.passage.id]),
+        "found": _share(asked, frozenset().union(*words_of.values())),
+    }
+
+
+def _weights(question: str) -> dict[str, float]:
+    """The inverse document frequency of each content word of a question."""
+    return {stem: idf(stem) for stem in content_stems(question)}
+
+
+def _share(asked: Mapping[str, float], there: Collection[str]) -> float:
+    """The share of the question's words, by weight, among these."""
+    whole = sum(asked.values())
+    return sum(weight for stem, weight in asked.items() if stem in there) / whole if whole else 0.0
+
+
+def _short(read: Sequence[_Read]) -> tuple[_Read | None, float]:
+    """The hit with the short answer that most passages vote for, with its share of the votes.
+
+    None if the question seems to have no short answer. Each passage votes with its weight times the probability of its
+    best span, or of no short answer.
+    """
+    votes: dict[str, float] = {}
+    none = 0.0
+    for one in read:
+        none += one.weight * math.exp(one.reading.no_short)
+        if one.reading.start is not None and words(one.span):
+            votes[one.key] = votes.get(one.key, 0.0) + one.weight * math.exp(one.reading.answer)
+    answer = max(votes, key=lambda key: votes[key], default=None)  # ties: the first hit's
+    if answer is None or none > _NONE * votes[answer]:
+        return None, 0.0
+    best = max(
+        (one for one in read if one.reading.start is not None and one.key == answer),
+        key=lambda one: one.weight * math.exp(one.reading.answer),
+    )
+    return best, votes[answer] / (sum(votes.values()) + none)
+
+
+_Quoted = list[tuple[_Read, Unit]]
+
+
+def _quoted(read: Sequence[_Read], short: _Read | None, *, certain: bool = True) -> _Quoted:
+    """The units to quote, in the order of the answer: those of the short answer alone if it is certain."""
+    found: _Quoted = []
+    if short is not None:
+        start, end = short.reading.start or 0, short.reading.end or 0
+        holding = [place for place, unit in enumerate(short.units) if unit.start < end and start < unit.end]
+        needed = _needed(short.units, holding[0]) if holding else {0}
+        fits = sum(short.units[place].words for place in needed) <= _SHORT_WINDOW
+        found += [(short, short.units[place]) for place in (sorted(needed) if fits else holding[:1] or [0])]
+        if certain:
+            return found
+    left = _WORDS - sum(unit.words for _, unit in found)
+    ranked = sorted((one for one in read if one.units), key=lambda one: (-one.logit, one.hit.passage.id))
+    windows = list(_WINDOWS)
+    for one in ranked:
+        if not windows or (found and one.weight < _WORTH * ranked[0].weight):
+            break
+        new = [(one, unit) for unit in _stretch(one, min(left, windows[0]))]
+        length = sum(unit.words for _, unit in new)
+        if found and (length > left or _repeats(new, found)):
+            continue
+        found += new
+        left -= length
+        windows.pop(0)
+    return found
+
+
+def _stretch(one: _Read, words: int) -> Sequence[Unit]:
+    """Neighbouring units around the best one, in up to so many words, or the best one alone if it is longer."""
+    whole = [place for place, unit in enumerate(one.units) if not _tiny(unit)]
+    best = max(whole or range(len(one.units)), key=lambda place: (one.scores[place], -place))
+    needed = _needed(one.units, best)
+    first, last = min(needed), max(needed)
+    if sum(unit.words for unit in one.units[first : last + 1]) > words:
+        first = last = best
+    length = sum(unit.words for unit in one.units[first : last + 1])
+    while True:
+        beside = [
+            (one.scores[place], place)
+            for place in (first - 1, last + 1)
+            if 0 <= place < len(one.units) and length + one.units[place].words <= words
+        ]
+        if not beside:
+            break
+        _, place = max(beside)
+        first, last, length = min(first, place), max(last, place), length + one.units[place].words
+    # What the last unit announces did not fit; a number such as "3.2." belongs to what follows.
+    while last > first and (one.units[last].leads or _tiny(one.units[last])):
+        last -= 1
+    while first < best and _tiny(one.units[first]):
+        first += 1
+    return one.units[first : last + 1]
+
+
+def _tiny(unit: Unit) -> bool:
+    return unit.words < 3 and unit.kind not in (CODE, ROW)
+
+
+def _needed(pieces: Sequence[Unit], place: int) -> set[int]:
+    """The unit with those that it needs to be understood."""
+    wanted = {place}
+    unit = pieces[place]
+    if unit.leans and place and pieces[place - 1].kind == SENTENCE:
+        wanted.add(place - 1)
+    if unit.kind != SENTENCE:  # its lead-in ("Run:", "The steps are:")
+        for before in range(place - 1, max(-1, place - 1 - _BEFORE), -1):
+            if pieces[before].leads:
+                wanted.add(before)
+                break
+            if pieces[before].kind == SENTENCE:
+                if unit.kind == CODE and before == place - 1:
+                    wanted.add(before)
+                break
+    if unit.leads:
+        first = place + 1
+        kind = pieces[first].kind if first < len(pieces) else None
+        for after in range(first, len(pieces)):
+            if pieces[after].kind != kind or (kind in (SENTENCE, CODE) and after > first):
+                break
+            wanted.add(after)
+    return wanted
+
+
+def _repeats(new: _Quoted, quoted: _Quoted) -> bool:
+    """Whether the new units say nearly the same as those quoted."""
+    a, b = (frozenset(content_stems(" ".join(map(_quote, side)))) for side in (new, quoted))
+    return bool(a and b) and len(a & b) / min(len(a), len(b)) > _SAME
+
+
+def _quote(quoted: tuple[_Read, Unit]) -> str:
+    one, unit = quoted
+    return one.text[unit.start : unit.end]
+
+
+def _written(quoted: _Quoted) -> tuple[str, tuple[CitedSentence, ...]]:
+    """The answer's text and sentences: running text in one line, list items, rows and code on lines of their own."""
+    text, sentences = "", []
+    before: tuple[_Read, Unit] | None = None
+    for one, unit in quoted:
+        if before is not None:
+            together = before[1].kind == unit.kind == SENTENCE and before[0] is one and before[1].block == unit.block
+            text += " " if together or before[1].kind == unit.kind == SENTENCE else "\n"
+        quote = one.text[unit.start : unit.end]
+        shown = quote if unit.kind == CODE else " ".join(quote.split())
+        citation = Citation(one.hit.passage.id, unit.start, unit.end, quote, "copied")
+        start = len(text)
+        text += shown
+        sentences.append(CitedSentence(shown, (citation,), start, len(text)))
+        before = one, unit
+    return text, tuple(sentences)

@@ -1,0 +1,103 @@
+"""Units of a passage: the pieces that an answer quotes whole (a sentence, list item, code block, table row).
+
+The text of a passage from a document follows the conventions of `rag.corpus.documents`: blocks separated by a blank
+line; a list item begins with "- " or "1. "; each line of code begins with four spaces; the cells of a table row are
+separated by " | ". Other passages are sentences.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+
+from autoais.text.sentences import sentence_spans
+
+_LINE = re.compile(r"[^\n]*(?:\n|$)")
+_ITEM = re.compile(r"[ \t]*(?:[-*•]|\(?\d{1,3}[.)]|[a-z][.)])[ \t]")
+_CODE = "    "
+ENTRY = re.compile(r"[^.!?\n]{1,60}: \S")  # "term: what it means"
+# A sentence that leans on the one before it.
+_LEANS = re.compile(
+    r"(?:but|however|though|therefore|thus|hence|so|then|otherwise|instead|also|moreover|furthermore|nevertheless|"
+    r"consequently|similarly|likewise|conversely|this|that|these|those|it|its|they|their|them|he|she|his|her|such|"
+    r"both|here|there|in this|in that|in these|in such|for this|for these|as a result|as such|because of this|"
+    r"the (?:former|latter|same|first|second|other)|if so|if not|note that this)\b",
+    re.IGNORECASE,
+)
+SENTENCE, ITEM, CODE, ROW = "sentence", "item", "code", "row"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A stretch of a passage's text, in characters, with its kind and number of words.
+
+    `block` numbers the blocks of the passage. `leads`: it ends with a colon, or breaks off before a list, a table or
+    code, so that what follows belongs to it.
+    `leans`: it depends on the unit before it ("However, ...").
+    """
+
+    start: int
+    end: int
+    kind: str
+    words: int
+    block: int
+    leads: bool
+    leans: bool
+
+
+def units(text: str) -> list[Unit]:
+    """The units of a passage's text, in order; together they hold all of it but white space."""
+    found: list[Unit] = []
+    for number, (start, end) in enumerate(_blocks(text)):
+        block = text[start:end]
+        kind = _kind(block)
+        if kind in (CODE, ROW):
+            found.append(_unit(text, start, end, kind, number))
+            continue
+        for first, last in sentence_spans(block):
+            found.append(_unit(text, start + first, start + last, kind, number))
+    return [
+        replace(unit, leads=True) if _announces(text, unit, after) else unit
+        for unit, after in zip_longest(found, found[1:])
+    ]
+
+
+def _announces(text: str, unit: Unit, after: Unit | None) -> bool:
+    """Whether a sentence breaks off before a list, a table or code."""
+    return after is not None and unit.kind == SENTENCE != after.kind and text[unit.end - 1].isalnum()
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int]]:
+    """The blocks, with the indentation of their first line; a line that begins a list item begins a block."""
+    begin, end = None, 0
+    for line in _LINE.finditer(text):
+        blank = not line.group().strip()
+        code = line.group().startswith(_CODE)  # a blank line of code is part of it
+        if begin is not None and not code and (blank or _ITEM.match(line.group())):
+            yield begin, end
+            begin = None
+        if not blank:
+            begin = line.start() if begin is None else begin
+            end = line.end()
+    if begin is not None:
+        yield begin, end
+
+
+def _kind(block: str) -> str:
+    lines = block.rstrip("\n").split("\n")
+    if _ITEM.match(block) and (len(lines) == 1 or not block.startswith(_CODE)):  # an item of a list in a list
+        return ITEM
+    if all(line.startswith(_CODE) or not line.strip() for line in lines):
+        return CODE
+    return ROW if " | " in lines[0] and len(lines) == 1 else SENTENCE
+
+
+def _unit(text: str, start: int, end: int, kind: str, block: int) -> Unit:
+    piece = text[start:end]
+    if kind != CODE:
+        start += len(piece) - len(piece.lstrip())
+    end -= len(piece) - len(piece.rstrip())
+    piece = text[start:end]
+    entry = ENTRY.match(piece) is not None
+    leans = kind == SENTENCE and not entry and (_LEANS.match(piece) is not None or piece[:1].islower())
+    return Unit(start, end, kind, len(piece.split()), block, piece.endswith(":"), leans)

@@ -1,0 +1,118 @@
+"""Compares the files of an index with those of its sources: which to read, and which passages go."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from rag.corpus.reader import Corpus, sniff
+from rag.corpus.sources import DOCUMENTS, LUCENE, SourceFile
+from rag.corpus.twins import Twins, unpacked
+from rag.errors import IndexingError
+from rag.index.files import FileRecord, Root
+
+
+@dataclass(slots=True)
+class Plan:
+    """The sources that an index shall have, and which of them to look through; the rest stays as it is.
+
+    `roots` are (number among the sources before, source). Files whose names are in `dropped` go.
+    """
+
+    roots: list[tuple[int | None, Root]]
+    listed: set[int] = field(default_factory=set)  # places in `roots`
+    dropped: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Work:
+    """Which files to read, with their numbers and places, and which records stay."""
+
+    kept: list[FileRecord] = field(default_factory=list)
+    read: list[tuple[int, int, SourceFile]] = field(default_factory=list)
+    changed: dict[int, str] = field(default_factory=dict)
+    new: dict[int, str] = field(default_factory=dict)
+    deleted: dict[int, str] = field(default_factory=dict)
+    touched: set[int] = field(default_factory=set)  # sources with such files
+
+
+def compare(index: Path, plan: Plan, records: Sequence[FileRecord]) -> Work:
+    """Look for changed, new and deleted files among the sources that the plan lists."""
+    work, number = Work(), max((record.number for record in records), default=-1)
+    places = {old: place for place, (old, _) in enumerate(plan.roots)}
+    known: dict[int, dict[str, FileRecord]] = {}
+    for record in records:
+        source = places.get(record.source)
+        if source is None or record.name in plan.dropped:
+            work.deleted[record.number] = record.name
+            work.touched.update([] if source is None else [source])
+        elif source in plan.listed:
+            known.setdefault(source, {})[record.within] = replace(record, source=source)
+        else:
+            work.kept.append(replace(record, source=source))
+    for source in sorted(plan.listed):
+        there = known.get(source, {})
+        for file in _files(index, plan.roots[source][1], len(there)):
+            before = there.pop(file.within, None)
+            if before is None:
+                number += 1
+                work.new[number] = file.name
+                work.read.append((number, source, file))
+            elif stamp := before.stamp.renewed(file.path):
+                work.kept.append(replace(before, stamp=stamp))
+            else:
+                work.changed[before.number] = file.name
+                work.read.append((before.number, source, file))
+        work.deleted |= {record.number: record.name for record in there.values()}
+        work.touched.update([source] if there else [])
+    work.touched.update(source for _, source, _ in work.read)
+    if work.changed or work.new or work.deleted:
+        _read_again(plan, work)
+    return work
+
+
+def _files(index: Path, root: Root, before: int) -> Iterator[SourceFile]:
+    """The files of a source that is there."""
+    source = root.source
+    if source.format == LUCENE:
+        raise IndexingError(f"{index} was imported from the Lucene index {source.path}: import it again")
+    try:
+        corpus = Corpus.of([source])
+        if before and source.path.is_dir():  # it may be a disk that is not mounted: all its files are not simply gone
+            sniff(source.path, source.include, source.exclude)
+    except IndexingError as error:
+        raise IndexingError(f"{error}: rag index remove {index} {source.path} drops its passages") from error
+    return corpus.files()
+
+
+def _read_again(plan: Plan, work: Work) -> None:
+    """Also read corpora with passages left out, as what changed may bring those back."""
+    for record in list(work.kept):
+        source = plan.roots[record.source][1].source
+        if record.bad and source.format not in (DOCUMENTS, LUCENE) and source.path.exists():
+            work.kept.remove(record)
+            work.changed[record.number] = record.name
+            work.read.append((record.number, record.source, source.file(source.path)))
+
+
+def repeats(records: Sequence[FileRecord]) -> dict[str, str]:
+    """The files of a source that a fresh build would leave out, with the files that they repeat."""
+    sketches = {record.name: unpacked(record.sketch) for record in records if record.sketch}
+    twins, found = Twins([record.name for record in records], sketches.get), {}
+    for record in records:
+        page = twins.page_of(record.name)
+        sketch = sketches.get(record.name)
+        twin = twins.find(record.name, sketch) if page is None and sketch is not None else page
+        if twin is not None:
+            found[record.name] = twin
+        elif sketch is not None:
+            twins.add(record.name, sketch)
+    return found
+
+
+def unknown(records: Sequence[FileRecord]) -> list[FileRecord]:
+    """The files that were left out unread, as sources of pages that are no longer there."""
+    unread = [record for record in records if record.twin and not record.sketch]
+    if not unread:
+        return []
+    twins = Twins([record.name for record in records], lambda _: None)
+    return [record for record in unread if twins.page_of(record.name) is None]

@@ -1,0 +1,253 @@
+"""Writes the new build of an index in which some files changed, beside the old one, and puts it in its place."""
+
+import hashlib
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from autoais.io.jsonl import dumps, write_atomic
+from autoais.io.provenance import command
+from rag.corpus.reader import Corpus
+from rag.corpus.sources import DOCUMENTS, SourceFile, place
+from rag.errors import IndexingError
+from rag.index.build import duplicate, encodable, new_build
+from rag.index.compare import Plan, Work, compare, repeats, unknown
+from rag.index.files import (
+    Contents,
+    FileRecord,
+    Root,
+    Stamp,
+    combined,
+    read_files,
+    record_of,
+    roots_of,
+    write_files,
+)
+from rag.index.folder import claimed, sweep
+from rag.index.index import Index
+from rag.index.integrity import fingerprints
+from rag.index.manifest import MANIFEST, described, read_manifest
+from rag.index.open import open_build
+from rag.index.parts import recipes_of
+from rag.index.passages import PASSAGES, PassageStore, Store
+from rag.index.postings import HEAP_BYTES, POSTINGS, BM25Writer, update_postings
+from rag.index.rows import RowEditor
+from rag.types import Passage
+
+Progress = Callable[[int, int], None]
+"""Called with the number of files read and their total."""
+
+CarryParts = Callable[[Index, Index, Sequence[int]], list[str]]
+"""Brings the parts of the old index into the new one, given the rows that changed; returns those that it left out."""
+
+# Deleted passages count in BM25's statistics until the postings are written anew. In a small index, that takes less
+# than a second, and every score is that of a fresh build; in a larger one, so few deleted passages change little.
+EXACT = 20_000
+_DEAD_SHARE = 0.02
+_FRESH_SHARE = 0.25
+_AT_ONCE = 500  # passages
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a change of an index did, by names of files; `left_out` are parts that have to be added again."""
+
+    changed: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+    unchanged: int = 0
+    skipped: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        counts = {"changed": self.changed, "new": self.new, "deleted": self.deleted}
+        told = [f"{len(names):,} {what}" for what, names in counts.items() if names]
+        return ", ".join([*told, f"{self.unchanged:,} unchanged"])
+
+
+def change(
+    index: Path,
+    make_plan: Callable[[list[Root], list[FileRecord]], Plan],
+    carry: CarryParts | None,
+    progress: Progress | None,
+) -> Changes:
+    """Change an index as a plan of its sources and files says, under its lock, and sweep what is then of no use."""
+    read_manifest(index)  # before the lock, which would make the folder
+    with claimed(index):
+        manifest = read_manifest(index)
+        roots, records = roots_of(manifest, index), read_files(index / manifest["build"])
+        plan = make_plan(roots, records)
+        work = compare(index, plan, records)
+        same_roots = [root.record(index) for _, root in plan.roots] == [root.record(index) for root in roots]
+        if not (work.changed or work.new or work.deleted) and same_roots:
+            return Changes(unchanged=len(work.kept))
+        changes = _rebuild(index, manifest, plan, work, carry, progress)
+        sweep(index)
+    return changes
+
+
+def _rebuild(
+    index: Path,
+    manifest: dict[str, Any],
+    plan: Plan,
+    work: Work,
+    carry: CarryParts | None,
+    progress: Progress | None,
+) -> Changes:
+    old = open_build(index, manifest)
+    assert old.build is not None
+    with new_build(index) as build:
+        try:
+            shutil.copyfile(old.build / PASSAGES, build / PASSAGES)
+        except OSError as error:
+            raise IndexingError(f"{build}: cannot be written: {error.strerror}") from error
+        editor = RowEditor(build / PASSAGES, manifest["passages"])
+        try:
+            editor.start(work.deleted, work.changed)
+            reader = _Reader(plan, editor)
+            records = list(work.kept)
+            for done, (number, source, file) in enumerate(work.read, 1):
+                records.append(reader.read(number, source, file))
+                if progress is not None:
+                    progress(done, len(work.read))
+            records = reader.settle(records, work.touched)
+            editor.finish()
+        finally:
+            editor.abandon()
+        if not editor.rows:
+            raise IndexingError(f"{index} would hold no passages any more: remove its folder instead")
+        counts, dead = _write_postings(old, build, editor)
+        write_files(build, records)
+        changed = {
+            "build": build.name,
+            **described(
+                [root.source.path.name for _, root in plan.roots],
+                sorted({root.source.format for _, root in plan.roots}),
+                counts,
+                combined(records),
+            ),
+            "skipped": sum(record.bad for record in records),
+            "command": command(),
+            "roots": [root.record(index) for _, root in plan.roots],
+            "dead": dead,
+            "files": fingerprints(build, old.build, manifest.get("files", {})),
+        }
+        left_out = _carried(old, open_build(index, changed), sorted(editor.written), carry)
+        write_atomic(index / MANIFEST, [dumps(changed, indent=2)])
+    was = {record.number: record.twin for record in work.kept}
+    flipped = {r.name for r in records if r.number in was and bool(was[r.number]) != bool(r.twin)}
+    return Changes(
+        changed=tuple(sorted({*work.changed.values(), *flipped})),
+        new=tuple(sorted(work.new.values())),
+        deleted=tuple(sorted(work.deleted.values())),
+        unchanged=len(work.kept) - len(flipped),
+        skipped=tuple(reader.reasons),
+        left_out=tuple(left_out),
+    )
+
+
+class _Reader:
+    """Reads files into the store, and settles which of them repeat others."""
+
+    def __init__(self, plan: Plan, editor: RowEditor) -> None:
+        self._roots = [root for _, root in plan.roots]
+        self._editor = editor
+        self._corpora: dict[int, Corpus] = {}
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why items were skipped."""
+        return [reason for _, corpus in sorted(self._corpora.items()) for reason in corpus.reasons]
+
+    def read(self, number: int, source: int, file: SourceFile) -> FileRecord:
+        """Read a file, whether it repeats another one or not."""
+        root = self._roots[source]
+        if source not in self._corpora:
+            self._corpora[source] = Corpus.of([root.source], skip_bad=root.skip_bad, strict=root.strict)
+        corpus, stamp = self._corpora[source], Stamp.of(file.path)
+        before, digest, count = corpus.bad, hashlib.sha256(), 0
+        for where, passage, encoded in encodable(corpus.read_file(file), corpus.refuse):
+            if not self._editor.put(passage, number):
+                corpus.refuse(duplicate(where, passage))
+                continue
+            digest.update(encoded)
+            count += 1
+        sketch = corpus.sketches.get(file.name, "")
+        contents = Contents(count, digest.hexdigest(), corpus.bad - before, sketch=sketch)
+        return record_of(number, source, file, stamp.confirmed(file.path), contents)
+
+    def compares(self, source: int) -> bool:
+        """Whether files of a source are left out if they repeat others."""
+        described = self._roots[source].source
+        return described.format == DOCUMENTS and described.path.is_dir()
+
+    def settle(self, records: Sequence[FileRecord], changes: set[int]) -> list[FileRecord]:
+        """The records in order; of the sources in `changes`, as a fresh build would leave files out that repeat others.
+
+        A file whose twin is gone is read again, and a file that repeats one that is new or changed goes.
+        """
+        ordered = sorted(records, key=lambda record: (record.source, place(record.within)))
+        found: dict[int, FileRecord] = {record.number: record for record in ordered}
+        for source in filter(self.compares, sorted(changes)):
+            mine = [record for record in ordered if record.source == source]
+            for record in unknown(mine):
+                found[record.number] = self._again(record)
+            mine = [found[record.number] for record in mine]
+            twins = repeats(mine)
+            gone = {record.number for record in mine if record.name in twins and record.passages}
+            self._editor.drop(gone)
+            for record in mine:
+                twin = twins.get(record.name, "")
+                if twin:
+                    found[record.number] = replace(record, twin=twin, passages=0, checksum=_NOTHING)
+                elif record.twin:
+                    found[record.number] = self._again(record)
+        return [found[record.number] for record in ordered]
+
+    def _again(self, record: FileRecord) -> FileRecord:
+        source = self._roots[record.source].source
+        return self.read(record.number, record.source, source.file(source.path / record.within))
+
+
+_NOTHING = hashlib.sha256().hexdigest()
+
+
+def _write_postings(old: Index, build: Path, editor: RowEditor) -> tuple[dict[str, int], int]:
+    """Write the postings of the new rows; returns the counts of the manifest, and the deleted passages among them."""
+    assert old.build is not None
+    before, rows, fresh = old.manifest["passages"], editor.rows, sorted(editor.written)
+    replaced = sorted({row for row in fresh if row < before} | set(range(rows, before)))
+    store = PassageStore.open(build / PASSAGES)
+    gained = sum(not passage.headings for passage in _stream(store, fresh))
+    lost = sum(not passage.headings for passage in _stream(old.store, replaced))
+    counts = {"passages": rows, "untitled": old.manifest["untitled"] + gained - lost}
+    dead = old.manifest.get("dead", 0) + len(replaced)
+    few = len(fresh) <= _FRESH_SHARE * rows and (not dead or (rows > EXACT and dead <= _DEAD_SHARE * rows))
+    if few:
+        added = zip(fresh, _stream(store, fresh), strict=True)
+        if update_postings(old.build / POSTINGS, build / POSTINGS, replaced, added, rows):
+            return counts, dead
+        shutil.rmtree(build / POSTINGS)
+    writer = BM25Writer(build / POSTINGS, HEAP_BYTES)
+    try:
+        for row, passage in enumerate(store.scan()):
+            writer.add(row, passage)
+        writer.finish()
+    except BaseException:
+        writer.abandon()
+        raise
+    return counts, 0
+
+
+def _stream(store: Store, rows: Sequence[int]) -> Iterator[Passage]:
+    for first in range(0, len(rows), _AT_ONCE):
+        yield from store.rows(rows[first : first + _AT_ONCE])
+
+
+def _carried(old: Index, new: Index, written: Sequence[int], carry: CarryParts | None) -> list[str]:
+    recipes = recipes_of(old)
+    if carry is None or not recipes:
+        return [recipe.name for recipe in recipes]
+    return carry(old, new, written)

@@ -1,0 +1,119 @@
+"""Questions with quotes that answer them, as training data for the reader.
+
+A file has one JSON object per line:
+
+- `question`, and `collection`: a folder `documents/<collection>` below a data folder, or `index` for the index of the
+  recipe;
+- `path`: the document that answers it, below that folder, or the id of a passage of the index; null if the collection
+  does not answer the question;
+- `quotes`: the stretches that answer it, the best first, each as `{"words": n, "sha256": "<first 16 digits>"}` of its
+  normalised words (`fingerprint`), so that the file holds no text of the documents;
+- `short`: the short answer within a quote, or null.
+"""
+
+import hashlib
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from autoais.io.jsonl import field, read_objects
+from autoais.metrics.short_answers import answer_spans
+from rag.errors import FormatError, QuestionError
+from rag.retrievers import Retriever
+from rag.training.mining import Group, negatives
+from rag.types import Passage
+
+_WORD = re.compile(r"\w+")
+_DEPTH = 24  # hits of which the negatives are drawn
+INDEX = "index"
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """The number of words of a stretch of text, and a hash of them."""
+
+    words: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A question of such a file."""
+
+    question: str
+    collection: str
+    path: str | None
+    quotes: tuple[Fingerprint, ...]
+    short: str | None
+
+
+def fingerprint(text: str) -> Fingerprint:
+    """The fingerprint of a stretch of text; it depends on its words alone, without case."""
+    words = _WORD.findall(text.casefold())
+    return Fingerprint(len(words), _hash(words))
+
+
+def _hash(words: Sequence[str]) -> str:
+    return hashlib.sha256(" ".join(words).encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def read_labelled(path: Path) -> Iterator[Labelled]:
+    """Read such a file; raises `FormatError` for a row that is not valid."""
+    for where, row in read_objects(path):
+        quotes = []
+        for quote in field(row, "quotes", list, where):
+            if not isinstance(quote, Mapping):
+                raise FormatError(f"{where}: 'quotes' should be objects with words and sha256")
+            quotes.append(Fingerprint(field(quote, "words", int, where), field(quote, "sha256", str, where)))
+        short, place = row.get("short"), row.get("path")
+        for name, value in (("short", short), ("path", place)):
+            if not isinstance(value, str | None):
+                raise FormatError(f"{where}: {name!r} should be a string or null")
+        yield Labelled(
+            field(row, "question", str, where), field(row, "collection", str, where), place, tuple(quotes), short
+        )
+
+
+def places(text: str, quote: Fingerprint) -> tuple[int, int] | None:
+    """The first stretch of the text with that fingerprint, in characters."""
+    found = [(word.start(), word.end(), word.group().casefold()) for word in _WORD.finditer(text)]
+    words = [word for _, _, word in found]
+    for first in range(len(words) - quote.words + 1) if quote.words else ():
+        if _hash(words[first : first + quote.words]) == quote.sha256:
+            return found[first][0], found[first + quote.words - 1][1]
+    return None
+
+
+def groups(
+    rows: Iterable[Labelled],
+    passages: Mapping[str, Sequence[Passage]],
+    retriever: Retriever,
+    rng: random.Random,
+    *,
+    others: int,
+) -> Iterator[Group]:
+    """Yield a group per question: the passage with the most quotes, and hits without any.
+
+    `passages` are those of each path. A question whose quotes are in no single passage is left out.
+    """
+    for row in rows:
+        try:
+            (hits,) = retriever.search([row.question], _DEPTH)
+        except QuestionError:
+            continue
+        candidates = passages.get(row.path or "", ())
+        best, kept = None, ()  # type: Passage | None, tuple[tuple[int, int], ...]
+        for passage in candidates:
+            found = tuple(span for quote in row.quotes if (span := places(passage.text, quote)))
+            if len(found) > len(kept):
+                best, kept = passage, found
+        if row.quotes and best is None:
+            continue
+        lacking = [hit.passage for hit in hits if not any(places(hit.passage.text, quote) for quote in row.quotes)]
+        spans: tuple[tuple[int, int], ...] | None = ()
+        if best is not None and row.short:
+            said = answer_spans(best.text, [row.short])
+            spans = tuple(s for s in said if any(a <= s[0] and s[1] <= b for a, b in kept)) or None
+        yield Group(row.question, best, spans, tuple(sorted(kept)), (), negatives(lacking, others, rng))

@@ -1,0 +1,128 @@
+"""Measures what a question costs: cold (`rag ask`, a process a question) and warm (one process, many questions).
+
+    python -m scripts.bench.ask QUESTIONS INDEX [--against FOLDER --their-index INDEX] [--out FILE]
+
+Cold, the default system and `extractive` take turns. Warm, this revision and the checkout in FOLDER (with an index in
+its own format) take turns, each in a process of its own. CPU seconds are those of all threads.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from autoais.io.jsonl import dumps, round_floats, write_atomic
+from autoais.io.provenance import provenance
+from autoais.questions import read_questions
+
+COLD, WARM, ROUNDS = 10, 40, 3
+
+PROGRAM = """
+import json, sys, time
+import rag
+index, *questions = json.load(sys.stdin)
+system = rag.open_system("reader", rag.open_index(index))
+for question in questions[:3]:
+    system.ask(question)
+cpu, wall = time.process_time(), time.perf_counter()
+for question in questions[3:]:
+    system.ask(question)
+n = len(questions) - 3
+print(json.dumps([(time.process_time() - cpu) / n, (time.perf_counter() - wall) / n]))
+"""
+
+
+def cold(system: str, index: Path, question: str) -> tuple[float, float]:
+    """CPU seconds and the peak memory (bytes) of one `rag ask`."""
+    rag = Path(sys.executable).with_name("rag")
+    child = os.fork()
+    if not child:
+        with Path(os.devnull).open("w", encoding="utf-8") as nothing:
+            os.dup2(nothing.fileno(), 1)
+            os.execv(rag, [str(rag), "ask", question, "--index", str(index), "--system", system])
+    _, status, used = os.wait4(child, 0)
+    if status:
+        raise SystemExit(f"rag ask {question!r} --system {system} failed")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024.0
+
+
+def warm(folder: Path, index: Path, questions: list[str]) -> tuple[float, float]:
+    """CPU and wall-clock seconds a question, by the revision in a folder."""
+    path = os.pathsep.join([str(folder), str(folder / "eval")])
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        input=json.dumps([str(index), *questions]),
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    cpu, wall = json.loads(done.stdout)
+    return cpu, wall
+
+
+def processor() -> str:
+    """The processor's name, and whether it has VNNI."""
+    info = Path("/proc/cpuinfo").read_text("utf-8")
+    name = next((line.partition(": ")[2] for line in info.splitlines() if line.startswith("model name")), "")
+    return f"{name or platform.processor()}, {os.cpu_count()} cores, {'with' if 'vnni' in info else 'without'} VNNI"
+
+
+def main() -> None:
+    """Measure, print, and write to --out."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("questions", type=Path)
+    parser.add_argument("index", type=Path)
+    parser.add_argument("--against", type=Path)
+    parser.add_argument("--their-index", type=Path)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    asked = [question.text for question in read_questions(given.questions)]
+    asked = asked[:: max(1, len(asked) // (WARM + 3))][: WARM + 3]
+    runs: dict[str, list[tuple[float, float]]] = {"reader": [], "extractive": []}
+    for question in asked[:COLD]:
+        for system, found in runs.items():
+            found.append(cold(system, given.index, question))
+    result: dict[str, Any] = {
+        "processor": processor(),
+        "cold": {
+            name: {
+                "cpu_s": statistics.median(cpu for cpu, _ in found),
+                "peak_memory_mb": max(memory for _, memory in found) / 1e6,
+            }
+            for name, found in runs.items()
+        },
+    }
+    result["cold"]["reader / extractive"] = result["cold"]["reader"]["cpu_s"] / result["cold"]["extractive"]["cpu_s"]
+    here = Path(__file__).parents[2]
+    revisions = {"this": (here, given.index)}
+    if given.against:
+        revisions["other"] = (given.against, given.their_index or given.index)
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in revisions}
+    for _ in range(ROUNDS):
+        for name, (folder, index) in revisions.items():
+            times[name].append(warm(folder.absolute(), index.absolute(), asked))
+    result["warm"] = {
+        name: {
+            "cpu_s_a_question": statistics.median(cpu for cpu, _ in found),
+            "s_a_question": statistics.median(wall for _, wall in found),
+        }
+        for name, found in times.items()
+    }
+    if "other" in times:
+        ratios = [ours[0] / theirs[0] for ours, theirs in zip(times["this"], times["other"], strict=True)]
+        result["warm"]["this / other"] = {"median": statistics.median(ratios), "rounds": ratios}
+    result["provenance"] = provenance({"questions": given.questions})
+    shown = dumps(round_floats(result, 4), indent=2)
+    print(shown)
+    if given.out:
+        write_atomic(given.out, [shown])
+
+
+if __name__ == "__main__":
+    main()

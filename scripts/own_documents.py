@@ -1,0 +1,193 @@
+"""Answers about documents that nothing was tuned for: the benchmark `eval/benchmarks/own-documents`.
+
+    python scripts/own_documents.py fetch --to DATA                 # Debian's packages, about 60 MB
+    python scripts/own_documents.py measure DATA --part dev --out eval/results/own-documents/dev.json
+
+The questions were written from the tables of contents, before any output was looked at. Part `dev` (two thirds) is
+there to choose by, part `kept` is measured once, at the end.
+"""
+
+import gzip
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import rag
+from autoais.io.jsonl import dumps, read_objects, round_floats, write_atomic
+from autoais.io.provenance import provenance, sha256_file
+from autoais.metrics.nuggets import first_words, nuggets_found
+from autoais.metrics.rates import wilson
+from rag.generators.fragments import is_fragment
+from rag.index.index import Index
+from rag.types import Answer, Question
+
+BENCHMARK = Path(__file__).parent.parent / "eval" / "benchmarks" / "own-documents"
+COLLECTIONS = BENCHMARK / "collections.toml"
+WORDS = (60, 120)
+
+app = typer.Typer(add_completion=False)
+Answering = Callable[[Question], Answer]
+
+
+def first_hits(index: Index, recipe: str, count: int, words: int = 10_000) -> Answering:
+    """A baseline: the first hits, each cut at so many words."""
+    retriever = rag.open_retriever(recipe, index)
+
+    def answer(question: Question) -> Answer:
+        (hits,) = retriever.search([question.text], count)
+        text = "\n\n".join(first_words(hit.passage.text, words) for hit in hits)
+        return Answer(question, text, (), tuple(hits), f"first-{count}")
+
+    return answer
+
+
+def systems(index: Index, names: Sequence[str], min_confidence: float | None) -> Iterator[tuple[str, Answering]]:
+    """The baselines over BM25 and over the retriever of the default system, then the systems."""
+    yield "first hit", first_hits(index, "bm25", 1)
+    yield "first three hits", first_hits(index, "bm25", 3, WORDS[-1] // 3)
+    for name in names:
+        least = min_confidence if name == "reader" else None
+        yield name, rag.open_system(name, index, min_confidence=least).ask
+
+
+def row_of(question: dict[str, Any], answer: Answer, seconds: float) -> dict[str, Any]:
+    """What the answer of a system contains, per question."""
+    text = "" if answer.abstained else answer.text
+    found: dict[str, Any] = {
+        "id": question["id"], "name": answer.system, "kind": question["kind"], "collection": question["collection"],
+        "answerable": question["answerable"], "abstained": answer.abstained or not text, "words": len(text.split()),
+        "confidence": answer.confidence, "signals": answer.trace.get("signals"), "seconds": seconds,
+        "sentences": len(answer.sentences),
+        "fragments": [s.text for s in answer.sentences if is_fragment(answer, s)],
+    }  # fmt: skip
+    for most in WORDS:
+        held = nuggets_found(first_words(text, most), question["nuggets"])
+        found[f"all@{most}"] = bool(held) and all(held)
+        found[f"recall@{most}"] = sum(held) / len(held) if held else None
+    return found
+
+
+def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The metrics over the rows of one system."""
+    asked, others = [r for r in rows if r["answerable"]], [r for r in rows if not r["answerable"]]
+    sentences = sum(row["sentences"] for row in rows)
+    made: dict[str, Any] = {"system": rows[0]["name"], "answerable": len(asked), "unanswerable": len(others)}
+    for most in WORDS:
+        right = sum(row[f"all@{most}"] for row in asked)
+        made[f"right@{most}"] = {"value": right / len(asked), "n": len(asked), "interval95": wilson(right, len(asked))}
+        made[f"nugget_recall@{most}"] = statistics.fmean(row[f"recall@{most}"] for row in asked)
+    for name, those in (("answerable_refused", asked), ("unanswerable_refused", others)):
+        refused = sum(row["abstained"] for row in those)
+        made[name] = {"value": refused / len(those), "n": len(those), "interval95": wilson(refused, len(those))}
+    made["fragments"] = sum(len(row["fragments"]) for row in rows) / sentences if sentences else None
+    made["words"] = statistics.fmean(row["words"] for row in asked)
+    kinds = sorted({row["kind"] for row in asked})
+    made["right@120 by kind"] = {
+        kind: f"{sum(r['all@120'] for r in asked if r['kind'] == kind)} of {sum(r['kind'] == kind for r in asked)}"
+        for kind in kinds
+    }
+    return made
+
+
+@app.command()
+def fetch(
+    to: Annotated[Path, typer.Option(help="Data folder; the documents go to documents/<collection> in it.")],
+    table: Annotated[Path | None, typer.Option(help="Collections (toml) instead of the benchmark's.")] = None,
+) -> None:
+    """Download the packages from Debian and unpack the documents; needs Debian's apt-get and dpkg-deb."""
+    text = (table or COLLECTIONS).read_text("utf-8")
+    for name, collection in tomllib.loads(text)["collections"].items():
+        folder = to / "documents" / name
+        if folder.exists():
+            continue
+        with tempfile.TemporaryDirectory() as temporary:
+            unpacked = Path(temporary) / "unpacked"
+            for package in collection["packages"]:
+                subprocess.run(["dpkg-deb", "-x", _downloaded(package, Path(temporary)), unpacked], check=True)
+            for command in collection.get("prepare", ()):
+                subprocess.run(command, shell=True, check=True, cwd=unpacked)
+            root = unpacked / collection["root"]
+            made = Path(temporary) / "documents"
+            for path in sorted({path for glob in collection["include"] for path in root.glob(glob)}):
+                if path.is_file() and not path.is_symlink():
+                    _copied(path, made / path.relative_to(root))
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(made, folder)
+        print(f"{name}: {sum(path.is_file() for path in folder.rglob('*'))} files", flush=True)
+
+
+def _downloaded(package: dict[str, str], folder: Path) -> Path:
+    wanted = f"{package['name']}={package['version']}"
+    subprocess.run(["apt-get", "download", "-qq", wanted], cwd=folder, check=False)
+    found = [path for path in folder.glob("*.deb") if sha256_file(path) == package["sha256"]]
+    if not found:
+        raise SystemExit(
+            f"error: {wanted} is not on this mirror any more: get the file with SHA-256 {package['sha256']} from "
+            f"https://snapshot.debian.org/binary/{package['name']}/"
+        )
+    return found[0]
+
+
+def _copied(path: Path, to: Path) -> None:
+    """Copy a file, unpacked if it is compressed."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".gz":
+        to.with_suffix("").write_bytes(gzip.decompress(path.read_bytes()))
+    else:
+        shutil.copyfile(path, to)
+
+
+@app.command()
+def measure(
+    data: Annotated[Path, typer.Argument(help="Folder that `fetch` filled.")],
+    part: Annotated[str, typer.Option(help="dev, kept or all.")] = "dev",
+    system: Annotated[list[str] | None, typer.Option(help="Systems to measure.")] = None,
+    min_confidence: Annotated[float | None, typer.Option(help="Of the system reader; 0 never abstains.")] = None,
+    questions: Annotated[Path, typer.Option(help="The benchmark's questions.")] = BENCHMARK / "questions.jsonl",
+    work: Annotated[Path, typer.Option(help="Folder for indexes and answers.")] = Path("work/own-documents"),
+    out: Annotated[Path | None, typer.Option(help="Report (json).")] = None,
+) -> None:
+    """Build an index per collection, answer, and print what the answers contain."""
+    asked = [row for _, row in read_objects(questions) if part in ("all", row["part"])]
+    rows: dict[str, list[dict[str, Any]]] = {}
+    work.mkdir(parents=True, exist_ok=True)
+    texts = []
+    for collection in dict.fromkeys(row["collection"] for row in asked):
+        folder = work / f"{collection}.index"
+        if not (folder / "manifest.json").exists():
+            rag.build_index([(data / "documents" / collection).resolve()], to=folder, skip_bad=True)
+        index = rag.open_index(folder)
+        for name, ask in systems(index, system or ["reader", "extractive"], min_confidence):
+            for row in asked:
+                if row["collection"] != collection:
+                    continue
+                started = time.perf_counter()
+                answer = ask(Question(row["id"], row["question"]))
+                found = row_of(row, answer, time.perf_counter() - started)
+                rows.setdefault(name, []).append(found)
+                texts.append({"system": name, "question": row["question"], **found, "answer": answer.text,
+                              "reason": answer.reason, "nuggets": row["nuggets"], "short": answer.short_answer,
+                              "hits": [h.passage.id for h in answer.hits]})  # fmt: skip
+    result: dict[str, Any] = {
+        "benchmark": "own-documents.v1",
+        "part": part,
+        "systems": {name: summary(found) for name, found in rows.items()},
+        "provenance": provenance({"questions": questions, "collections": COLLECTIONS}),
+    }
+    write_atomic(work / f"answers-{part}.jsonl", (dumps(round_floats(row)) for row in texts))
+    for name, found in result["systems"].items():
+        print(name, dumps(round_floats(found, 3)))
+    if out is not None:
+        write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
+
+
+if __name__ == "__main__":
+    app()

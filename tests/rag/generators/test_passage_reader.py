@@ -1,0 +1,172 @@
+"""The reader's answers: whole units, verbatim and cited, in up to 120 words."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag.errors import RagError
+from rag.generators.fragments import is_fragment
+from rag.generators.passage_reader import PassageReader
+from rag.reader import Reader, Reading
+from rag.types import Answer, Hit, Passage, Question
+
+
+class Scripted(Reader):
+    """A reader that keeps what contains one of the given words; the short answer is the given one, if any."""
+
+    def __init__(self, keep: Sequence[str], short: str | None = None, relevant: str = "") -> None:
+        self.words, self.short, self.relevant = keep, short, relevant
+        self.folder = Path("nowhere")
+        self.threads = 1
+        self.name = "scripted"
+
+    def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
+        return [self.reading(passage) for passage in passages]
+
+    def reading(self, passage: Passage) -> Reading:
+        text = passage.text
+        offsets, keep = [], []
+        at = 0
+        for line in text.replace(". ", ".\n").split("\n"):
+            offsets.append((at, at + len(line)))
+            keep.append(0.9 if any(word in line for word in self.words) else 0.01)
+            at += len(line) + 1
+        start = text.find(self.short) if self.short else -1
+        relevance = 3.0 if self.relevant and self.relevant in text else 0.0
+        if start < 0:
+            return Reading(
+                relevance, 0 if text else None, 1 if text else None, -9.0, -0.01, tuple(offsets), tuple(keep)
+            )
+        end = start + len(self.short or "")
+        return Reading(relevance, start, end, -0.1, -5.0, tuple(offsets), tuple(keep))
+
+
+def answered(reader: Reader, *texts: str) -> Answer:
+    hits = [Hit(Passage(f"p{n}", "Shed", text), 2.0 - n / 10) for n, text in enumerate(texts)]
+    return PassageReader(reader).generate(Question("q", "how do I build the shed"), hits)
+
+
+# A sentence that fits into no window, so that a stretch ends before it.
+FILL = "The yard is " + "wide and " * 45 + "green."
+
+
+def between(*blocks: str) -> str:
+    return "\n\n".join([FILL, *blocks, FILL])
+
+
+def test_a_sentence_is_quoted_and_cited() -> None:
+    text = between("Wood is dear.")
+    answer = answered(Scripted(["dear"]), text)
+    assert answer.text == "Wood is dear."
+    (citation,) = answer.citations
+    assert (citation.passage, citation.quote, citation.origin) == ("p0", "Wood is dear.", "copied")
+    assert answer.short_answer is None
+
+
+def test_a_stretch_has_neighbours_in_text_order() -> None:
+    text = "The shed is small. Wood is dear. Planks split often."
+    assert answered(Scripted(["dear"]), text).text == text
+
+
+def test_code_keeps_its_lines_and_its_lead_in() -> None:
+    text = between("To build the shed, run:", "    saw --all\n    nail")
+    answer = answered(Scripted(["saw"]), text)
+    assert answer.text == "To build the shed, run:\n    saw --all\n    nail"
+    assert not any(is_fragment(answer, sentence) for sentence in answer.sentences)
+    assert answered(Scripted(["To build"]), text).text == answer.text
+
+
+def test_a_lead_in_whose_list_does_not_fit_is_left_out() -> None:
+    text = between("Wood is dear.", "The steps to build the shed are:", "- " + "saw " * 90)
+    assert answered(Scripted(["dear"]), text).text == "Wood is dear."
+
+
+def test_a_list_item_brings_its_lead_in() -> None:
+    text = between("Proceed as follows:", "- Cut the planks.", "- Sand them.", "- Paint.")
+    assert answered(Scripted(["Sand"]), text).text.startswith("Proceed as follows:\n- Cut the planks.\n- Sand them.")
+
+
+def test_a_sentence_that_leans_brings_the_one_before_it() -> None:
+    first = "Wood " + "is dear and " * 20 + "good."
+    second = "However, planks " + "split and " * 5 + "break."
+    text = f"{FILL} {first} {second} {FILL}"
+    assert answered(Scripted(["However"]), text).text == f"{first} {second}"
+
+
+def test_a_certain_short_answer_brings_its_sentence_alone() -> None:
+    text = between("Wood is dear. The shed was built in 1907. It stands.")
+    answer = answered(Scripted(["shed"], short="1907"), text)
+    assert (answer.short_answer, answer.text) == ("1907", "The shed was built in 1907.")
+
+
+def test_a_short_answer_that_is_not_certain_brings_more() -> None:
+    other = "The mill was built in 1912. Wood is dear."
+    answer = answered(Scripted(["dear"], short="1907"), between("The shed was built in 1907."), other)
+    assert answer.short_answer == "1907"
+    assert answer.text == f"The shed was built in 1907. {other}"
+
+
+def test_two_passages_are_quoted_and_no_third() -> None:
+    texts = ["Cut the planks in the yard.", "Buy oak at the mill.", "Paint it all green."]
+    answer = answered(Scripted(["planks"]), *texts)
+    assert answer.text == f"{texts[0]} {texts[1]}"
+    assert [citation.passage for citation in answer.citations] == ["p0", "p1"]
+
+
+def test_what_is_quoted_already_is_not_quoted_again() -> None:
+    texts = ["Cut the planks in the yard.", "Cut the planks in the yard!", "Buy oak at the mill."]
+    assert answered(Scripted(["planks"]), *texts).text == f"{texts[0]} {texts[2]}"
+
+
+def test_an_answer_has_at_most_120_words_unless_a_unit_is_longer() -> None:
+    many = [" ".join(f"Plank {n} is cut by {who} in the yard." for n in range(40)) for who in ("Ada", "Bob", "Carl")]
+    assert 60 < len(answered(Scripted(["Plank"]), *many).text.split()) <= 120
+    long = "plank " * 300
+    assert len(answered(Scripted(["plank"]), long).text.split()) == 300
+
+
+def test_nothing_to_quote() -> None:
+    for texts in ([], [""], ["", " \n "]):
+        answer = answered(Scripted(["x"]), *texts)
+        assert answer.abstained
+        assert answer.text == ""
+
+
+def test_a_minimum_confidence_needs_a_reader_with_confidence() -> None:
+    with pytest.raises(RagError, match="between 0 and 1"):
+        PassageReader(Scripted([]), min_confidence=2)
+    with pytest.raises(RagError, match=r"no confidence\.json"):
+        PassageReader(Scripted([]), min_confidence=0.5)
+
+
+PIECES = st.sampled_from(
+    [
+        "Run it:",
+        "    code",
+        "    ",
+        "",
+        "- item one. Two.",
+        "1. step",
+        "a | b",
+        "It is. So.",
+        "However, no.",
+        "東京。",
+        "x",
+    ]
+)
+
+
+@given(st.lists(st.lists(PIECES, max_size=12).map("\n".join), max_size=4), st.sampled_from([None, "step", "is"]))
+def test_any_passages_give_whole_quotes(texts: list[str], short: str | None) -> None:
+    answer = answered(Scripted(["i", "o"], short=short), *texts)  # an Answer checks its own quotes and places
+    assert answer.abstained == (not any(text.strip() for text in texts))
+    assert math.isfinite(len(answer.text))
+    held = {hit.passage.id: hit.passage.text for hit in answer.hits}
+    for sentence in answer.sentences:
+        (citation,) = sentence.citations
+        assert " ".join((citation.quote or "").split()) == " ".join(sentence.text.split())
+        assert (citation.quote or "") in held[citation.passage]
