@@ -107,25 +107,27 @@ class _Builder:
         """Whether a line begins another block than the line above it."""
         gap = above.y - line.y
         leading = max(self.style.leading, line.size)
-        if above.mono and line.mono:
+        mono_above, mono = above.look & 1, line.look & 1
+        if mono_above and (mono or not any(map(str.isalpha, line.text))):  # or a result below a line of code
             return gap > 2.5 * leading or gap < 0
-        if above.mono and not any(map(str.isalpha, line.text)):  # a result below a line of code
-            return gap > 2.5 * leading or gap < 0
-        if above.mono != line.mono:  # a line of prose may be set in typewriter to its end
-            return above.mono or not self._full(above, line) or gap > 1.35 * leading or above.text[-1] in _ENDS
+        if mono_above != mono:  # a line of prose may be set in typewriter to its end
+            return bool(mono_above) or gap > 1.35 * leading or above.text[-1] in _ENDS or not self._full(above, line)
         if _ITEM.match(line.text):
             return True
-        goes_on = above.text[-1] not in _ENDS and (line.text[0].islower() or self._full(above, line))
-        if gap < 0 or gap > 6 * leading:  # the next column or page
-            return not goes_on
-        if gap > 1.35 * leading:
-            return not goes_on or gap > 2 * leading
+        open_end = above.text[-1] not in _ENDS
+        near = 0 <= gap <= 1.35 * leading
+        if near and open_end and line.text[0].islower():
+            return abs(line.size - above.size) > 15 and gap > 0.5 * leading
+        full = self._full(above, line)
+        goes_on = open_end and (full or line.text[0].islower())
+        if not near:
+            next_page = gap < 0 or gap > 6 * leading  # or the next column
+            return not goes_on or (gap > 2 * leading and not next_page)
         if abs(line.size - above.size) > 15 and gap > 0.5 * leading:
             return True
-        first = self.lines[0]
         shifted = abs(line.left - above.left) > 0.8 * line.size and (len(self.lines) > 1 or line.left > above.left)
-        hangs = len(self.lines) == 1 and _ITEM.match(first.text) is not None
-        return not goes_on and ((shifted and not hangs) or not self._full(above, line))
+        hangs = len(self.lines) == 1 and _ITEM.match(self.lines[0].text) is not None
+        return not goes_on and ((shifted and not hangs) or not full)
 
     def flush(self, following: Line | None = None) -> None:
         """End the block of the lines collected so far, before the line that follows."""

@@ -86,6 +86,8 @@ def _letters(text: str) -> str:
 
 def _length(title: str, lines: Sequence[str]) -> int:
     """How many of the lines make up a heading, perhaps with a number before it; 0 if they do not."""
+    if not lines or lines[0][-6:] not in title:  # most lines are none
+        return 0
     text = ""
     for count, line in enumerate(lines, 1):
         text += line
