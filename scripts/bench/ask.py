@@ -20,23 +20,24 @@ from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import provenance
 from autoais.questions import read_questions
 
-COLD, WARM, ROUNDS = 10, 40, 3
+COLD, WARM, ROUNDS = 8, 30, 3
 
 PROGRAM = """
 import json, sys, time
 from pathlib import Path
-from rag.systems import open_system
+from rag.systems import answer_or_abstain, open_system
 try:
     from rag.index.open import open_index
 except ImportError:  # before revision 6e3c298
     from rag.index import open_index
+from rag.types import Question
 index, *questions = json.load(sys.stdin)
 system = open_system("reader", open_index(Path(index)))
 for question in questions[:3]:
-    system.ask(question)
+    answer_or_abstain(system, Question("q", question))
 cpu, wall = time.process_time(), time.perf_counter()
 for question in questions[3:]:
-    system.ask(question)
+    answer_or_abstain(system, Question("q", question))
 n = len(questions) - 3
 print(json.dumps([(time.process_time() - cpu) / n, (time.perf_counter() - wall) / n]))
 """
@@ -63,6 +64,7 @@ def warm(folder: Path, index: Path, questions: list[str]) -> tuple[float, float]
         [sys.executable, "-c", PROGRAM],
         input=json.dumps([str(index), *questions]),
         env=os.environ | {"PYTHONPATH": path},
+        cwd=folder,
         capture_output=True,
         text=True,
         check=True,
