@@ -14,7 +14,7 @@ def is_fragment(answer: Answer, sentence: CitedSentence) -> bool:
     it, if both stand together in the passage.
     """
     text = sentence.text.strip()
-    place = answer.sentences.index(sentence)
+    place = next(number for number, one in enumerate(answer.sentences) if one is sentence)
     before = answer.sentences[place - 1] if place else None
     after = answer.sentences[place + 1] if place + 1 < len(answer.sentences) else None
     if text.endswith(":"):
@@ -26,8 +26,8 @@ def is_fragment(answer: Answer, sentence: CitedSentence) -> bool:
         return False
     if after is not None and _together(answer, sentence, after) and (opens or not text[:1].islower()):
         return False
-    whole = text[:1].islower() <= opens and text[-1:] in _ENDS and len(text.split()) > 2
-    return not whole
+    begins = opens or not text[:1].islower()
+    return not (begins and text[-1:] in _ENDS and len(text.split()) > 2)
 
 
 def _place(answer: Answer, sentence: CitedSentence) -> tuple[set[str], bool]:

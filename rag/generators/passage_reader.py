@@ -15,8 +15,6 @@ from rag.types import Answer, Citation, CitedSentence, Hit, Question
 
 # Chosen on every eighth question of nq_pool_dev and the part `dev` of own-documents:
 _PASSAGES = 16  # hits read at most
-_AT_ONCE, _FEWEST = 4, 8  # hits read at once, and at least
-_SURE = 5.0  # relevance from which on no further hits are read
 _RANK = 12.0  # weight of a hit's score (as a share of the best one's), added to the reader's logit
 _WORDING = 2.0  # weight of the question's words in a unit, beside the reader's `keep`
 _WORDS = 120  # of an answer, unless a single unit is longer
@@ -24,8 +22,11 @@ _WINDOWS = (80, 40)  # words quoted from the best passage and from the next one
 _SHORT_WINDOW = 40  # words quoted around a short answer
 _NONE = 3.0  # no short answer needs so many times the votes of the best one
 _CERTAIN = 0.9  # share of the votes from which on a short answer is quoted alone
-_WORTH = 0.02  # minimum weight of the next passage, as a share of the best one's
 
+# Set by hand, not by measurement:
+_AT_ONCE, _FEWEST = 4, 8  # hits read at once, and at least
+_SURE = 5.0  # relevance from which on no further hits are read
+_WORTH = 0.02  # minimum weight of the next passage, as a share of the best one's
 _SAME = 0.75  # overlap of stems above which two quotes say the same
 _BEFORE = 8  # units back to the lead-in of a list
 
@@ -62,7 +63,8 @@ class PassageReader:
     quoted, each in one stretch of whole units around its best unit: the one with the largest `keep` of the reader
     (`rag.reader.Reading`) plus the share of the question's words in it. The stretch begins with what the unit needs to
     be understood (the sentence before "However, ...", the lead-in of a list, the code after a colon). A question with a
-    short answer (a name, a date) gets that answer and the sentence that contains it.
+    short answer (a name, a date) gets that answer and the sentence that contains it, which is all that is quoted if the
+    short answer is certain.
     The hits of the answer are in the order of the reader's scores.
     Abstains if the confidence (`rag.generators.confidence`) is below `min_confidence` (default: the reader's own).
     """
@@ -318,16 +320,15 @@ def _quote(quoted: tuple[_Read, Unit]) -> str:
 def _written(quoted: _Quoted) -> tuple[str, tuple[CitedSentence, ...]]:
     """The answer's text and sentences: running text in one line, list items, rows and code on lines of their own."""
     text, sentences = "", []
-    before: tuple[_Read, Unit] | None = None
+    before: Unit | None = None
     for one, unit in quoted:
         if before is not None:
-            together = before[1].kind == unit.kind == SENTENCE and before[0] is one and before[1].block == unit.block
-            text += " " if together or before[1].kind == unit.kind == SENTENCE else "\n"
+            text += " " if before.kind == unit.kind == SENTENCE else "\n"
         quote = one.text[unit.start : unit.end]
         shown = quote if unit.kind == CODE else " ".join(quote.split())
         citation = Citation(one.hit.passage.id, unit.start, unit.end, quote, "copied")
         start = len(text)
         text += shown
         sentences.append(CitedSentence(shown, (citation,), start, len(text)))
-        before = one, unit
+        before = unit
     return text, tuple(sentences)

@@ -13,6 +13,7 @@ from typing import Any
 from autoais.io.jsonl import dumps, write_atomic
 from autoais.io.provenance import command
 from rag.corpus.reader import Corpus
+from rag.corpus.sources import DOCUMENTS
 from rag.errors import FormatError, IndexingError
 from rag.index.files import Contents, FileRecord, Root, Stamp, combined, record_of, write_files
 from rag.index.folder import LOCK, claimed, sweep
@@ -113,7 +114,7 @@ def _fill(corpus: Corpus, work: Path, progress: Progress | None) -> tuple[list[F
     with writer:
         corpus.bytes_read = 0
         for number, file in enumerate(corpus.files()):
-            stamp, bad = Stamp.of(file.path), corpus.bad
+            stamp, bad = Stamp.of(file.path, document=file.source.format == DOCUMENTS), corpus.bad
             count, checksum = writer.add(corpus.read_file(file), number)
             told = corpus.twins.get(file.name, ""), corpus.sketches.get(file.name, "")
             contents = Contents(count, checksum, corpus.bad - bad, *told)

@@ -10,11 +10,13 @@ from typing import Any
 
 from autoais.io.jsonl import dumps, field, read_objects, strings, write_atomic
 from autoais.io.provenance import sha256_file
+from rag.corpus.documents import LARGEST
 from rag.corpus.sources import Source, SourceFile
 from rag.errors import FormatError, IndexingError, UserError
 
 FILES = "files.jsonl"
 _SMALL = 1 << 20
+_TOO_LARGE = "too large"  # in place of a checksum
 _SETTLED = 2_000_000_000  # nanoseconds: a file changed so shortly before it was read may change again unseen
 
 
@@ -30,11 +32,16 @@ class Stamp:
     mtime: int | None
 
     @classmethod
-    def of(cls, path: Path) -> "Stamp":
-        """The stamp of a file; an empty one for a folder or a file that cannot be read."""
+    def of(cls, path: Path, *, document: bool = False) -> "Stamp":
+        """The stamp of a file; an empty one for a folder or a file that cannot be read.
+
+        A document that is too large to be read is not read for its checksum either.
+        """
         try:
             status = path.stat()
             settled = time.time_ns() - status.st_mtime_ns > _SETTLED
+            if document and status.st_size > LARGEST:
+                return cls(_TOO_LARGE, status.st_size, status.st_mtime_ns if settled else None)
             small = status.st_size < _SMALL  # for which the buffer of a streamed hash takes longer than the hash
             digest = hashlib.sha256(path.read_bytes()).hexdigest() if small else sha256_file(path)
             return cls(digest, status.st_size, status.st_mtime_ns if settled else None)
@@ -58,7 +65,7 @@ class Stamp:
                 return None
             if status.st_mtime_ns == self.mtime:
                 return self
-            now = Stamp.of(path)
+            now = Stamp.of(path, document=self.sha256 == _TOO_LARGE)
         except OSError:
             return None
         return now if now.sha256 == self.sha256 else None

@@ -166,7 +166,7 @@ class _Reader:
         root = self._roots[source]
         if source not in self._corpora:
             self._corpora[source] = Corpus.of([root.source], skip_bad=root.skip_bad, strict=root.strict)
-        corpus, stamp = self._corpora[source], Stamp.of(file.path)
+        corpus, stamp = self._corpora[source], Stamp.of(file.path, document=file.source.format == DOCUMENTS)
         before, digest, count = corpus.bad, hashlib.sha256(), 0
         for where, passage, encoded in encodable(corpus.read_file(file), corpus.refuse):
             if not self._editor.put(passage, number):

@@ -25,7 +25,9 @@ def test_ask_answers_from_the_handbook_and_every_marker_resolves(rag: Command) -
     assert result.returncode == 0, result.stderr
     answer, _, passages = result.stdout.partition("\n\n")
     assert answer.startswith("Citation precision is the share of citations")
-    assert all(re.search(r" (\[\d+\])+[.!?]?$", sentence) for sentence in re.findall(r".+?\][.!?]", answer))
+    shown = [line for line in answer.splitlines() if line]
+    assert all(re.search(r" (\[\d+\])+[.!?]?$", line) for line in shown)
+    assert not re.search(r"[^\]][.!?] [A-Z]", answer), "a sentence has no marker"
     for marker in re.findall(r"\[\d+\]", answer):
         assert f"\n{marker} " in f"\n{passages}"
     assert ">>Citation precision is the share" in passages

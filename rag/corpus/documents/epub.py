@@ -10,7 +10,7 @@ from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.archives import open_zip, read_member
 from rag.corpus.documents.blocks import Block, Kind, heading, squeezed
 from rag.corpus.documents.encodings import decoded
-from rag.corpus.documents.html import html_blocks
+from rag.corpus.documents.html import check_nesting, html_blocks
 from rag.errors import FormatError
 
 _CONTAINER = "META-INF/container.xml"
@@ -26,9 +26,9 @@ def epub_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, li
         title = next((squeezed(node.text or "") for node in root.iter() if _tag(node) == "title"), "")
         blocks: list[Block] = []
         for path in _spine(root, package, dropped):
-            name, page = html_blocks(
-                decoded(read_member(archive, path, where), f"{where}/{path}", markup=True), dropped
-            )
+            text = decoded(read_member(archive, path, where), f"{where}/{path}", markup=True)
+            check_nesting(text, f"{where}/{path}")
+            name, page = html_blocks(text, dropped)
             if page and page[0].kind is not Kind.HEADING and name and name != title:
                 blocks.append(heading(name, 1))
             blocks += page

@@ -22,9 +22,11 @@ class Source:
 
 def _html(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.encodings import decoded
-    from rag.corpus.documents.html import html_blocks
+    from rag.corpus.documents.html import check_nesting, html_blocks
 
-    return html_blocks(decoded(source.data, source.where, markup=True), source.dropped, source.name)
+    text = decoded(source.data, source.where, markup=True)
+    check_nesting(text, source.where)
+    return html_blocks(text, source.dropped, source.name)
 
 
 def _text(source: Source) -> tuple[str, list[Block]]:

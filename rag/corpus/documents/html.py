@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rag.corpus.documents.blocks import Block, Kind
 from rag.corpus.documents.html_walk import Page
 from rag.corpus.documents.titles import page_title
+from rag.errors import FormatError
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -20,7 +21,29 @@ _REMOVED = ", ".join(
     .previous_page .next_page .toc_page
     """.split()
 )
+DEEPEST = 20_000  # elements in one another; the parser's time grows with the square of it
+_TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*)[^>]*?(/?)>")
+# Elements that need no end tag.
+_OPEN = frozenset(
+    """
+    area base br col embed hr img input link meta param source track wbr
+    p li dt dd tr td th thead tbody tfoot colgroup caption option optgroup rt rp html head body
+    """.split()
+)
 _BREAK = re.compile(r"<br\b[^>]*>", re.IGNORECASE)
+
+
+def check_nesting(text: str, where: str) -> None:
+    """Raise `FormatError` for a page whose elements nest deeper than `DEEPEST`, before it is parsed."""
+    if text.count("<") <= DEEPEST:
+        return
+    depth = 0
+    for tag in _TAG.finditer(text):
+        end, name, empty = tag.groups()
+        if name.lower() not in _OPEN and not empty:
+            depth = max(0, depth - 1) if end else depth + 1
+            if depth > DEEPEST:
+                raise FormatError(f"{where}: its elements are nested more than {DEEPEST:,} deep")
 
 
 def html_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, list[Block]]:

@@ -79,6 +79,14 @@ def test_html_may_nest_deeper_than_python_recurses(tmp_path: Path) -> None:
     assert passage.text == LONG
 
 
+def test_html_that_nests_without_end_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
+    (tmp_path / "deep.html").write_text("<ul><li>" * 2_000_000 + LONG)
+    (tmp_path / "flat.html").write_text("<p>one<br><b>two</b>" * 30_000)
+    corpus = Corpus([tmp_path])
+    assert {passage.id.partition("#")[0] for _, passage in corpus.read()} == {"flat.html"}
+    assert corpus.reasons == [f"{tmp_path / 'deep.html'}: its elements are nested more than 20,000 deep"]
+
+
 @pytest.mark.parametrize(
     ("name", "data"),
     [

@@ -653,6 +653,18 @@ def test_a_file_that_cannot_be_read_stops_the_update_or_is_counted(docs: Path, h
     assert "bad.pdf: 0 passages, 1 skipped" in rag("index", "show", home).stdout
 
 
+def test_a_document_that_is_too_large_is_never_read(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (docs / "large.txt").open("wb") as file:
+        file.truncate(65 << 20)
+    monkeypatch.setattr("rag.index.files.sha256_file", None)
+    home = docs.parent / "large.index"
+    corpus = Corpus([docs])
+    build(corpus, home)
+    assert corpus.reasons == [f"{docs / 'large.txt'}: 65 MiB; a document may have at most 64 MiB"]
+    os.utime(docs / "large.txt")
+    assert str(update(home)) == "5 unchanged"
+
+
 def test_a_file_that_repeats_another_one_comes_and_goes_with_it(docs: Path, home: Path, rag: Command) -> None:
     shutil.copy(docs / "b.md", docs / "z.md")
     assert rag("index", "update", home).stderr == "1 new, 4 unchanged\n"
