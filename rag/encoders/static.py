@@ -49,28 +49,33 @@ class Static:
         return open_tokenizer(self.folder / "tokenizer.json", RagError)
 
     @cached_property
-    def _table(self) -> NDArray[np.float32]:
+    def _table(self) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+        """The rows and their scales; only the rows that a text needs are made floats."""
         try:
             with np.load(self.folder / "table.npz", allow_pickle=False) as held:
-                table: NDArray[np.float32] = held["rows"].astype(np.float32) * held["scale"].astype(np.float32)
+                rows: NDArray[np.int8] = held["rows"]
+                scale: NDArray[np.float32] = held["scale"].astype(np.float32)
         except (OSError, EOFError, ValueError, KeyError, BadZipFile) as error:
             raise RagError(f"{self.folder}: table.npz cannot be read ({first_line(error)})") from error
-        if table.ndim != 2 or len(table) < self._tokenizer.get_vocab_size() or not np.isfinite(table).all():
+        fits = rows.ndim == 2 and rows.dtype == np.int8 and scale.shape == (len(rows), 1)
+        if not fits or len(rows) < self._tokenizer.get_vocab_size() or not np.isfinite(scale).all():
             raise RagError(f"{self.folder}: table.npz is not a table of this tokenizer's word pieces")
-        return table
+        return rows, scale
 
     @property
     def dimension(self) -> int:
         """The dimension of the vectors."""
-        return int(self._table.shape[1])
+        rows, _ = self._table
+        return int(rows.shape[1])
 
     def queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Encode queries, (texts, dimension) float32, with norm 1, or 0 for texts without a known word piece."""
         encoded = self._tokenizer.encode_batch([readable(text) for text in texts], add_special_tokens=False)
+        rows, scale = self._table
         found = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for row, each in enumerate(encoded):
             if each.ids:
-                found[row] = self._table[each.ids].mean(axis=0)
+                found[row] = (rows[each.ids].astype(np.float32) * scale[each.ids]).mean(axis=0)
         lengths = np.linalg.norm(found, axis=1, keepdims=True)
         found /= np.where(lengths > 0, lengths, 1.0)
         return found
