@@ -1,6 +1,7 @@
 """The answer chosen by the reader: the units of the passages that answer the question, quoted and cited."""
 
 import math
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -29,6 +30,7 @@ _SURE = 5.0  # relevance from which on no further hits are read
 _WORTH = 0.02  # minimum weight of the next passage, as a share of the best one's
 _SAME = 0.75  # overlap of stems above which two quotes say the same
 _BEFORE = 8  # units back to the lead-in of a list
+_TWO = re.compile(r"\b(?:and|or) (?:\w+ ){0,2}(?:who|whom|whose|what|when|where|why|how|which)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class PassageReader:
     (`rag.reader.Reading`) plus the share of the question's words in it. The stretch begins with what the unit needs to
     be understood (the sentence before "However, ...", the lead-in of a list, the code after a colon). A question with a
     short answer (a name, a date) gets that answer and the sentence that contains it, which is all that is quoted if the
-    short answer is certain.
+    short answer is certain and the question asks for one thing.
     The hits of the answer are in the order of the reader's scores.
     Abstains if the confidence (`rag.generators.confidence`) is below `min_confidence` (default: the reader's own).
     """
@@ -95,7 +97,8 @@ class PassageReader:
         signals = _signals(question.text, read)
         confidence = self._confidence.of(signals) if self._confidence else None
         short, share = _short(read)
-        quoted = _quoted(read, short, certain=share >= _CERTAIN)
+        certain = share >= _CERTAIN and not _TWO.search(question.text)
+        quoted = _quoted(read, short, certain=certain)
         if confidence is not None and confidence < self._min_confidence:
             best = quoted[0]
             return Answer(

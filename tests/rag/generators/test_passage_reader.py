@@ -45,9 +45,9 @@ class Scripted(Reader):
         return Reading(relevance, start, end, -0.1, -5.0, tuple(offsets), tuple(keep))
 
 
-def answered(reader: Reader, *texts: str) -> Answer:
+def answered(reader: Reader, *texts: str, question: str = "how do I build the shed") -> Answer:
     hits = [Hit(Passage(f"p{n}", "Shed", text), 2.0 - n / 10) for n, text in enumerate(texts)]
-    return PassageReader(reader).generate(Question("q", "how do I build the shed"), hits)
+    return PassageReader(reader).generate(Question("q", question), hits)
 
 
 # A sentence that fits into no window, so that a stretch ends before it.
@@ -101,6 +101,12 @@ def test_a_certain_short_answer_brings_its_sentence_alone() -> None:
     text = between("Wood is dear. The shed was built in 1907. It stands.")
     answer = answered(Scripted(["shed"], short="1907"), text)
     assert (answer.short_answer, answer.text) == ("1907", "The shed was built in 1907.")
+
+
+def test_a_question_for_two_things_gets_more_than_the_sentence_of_one() -> None:
+    text = "The shed was built in 1907. Ada drew the plans."
+    answer = answered(Scripted(["shed"], short="1907"), text, question="When was the shed built, and who planned it?")
+    assert "Ada drew the plans." in answer.text
 
 
 def test_a_short_answer_that_is_not_certain_brings_more() -> None:
