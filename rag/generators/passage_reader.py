@@ -228,22 +228,22 @@ _Quoted = list[tuple[_Read, Unit]]
 
 def _quoted(read: Sequence[_Read], short: _Read | None, *, certain: bool = True) -> _Quoted:
     """The units to quote, in the order of the answer: those of the short answer alone if it is certain."""
-    found: _Quoted = []
-    if short is not None:
-        start, end = short.reading.start or 0, short.reading.end or 0
-        holding = [place for place, unit in enumerate(short.units) if unit.start < end and start < unit.end]
-        needed = _needed(short.units, holding[0]) if holding else {0}
-        fits = sum(short.units[place].words for place in needed) <= _SHORT_WINDOW
-        found += [(short, short.units[place]) for place in (sorted(needed) if fits else holding[:1] or [0])]
-        if certain:
-            return found
-    left = _WORDS - sum(unit.words for _, unit in found)
     ranked = sorted((one for one in read if one.units), key=lambda one: (-one.logit, one.hit.passage.id))
+    holding = None if short is None else _holding(short)
+    if short is not None and holding is not None:
+        if certain:
+            needed = _needed(short.units, holding)
+            fits = sum(short.units[place].words for place in needed) <= _SHORT_WINDOW
+            return [(short, short.units[place]) for place in (sorted(needed) if fits else [holding])]
+        ranked = [short, *(one for one in ranked if one is not short)]
+    found: _Quoted = []
+    left = _WORDS
     windows = list(_WINDOWS)
     for one in ranked:
         if not windows or (found and one.weight < _WORTH * ranked[0].weight):
             break
-        new = [(one, unit) for unit in _stretch(one, min(left, windows[0]))]
+        best = holding if one is short and holding is not None else _best(one)
+        new = [(one, unit) for unit in _stretch(one, best, min(left, windows[0]))]
         length = sum(unit.words for _, unit in new)
         if found and (length > left or _repeats(new, found)):
             continue
@@ -253,10 +253,20 @@ def _quoted(read: Sequence[_Read], short: _Read | None, *, certain: bool = True)
     return found
 
 
-def _stretch(one: _Read, words: int) -> Sequence[Unit]:
-    """Neighbouring units around the best one, in up to so many words, or the best one alone if it is longer."""
+def _holding(short: _Read) -> int | None:
+    """The place of the unit with the short answer."""
+    start, end = short.reading.start or 0, short.reading.end or 0
+    return next((place for place, unit in enumerate(short.units) if unit.start < end and start < unit.end), None)
+
+
+def _best(one: _Read) -> int:
+    """The place of the unit with the highest score, of those that say something."""
     whole = [place for place, unit in enumerate(one.units) if not _tiny(unit)]
-    best = max(whole or range(len(one.units)), key=lambda place: (one.scores[place], -place))
+    return max(whole or range(len(one.units)), key=lambda place: (one.scores[place], -place))
+
+
+def _stretch(one: _Read, best: int, words: int) -> Sequence[Unit]:
+    """Neighbouring units around a unit, in up to so many words, or this one alone if it is longer."""
     needed = _needed(one.units, best)
     first, last = min(needed), max(needed)
     if sum(unit.words for unit in one.units[first : last + 1]) > words:
