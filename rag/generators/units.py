@@ -14,6 +14,7 @@ from autoais.text.sentences import sentence_spans
 
 _LINE = re.compile(r"[^\n]*(?:\n|$)")
 _ITEM = re.compile(r"[ \t]*(?:[-*•]|\(?\d{1,3}[.)]|[a-z][.)])[ \t]")
+_NUMBER = re.compile(r"\(?\d{1,3}(?:\.\d{1,3})*[.)]")
 _CODE = "    "
 ENTRY = re.compile(r"[^.!?\n]{1,60}: \S")  # "term: what it means"
 # A sentence that leans on the one before it.
@@ -54,12 +55,22 @@ def units(text: str) -> list[Unit]:
         if kind in (CODE, ROW):
             found.append(_unit(text, start, end, kind, number))
             continue
-        for first, last in sentence_spans(block):
+        for first, last in _sentences(block):
             found.append(_unit(text, start + first, start + last, kind, number))
     return [
         replace(unit, leads=True) if _announces(text, unit, after) else unit
         for unit, after in zip_longest(found, found[1:])
     ]
+
+
+def _sentences(block: str) -> list[tuple[int, int]]:
+    """The sentences of a block; names such as `./configure` and `foo.C` are not cut, nor a number from its sentence."""
+    found: list[tuple[int, int]] = []
+    for start, end in sentence_spans(block):
+        if found and (found[-1][1] == start or _NUMBER.fullmatch(block, *found[-1])):
+            start = found.pop()[0]
+        found.append((start, end))
+    return found
 
 
 def _announces(text: str, unit: Unit, after: Unit | None) -> bool:

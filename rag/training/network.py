@@ -75,7 +75,7 @@ def loss_of(network: Network, tensors: Tensors) -> tuple[torch.Tensor, float]:
 
     The loss is the cross-entropy within the group (DPR), plus half the mean binary cross-entropy per passage, which
     makes a logit meaningful on its own, plus half the negative log marginal likelihood of the short answer's
-    occurrences (as in DPR and Clark & Gardner 2018), plus half the binary cross-entropy of the labelled tokens.
+    occurrences (as in DPR and Clark & Gardner 2018), plus the binary cross-entropy of the labelled tokens.
     A group without a positive counts in the second term alone.
     """
     ids, mask, types, keep, places, first, spans = tensors
@@ -92,7 +92,7 @@ def loss_of(network: Network, tensors: Tensors) -> tuple[torch.Tensor, float]:
         loss = loss + cross_entropy(grouped, torch.zeros(len(grouped), dtype=torch.long))
         accuracy = float((grouped.argmax(dim=1) == 0).float().mean())
     if (known := keep >= 0).any():
-        loss = loss + 0.5 * binary(kept[known], keep[known].float())
+        loss = loss + binary(kept[known], keep[known].float())
     if len(spans):
         length = ids.shape[1]
         inside = (torch.arange(length) >= first[:, None]) & (torch.arange(length) < mask.sum(1, keepdim=True) - 1)

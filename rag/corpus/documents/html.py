@@ -18,18 +18,23 @@ _REMOVED = ", ".join(
     script style template svg button select img rp rt [hidden] annotation annotation-xml sup.reference
     a.headerlink a.permalink a.anchorjs-link a.copiable-link a.copiable-anchor a.footnote-backref a.fn-backref
     .linenos .lineno .linenodiv .gutter .mw-editsection .viewcode-link .viewcode-back
-    .previous_page .next_page .toc_page
+    .previous_page .next_page .toc_page [role=tooltip] .tooltip .tooltiptext label.ocn
     """.split()
 )
 DEEPEST = 20_000  # elements in one another; the parser's time grows with the square of it
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*)[^>]*?(/?)>")
+_VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
 # Elements that need no end tag.
-_OPEN = frozenset(
-    """
-    area base br col embed hr img input link meta param source track wbr
-    p li dt dd tr td th thead tbody tfoot colgroup caption option optgroup rt rp html head body
-    """.split()
+_OPEN = _VOID | frozenset(
+    "p li dt dd tr td th thead tbody tfoot colgroup caption option optgroup rt rp html head body".split()
 )
+_FEW = 20  # words of a page's main element from which on it is taken, whatever stands around it
+# Elements that XHTML may close in themselves, where HTML takes all that follows for their text.
+_SWALLOWS = re.compile(
+    r"<(iframe|script|style|title|textarea|noframes|noembed|noscript|xmp)\b([^<>]*)/>", re.IGNORECASE
+)
+_EMPTY = re.compile(r"<([a-z][\w:-]*)\b([^<>]*)/>")
+_XHTML = 'xmlns="http://www.w3.org/1999/xhtml"'
 _BREAK = re.compile(r"<br\b[^>]*>", re.IGNORECASE)
 
 
@@ -50,7 +55,7 @@ def html_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, 
     """The title ("" if there is none) and the blocks of a page; what is left out is counted in `dropped`."""
     from selectolax.lexbor import LexborHTMLParser
 
-    tree = LexborHTMLParser(_BREAK.sub("<br>\n", text))
+    tree = LexborHTMLParser(_BREAK.sub("<br>\n", _opened(text)))
     if tree.body is None:
         if tree.css_first("frameset") is not None:
             dropped["frame sets"] += 1
@@ -69,10 +74,18 @@ def html_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, 
     return found, list(_titled(blocks, found))
 
 
+def _opened(text: str) -> str:
+    """The page without elements that close in themselves, which HTML knows only for a few."""
+    text = _SWALLOWS.sub(r"<\1\2></\1>", text)
+    if _XHTML not in text[:4096]:
+        return text
+    return _EMPTY.sub(lambda tag: tag[0] if tag[1] in _VOID else f"<{tag[1]}{tag[2]}></{tag[1]}>", text)
+
+
 def _redirects(tree: "LexborHTMLParser") -> bool:
     """Whether a page only sends the browser to another one."""
     refresh = tree.css_first("meta[http-equiv=refresh i]")
-    if refresh is None:
+    if refresh is None or (refresh.parent is not None and refresh.parent.tag == "noscript"):
         return False
     delay, _, target = (refresh.attributes.get("content") or "").partition(";")
     return delay.strip() in ("0", "1", "2", "3", "4", "5") and "url" in target.lower()
@@ -82,8 +95,10 @@ def _main(tree: "LexborHTMLParser") -> "LexborNode":
     body = tree.body
     assert body is not None
     found = body.css("main, [role=main]")
-    if len(found) == 1 and len(found[0].text()) > 0.2 * len(body.text()):
-        return found[0]
+    if len(found) == 1:
+        text = found[0].text()
+        if len(text.split()) >= _FEW or len(text) > 0.2 * len(body.text()):
+            return found[0]
     return body
 
 

@@ -11,6 +11,8 @@ from rag.corpus.documents.roff import arguments, plain
 
 _PAGE = re.compile(rb"^[.'][ \t]*(?:TH|Dd|Dt|so|SH|Sh)\b", re.MULTILINE)
 _LINK = re.compile(r"^\.so\s+\S+\s*$", re.MULTILINE)
+_COMMENT = re.compile(r"(?<!\\)\\[\"#].*")
+_CONDITION = re.compile(r"(\S+)\s*")
 _FONTS = frozenset(["B", "I", "R", "SB", "SM"])
 _PAIRS = frozenset(["BR", "RB", "BI", "IB", "RI", "IR"])
 _MARKS = frozenset(["•", "-", "*", "o", "–", "—", "·"])
@@ -49,6 +51,7 @@ class _Page:
     numbers: list[int] = field(default_factory=list)
     mark: str | None = None
     strings: dict[str, str] = field(default_factory=dict)
+    held: bool = False  # the condition of the last .ie
 
     def read(self, lines: Iterator[str]) -> None:
         for line in lines:
@@ -75,9 +78,11 @@ class _Page:
     def _macro(self, line: str, lines: Iterator[str]) -> None:
         name, _, rest = line[1:].lstrip().partition(" ")
         name = name.partition('\\"')[0].partition("\t")[0]
-        rest = rest.strip()
+        rest = _COMMENT.sub("", rest).strip()
         if (skip := _SKIPPED.get(name)) is not None:
             skip(rest, lines)
+        elif name in ("if", "ie", "el"):
+            self._condition(name, rest, lines)
         elif name in ("TH", "Dt"):
             self._name(rest)
         elif name == "ds":
@@ -108,6 +113,18 @@ class _Page:
                 if self.synopsis:
                     self._end()
             self._add(said)
+
+    def _condition(self, name: str, rest: str, lines: Iterator[str]) -> None:
+        """Read what a terminal shows (`n`, `!t`); other conditions count as false."""
+        found = None if name == "el" else _CONDITION.match(rest)
+        holds = not self.held if name == "el" else found is not None and found[1] in ("n", "!t")
+        if name == "ie":
+            self.held = holds
+        then = rest[found.end() :] if found else rest
+        if not holds:
+            _skip_condition(rest, lines)
+        elif (then := then.replace("\\{", "", 1).lstrip()).startswith((".", "'")):
+            self._macro(then, lines)
 
     def _name(self, rest: str) -> None:
         parts = [plain(part) for part in arguments(rest)]
@@ -149,7 +166,7 @@ class _Page:
         tag = squeezed(plain(parts[0], self.strings)) if parts else ""
         if tag in _MARKS:
             self.mark = "-"
-        elif re.fullmatch(r"\(?\d{1,3}[.)]?\)?", tag):
+        elif re.fullmatch(r"\(?(?:\d{1,3}[.)]?|[A-Za-z][.)])\)?", tag):
             self.mark = f"{tag.strip('().')}."
         elif tag:
             self.tags.append(tag)
@@ -229,6 +246,7 @@ class _Page:
 
 _STRUCTURE: dict[str, Callable[[_Page, str], None]] = {
     **dict.fromkeys(["PP", "P", "LP", "Pp", "sp", "br", "HP", "RS", "RE", "Lp", "Sp", "ti"], _Page.paragraph),
+    **dict.fromkeys(["INDENT", "UNINDENT"], _Page.paragraph),  # of docutils
     "TP": _Page.tagged,
     "TQ": _Page.also_tagged,
     "IP": _Page.indented,
@@ -274,11 +292,11 @@ def _skip_equation(rest: str, lines: Iterator[str]) -> None:
 
 _SKIPPED: dict[str, Callable[[str, Iterator[str]], None]] = {
     **dict.fromkeys(["de", "de1", "am", "ig", "dei"], _skip_definition),
-    **dict.fromkeys(["if", "ie", "el", "while"], _skip_condition),
+    "while": _skip_condition,
     **dict.fromkeys(
         """
         nh hy ad na ne ft ps ll in nr rr rm rn ce fp so tr ta lg cs ss vs pl po bp ns rs PD AT UC DT Dd Os Bk Ek Sm Rs
-        Re hw cc ec eo if IX FN INDEX rch mso do als br1 lf shc zY zZ
+        Re hw cc ec eo IX FN INDEX rch mso do als br1 lf shc zY zZ
         """.split(),
         _skip_line,
     ),

@@ -33,9 +33,11 @@ def inline(name: str, words: Sequence[str], page: str) -> str:
     ends: list[str] = []
     todo = [name, *words]
     at = 0
+    flags = False  # each word that follows is an option
     while at < len(todo):
         word = todo[at]
         at += 1
+        flags = word == "Fl" or (flags and not _is_macro(word))
         following = todo[at] if at < len(todo) else None
         if word in _QUOTES:
             before, after = _QUOTES[word]
@@ -47,7 +49,8 @@ def inline(name: str, words: Sequence[str], page: str) -> str:
         elif word in _WORDS:
             pieces.add(_WORDS[word])
         elif word == "Fl":
-            pieces.add("-", glue=following is not None and not _is_macro(following) and following not in _CLOSING)
+            if following is None or _is_macro(following) or following in _CLOSING:
+                pieces.add("-")
         elif word == "Nm" and (following is None or _is_macro(following) or following in _CLOSING):
             pieces.add(page)
         elif word == "Xr" and at + 1 < len(todo):
@@ -78,7 +81,7 @@ def inline(name: str, words: Sequence[str], page: str) -> str:
                 pieces.close(ends.pop())
             pieces.close(word)
         else:
-            pieces.add(plain(word), glue=word in _OPENING)
+            pieces.add(f"-{plain(word)}" if flags else plain(word), glue=word in _OPENING)
     for after in reversed(ends):
         pieces.close(after)
     return pieces.text()

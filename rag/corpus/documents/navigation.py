@@ -31,11 +31,11 @@ _ROLES = frozenset(
 )
 _WORDS = re.compile(
     r"(?:prev|previous|next|up|home|top|index|contents|table of contents|back|forward|page|chapter|section|fast|"
-    r"permalink|search|copying|toc|of|to|the|go|back to top|return)\b",
+    r"permalink|search|copying|toc|of|to|the|go|back to top|return|documentation|about)\b",
     re.IGNORECASE,
 )
 _NEIGHBOUR = re.compile(r"\W*(?:next|prev|previous|up)\s*:", re.IGNORECASE)
-_SIGNS = re.compile(r"[\s|<>«»‹›←→↑↓·•:,\-–—\[\]()/]+")
+_SIGNS = re.compile(r"[\s|?<>«»‹›←→↑↓·•:,\-–—\[\]()/]+")
 _BOILERPLATE = re.compile(
     r"(?:©|\(c\)\s|copyright\b.{0,40}\d{4}|all rights reserved|last (?:updated|modified|update|revised)\b"
     r"|generated (?:by|on|from)\b|created using\b|built with\b|this page was (?:last|generated)|powered by\b"

@@ -161,7 +161,7 @@ Forces
 .Nm
 to use IPv4
 .Pq only .
-.It Fl V
+.It Fl V , -version
 Displays it:
 .Bd -literal
 ssh -V
@@ -191,6 +191,96 @@ def test_a_manual_page(tmp_path: Path) -> None:
     ]
 
 
+GENERATED = {  # the beginnings of pages that docutils, Asciidoctor and a careful author write
+    "docutils": r"""
+.TH X 1
+.de1 INDENT
+. RS \\$1
+..
+.de UNINDENT
+. RE
+..
+.SH NAME
+x
+.SH OPTIONS
+.INDENT 0.0
+.TP
+.B \-a
+all
+.UNINDENT
+.INDENT 0.0
+.IP a. 3
+the first
+.IP b. 3
+the second
+.UNINDENT
+""",
+    "asciidoctor": r"""
+.TH X 1
+.ie \n(.g .ds Aq \(aq
+.el       .ds Aq '
+.de URL
+\fI\\$2\fP <\\$1>\\$3
+..
+.if \n[.g] \{\
+.  mso www.tmac
+.  am URL
+.    ad l
+.  .
+.\}
+.SH NAME
+x
+.SH OPTIONS
+.TP
+\-a
+all
+.IP a. 3
+the first
+.IP b. 3
+the second
+""",
+    "commented": r"""
+.ig
+Copyright
+
+..
+.de Sp \" Vertical space
+.if t .sp 0.4v
+.if n .sp
+..
+.TH X 1
+.SH NAME
+x \" a comment
+.ie t \{\
+.SH PRINTED
+in print
+.\}
+.el \{\
+.SH OPTIONS
+.\}
+.TP \"#
+\-a
+all
+.IP a. 3
+the first
+.if n .IP b. 3
+the second
+""",
+}
+
+
+@pytest.mark.parametrize("page", GENERATED.values(), ids=GENERATED)
+def test_macros_that_a_page_defines_are_no_text_of_it(tmp_path: Path, page: str) -> None:
+    passages = read(tmp_path, "x.1", page)
+    assert "\n\n".join(passage.text for passage in passages).split("\n\n") == [
+        "Name: x",
+        "Options:",
+        "-a: all",
+        "a. the first",
+        "b. the second",
+    ]
+
+
 def test_a_manual_page_in_mdoc(tmp_path: Path) -> None:
     passages = read(tmp_path, "ssh.1", MDOC)
     assert {passage.title for passage in passages} == {"ssh(1)"}
@@ -200,7 +290,7 @@ def test_a_manual_page_in_mdoc(tmp_path: Path) -> None:
         "ssh -V",
         "Description: ssh (see scp(1)) logs in.",
         "-4: Forces ssh to use IPv4 (only).",
-        "-V: Displays it:",
+        "-V, --version: Displays it:",
         "    ssh -V",
         "1. first",
         "2. second",

@@ -172,3 +172,31 @@ def test_pages_may_nest_deeper_than_python_recurses() -> None:
     for tag in ("div", "span", "ul><li", "table><tr><td", "dl><dd", "blockquote"):
         (passage,) = read(f"<{tag}>" * 20_000 + LONG)
         assert passage.text.endswith(LONG)
+
+
+LINKS = "".join(f'<li><a href="{n}.html">Board {n} of the emulator</a></li>' for n in range(99))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        # A page of Read the Docs with little text beside its menu.
+        f'<div class="wy-nav-content-wrap"><ul class="nav">{LINKS}</ul>'
+        f"<div role=main><h1>The board of that name</h1><p>{LONG} It sleeps.</div></div>",
+        # A redirect for browsers without scripts.
+        f'<noscript><meta http-equiv="refresh" content="0; URL=n.html"></noscript><p>{LONG} It sleeps.</p>',
+        # XHTML closes elements that HTML leaves open.
+        f'<script src="a.js"/><iframe src="b"/><textarea/><p>{LONG} It sleeps.</p>',
+        f'<html xmlns="http://www.w3.org/1999/xhtml"><title/><body><a href="x"/><select/><p>{LONG}<br/> It sleeps.</p>',
+        # Paragraph numbers of SiSU, and words that show when the mouse is over them.
+        f'<label class="ocn"><a href="#5">5</a></label><p>{LONG} It <span class="tooltip">dozes</span>sleeps.</p>',
+    ],
+)
+def test_what_stands_around_the_text_does_not_hide_it(page: str) -> None:
+    assert texts(page) == [f"{LONG} It sleeps."]
+
+
+@pytest.mark.parametrize("row", ["[ < ] [ > ] [ << ] [Top] [Contents] [ ? ]", "<< Back to Documentation Index"])
+def test_rows_of_links_to_neighbours_are_left_out(row: str) -> None:
+    links = row.replace("<", "&lt;").replace(">", "&gt;")
+    assert texts(f'<p><a href="i.html">{links}</a></p><p>{LONG}</p>') == [LONG]

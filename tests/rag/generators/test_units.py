@@ -1,5 +1,6 @@
 """Units: the pieces of a passage that an answer quotes whole."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,6 +50,15 @@ def test_a_passage_without_structure_is_its_sentences() -> None:
         ("Arlen lies on the Finch.", False),
         ("It has a mill.", True),
     ]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["Run ./configure now.", "Save foo.C and .First there.", "!W writes, ?V shows.", "1. Install it.", "(2) Start it."],
+)
+def test_names_and_numbers_are_not_cut_from_their_sentence(sentence: str) -> None:
+    text = f"This is one. {sentence} This is another."
+    assert [text[u.start : u.end] for u in units(text)] == ["This is one.", sentence, "This is another."]
 
 
 LINES = st.lists(
