@@ -36,6 +36,7 @@ _NUMBERED = frozenset(["chapter", "appendix", "section", "unnumbered"])
 _NUMBER = re.compile(r"^(?:\d{1,3}|[A-Z])\s+(?=[^\W\d_])")
 _NESTED = frozenset(["list", "table", "dl"])
 _DEEPEST = 20  # lists and tables in one another; deeper ones are not looked at as a whole, which takes time
+_PROSE = 80  # words in paragraphs, without links, of what is no navigation
 _LONGEST_ROW = 300  # characters of a row of links
 _LINKS_ONLY = 0.8  # of the characters of a list or table
 _QUERY = re.compile(r"[?#].*", re.DOTALL)
@@ -143,8 +144,10 @@ class Page(BlockBuilder):
         """Whether an element is navigation, a table of contents or an index; counts it."""
         attributes = node.attributes
         names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}".lower()
-        why = nav.reason_by_name(names, attributes.get("role")) if names != " " or "role" in attributes else None
-        if why and tag != "body":
+        if tag == "section" or "section" in names.split():  # its id comes from its heading: "Languages", "Search"
+            names = (attributes.get("class") or "").lower()
+        why = nav.reason_by_name(names, attributes.get("role")) if names.strip() or "role" in attributes else None
+        if why and tag != "body" and not _is_prose(node):
             self.dropped[why] += 1
             return True
         listed = tag in _LISTS or tag in ("table", "dl")
@@ -156,7 +159,7 @@ class Page(BlockBuilder):
             return False
         if not listed and tag not in ("aside", "header") and not nav.suspicious(names):
             return False
-        if tag == "body":
+        if tag == "body" or _is_prose(node):
             return False
         return self._links_only(node, listed=listed, certain=not listed or nav.suspicious(names))
 
@@ -254,6 +257,18 @@ def _children(node: "LexborNode") -> "list[LexborNode]":
     children = list(node.iter(include_text=True))
     children.reverse()
     return children
+
+
+def _is_prose(node: "LexborNode") -> bool:
+    """Whether an element holds so much text besides links that it is no navigation, whatever its name is."""
+    words = 0
+    for paragraph in node.css("p, pre, dd"):
+        linked = sum(len(link.text().split()) for link in paragraph.css("a[href]"))
+        own = len(paragraph.text().split()) - linked
+        words += own if own > 2 * linked else 0
+        if words >= _PROSE:
+            return True
+    return False
 
 
 def _names(node: "LexborNode") -> str:

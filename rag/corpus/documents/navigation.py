@@ -23,7 +23,7 @@ _CONTENTS = frozenset(
     """.split()
 )
 _PART = re.compile(
-    r"(?:^|[-_])(?:nav|menu|toc|contents?|crumbs?|breadcrumbs?|sidebar|side|footer|header|banner|related|social|share|advert"
+    r"(?:^|[-_])(?:nav|menu|toc|contents|crumbs?|breadcrumbs?|sidebar|side|footer|header|banner|related|social|share|advert"
     r"|cookie|pager|pagination|search|login|lang|langs|languages|index|links|up|top|bottom|topics?|genindex|printindex)(?:$|[-_])"
 )
 _ROLES = frozenset(

@@ -183,6 +183,10 @@ LINKS = "".join(f'<li><a href="{n}.html">Board {n} of the emulator</a></li>' for
         # A page of Read the Docs with little text beside its menu.
         f'<div class="wy-nav-content-wrap"><ul class="nav">{LINKS}</ul>'
         f"<div role=main><h1>The board of that name</h1><p>{LONG} It sleeps.</div></div>",
+        # A section's id is its heading.
+        f'<section id="languages"><h1>Languages</h1><p>{LONG} It sleeps.</section>',
+        f'<div class="section" id="search"><h1>Search</h1><p>{LONG} It sleeps.</div>',
+        f'<div id="content"><h1>Links</h1><ul class="toc">{LINKS}</ul><p>{LONG} It sleeps.</div>',
         # A redirect for browsers without scripts.
         f'<noscript><meta http-equiv="refresh" content="0; URL=n.html"></noscript><p>{LONG} It sleeps.</p>',
         # XHTML closes elements that HTML leaves open.
@@ -194,6 +198,11 @@ LINKS = "".join(f'<li><a href="{n}.html">Board {n} of the emulator</a></li>' for
 )
 def test_what_stands_around_the_text_does_not_hide_it(page: str) -> None:
     assert texts(page) == [f"{LONG} It sleeps."]
+
+
+def test_a_manual_on_one_page_stands_in_its_table_of_contents() -> None:
+    page = f'<div class="toctree-wrapper"><ul>{LINKS}</ul></div><div class="toctree-wrapper">{f"<p>{LONG}" * 9}</div>'
+    assert texts(page) == [LONG] * 9
 
 
 @pytest.mark.parametrize("row", ["[ < ] [ > ] [ << ] [Top] [Contents] [ ? ]", "<< Back to Documentation Index"])
