@@ -20,6 +20,10 @@ from rag.types import Passage
 LARGEST = 64 << 20  # bytes
 SUFFIXES = frozenset(READERS)
 _MAN = re.compile(r"\.[1-8][a-z]{0,5}")
+_TEXTS = re.compile(
+    r"(?:readme|faq|install|howto|manual|guide|tutorial|quickstart|usage|notes|news|bugs|todo|hacking|contributing|"
+    r"security|upgrading|porting)(?:\.debian)?"
+)
 
 
 @dataclass(slots=True)
@@ -52,12 +56,17 @@ def load_document(path: Path | Traversable, name: str) -> Document:
 
 
 def kind_of(name: str) -> str | None:
-    """The suffix that tells how a file is read, in lower case; None if it is no document."""
+    """The suffix that tells how a file is read, in lower case; None if it is no document.
+
+    Files such as README and FAQ need none.
+    """
     path = PurePosixPath(name.lower())
     if path.suffix == ".gz":
         path = path.with_suffix("")
     if path.suffix in READERS:
         return path.suffix
+    if _TEXTS.fullmatch(path.name):
+        return ".txt"
     return ".1" if _MAN.fullmatch(path.suffix) else None
 
 

@@ -1,3 +1,4 @@
+import gzip
 import os
 from pathlib import Path
 
@@ -66,6 +67,15 @@ def test_emphasis_leaves_no_space_before_a_stop(tmp_path: Path) -> None:
 def test_utf16_with_a_mark_is_read(tmp_path: Path) -> None:
     (passage,) = read(tmp_path, "w.txt", LONG.encode("utf-16"))
     assert passage.text == LONG
+
+
+@pytest.mark.parametrize("name", ["README", "FAQ.gz", "README.Debian", "install"])
+def test_texts_with_well_known_names_need_no_suffix(tmp_path: Path, name: str) -> None:
+    data = LONG.encode()
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    (tmp_path / "program").write_bytes(b"\x7fELF\0\1")
+    (passage,) = (passage for _, passage in Corpus([tmp_path]).read())
+    assert (passage.id, passage.text) == (f"{name}#1", LONG)
 
 
 def test_a_file_of_another_kind_is_named(tmp_path: Path) -> None:
