@@ -10,7 +10,7 @@ from rag.corpus.documents.pdf_pages import Line, Pages
 from rag.corpus.documents.titles import clean_heading
 
 _LONGEST = 16  # words of a heading
-_NUMBER = re.compile(r"(?:\d{1,2}|[A-Z])\s+(?=[^\W\d_])")
+_NUMBER = re.compile(r"^(?:\d{1,2}|[A-Z])\s+(?=[^\W\d_])")
 _NO_TITLE = re.compile(
     r"(?:microsoft (?:word|powerpoint)|untitled|document\d*$|slide \d|.*\.(?:docx?|tex|dvi|indd|qxd|ps|pdf|fm|odt)$)"
 )

@@ -54,6 +54,12 @@ def test_bookmarks_are_the_sections(tmp_path: Path) -> None:
     assert rivers.text == LONG
 
 
+def test_only_the_number_before_a_bookmark_is_left_out(tmp_path: Path) -> None:
+    marks = [("1 GNU and Linux", 0), ("2 ARM Cores", 1), ("A Licence", 2)]
+    pages = [paragraph(LONG.replace("river", water), 700) for water in ("river", "lake", "sea")]
+    assert [passage.section for passage in read(tmp_path, pages, marks)] == ["GNU and Linux", "ARM Cores", "Licence"]
+
+
 def test_larger_print_is_a_heading_where_there_are_no_bookmarks(tmp_path: Path) -> None:
     pages = [[Print("All about water", 760, size=24), Print("1.1 Rivers", 720, size=14), *paragraph(LONG, 700)]]
     (passage,) = read(tmp_path, pages)
