@@ -55,9 +55,9 @@ def test_bookmarks_are_the_sections(tmp_path: Path) -> None:
 
 
 def test_only_the_number_before_a_bookmark_is_left_out(tmp_path: Path) -> None:
-    marks = [("1 GNU and Linux", 0), ("2 ARM Cores", 1), ("A Licence", 2)]
+    marks = [("1 Names", 0), ("GNU and Linux", 1), ("A Licence", 2)]
     pages = [paragraph(LONG.replace("river", water), 700) for water in ("river", "lake", "sea")]
-    assert [passage.section for passage in read(tmp_path, pages, marks)] == ["GNU and Linux", "ARM Cores", "Licence"]
+    assert [passage.section for passage in read(tmp_path, pages, marks)] == ["Names", "GNU and Linux", "Licence"]
 
 
 def test_larger_print_is_a_heading_where_there_are_no_bookmarks(tmp_path: Path) -> None:
