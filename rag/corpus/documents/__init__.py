@@ -93,7 +93,7 @@ def _bytes(path: Path | Traversable) -> bytes:
         data = path.read_bytes()
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
-    return _unpacked(data, str(path)) if path.name.lower().endswith(".gz") else data
+    return unpacked(data, str(path)) if path.name.lower().endswith(".gz") else data
 
 
 def _check(path: Path) -> None:
@@ -108,7 +108,8 @@ def _check(path: Path) -> None:
         raise FormatError(f"{path}: {found.st_size >> 20:,} MiB; a document may have at most {LARGEST >> 20} MiB")
 
 
-def _unpacked(data: bytes, where: str) -> bytes:
+def unpacked(data: bytes, where: str) -> bytes:
+    """What gzip packed; raises `FormatError` if that is broken, cut off, or unpacks to more than `LARGEST` bytes."""
     unpacker = zlib.decompressobj(wbits=31)
     try:
         unpacked = unpacker.decompress(data, LARGEST + 1)
