@@ -88,8 +88,9 @@ def get(
                 request = urllib.request.Request(target, headers={**HEADERS, **(headers or {})})
                 try:
                     with opener.open(request, timeout=seconds) as response:
-                        body = _body(response, url, largest)
-                        watch.check()
+                        if response.status != http.client.OK:
+                            raise RequestError(f"{url}: the server returned {response.status} {response.reason}")
+                        body = _body(response, url, largest, watch)
                         return Reply(target, response.headers, body)
                 except urllib.error.HTTPError as error:
                     with error:
@@ -117,13 +118,14 @@ def _redirected(url: str, target: str, error: urllib.error.HTTPError, *, same_ho
     return moved
 
 
-def _body(response: http.client.HTTPResponse, url: str, largest: int) -> bytes:
+def _body(response: http.client.HTTPResponse, url: str, largest: int, watch: "_Watch") -> bytes:
     """The body, read in blocks so that an endless one ends."""
     body = bytearray()
     while block := response.read1(_BLOCK):
         body += block
         if len(body) > largest:
             raise RequestError(f"{url}: more than {largest >> 20} MiB, the most that a page may have")
+    watch.check()
     if response.length:  # what is missing
         raise RequestError(f"{url}: the connection broke off")
     return bytes(body)

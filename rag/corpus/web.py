@@ -269,17 +269,18 @@ class _Mirror:
             self._pages = {key: page for key, page in self._pages.items() if key in listed}
         vain = 0
         for done, url in enumerate(sorted(allowed, key=lambda url: key_of(url) in self._before)):
-            if vain == _IN_VAIN or time.monotonic() + delay > self._until:
+            pause = delay if done else 0.0
+            if vain == _IN_VAIN or time.monotonic() + pause > self._until:
                 why = f"{vain} failures in a row" if vain == _IN_VAIN else f"{_ALL_SECONDS / 60:,.0f} minutes"
                 self.report.notes.append(f"stopped after {why}; {len(allowed) - done:,} pages were not asked for")
                 break
-            time.sleep(delay if done else 0)
+            time.sleep(pause)
             vain = 0 if self._page(url) else vain + 1
             if self._progress is not None:
                 self._progress(done + 1, len(allowed))
         if not self._pages:
-            reason = self.report.reasons[0] if self.report.reasons else "they are gone or robots.txt disallows them"
-            raise FormatError(f"{self._url}: none of its {len(urls):,} pages can be read: {reason}")
+            reasons = [*self.report.reasons, *self.report.notes, "they are gone, or robots.txt disallows them"]
+            raise FormatError(f"{self._url}: none of its {len(urls):,} pages can be read: {reasons[0]}")
 
     def _page(self, url: str) -> bool:
         """Fetch a page; False if that failed."""
