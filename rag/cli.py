@@ -61,7 +61,7 @@ ConfidenceOption = Annotated[
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")]
 SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Skip and count broken lines instead of stopping.")]
 StrictOption = Annotated[
-    bool, typer.Option("--strict", help="Stop at a document that cannot be read instead of skipping it.")
+    bool, typer.Option("--strict", help="Stop at a document or page that cannot be read instead of skipping it.")
 ]
 FormatOption = Annotated[
     str | None, typer.Option("--format", help="Corpus format, or `documents` (default: detected).")
