@@ -24,9 +24,9 @@ _DROPPED = frozenset(
 )
 _INLINE = frozenset(
     """
-    a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark math mi mo mn mrow ms msub msup
-    msubsup mfrac mtext mstyle mspace msqrt mover munder mtable mtr mtd semantics nobr output q ruby rb s samp small
-    span strike strong sub sup time tt u var wbr img br
+    a abbr acronym b bdi bdo big cite code data dfn em font i ins kbd label mark math mi mo mn mrow ms msub msup
+    msubsup mfrac mtext mstyle mspace msqrt mover munder mtable mtr mtd semantics nobr output q ruby rb samp small
+    span strong sub sup time tt u var wbr img br
     """.split()
 )
 _HEADINGS = frozenset(["h1", "h2", "h3", "h4", "h5", "h6"])
@@ -39,6 +39,7 @@ _DEEPEST = 20  # lists and tables in one another; deeper ones are not looked at 
 _PROSE = 80  # words in paragraphs, without links, of what is no navigation
 _LONGEST_ROW = 300  # characters of a row of links
 _LINKS_ONLY = 0.8  # of the characters of a list or table
+_IS_PAGE = re.compile(r"\.x?html?(?:\.gz)?$", re.IGNORECASE)  # of a site; not a README or a book
 _QUERY = re.compile(r"[?#].*", re.DOTALL)
 
 
@@ -232,7 +233,7 @@ class Page(BlockBuilder):
             return False
         address = link.attributes.get("href") or ""
         target = _QUERY.sub("", address)
-        if not target:
+        if not target or not _IS_PAGE.search(self.name):
             return False
         return target.rsplit("/", 1)[-1] != self.name.rsplit("/", 1)[-1]
 

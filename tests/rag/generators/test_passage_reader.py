@@ -116,11 +116,11 @@ def test_a_short_answer_that_is_not_certain_brings_more() -> None:
     assert answer.text == f"The shed was built in 1907. {other}"
 
 
-def test_two_passages_are_quoted_and_no_third() -> None:
-    texts = ["Cut the planks in the yard.", "Buy oak at the mill.", "Paint it all green."]
+def test_three_passages_are_quoted_and_no_fourth() -> None:
+    texts = ["Cut the planks in the yard.", "Buy oak at the mill.", "Paint it all green.", "Let it dry in the sun."]
     answer = answered(Scripted(["planks"]), *texts)
-    assert answer.text == f"{texts[0]} {texts[1]}"
-    assert [citation.passage for citation in answer.citations] == ["p0", "p1"]
+    assert answer.text == " ".join(texts[:3])
+    assert [citation.passage for citation in answer.citations] == ["p0", "p1", "p2"]
 
 
 def test_what_is_quoted_already_is_not_quoted_again() -> None:
