@@ -80,8 +80,9 @@ def reader_card() -> Iterator[str]:
             f"""`{file}`: {part["groups"]:,} groups of one passage that answers, or none, and up to five that do not. A
             language model (Claude) read sampled passages of documentation in Debian 12 and of Wikipedia, wrote the
             questions of all kinds, and marked what answers them; a script checked every quote against its page. Nobody
-            reviewed the labels, but their writers searched the documents for the answers of most unanswerable ones. The collections, with licences and checksums, are
-            `eval/recipes/reader-documents.toml`; none is one of the benchmark `own-documents`."""
+            reviewed the labels, but their writers searched the documents for the answers of most unanswerable ones. The
+            collections, with licences and checksums, are `eval/recipes/reader-documents.toml`; none is one of the
+            benchmark `own-documents`."""
         )
     yield from answers(name)
     yield from own_documents(name)

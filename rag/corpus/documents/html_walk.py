@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rag.corpus.documents import navigation as nav
-from rag.corpus.documents.blocks import Kind, heading, squeezed
+from rag.corpus.documents.blocks import Block, Kind, heading, squeezed
 from rag.corpus.documents.html_builder import CALLOUT, BlockBuilder, OpenList
 from rag.corpus.documents.tables import cells_of, is_layout
 from rag.corpus.documents.titles import clean_heading
@@ -37,6 +37,7 @@ _NUMBER = re.compile(r"^(?:\d{1,3}|[A-Z])\s+(?=[^\W\d_])")
 _NESTED = frozenset(["list", "table", "dl"])
 _DEEPEST = 20  # lists and tables in one another; deeper ones are not looked at as a whole, which takes time
 _PROSE = 80  # words in paragraphs, without links, of what is no navigation
+_LABEL = re.compile(r"\w{1,5}\.?:")  # "Q:", "A:"
 _LONGEST_ROW = 300  # characters of a row of links
 _LINKS_ONLY = 0.8  # of the characters of a list or table
 _IS_PAGE = re.compile(r"\.x?html?(?:\.gz)?$", re.IGNORECASE)  # of a site; not a README or a book
@@ -105,14 +106,16 @@ class Page(BlockBuilder):
             self._enter(node, "dd", stack)
         elif tag in ("caption", "figcaption"):
             self._caption(node.text(), figure=tag == "figcaption")
-        elif tag == "div" and self._special(node):
+        elif tag in ("div", "tr") and self._special(node):
             pass
         else:
             self._enter(node, tag, stack)
 
     def _special(self, node: "LexborNode") -> bool:
-        """Whether the class of a `div` says what it is: code or a title of Doxygen, the caption of a picture."""
+        """Whether the class of an element says what it is: Doxygen's code or title, a caption, DocBook's questions."""
         parts = (node.attributes.get("class") or "").split()
+        if node.tag == "tr":
+            return self._asked(node, parts)
         if "fragment" in parts:
             self._code("\n".join(line.text().rstrip("\n") for line in node.css("div.line")) or node.text())
         elif "title" in parts and not self.headings and not self.blocks and len(node.css("div, h1, h2")) == 1:
@@ -122,6 +125,18 @@ class Page(BlockBuilder):
         else:
             return False
         return True
+
+    def _asked(self, row: "LexborNode", parts: list[str]) -> bool:
+        """Whether a row is the question of a list of questions and answers, which then introduces the answer."""
+        label = row.css_first("td")
+        if label is None or not {"question", "answer"} & set(parts):
+            return False
+        if _LABEL.fullmatch(squeezed(label.text())):
+            label.decompose()
+        if "question" in parts and (text := squeezed(row.text())):
+            self.blocks.append(Block(text, Kind.LEAD))
+            return True
+        return False
 
     def _enter(self, node: "LexborNode", end: str, stack: "list[LexborNode | str]") -> None:
         self.depth += end in _NESTED

@@ -38,7 +38,8 @@ _NEIGHBOUR = re.compile(r"\W*(?:next|prev|previous|up)\s*:", re.IGNORECASE)
 _SIGNS = re.compile(r"[\s|?<>«»‹›←→↑↓·•:,\-–—\[\]()/]+")
 _BOILERPLATE = re.compile(
     r"(?:©|\(c\)\s|copyright\b.{0,40}\d{4}|all rights reserved|last (?:updated|modified|update|revised)(?: on\b|:| \d)"
-    r"|generated (?:by (?-i:[A-Z])|on\b|from (?-i:[A-Z]))|created using (?-i:[A-Z])|built with (?-i:[A-Z])|this page was (?:last|generated)|powered by\b"
+    r"|generated on\b|(?:generated (?:by|from)|created using|built with) (?-i:[A-Z])"
+    r"|this page was (?:last|generated)|powered by\b"
     r"|valid (?:x?html|css)\b|hosted by\b|this (?:document|page|file|manual) was generated\b|skip to (?:main )?content"
     r"|edit (?:this page|on git(?:hub|lab)))",
     re.IGNORECASE,
