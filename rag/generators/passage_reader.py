@@ -23,7 +23,6 @@ _WORDS = 120  # of an answer, unless a single unit is longer
 _FIRST = 80  # words quoted from the best passage; the next ones share the rest
 _MOST = 3  # passages quoted
 _MISSING = 4.0  # weight of the question's words that are not quoted yet, for the next passages
-_WEAK = 0.1  # share of the best unit's score below which a neighbour ends the stretch
 _SHORT_WINDOW = 40  # words quoted around a short answer
 _NONE = 3.0  # no short answer needs so many times the votes of the best one
 _CERTAIN = 0.9  # share of the votes from which on a short answer is quoted alone
@@ -291,9 +290,7 @@ def _stretch(one: _Read, best: int, words: int) -> Sequence[Unit]:
         beside = [
             (one.scores[place], place)
             for place in (first - 1, last + 1)
-            if 0 <= place < len(one.units)
-            and one.scores[place] >= _WEAK * one.scores[best]
-            and length + one.units[place].words <= words
+            if 0 <= place < len(one.units) and length + one.units[place].words <= words
         ]
         if not beside:
             break

@@ -8,7 +8,7 @@ from rag.corpus.documents.html import html_blocks
 
 # "key: value" tells front matter from a text that begins with a rule.
 _FRONT_MATTER = re.compile(
-    r"""\A---[ \t]*\n(?=(?:\s*\#.*\n)*\s*(?:[\w"'-]+[ \t]*:|---|\.\.\.))(.*?\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)""",
+    r"""\A---[ \t]*\n(?=(?:\s*\#[^\n]*\n)*\s*(?:[\w"'-]+[ \t]*:|---|\.\.\.))(.*?\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)""",
     re.DOTALL,
 )
 _TITLE = re.compile(r"^title:\s*[\"']?(.+?)[\"']?\s*$", re.MULTILINE)
