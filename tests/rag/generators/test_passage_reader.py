@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag.errors import RagError
-from rag.generators.fragments import is_fragment
 from rag.generators.passage_reader import PassageReader
 from rag.reader import Reader, Reading
 from rag.types import Answer, Hit, Passage, Question
+from scripts.fragments import is_fragment
 
 
 class Scripted(Reader):
