@@ -93,7 +93,7 @@ class PassageReader:
         own = self._confidence.threshold if self._confidence else 0.0
         self._min_confidence = own if min_confidence is None else min_confidence
         refusing = f", confidence >= {self._min_confidence:g}" if self._confidence else ""
-        self.name = f"quotes.v1({self._reader.name}@{passages}{refusing})"
+        self.name = f"quotes.v2({self._reader.name}@{passages}{refusing})"
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
         """Quote what answers the question; an abstention keeps the best candidate in its trace."""

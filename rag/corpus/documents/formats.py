@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rag.corpus.documents.blocks import Block, Kind
 from rag.errors import FormatError
 
-HEAD = 16_384  # bytes of a manual page that its first macro is among
+HEAD = 16_384  # bytes read to tell whether a file is a manual page
 
 
 @dataclass(frozen=True, slots=True)
