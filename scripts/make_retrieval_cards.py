@@ -62,9 +62,10 @@ def reader_card() -> Iterator[str]:
     )
     yield from base(record)
     yield from paragraph(
-        f"""- Training continued from the first reader (`git show 6e3c298:rag/data/reader/model.onnx`, SHA-256
-        `{record["start"]["sha256"]}`), which learnt from 13,868 groups of DPR's questions alone, TriviaQA's among
-        them."""
+        f"""- Training continued from the second reader (`git show 69bbac0:rag/data/reader/model.onnx`, SHA-256
+        `{record["start"]["sha256"]}`), which learnt from the same questions but for 8,567 of the labelled ones, and
+        itself continued from the first one (`git show 6e3c298:rag/data/reader/model.onnx`), which learnt from 13,868
+        groups of DPR's questions alone, TriviaQA's among them."""
     )
     labelled = {file: part for file, part in record["questions"].items() if not file.startswith("topics/")}
     groups = sum(part["groups"] for file, part in record["questions"].items() if file not in labelled)
@@ -76,11 +77,12 @@ def reader_card() -> Iterator[str]:
     for file, part in labelled.items():
         yield ""
         yield from paragraph(
-            f"""`{file}`: {part["groups"]:,} groups of one passage that answers, or none, and up to six that do not. A
-            language model (Claude) read sampled pages of documentation in Debian 12 and of Wikipedia, wrote the
-            questions of all kinds, and quoted what answers them; a script checked every quote against its page. Nobody
-            reviewed the labels. The collections, with licences and checksums, are
-            `eval/recipes/reader-documents.toml`; none is one of the benchmark `own-documents`."""
+            f"""`{file}`: {part["groups"]:,} groups of one passage that answers, or none, and up to five that do not. A
+            language model (Claude) read sampled passages of documentation in Debian 12 and of Wikipedia, wrote the
+            questions of all kinds, and marked what answers them; a script checked every quote against its page. Nobody
+            reviewed the labels, but their writers searched the documents for the answers of most unanswerable ones. The
+            collections, with licences and checksums, are `eval/recipes/reader-documents.toml`; none is one of the
+            benchmark `own-documents`."""
         )
     yield from answers(name)
     yield from own_documents(name)

@@ -1,10 +1,16 @@
 """Answers about documents that nothing was tuned for: the benchmark `eval/benchmarks/own-documents`.
 
-    python scripts/own_documents.py fetch --to DATA                 # Debian's packages, about 60 MB
-    python scripts/own_documents.py measure DATA --part dev --out eval/results/own-documents/dev.json
+    python -m scripts.own_documents fetch --to DATA                 # Debian's packages, about 60 MB
+    python -m scripts.own_documents measure DATA --part dev --out eval/results/own-documents/dev.json
 
 The questions were written from the tables of contents, before any output was looked at. Part `dev` (two thirds) is
-there to choose by, part `kept` is measured once, at the end.
+there to choose by, part `kept` is measured at the end.
+
+    python -m scripts.own_documents fetch --table eval/recipes/reader-validation.toml --to DATA
+    python -m scripts.own_documents measure DATA --questions eval/recipes/reader-validation.jsonl --part all
+
+Questions with quotes instead of nuggets (`rag.training.labelled`) are those of the reader's validation: the answer is
+right if it holds all quotes.
 """
 
 import gzip
@@ -25,9 +31,10 @@ from autoais.io.jsonl import dumps, read_objects, round_floats, write_atomic
 from autoais.io.provenance import provenance, sha256_file
 from autoais.metrics.nuggets import first_words, nuggets_found
 from autoais.metrics.rates import wilson
-from rag.generators.fragments import is_fragment
 from rag.index.index import Index
+from rag.training.labelled import Fingerprint, find_quote
 from rag.types import Answer, Question
+from scripts.fragments import is_fragment
 
 BENCHMARK = Path(__file__).parent.parent / "eval" / "benchmarks" / "own-documents"
 COLLECTIONS = BENCHMARK / "collections.toml"
@@ -50,7 +57,7 @@ def first_hits(index: Index, recipe: str, count: int, words: int = 10_000) -> An
 
 
 def systems(index: Index, names: Sequence[str], min_confidence: float | None) -> Iterator[tuple[str, Answering]]:
-    """The baselines over BM25 and over the retriever of the default system, then the systems."""
+    """The baselines over BM25, then the systems."""
     yield "first hit", first_hits(index, "bm25", 1)
     yield "first three hits", first_hits(index, "bm25", 3, WORDS[-1] // 3)
     for name in names:
@@ -63,16 +70,27 @@ def row_of(question: dict[str, Any], answer: Answer, seconds: float) -> dict[str
     text = "" if answer.abstained else answer.text
     found: dict[str, Any] = {
         "id": question["id"], "name": answer.system, "kind": question["kind"], "collection": question["collection"],
-        "answerable": question["answerable"], "abstained": answer.abstained or not text, "words": len(text.split()),
+        "answerable": _answerable(question), "abstained": answer.abstained or not text, "words": len(text.split()),
         "confidence": answer.confidence, "signals": answer.trace.get("signals"), "seconds": seconds,
         "sentences": len(answer.sentences),
         "fragments": [s.text for s in answer.sentences if is_fragment(answer, s)],
     }  # fmt: skip
     for most in WORDS:
-        held = nuggets_found(first_words(text, most), question["nuggets"])
+        held = _held(question, first_words(text, most))
         found[f"all@{most}"] = bool(held) and all(held)
         found[f"recall@{most}"] = sum(held) / len(held) if held else None
     return found
+
+
+def _answerable(question: dict[str, Any]) -> bool:
+    return question["answerable"] if "answerable" in question else bool(question["quotes"])
+
+
+def _held(question: dict[str, Any], text: str) -> list[bool]:
+    """Which nuggets, or quotes, a text holds."""
+    if "nuggets" in question:
+        return nuggets_found(text, question["nuggets"])
+    return [find_quote(text, Fingerprint(**quote)) is not None for quote in question["quotes"]]
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -156,14 +174,13 @@ def measure(
     out: Annotated[Path | None, typer.Option(help="Report (json).")] = None,
 ) -> None:
     """Build an index per collection, answer, and print what the answers contain."""
-    asked = [row for _, row in read_objects(questions) if part in ("all", row["part"])]
+    asked = [row for _, row in read_objects(questions) if part == "all" or part == row["part"]]
     rows: dict[str, list[dict[str, Any]]] = {}
     work.mkdir(parents=True, exist_ok=True)
     texts = []
     for collection in dict.fromkeys(row["collection"] for row in asked):
         folder = work / f"{collection}.index"
-        if not (folder / "manifest.json").exists():
-            rag.build_index([(data / "documents" / collection).resolve()], to=folder, skip_bad=True)
+        rag.build_index([(data / "documents" / collection).resolve()], to=folder, skip_bad=True, replace=True)
         index = rag.open_index(folder)
         for name, ask in systems(index, system or ["reader", "extractive"], min_confidence):
             for row in asked:
@@ -174,10 +191,10 @@ def measure(
                 found = row_of(row, answer, time.perf_counter() - started)
                 rows.setdefault(name, []).append(found)
                 texts.append({"system": name, "question": row["question"], **found, "answer": answer.text,
-                              "reason": answer.reason, "nuggets": row["nuggets"], "short": answer.short_answer,
+                              "reason": answer.reason, "nuggets": row.get("nuggets"), "short": answer.short_answer,
                               "hits": [h.passage.id for h in answer.hits]})  # fmt: skip
     result: dict[str, Any] = {
-        "benchmark": "own-documents.v1",
+        "benchmark": f"{questions.parent.name}/{questions.name}",
         "part": part,
         "systems": {name: summary(found) for name, found in rows.items()},
         "provenance": provenance({"questions": questions, "collections": COLLECTIONS}),

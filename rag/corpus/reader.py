@@ -134,6 +134,7 @@ class Corpus:
         finder = self._finders.get(file.source)
         page = finder.page_of(file.name) if finder is not None else None
         if page is not None:
+            self.bytes_read += _size(file.path)
             self._repeats(file, page)
             return
         try:

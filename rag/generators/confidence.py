@@ -1,4 +1,4 @@
-"""Confidence: the probability that the retrieved passages contain the answer, and the threshold to abstain."""
+"""Confidence: how likely an answer is right, and the threshold to abstain."""
 
 import json
 import math

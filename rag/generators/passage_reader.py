@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from autoais.metrics.short_answers import normalize_answer
 from autoais.text.words import content_stems, idf, words
@@ -19,7 +20,9 @@ _PASSAGES = 16  # hits read at most
 _RANK = 12.0  # weight of a hit's score (as a share of the best one's), added to the reader's logit
 _WORDING = 2.0  # weight of the question's words in a unit, beside the reader's `keep`
 _WORDS = 120  # of an answer, unless a single unit is longer
-_WINDOWS = (80, 40)  # words quoted from the best passage and from the next one
+_FIRST = 80  # words quoted from the best passage; the next ones share the rest
+_MOST = 3  # passages quoted
+_MISSING = 4.0  # weight of the question's words that are not quoted yet, for the next passages
 _SHORT_WINDOW = 40  # words quoted around a short answer
 _NONE = 3.0  # no short answer needs so many times the votes of the best one
 _CERTAIN = 0.9  # share of the votes from which on a short answer is quoted alone
@@ -27,13 +30,13 @@ _CERTAIN = 0.9  # share of the votes from which on a short answer is quoted alon
 # Set by hand, not by measurement:
 _AT_ONCE, _FEWEST = 4, 8  # hits read at once, and at least
 _SURE = 5.0  # relevance from which on no further hits are read
-_WORTH = 0.02  # minimum weight of the next passage, as a share of the best one's
+_WORTH = 0.002  # minimum weight of the next passage, as a share of the best one's
 _SAME = 0.75  # overlap of stems above which two quotes say the same
 _BEFORE = 8  # units back to the lead-in of a list
 _TWO = re.compile(r"\b(?:and|or) (?:\w+ ){0,2}(?:who|whom|whose|what|when|where|why|how|which)\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Read:
     """A hit as it was read; `logit` is its score, `weight` its share among the passages (a softmax)."""
 
@@ -48,6 +51,11 @@ class _Read:
     def text(self) -> str:
         return self.hit.passage.text
 
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """The stems of the text and its headings."""
+        return frozenset(content_stems(f"{self.hit.passage.headings} {self.text}"))
+
     @property
     def span(self) -> str:
         return self.text[self.reading.start : self.reading.end]
@@ -61,12 +69,12 @@ class _Read:
 class PassageReader:
     """Reads the first hits and quotes what answers the question, in up to 120 words.
 
-    A passage's weight is a softmax over reader logits and retriever scores. The best passage and the next one are
-    quoted, each in one stretch of whole units around its best unit: the one with the largest `keep` of the reader
-    (`rag.reader.Reading`) plus the share of the question's words in it. The stretch begins with what the unit needs to
-    be understood (the sentence before "However, ...", the lead-in of a list, the code after a colon). A question with a
-    short answer (a name, a date) gets that answer and the sentence that contains it, which is all that is quoted if the
-    short answer is certain and the question asks for one thing.
+    A passage's weight is a softmax over reader logits and retriever scores. The best passage and the next two are
+    quoted, as far as the words go, each in one stretch of whole units around its best unit: the one with the largest
+    `keep` of the reader (`rag.reader.Reading`) plus the share of the question's words in it. The stretch begins with
+    what the unit needs to be understood (the sentence before "However, ...", the lead-in of a list, the code after a
+    colon). A question with a short answer (a name, a date) gets that answer and the sentence that contains it, which is
+    all that is quoted if the short answer is certain and the question asks for one thing.
     The hits of the answer are in the order of the reader's scores.
     Abstains if the confidence (`rag.generators.confidence`) is below `min_confidence` (default: the reader's own).
     """
@@ -85,7 +93,7 @@ class PassageReader:
         own = self._confidence.threshold if self._confidence else 0.0
         self._min_confidence = own if min_confidence is None else min_confidence
         refusing = f", confidence >= {self._min_confidence:g}" if self._confidence else ""
-        self.name = f"quotes.v1({self._reader.name}@{passages}{refusing})"
+        self.name = f"quotes.v2({self._reader.name}@{passages}{refusing})"
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
         """Quote what answers the question; an abstention keeps the best candidate in its trace."""
@@ -98,7 +106,7 @@ class PassageReader:
         confidence = self._confidence.of(signals) if self._confidence else None
         short, share = _short(read)
         certain = share >= _CERTAIN and not _TWO.search(question.text)
-        quoted = _quoted(read, short, certain=certain)
+        quoted = _quoted(question.text, read, short, certain=certain)
         if confidence is not None and confidence < self._min_confidence:
             best = quoted[0]
             return Answer(
@@ -180,13 +188,12 @@ def _signals(question: str, read: Sequence[_Read]) -> dict[str, float]:
     for one in read:
         votes[one.key] = votes.get(one.key, 0.0) + one.weight
     asked = _weights(question)
-    words_of = {one.hit.passage.id: frozenset(content_stems(f"{one.hit.passage.headings} {one.text}")) for one in read}
     return {
         "relevance": max(one.reading.relevance for one in read),
         "agreement": max(votes.values()),
         "keep": max((one.reading.kept(u.start, u.end) for u in best.units), default=0.0),
-        "covered": _share(asked, words_of[best.hit.passage.id]),
-        "found": _share(asked, frozenset().union(*words_of.values())),
+        "covered": _share(asked, best.stems),
+        "found": _share(asked, frozenset().union(*(one.stems for one in read))),
     }
 
 
@@ -226,31 +233,38 @@ def _short(read: Sequence[_Read]) -> tuple[_Read | None, float]:
 _Quoted = list[tuple[_Read, Unit]]
 
 
-def _quoted(read: Sequence[_Read], short: _Read | None, *, certain: bool = True) -> _Quoted:
-    """The units to quote, in the order of the answer: those of the short answer alone if it is certain."""
-    ranked = sorted((one for one in read if one.units), key=lambda one: (-one.logit, one.hit.passage.id))
-    holding = None if short is None else _holding(short)
-    if short is not None and holding is not None:
+def _quoted(question: str, read: Sequence[_Read], short: _Read | None, *, certain: bool = True) -> _Quoted:
+    """The units to quote, in the order of the answer: those of the short answer alone if it is certain.
+
+    After the first passage come those that add most: by their logits, and the words of the question not yet quoted.
+    """
+    asked = _weights(question)
+    most = max(one.weight for one in read)
+    worth = [one for one in read if one.units and one.weight >= _WORTH * most]
+    left = sorted(worth, key=lambda one: (-one.logit, one.hit.passage.id))
+    first, best = left[0], _best(left[0])
+    if short is not None and (holding := _holding(short)) is not None:
         if certain:
             needed = _needed(short.units, holding)
             fits = sum(short.units[place].words for place in needed) <= _SHORT_WINDOW
             return [(short, short.units[place]) for place in (sorted(needed) if fits else [holding])]
-        ranked = [short, *(one for one in ranked if one is not short)]
-    found: _Quoted = []
-    left = _WORDS
-    windows = list(_WINDOWS)
-    for one in ranked:
-        if not windows or (found and one.weight < _WORTH * ranked[0].weight):
-            break
-        best = holding if one is short and holding is not None else _best(one)
-        new = [(one, unit) for unit in _stretch(one, best, min(left, windows[0]))]
-        length = sum(unit.words for _, unit in new)
-        if found and (length > left or _repeats(new, found)):
-            continue
-        found += new
-        left -= length
-        windows.pop(0)
+        first, best = short, holding
+    left = [one for one in left if one is not first]
+    found = [(first, unit) for unit in _stretch(first, best, _FIRST)]
+    quoted = 1
+    while left and quoted < _MOST:
+        said = set(content_stems(" ".join(map(_quote, found))))
+        one = max(left, key=lambda one: one.logit + _MISSING * _share(asked, one.stems - said))
+        left = [other for other in left if other is not one]
+        new = [(one, unit) for unit in _stretch(one, _best(one), _WORDS - _words(found))]
+        if _words(found) + _words(new) <= _WORDS and not _repeats(new, found):
+            found += new
+            quoted += 1
     return found
+
+
+def _words(quoted: _Quoted) -> int:
+    return sum(unit.words for _, unit in quoted)
 
 
 def _holding(short: _Read) -> int | None:

@@ -195,7 +195,7 @@ class _Reader:
         return described.format == DOCUMENTS and described.path.is_dir()
 
     def settle(self, records: Sequence[FileRecord], changes: set[int]) -> list[FileRecord]:
-        """The records in order; of the sources in `changes`, as a fresh build would leave files out that repeat others.
+        """The records in order, without the passages of files that a fresh build would leave out as repeats.
 
         A file whose twin is gone is read again, and a file that repeats one that is new or changed goes.
         """

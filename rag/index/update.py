@@ -118,7 +118,7 @@ def remove(
         left = list(roots)
         for target in targets:
             whole = [number for number, root in enumerate(roots) if _means(target, root.source)]
-            files = [] if whole else [record for record in records if _named(record, roots, str(target))]
+            files = [] if whole else _files(records, roots, str(target))
             if not whole and not files:
                 raise IndexingError(f"{index} has no source or file {str(target)!r}: rag index show lists its files")
             gone.update(whole)
@@ -164,12 +164,17 @@ def _lies_in(path: Path, folder: Path) -> bool:
     return path.resolve().is_relative_to(folder.resolve())
 
 
-def _named(record: FileRecord, roots: Sequence[Root], target: str) -> bool:
-    path = roots[record.source].source.path
-    whole = (path / record.within) if record.within else path
+def _files(records: Sequence[FileRecord], roots: Sequence[Root], target: str) -> list[FileRecord]:
+    """The files with this name, path or URL, or else those that it matches as a glob."""
     if is_url(target):
-        return record.name == key_of(target)
-    return matches(record.name, target) or matches(str(whole), str(Path(target).absolute()))
+        target = key_of(target)
+    absolute = str(Path(target).absolute())
+    paths = {}
+    for record in records:
+        path = roots[record.source].source.path
+        paths[record.number] = str((path / record.within) if record.within else path)
+    exact = [record for record in records if target == record.name or absolute == paths[record.number]]
+    return exact or [r for r in records if matches(r.name, target) or matches(paths[r.number], absolute)]
 
 
 def _with_globs(

@@ -17,13 +17,16 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from autoais.io.jsonl import field, read_objects
 from autoais.metrics.short_answers import answer_spans
 from rag.errors import FormatError, QuestionError
 from rag.retrievers import Retriever
-from rag.training.mining import Group, negatives
 from rag.types import Passage
+
+if TYPE_CHECKING:
+    from rag.training.mining import Group
 
 _WORD = re.compile(r"\w+")
 _DEPTH = 24  # hits of which the negatives are drawn
@@ -76,7 +79,7 @@ def read_labelled(path: Path) -> Iterator[Labelled]:
         )
 
 
-def places(text: str, quote: Fingerprint) -> tuple[int, int] | None:
+def find_quote(text: str, quote: Fingerprint) -> tuple[int, int] | None:
     """The first stretch of the text with that fingerprint, in characters."""
     found = [(word.start(), word.end(), word.group().casefold()) for word in _WORD.finditer(text)]
     words = [word for _, _, word in found]
@@ -93,11 +96,13 @@ def groups(
     rng: random.Random,
     *,
     others: int,
-) -> Iterator[Group]:
+) -> "Iterator[Group]":
     """Yield a group per question: the passage with the most quotes, and hits without any.
 
     `passages` are those of each path. A question whose quotes are in no single passage is left out.
     """
+    from rag.training.mining import Group, negatives
+
     for row in rows:
         try:
             (hits,) = retriever.search([row.question], _DEPTH)
@@ -106,12 +111,12 @@ def groups(
         candidates = passages.get(row.path or "", ())
         best, kept = None, ()  # type: Passage | None, tuple[tuple[int, int], ...]
         for passage in candidates:
-            found = tuple(span for quote in row.quotes if (span := places(passage.text, quote)))
+            found = tuple(span for quote in row.quotes if (span := find_quote(passage.text, quote)))
             if len(found) > len(kept):
                 best, kept = passage, found
         if row.quotes and best is None:
             continue
-        lacking = [hit.passage for hit in hits if not any(places(hit.passage.text, quote) for quote in row.quotes)]
+        lacking = [hit.passage for hit in hits if not any(find_quote(hit.passage.text, quote) for quote in row.quotes)]
         spans: tuple[tuple[int, int], ...] | None = ()
         if best is not None and row.short:
             said = answer_spans(best.text, [row.short])

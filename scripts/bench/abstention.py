@@ -1,13 +1,17 @@
 """Abstention of the reader on unanswerable questions: fits the weights of its confidence, and measures it.
 
-    python -m scripts.bench.abstention fit ../shared/data POOL.index --signals answers-dev.jsonl \\
-        --to rag/data/reader/confidence.json
+    python -m scripts.own_documents measure DATA --part dev --min-confidence 0 --work WORK
+    python -m scripts.own_documents measure DATA --questions eval/recipes/reader-validation.jsonl --part all \\
+        --min-confidence 0 --work WORK
+    python -m scripts.bench.abstention fit ../shared/data POOL.index --signals WORK/answers-dev.jsonl \\
+        --calibrate WORK/answers-all.jsonl --to rag/data/reader/confidence.json
     python -m scripts.bench.abstention measure ../shared/data POOL.index --out eval/results/nomiracl
 
-`fit` uses two kinds of cases with equal weight: the answers of `scripts/own_documents.py measure --part dev` (right if
-they hold all nuggets), and simulated ones: questions of SQuAD, which the reader never saw, with ten BM25 hits of which
-one or two contain the answer, and with ten that lack it. `measure` uses NoMIRACL's questions with their ten passages,
-which have human labels; nothing is fitted to them.
+`fit` uses two kinds of cases with equal weight: the answers to the part `dev` of own-documents (right if they hold all
+nuggets), and simulated ones: questions of SQuAD, which the reader never saw, with ten BM25 hits of which one or two
+contain the answer, and with ten that lack it. The threshold comes from the answerable questions of the reader's
+validation, to which no weight was fitted (split conformal prediction). `measure` uses NoMIRACL's questions with their
+ten passages, which have human labels; nothing is fitted to them.
 """
 
 import random
@@ -81,7 +85,8 @@ def simulated(name: str, most: int, data: Path, index: Index) -> Iterator[tuple[
 def fit(
     data: Annotated[Path, typer.Argument(help="Data folder with topics/.")],
     index: Annotated[Path, typer.Argument(help="Index of the whole pool.")],
-    signals: Annotated[Path, typer.Option(help="Answers of scripts/own_documents.py (jsonl).")],
+    signals: Annotated[Path, typer.Option(help="Answers of scripts/own_documents.py (jsonl), made without refusals.")],
+    calibrate: Annotated[Path, typer.Option(help="Such answers to other questions, for the threshold.")],
     to: Annotated[Path, typer.Option(help="Output file for the weights (json).")],
 ) -> None:
     """Fit the weights of the confidence to simulated questions and write them."""
@@ -99,27 +104,33 @@ def fit(
         counts[f"topics/topics.dpr.{name}.txt"] = len(rows) - before
         print(name, len(rows) - before, "cases", flush=True)
     simulated_rows = len(rows)
-    answerable = []
-    for _, row in read_objects(signals):
-        if row["system"] == "reader" and row["signals"]:
-            rows.append([row["signals"][signal] for signal in SIGNALS])
-            labels.append(row["all@120"])
-            answerable.append(row["answerable"])
-    counts[signals.name] = len(answerable)
+    for values_of, is_right, _ in answers(signals):
+        rows.append(values_of)
+        labels.append(is_right)
+    documents = len(rows) - simulated_rows
+    counts[signals.name] = documents
     values, truth = np.array(rows), np.array(labels)
     mean, spread = values.mean(axis=0), values.std(axis=0)
     x = np.column_stack([(values - mean) / spread, np.ones(len(values))])
     ridge = np.array([1e-3] * len(SIGNALS) + [0.0])
-    weight = np.full(len(x), 0.5 / len(answerable))
+    weight = np.full(len(x), 0.5 / documents)
     weight[:simulated_rows] = 0.5 / simulated_rows
     fitted = fit_logistic(x, truth.astype(float), weight, ridge, np.zeros(x.shape[1]))
     weights = fitted[:-1] / spread
     found_weights = Confidence(dict(zip(SIGNALS, weights, strict=True)), float(fitted[-1] - weights @ mean), 0.0)
-    said = np.array([found_weights.of(dict(zip(SIGNALS, row, strict=True))) for row in rows])
+
+    def confidence(given: Sequence[Sequence[float]]) -> Floats:
+        return np.array([found_weights.of(dict(zip(SIGNALS, row, strict=True))) for row in given])
+
+    said = confidence(rows)
+    kept = list(answers(calibrate))
+    others = confidence([row[0] for row in kept])
+    right, answerable = np.array([row[1] for row in kept]), np.array([row[2] for row in kept])
+    threshold = conformal(others[answerable], REFUSED)
     result = {
         "weights": dict(found_weights.weights),
         "bias": found_weights.bias,
-        "threshold": conformal(said[simulated_rows:][np.array(answerable)], REFUSED),
+        "threshold": threshold,
         "fitted_to": {
             "cases": counts,
             "roc_auc": {
@@ -127,12 +138,40 @@ def fit(
                 "documents": roc_auc(truth[simulated_rows:], said[simulated_rows:]),
             },
         },
+        "calibrated_on": {
+            "questions": calibrate.name,
+            "answerable": int(answerable.sum()),
+            "unanswerable": int((~answerable).sum()),
+            "answerable_refused": float((others[answerable] < threshold).mean()),
+            "unanswerable_refused": float((others[~answerable] < threshold).mean()),
+            "roc_auc": {"right": roc_auc(right, others), "answerable": roc_auc(answerable, others)},
+            "curve": reliability(others, right),
+        },
         "provenance": provenance(
-            {name: data / f"topics/topics.dpr.{name}.txt" for name in SETS} | {"documents": signals}
+            {name: data / f"topics/topics.dpr.{name}.txt" for name in SETS}
+            | {"documents": signals, "calibrated_on": calibrate}
         ),
     }
     write_atomic(to, [dumps(round_floats(result, 4), indent=2)])
     print(dumps(round_floats(result, 4)))
+
+
+def answers(file: Path) -> Iterator[tuple[list[float], bool, bool]]:
+    """The signals of the reader's answers in a file, whether each is right, and whether its question is answerable."""
+    for _, row in read_objects(file):
+        if row["system"] == "reader" and row["signals"]:
+            if row["abstained"]:
+                raise SystemExit(f"error: {file} has refusals: make it with --min-confidence 0")
+            yield [row["signals"][signal] for signal in SIGNALS], row["all@120"], row["answerable"]
+
+
+def reliability(confidence: Floats, right: NDArray[np.bool_]) -> list[dict[str, float]]:
+    """For each fifth of the answers, by confidence: its mean, and the share that is right."""
+    order = np.argsort(confidence, kind="stable")
+    return [
+        {"confidence": float(confidence[part].mean()), "right": float(right[part].mean()), "n": len(part)}
+        for part in np.array_split(order, 5)
+    ]
 
 
 def conformal(confidence: Floats, refused: float) -> float:

@@ -9,7 +9,6 @@ its own format) take turns, each in a process of its own. CPU seconds are those 
 import argparse
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from typing import Any
 from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import provenance
 from autoais.questions import read_questions
+from scripts.bench.machine import processor
 
 COLD, WARM, ROUNDS = 8, 30, 3
 
@@ -71,13 +71,6 @@ def warm(folder: Path, index: Path, questions: list[str]) -> tuple[float, float]
     )
     cpu, wall = json.loads(done.stdout)
     return cpu, wall
-
-
-def processor() -> str:
-    """The processor's name, and whether it has VNNI."""
-    info = Path("/proc/cpuinfo").read_text("utf-8")
-    name = next((line.partition(": ")[2] for line in info.splitlines() if line.startswith("model name")), "")
-    return f"{name or platform.processor()}, {os.cpu_count()} cores, {'with' if 'vnni' in info else 'without'} VNNI"
 
 
 def main() -> None:

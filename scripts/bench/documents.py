@@ -17,7 +17,6 @@ of the words that also stand in its HTML, and of words with 17 letters or more, 
 
 import json
 import os
-import platform
 import re
 import resource
 import statistics
@@ -36,6 +35,7 @@ import typer
 
 from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import provenance
+from scripts.bench.machine import processor
 
 PACKAGES = {  # the folder of each with the documents in English
     "apache2-doc": "usr/share/doc/apache2-doc/manual/en",
@@ -88,7 +88,7 @@ def measure(
         **({"pdf_before": {"revision": against, **_before(manuals, against)}} if against else {}),
         "html_libraries": compare_html(manuals / CMAKE),
         "pdf_libraries": compare_pdf(manuals / OCTAVE),
-        "machine": {"processor": _processor(), "cores": os.cpu_count()},
+        "machine": {"processor": processor()},
         "provenance": provenance({}) | {"libraries": _versions()},
     }
     if "pdf_before" in result:
@@ -115,11 +115,6 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
-
-
-def _processor() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.processor())
 
 
 def _in_process(command: str, *arguments: object, env: dict[str, str] | None = None) -> dict[str, Any]:

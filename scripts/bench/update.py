@@ -8,7 +8,6 @@ waits. The last round is checked against a fresh build: both must hold the same 
 """
 
 import os
-import platform
 import random
 import resource
 import shutil
@@ -25,6 +24,7 @@ import typer
 from autoais.io.jsonl import dumps, write_atomic
 from autoais.io.provenance import provenance
 from rag.index.open import open_index
+from scripts.bench.machine import processor
 
 ROOT = Path(__file__).parents[2]
 RAG = "import sys; sys.argv[0] = 'rag'; from rag.cli import main; main()"
@@ -79,15 +79,6 @@ def spread(times: list[tuple[float, float]]) -> dict[str, float]:
 def contents(index: Path) -> dict[str, Any]:
     """The passages of an index by id."""
     return {passage.id: passage for passage in open_index(index).store.scan()}
-
-
-def processor() -> str:
-    """The name of the processor."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor()
 
 
 def main(

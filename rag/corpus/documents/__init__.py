@@ -4,6 +4,7 @@
 """
 
 import gzip
+import io
 import re
 import zlib
 from collections import Counter
@@ -110,13 +111,12 @@ def _check(path: Path) -> None:
 
 def unpacked(data: bytes, where: str) -> bytes:
     """What gzip packed; raises `FormatError` if that is broken, cut off, or unpacks to more than `LARGEST` bytes."""
-    unpacker = zlib.decompressobj(wbits=31)
     try:
-        unpacked = unpacker.decompress(data, LARGEST + 1)
-    except zlib.error as error:
+        found = gzip.GzipFile(fileobj=io.BytesIO(data)).read(LARGEST + 1)
+    except EOFError as error:
+        raise FormatError(f"{where}: the compressed file is cut off") from error
+    except (OSError, zlib.error) as error:
         raise FormatError(f"{where}: the compressed file is broken: {error}") from error
-    if len(unpacked) > LARGEST:
+    if len(found) > LARGEST:
         raise FormatError(f"{where}: unpacks to more than {LARGEST >> 20} MiB, the most that a document may have")
-    if not unpacker.eof:
-        raise FormatError(f"{where}: the compressed file is cut off")
-    return unpacked
+    return found

@@ -37,8 +37,6 @@ def read_member(archive: zipfile.ZipFile, name: str, where: str) -> bytes:
     try:
         with archive.open(name) as file:
             data = file.read(_FILE + 1)
-    except (KeyError, zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
-        raise FormatError(f"{where}: broken: {name}: {error}") from error
     except Exception as error:
         raise FormatError(f"{where}: broken: {name}: {error}") from error
     if len(data) > _FILE:

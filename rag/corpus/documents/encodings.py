@@ -44,7 +44,7 @@ def _detected(data: bytes) -> str:
     from charset_normalizer import from_bytes
 
     valid = data[:_SAMPLE].decode("utf-8", "ignore")
-    if len(valid.encode()) > 0.999 * min(len(data), _SAMPLE):  # UTF-8 with a few broken bytes
+    if not valid.isascii() and len(valid.encode()) > 0.999 * min(len(data), _SAMPLE):  # UTF-8 with a few broken bytes
         return "utf-8"
     best = from_bytes(data[:_SAMPLE]).best()
     return best.encoding if best is not None else _USUAL

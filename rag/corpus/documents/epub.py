@@ -10,7 +10,7 @@ from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.archives import open_zip, read_member
 from rag.corpus.documents.blocks import Block, Kind, heading, squeezed
 from rag.corpus.documents.encodings import decoded
-from rag.corpus.documents.html import check_nesting, html_blocks
+from rag.corpus.documents.html import html_blocks
 from rag.errors import FormatError
 
 _CONTAINER = "META-INF/container.xml"
@@ -27,8 +27,7 @@ def epub_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, li
         blocks: list[Block] = []
         for path in _spine(root, package, dropped):
             text = decoded(read_member(archive, path, where), f"{where}/{path}", markup=True)
-            check_nesting(text, f"{where}/{path}")
-            name, page = html_blocks(text, dropped)
+            name, page = html_blocks(text, dropped, where=f"{where}/{path}")
             if page and page[0].kind is not Kind.HEADING and name and name != title:
                 blocks.append(heading(name, 1))
             blocks += page

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rag.corpus.documents.blocks import Block, Kind
 from rag.errors import FormatError
 
-HEAD = 16_384  # bytes of a manual page that its first macro is among
+HEAD = 16_384  # bytes read to tell whether a file is a manual page
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +22,10 @@ class Source:
 
 def _html(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.encodings import decoded
-    from rag.corpus.documents.html import check_nesting, html_blocks
+    from rag.corpus.documents.html import html_blocks
 
     text = decoded(source.data, source.where, markup=True)
-    check_nesting(text, source.where)
-    return html_blocks(text, source.dropped, source.name)
+    return html_blocks(text, source.dropped, source.name, source.where)
 
 
 def _text(source: Source) -> tuple[str, list[Block]]:

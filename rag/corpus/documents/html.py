@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 _REMOVED = ", ".join(
     """
-    script style template svg button select img rp rt [hidden] annotation annotation-xml sup.reference
+    script style template svg button select img rp rt del s strike [hidden] annotation annotation-xml sup.reference
     a.headerlink a.permalink a.anchorjs-link a.copiable-link a.copiable-anchor a.footnote-backref a.fn-backref
     .linenos .lineno .linenodiv .gutter .mw-editsection .viewcode-link .viewcode-back
     .previous_page .next_page .toc_page [role=tooltip] .tooltip .tooltiptext label.ocn
     """.split()
 )
 DEEPEST = 20_000  # elements in one another; the parser's time grows with the square of it
-_TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*)[^>]*?(/?)>")
+_TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*)[^<>]*?(/?)>")
 _VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
 # Elements that need no end tag.
 _OPEN = _VOID | frozenset(
@@ -38,7 +38,7 @@ _XHTML = 'xmlns="http://www.w3.org/1999/xhtml"'
 _BREAK = re.compile(r"<br\b[^>]*>", re.IGNORECASE)
 
 
-def check_nesting(text: str, where: str) -> None:
+def _check_nesting(text: str, where: str) -> None:
     """Raise `FormatError` for a page whose elements nest deeper than `DEEPEST`, before it is parsed."""
     if text.count("<") <= DEEPEST:
         return
@@ -51,10 +51,14 @@ def check_nesting(text: str, where: str) -> None:
                 raise FormatError(f"{where}: its elements are nested more than {DEEPEST:,} deep")
 
 
-def html_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, list[Block]]:
-    """The title ("" if there is none) and the blocks of a page; what is left out is counted in `dropped`."""
+def html_blocks(text: str, dropped: Counter[str], name: str = "", where: str = "") -> tuple[str, list[Block]]:
+    """The title ("" if there is none) and the blocks of a page; what is left out is counted in `dropped`.
+
+    Raises `FormatError`, which begins with `where` (default: the name), for elements that nest without end.
+    """
     from selectolax.lexbor import LexborHTMLParser
 
+    _check_nesting(text, where or name)
     tree = LexborHTMLParser(_BREAK.sub("<br>\n", _opened(text)))
     if tree.body is None:
         if tree.css_first("frameset") is not None:

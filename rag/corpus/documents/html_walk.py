@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rag.corpus.documents import navigation as nav
-from rag.corpus.documents.blocks import Kind, heading, squeezed
+from rag.corpus.documents.blocks import Block, Kind, heading, squeezed
 from rag.corpus.documents.html_builder import CALLOUT, BlockBuilder, OpenList
 from rag.corpus.documents.tables import cells_of, is_layout
 from rag.corpus.documents.titles import clean_heading
@@ -24,9 +24,9 @@ _DROPPED = frozenset(
 )
 _INLINE = frozenset(
     """
-    a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark math mi mo mn mrow ms msub msup
-    msubsup mfrac mtext mstyle mspace msqrt mover munder mtable mtr mtd semantics nobr output q ruby rb s samp small
-    span strike strong sub sup time tt u var wbr img br
+    a abbr acronym b bdi bdo big cite code data dfn em font i ins kbd label mark math mi mo mn mrow ms msub msup
+    msubsup mfrac mtext mstyle mspace msqrt mover munder mtable mtr mtd semantics nobr output q ruby rb samp small
+    span strong sub sup time tt u var wbr img br
     """.split()
 )
 _HEADINGS = frozenset(["h1", "h2", "h3", "h4", "h5", "h6"])
@@ -37,8 +37,10 @@ _NUMBER = re.compile(r"^(?:\d{1,3}|[A-Z])\s+(?=[^\W\d_])")
 _NESTED = frozenset(["list", "table", "dl"])
 _DEEPEST = 20  # lists and tables in one another; deeper ones are not looked at as a whole, which takes time
 _PROSE = 80  # words in paragraphs, without links, of what is no navigation
+_LABEL = re.compile(r"\w{1,5}\.?:")  # "Q:", "A:"
 _LONGEST_ROW = 300  # characters of a row of links
 _LINKS_ONLY = 0.8  # of the characters of a list or table
+_IS_PAGE = re.compile(r"\.x?html?(?:\.gz)?$", re.IGNORECASE)  # of a site; not a README or a book
 _QUERY = re.compile(r"[?#].*", re.DOTALL)
 
 
@@ -104,14 +106,16 @@ class Page(BlockBuilder):
             self._enter(node, "dd", stack)
         elif tag in ("caption", "figcaption"):
             self._caption(node.text(), figure=tag == "figcaption")
-        elif tag == "div" and self._special(node):
+        elif tag in ("div", "tr") and self._special(node):
             pass
         else:
             self._enter(node, tag, stack)
 
     def _special(self, node: "LexborNode") -> bool:
-        """Whether the class of a `div` says what it is: code or a title of Doxygen, the caption of a picture."""
+        """Whether the class of an element says what it is: Doxygen's code or title, a caption, DocBook's questions."""
         parts = (node.attributes.get("class") or "").split()
+        if node.tag == "tr":
+            return self._asked(node, parts)
         if "fragment" in parts:
             self._code("\n".join(line.text().rstrip("\n") for line in node.css("div.line")) or node.text())
         elif "title" in parts and not self.headings and not self.blocks and len(node.css("div, h1, h2")) == 1:
@@ -121,6 +125,18 @@ class Page(BlockBuilder):
         else:
             return False
         return True
+
+    def _asked(self, row: "LexborNode", parts: list[str]) -> bool:
+        """Whether a row is the question of a list of questions and answers, which then introduces the answer."""
+        label = row.css_first("td")
+        if label is None or not {"question", "answer"} & set(parts):
+            return False
+        if _LABEL.fullmatch(squeezed(label.text())):
+            label.decompose()
+        if "question" in parts and (text := squeezed(row.text())):
+            self.blocks.append(Block(text, Kind.LEAD))
+            return True
+        return False
 
     def _enter(self, node: "LexborNode", end: str, stack: "list[LexborNode | str]") -> None:
         self.depth += end in _NESTED
@@ -232,7 +248,7 @@ class Page(BlockBuilder):
             return False
         address = link.attributes.get("href") or ""
         target = _QUERY.sub("", address)
-        if not target:
+        if not target or not _IS_PAGE.search(self.name):
             return False
         return target.rsplit("/", 1)[-1] != self.name.rsplit("/", 1)[-1]
 

@@ -101,7 +101,7 @@ class _Page:
         elif name in _STRUCTURE:
             _STRUCTURE[name](self, rest)
         elif name in _FONTS:
-            self._add(plain(" ".join(arguments(rest)), self.strings) or next(lines, ""))
+            self._add(plain(" ".join(arguments(rest)) or next(lines, ""), self.strings))
         elif name in _PAIRS:
             self._add(plain("".join(arguments(rest)), self.strings))
         elif name in ("UR", "MT"):
@@ -125,6 +125,8 @@ class _Page:
             _skip_condition(rest, lines)
         elif (then := then.replace("\\{", "", 1).lstrip()).startswith((".", "'")):
             self._macro(then, lines)
+        elif then:
+            self._add(plain(then, self.strings))
 
     def _name(self, rest: str) -> None:
         parts = [plain(part) for part in arguments(rest)]

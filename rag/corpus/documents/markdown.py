@@ -6,9 +6,12 @@ from collections import Counter
 from rag.corpus.documents.blocks import Block
 from rag.corpus.documents.html import html_blocks
 
-_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+# "key: value" tells front matter from a text that begins with a rule.
+_FRONT_MATTER = re.compile(
+    r"""\A---[ \t]*\n(?=(?:\s*\#[^\n]*\n)*\s*(?:[\w"'-]+[ \t]*:|---|\.\.\.))(.*?\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)""",
+    re.DOTALL,
+)
 _TITLE = re.compile(r"^title:\s*[\"']?(.+?)[\"']?\s*$", re.MULTILINE)
-_ADMONITION = re.compile(r"^(?:!!!|\?\?\?\+?|:::+)[ {]*\.?(\w+)\}?(?:[ \t]+\"([^\"\n]*)\")?[ \t]*$\n?", re.MULTILINE)
 _GITHUB_CALLOUT = re.compile(r"^(>\s*)\[!(\w+)\][ \t]*$", re.MULTILINE)
 
 

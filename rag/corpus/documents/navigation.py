@@ -11,10 +11,10 @@ _NAVIGATION = frozenset(
     sidebar sphinxsidebar sidenav sidebar-nav footer page-footer site-footer printfooter catlinks skip-link skiplink
     toplang bottomlang langlinks languages page-header related-pages prev-next prevnext previous_page next_page toc_page
     mw-editsection mw-navigation noprint pagination pager edit-page editlink md-header md-footer md-nav md-sidebar
-    wy-nav-side wy-breadcrumbs rst-footer-buttons rst-versions titlearea tabs navrow1 navrow2 navrow3 navrow4 summary
+    wy-nav-side wy-breadcrumbs rst-footer-buttons rst-versions titlearea tabs navrow1 navrow2 navrow3 navrow4
     quickview topbar menubar site-nav global-nav sr-only visually-hidden screen-reader-text
     """.split()
-) - {"summary"}
+)
 _CONTENTS = frozenset(
     """
     toc toctree-wrapper localtoc tableofcontents table-of-contents contents_element mini_toc section-toc toc-entry
@@ -37,8 +37,9 @@ _WORDS = re.compile(
 _NEIGHBOUR = re.compile(r"\W*(?:next|prev|previous|up)\s*:", re.IGNORECASE)
 _SIGNS = re.compile(r"[\s|?<>«»‹›←→↑↓·•:,\-–—\[\]()/]+")
 _BOILERPLATE = re.compile(
-    r"(?:©|\(c\)\s|copyright\b.{0,40}\d{4}|all rights reserved|last (?:updated|modified|update|revised)\b"
-    r"|generated (?:by|on|from)\b|created using\b|built with\b|this page was (?:last|generated)|powered by\b"
+    r"(?:©|\(c\)\s|copyright\b.{0,40}\d{4}|all rights reserved|last (?:updated|modified|update|revised)(?: on\b|:| \d)"
+    r"|generated on\b|(?:generated (?:by|from)|created using|built with) (?-i:[A-Z])"
+    r"|this page was (?:last|generated)|powered by\b"
     r"|valid (?:x?html|css)\b|hosted by\b|this (?:document|page|file|manual) was generated\b|skip to (?:main )?content"
     r"|edit (?:this page|on git(?:hub|lab)))",
     re.IGNORECASE,
@@ -74,7 +75,7 @@ def is_navigation(text: str) -> bool:
 
 def is_boilerplate(text: str) -> bool:
     """Whether a short paragraph is a notice of copyright or of the program that made the page."""
-    return len(text) < 300 and _BOILERPLATE.match(text) is not None
+    return len(text) < 150 and _BOILERPLATE.match(text) is not None
 
 
 def announces_index(text: str) -> bool:

@@ -45,7 +45,7 @@ def docx_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, li
         page = mammoth.convert_to_html(
             io.BytesIO(data), style_map=_STYLES, convert_image=mammoth.images.img_element(lambda _: {})
         ).value
-        return html_blocks(page, dropped)
+        return html_blocks(page, dropped, where=where)
 
 
 def pptx_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, list[Block]]:

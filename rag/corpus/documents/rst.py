@@ -15,9 +15,8 @@ _CONTENTS = frozenset(["toctree", "contents", "sectnum", "autosummary", "listing
 _SILENT = frozenset(
     """
     index program module currentmodule highlight default-domain py:module py:currentmodule tabularcolumns sectionauthor
-    codeauthor moduleauthor automodule autoclass autofunction automethod autoattribute literalinclude raw include
-    csv-table image meta role default-role title only-for graphviz digraph graph inheritance-diagram doctest-setup
-    testsetup testcleanup
+    codeauthor moduleauthor automodule autoclass autofunction automethod autoattribute literalinclude only-for graphviz
+    digraph graph inheritance-diagram doctest-setup testsetup testcleanup
     """.split()
 )
 _CHANGES = {
@@ -30,9 +29,12 @@ _CHANGES = {
 def rst_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, list[Block]]:
     """The title ("" if there is none) and the blocks of a text."""
     from docutils.core import publish_parts
+    from docutils.parsers.rst import directives, roles
     from docutils.utils import SystemMessage
 
     dropped[nav.CONTENTS] += sum(found in _CONTENTS for found in _DIRECTIVE.findall(text))
+    # docutils keeps what a text defines for all later ones.
+    before = dict(directives._directives), dict(roles._roles)
     _learn(text)
     settings = {
         "_disable_config": True,
@@ -55,6 +57,10 @@ def rst_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, l
         from rag.corpus.documents.text import plain_blocks
 
         return "", [*plain_blocks(text, dropped)]
+    finally:
+        for now, then in zip((directives._directives, roles._roles), before, strict=True):
+            now.clear()
+            now.update(then)
     _, blocks = html_blocks(parts["body"], dropped, name)
     title, _ = html_blocks(parts["html_title"], Counter(), name)
     return title, blocks

@@ -129,9 +129,7 @@ def _units(blocks: Iterable[Block]) -> list[_Unit]:
     for block in blocks:
         for piece in _pieces(block):
             words = _words(piece)
-            together = units and (
-                open_ended or (piece.kind is Kind.CODE and units[-1].blocks[-1].kind is not Kind.CODE)
-            )
+            together = units and (open_ended or _belongs(piece, units[-1].blocks[-1]))
             if together and units[-1].words + words <= _LONGEST:
                 units[-1] = _Unit((*units[-1].blocks, piece), units[-1].words + words)
             elif together and (taken := _lead(units[-1], words)):
@@ -142,6 +140,17 @@ def _units(blocks: Iterable[Block]) -> list[_Unit]:
                 units.append(_Unit((piece,), words))
             open_ended = introduces(piece)
     return _runs(units)
+
+
+def _belongs(block: Block, before: Block) -> bool:
+    """Whether a block is code after text, or the first item of a list in an item."""
+    if block.kind is Kind.CODE:
+        return before.kind is not Kind.CODE
+    return block.kind is before.kind is Kind.ITEM and _indent(block) > _indent(before)
+
+
+def _indent(block: Block) -> int:
+    return len(block.text) - len(block.text.lstrip(" "))
 
 
 def _lead(unit: _Unit, words: int) -> tuple[Block, ...]:

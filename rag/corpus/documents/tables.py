@@ -23,7 +23,7 @@ def is_layout(table: "LexborNode") -> bool:
     """Whether a table only places text on the page: one column, or cells that hold pages' worth of structure."""
     if table.attributes.get("role") in ("presentation", "none"):
         return True
-    if table.css_first("table table, h1, h2, h3, h4, h5, h6, dl") is not None:
+    if table.css_first("table table, h1, h2, h3, h4, h5, h6, dl, tr.question") is not None:
         return True
     if any("\n" in block.text().strip() for block in table.css("pre")):
         return True

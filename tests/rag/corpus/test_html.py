@@ -59,8 +59,8 @@ def test_text_stands_under_its_headings_without_scripts_and_menus() -> None:
             ["    int x;\n    int y;"],
         ),
         (
-            "<p>One <ins>long</ins> line<br>of <img src='x'> words <del>that</del> stay.",
-            ["One long line of words that stay."],
+            "<p>One <ins>long</ins> line<br>of <img src='x'> words <del>that</del><s>go</s> stay.",
+            ["One long line of words stay."],
         ),
         ("<p>The <acronym>W3C</acronym> is <ul><li>a\n body</ul>", ["The W3C is", "- a body"]),
         ('<div class="note"><h3>Note</h3><p>Mind the gap.</p></div>', ["Note: Mind the gap."]),
@@ -209,3 +209,22 @@ def test_a_manual_on_one_page_stands_in_its_table_of_contents() -> None:
 def test_rows_of_links_to_neighbours_are_left_out(row: str) -> None:
     links = row.replace("<", "&lt;").replace(">", "&gt;")
     assert texts(f'<p><a href="i.html">{links}</a></p><p>{LONG}</p>') == [LONG]
+
+
+def test_a_question_of_docbook_stands_before_its_answer() -> None:
+    page = "".join(
+        f"""<tr class=question><td><p><b>Q:</b></p></td><td><p>Why {n}?</p></td></tr>
+        <tr class=answer><td><p><b>A:</b></p></td><td><p>{LONG} So {n}.</p></td></tr>"""
+        for n in range(9)
+    )
+    found = read(f"<table class=qandaset>{page}</table>")
+    assert len(found) > 1
+    for passage in found:
+        assert passage.text.startswith("Why ")
+        assert "Q:" not in passage.text
+
+
+def test_an_item_stays_with_the_list_in_it() -> None:
+    found = read("<ul>" + "".join(f"<li>option.{n}<ul><li>{LONG}</li><li>type: {n}</li></ul></li>" for n in range(9)))
+    assert len(found) > 1
+    assert not any(passage.text.splitlines()[-1].startswith("- option") for passage in found)

@@ -82,3 +82,17 @@ def test_a_sketch_is_the_same_everywhere_and_empty_texts_have_none() -> None:
 def test_pages_of_one_mould_with_their_own_titles_are_all_read(tmp_path: Path) -> None:
     files = {f"{name}_DOT_html": f"<title>{name}</title><p>{TEXT}</p>" for name in ("find_file", "find_path")}
     assert read(corpus(tmp_path, **files)) == ["find_file.html", "find_path.html"]
+
+
+def test_another_version_is_no_twin(tmp_path: Path) -> None:
+    words = [
+        " ".join(f"{'old' if n % 9 == 0 and version == '2' else 'word'}{n}" for n in range(400)) for version in "23"
+    ]
+    found = corpus(tmp_path, **{"release-1_DOT_2_DOT_md": words[0], "release-1_DOT_3_DOT_md": words[1]})
+    assert read(found) == ["release-1.2.md", "release-1.3.md"]
+
+
+def test_the_bytes_of_left_out_sources_are_counted(tmp_path: Path) -> None:
+    found = corpus(tmp_path, a_DOT_html=html(TEXT), _sources__a_DOT_rst_DOT_txt=TEXT)
+    assert read(found) == ["a.html"]
+    assert found.bytes_read == found.bytes_total

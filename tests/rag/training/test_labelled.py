@@ -14,7 +14,7 @@ from rag.types import Hit, Passage
 
 pytest.importorskip("torch")
 
-from rag.training.labelled import fingerprint, groups, places, read_labelled
+from rag.training.labelled import find_quote, fingerprint, groups, read_labelled
 
 TEXT = "The gate opens at seven. The beds are watered at noon,\n  in summer. Nobody sleeps here."
 OTHER = Passage("b.md#1", "Shed", "The shed is locked at night.")
@@ -83,7 +83,7 @@ def test_a_quote_is_found_whatever_its_white_space_and_case(words: list[str], da
     first = data.draw(st.integers(0, len(words) - 1))
     last = data.draw(st.integers(first, len(words) - 1))
     quote = fingerprint(" ".join(words[first : last + 1]).upper())
-    span = places("\n ".join(words), quote)
+    span = find_quote("\n ".join(words), quote)
     assert (span is None) == (quote.words == 0)
     if span is not None:
         assert fingerprint("\n ".join(words)[slice(*span)]) == quote
