@@ -19,7 +19,7 @@ AnyIndex = Index | str | Path | None
 """An open index, an index folder, or None for the handbook that ships with rag."""
 
 Progress = Callable[[str, int, int], None]
-"""Called with the name of the step, the amount done and the total (bytes of a corpus, or passages)."""
+"""Called with the name of the step, the amount done and the total (bytes of a corpus, files, pages or passages)."""
 
 
 def open_index(folder: str | Path | None = None) -> Index:
@@ -46,45 +46,55 @@ def build_index(
     skip_bad: bool = False,
     strict: bool = False,
     replace: bool = False,
+    allow_network: bool = False,
     progress: Progress | None = None,
 ) -> Index:
-    """Build an index of documents or corpus files in the folder `to`, and open it.
+    """Build an index of documents, corpus files, or with `allow_network` URLs in the folder `to`, and open it.
 
     `include` and `exclude` are globs that choose the files of folders. `recipes` name retrievers that add their own
     part to the index, such as vectors; `memory` (bytes, or a string such as `8GiB`) limits the memory a part takes
-    while searching. `format` is a corpus format (default: detected). Documents that cannot be read are skipped. Raises
-    `FormatError` at a broken line, unless `skip_bad`, and at such a document if `strict`; `IndexingError` for an index
-    that exists, unless `replace`, which replaces it when the new one is complete.
+    while searching. `format` is a corpus format (default: detected). Documents that cannot be read are skipped, and so
+    are pages that cannot be fetched. Raises `FormatError` at a broken line, unless `skip_bad`, and at such a document
+    if `strict`; `UsageError` for a URL that may not be fetched; `IndexingError` for a URL of which nothing can be had,
+    for a page that cannot be fetched if `strict`, and for an index that exists, unless `replace`, which replaces it
+    when the new one is complete.
     """
     from rag.corpus.reader import Corpus
     from rag.index.build import build
     from rag.index.parts import parse_size
+    from rag.index.web import Fetching, check_sources, fetched
 
     check_type("to", to, "a folder (str or Path)", str, Path)
-    listed = _paths("source", sources)
+    listed = _sources(sources)
     budget = parse_size(memory) if isinstance(memory, str) else memory
     check_recipes(recipes)
     if memory is not None and not recipes:
         raise UsageError("memory is for the parts that recipes add; name recipes too")
     chosen, left = _globs("include", include), _globs("exclude", exclude)
-    corpus = Corpus(listed, format, skip_bad, include=chosen, exclude=left, strict=strict)
+    check_sources(listed, allow_network=allow_network, format=format)
 
     def report(reading: Corpus, _: int) -> None:
         if progress is not None:
             progress("indexing", reading.bytes_read, reading.bytes_total)
 
-    build(corpus, Path(to), report, replace=replace)
+    how = Fetching(chosen, left, strict, _counted("fetching", progress))
+    with fetched(Path(to), listed, how, replace=replace) as found:
+        corpus = Corpus(found.paths, format, skip_bad, include=chosen, exclude=left, strict=strict, urls=found.urls)
+        build(corpus, Path(to), report, replace=replace)
     for recipe in recipes:
         add_recipe(to, recipe, memory=budget, progress=progress)
     return open_index(to)
 
 
-def _paths(what: str, given: str | Path | Sequence[str | Path]) -> list[Path]:
-    check_type(f"{what}s", given, "a path or a list of paths", str, Path, Iterable)
+def _sources(given: str | Path | Sequence[str | Path]) -> list[str | Path]:
+    """URLs as strings, all others as paths."""
+    from rag.corpus.urls import is_url
+
+    check_type("sources", given, "a path or a list of paths", str, Path, Iterable)
     listed = [given] if isinstance(given, str | Path) else list(given)
     for path in listed:
-        check_type(what, path, "a path (str or Path)", str, Path)
-    return [Path(path) for path in listed]
+        check_type("source", path, "a path (str or Path)", str, Path)
+    return [path if is_url(path) else Path(path) for path in listed]
 
 
 def _globs(what: str, given: Sequence[str]) -> list[str]:
@@ -103,25 +113,28 @@ def update_index(
     include: Sequence[str] | None = None,
     exclude: Sequence[str] | None = None,
     skip_bad: bool | None = None,
+    allow_network: bool = False,
     progress: Progress | None = None,
 ) -> Changes:
     """Bring an index up to date: read changed and new files of its sources, and drop the passages of deleted ones.
 
     `sources` are some of the index's own (default: all). Globs replace those that the index remembers for them; so does
-    `skip_bad`. Whoever has the index open keeps reading the old one; open it again for the new one. Raises
-    `IndexingError` if a source is gone, or if another process is writing to the index.
+    `skip_bad`. With `allow_network`, servers are asked for the pages of URLs that have changed; what they do not give
+    stays, and `Changes.notes` name it. Whoever has the index open keeps reading the old one; open it again for the new
+    one. Raises `IndexingError` if a source is gone, or if another process is writing to the index.
     """
     from rag.index.update import update
     from rag.retrievers import carry_parts
 
     return update(
         _folder(folder),
-        _paths("source", sources),
+        _sources(sources),
         include=None if include is None else _globs("include", include),
         exclude=None if exclude is None else _globs("exclude", exclude),
         skip_bad=skip_bad,
+        allow_network=allow_network,
         carry=carry_parts,
-        progress=_files_read(progress),
+        progress=_counted("reading", progress),
     )
 
 
@@ -134,30 +147,33 @@ def add_to_index(
     exclude: Sequence[str] = (),
     skip_bad: bool = False,
     strict: bool = False,
+    allow_network: bool = False,
     progress: Progress | None = None,
 ) -> Changes:
     """Add the passages of further sources to an index; the options are those of `build_index`.
 
-    Raises `IndexingError` for a source that the index has already, and `FormatError` for an id that occurs twice.
+    Raises `IndexingError` for a source that the index has already or a URL of which nothing can be had, `UsageError`
+    for a URL that may not be fetched, and `FormatError` for an id that occurs twice.
     """
     from rag.index.update import add
     from rag.retrievers import carry_parts
 
     return add(
         _folder(folder),
-        _paths("source", sources),
+        _sources(sources),
         format=format,
         include=_globs("include", include),
         exclude=_globs("exclude", exclude),
         skip_bad=skip_bad,
         strict=strict,
+        allow_network=allow_network,
         carry=carry_parts,
-        progress=_files_read(progress),
+        progress=_counted("reading", progress),
     )
 
 
 def remove_from_index(folder: str | Path, targets: str | Path | Sequence[str | Path]) -> Changes:
-    """Remove sources from an index, or files by name, path or glob, which updates then leave out too.
+    """Remove sources from an index, or files by name, path, URL or glob, which updates then leave out too.
 
     Raises `IndexingError` for a target that matches nothing, and if no passage would remain.
     """
@@ -183,8 +199,8 @@ def _folder(folder: str | Path) -> Path:
     return Path(folder)
 
 
-def _files_read(progress: Progress | None) -> Callable[[int, int], None] | None:
-    return None if progress is None else lambda done, total: progress("reading", done, total)
+def _counted(step: str, progress: Progress | None) -> Callable[[int, int], None] | None:
+    return None if progress is None else lambda done, total: progress(step, done, total)
 
 
 def check_recipes(recipes: Sequence[str]) -> None:

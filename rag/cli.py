@@ -3,6 +3,7 @@
 import signal
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,7 @@ from rag.config import DEFAULT_SYSTEM, command_defaults
 if TYPE_CHECKING:
     from rag.corpus.reader import Corpus
     from rag.index.rebuild import Changes
+    from rag.index.web import Fetching
     from rag.systems import System
 
 # Commands import what they use, so that `rag --help` loads no engine.
@@ -59,7 +61,7 @@ ConfidenceOption = Annotated[
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")]
 SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Skip and count broken lines instead of stopping.")]
 StrictOption = Annotated[
-    bool, typer.Option("--strict", help="Stop at a document that cannot be read instead of skipping it.")
+    bool, typer.Option("--strict", help="Stop at a document or page that cannot be read instead of skipping it.")
 ]
 FormatOption = Annotated[
     str | None, typer.Option("--format", help="Corpus format, or `documents` (default: detected).")
@@ -70,7 +72,12 @@ IncludeOption = Annotated[
 ExcludeOption = Annotated[
     list[str] | None, typer.Option("--exclude", help="Glob of files in folders to leave out, such as 'old/**'.")
 ]
+NetworkOption = Annotated[
+    bool, typer.Option("--allow-network", help="Fetch sources that are URLs (not with RAG_OFFLINE=1).")
+]
 FolderArgument = Annotated[Path, typer.Argument(help="Index folder.")]
+
+_SOURCES = "Corpus files (also .gz, .zst), folders of documents, or URLs of pages and sitemaps."
 
 NOTHING_FOUND = 1  # exit code, as in grep
 
@@ -383,9 +390,7 @@ def train(
 @index_app.command()
 def build(
     to: Annotated[Path, typer.Option(help="Folder of the index.")],
-    sources: Annotated[
-        list[Path] | None, typer.Argument(help="Corpus files (also .gz, .zst) or folders of documents.")
-    ] = None,
+    sources: Annotated[list[str] | None, typer.Argument(metavar="[SOURCES]...", help=_SOURCES)] = None,
     recipe: Annotated[
         list[str] | None,
         typer.Option(help="Retriever that adds its own part; without SOURCES, it is added to an existing index."),
@@ -401,15 +406,16 @@ def build(
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace an existing index, once the new one is complete.")
     ] = False,
+    allow_network: NetworkOption = False,
 ) -> None:
     """Build an index, or add a retriever's part to one.
 
     To change an existing index, use add, remove or update.
     """
     from rag.api import check_recipes
-    from rag.corpus.reader import Corpus
     from rag.errors import UserError
     from rag.index.parts import parse_size
+    from rag.index.web import Fetching
 
     if not sources and not recipe:
         raise UserError("nothing to build: give SOURCES, or --recipe NAME to add a part to an existing index")
@@ -418,8 +424,10 @@ def build(
     budget = None if memory is None else parse_size(memory)
     check_recipes(recipe or [])
     if sources:
-        corpus = Corpus(sources, format_, skip_bad, include=include or [], exclude=exclude or [], strict=strict)
-        _build_base(corpus, to, replace=replace)
+        how = Fetching(include or [], exclude or [], strict)
+        _build_sources(
+            sources, to, how, format=format_, skip_bad=skip_bad, replace=replace, allow_network=allow_network
+        )
     for name in recipe or []:
         _add_parts(to, name, budget)
 
@@ -427,12 +435,13 @@ def build(
 @index_app.command()
 def add(
     folder: FolderArgument,
-    sources: Annotated[list[Path], typer.Argument(help="Corpus files (also .gz, .zst) or folders of documents.")],
+    sources: Annotated[list[str], typer.Argument(help=_SOURCES)],
     format_: FormatOption = None,
     include: IncludeOption = None,
     exclude: ExcludeOption = None,
     skip_bad: SkipBadOption = False,
     strict: StrictOption = False,
+    allow_network: NetworkOption = False,
 ) -> None:
     """Add sources to an index."""
     from rag.api import add_to_index
@@ -447,6 +456,7 @@ def add(
             exclude=exclude or [],
             skip_bad=skip_bad,
             strict=strict,
+            allow_network=allow_network,
             progress=progress,
         )
     _tell(changes, folder)
@@ -455,7 +465,7 @@ def add(
 @index_app.command()
 def remove(
     folder: FolderArgument,
-    targets: Annotated[list[str], typer.Argument(help="Sources, or files by name, path or glob.")],
+    targets: Annotated[list[str], typer.Argument(help="Sources, or files by name, path, URL or glob.")],
 ) -> None:
     """Remove sources or files from an index.
 
@@ -469,13 +479,14 @@ def remove(
 @index_app.command()
 def update(
     folder: FolderArgument,
-    sources: Annotated[list[Path] | None, typer.Argument(help="Some of its sources (default: all).")] = None,
+    sources: Annotated[list[str] | None, typer.Argument(help="Some of its sources (default: all).")] = None,
     include: IncludeOption = None,
     exclude: ExcludeOption = None,
     skip_bad: Annotated[
         bool | None,
         typer.Option("--skip-bad/--no-skip-bad", help="Skip and count broken lines (default: as it was built)."),
     ] = None,
+    allow_network: NetworkOption = False,
 ) -> None:
     """Read changed and new files again, and drop deleted ones.
 
@@ -486,12 +497,20 @@ def update(
 
     with files_progress("updating") as progress:
         changes = update_index(
-            folder, sources or [], include=include, exclude=exclude, skip_bad=skip_bad, progress=progress
+            folder,
+            sources or [],
+            include=include,
+            exclude=exclude,
+            skip_bad=skip_bad,
+            allow_network=allow_network,
+            progress=progress,
         )
     _tell(changes, folder)
 
 
 def _tell(changes: "Changes", folder: Path) -> None:
+    for line in changes.notes:
+        _note(line)
     for reason in changes.skipped:
         _note(f"skipped {reason}")
     for part in changes.left_out:
@@ -630,6 +649,45 @@ def doctor(as_json: JsonOption = False) -> None:
         _print_json([asdict(check) for check in found])
     else:
         show(found)
+
+
+def _build_sources(
+    sources: list[str],
+    to: Path,
+    how: "Fetching",
+    *,
+    format: str | None,  # noqa: A002
+    skip_bad: bool,
+    replace: bool,
+    allow_network: bool,
+) -> None:
+    """Build passages and postings of sources, and fetch the pages of URLs before."""
+    from dataclasses import replace as changed
+
+    from rag.corpus.reader import Corpus
+    from rag.corpus.urls import is_url
+    from rag.index.web import check_sources, fetched
+    from rag.terminal import files_progress
+
+    check_sources(sources, allow_network=allow_network, format=format)
+    with ExitStack() as fetching, ExitStack() as bar:
+        if any(map(is_url, sources)):
+            advance = bar.enter_context(files_progress("fetching", "pages"))
+            how = changed(how, progress=lambda done, total: advance("", done, total))
+        found = fetching.enter_context(fetched(to, sources, how, replace=replace))
+        bar.close()
+        for line in found.notes:
+            _note(line)
+        corpus = Corpus(
+            found.paths,
+            format,
+            skip_bad,
+            include=how.include,
+            exclude=how.exclude,
+            strict=how.strict,
+            urls=found.urls,
+        )
+        _build_base(corpus, to, replace=replace)
 
 
 def _build_base(corpus: "Corpus", to: Path, *, replace: bool) -> None:

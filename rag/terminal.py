@@ -349,9 +349,9 @@ def run_progress(what: str, unit: str, resume_option: str) -> Iterator[Callable[
 
 
 @contextmanager
-def files_progress(what: str) -> Iterator[Callable[[str, int, int], None]]:
+def files_progress(what: str, unit: str = "files") -> Iterator[Callable[[str, int, int], None]]:
     """A progress bar of files, called with (step, done, total)."""
-    with progress_bar(what, None, "files") as advance:
+    with progress_bar(what, None, unit) as advance:
         yield lambda _, done, total: advance(done, "", total)
 
 

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import ClassVar
 from autoais.corpora import check_corpus_format, detect_corpus, read_passages
 from rag.corpus.documents import SUFFIXES, is_document, kind_of, load_document
 from rag.corpus.sources import DOCUMENTS as DOCUMENTS
-from rag.corpus.sources import Source, SourceFile, check_globs, prefixes, selected
+from rag.corpus.sources import Source, SourceFile, check_globs, home_of, prefixes, selected
 from rag.corpus.twins import Sketch, Twins, packed, sketch_of
 from rag.errors import FormatError, IndexingError
 from rag.types import Passage
@@ -29,7 +29,7 @@ class Corpus:
     are not followed, and counted in `links`.
 
     `dropped` counts what was left out of documents, by reason, and `twins` names for each file that repeats another one
-    the file that it repeats.
+    the file that it repeats. `urls` are those of the sources that mirror pages.
     """
 
     sources: Sequence[Path]
@@ -46,6 +46,7 @@ class Corpus:
     twins: dict[str, str] = field(default_factory=dict)
     sketches: dict[str, str] = field(default_factory=dict)  # of the documents read, to find their twins in an update
     links: int = 0
+    urls: Mapping[Path, str] = field(default_factory=dict)
     unit: ClassVar[str | None] = None  # of `bytes_total`, if not bytes
 
     def __post_init__(self) -> None:
@@ -68,9 +69,11 @@ class Corpus:
     @cached_property
     def described(self) -> list[Source]:
         """The sources with their formats, globs and the prefixes of their files' names."""
-        globs = (tuple(self.include), tuple(self.exclude))
+        globs, urls = (tuple(self.include), tuple(self.exclude)), [self.urls.get(path, "") for path in self.sources]
         formats = [self.format or sniff(source, *globs) for source in self.sources]
-        return [Source(*each, *globs) for each in zip(self.sources, formats, prefixes(self.sources), strict=True)]
+        names = prefixes([home_of(path, url) for path, url in zip(self.sources, urls, strict=True)])
+        found = zip(self.sources, formats, names, urls, strict=True)
+        return [Source(path, kind, name, *globs, url) for path, kind, name, url in found]
 
     @property
     def bytes_total(self) -> int:

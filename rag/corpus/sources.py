@@ -1,4 +1,4 @@
-"""Sources of passages: files and folders as they were given, and which files of a folder are read."""
+"""Sources of passages: files, folders and URLs as they were given, and which files of a folder are read."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from rag.corpus.urls import host_of
 from rag.errors import RagError
 
 DOCUMENTS = "documents"
+_WEB = Path("web")  # stands for the web in the homes of sources
 LUCENE = "a Lucene index"  # not a format of files: an index that was imported
 
 
@@ -16,7 +18,8 @@ LUCENE = "a Lucene index"  # not a format of files: an index that was imported
 class Source:
     """A file or folder that was given, its format, and globs for the files of a folder.
 
-    `prefix` stands before the names of its files, so that two folders may both hold a README.md.
+    `prefix` stands before the names of its files, so that two folders may both hold a README.md. A source with a `url`
+    is a folder of the index that mirrors its pages (`rag.corpus.web`).
     """
 
     path: Path
@@ -24,6 +27,22 @@ class Source:
     prefix: str = ""
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    url: str = ""
+
+    @property
+    def given(self) -> str:
+        """The source as it was given."""
+        return self.url or str(self.path)
+
+    @property
+    def name(self) -> str:
+        """The name of a file or folder, or the URL."""
+        return self.url or self.path.name
+
+    @property
+    def home(self) -> Path:
+        """The folder whose name tells the files of the source from those of another."""
+        return home_of(self.path, self.url)
 
     def file(self, path: Path) -> "SourceFile":
         """A file of the source, with its name."""
@@ -41,22 +60,24 @@ class SourceFile:
     source: Source
 
 
-def home_of(path: Path) -> Path:
-    """The folder whose name tells the files of a source from those of another."""
+def home_of(path: Path, url: str = "") -> Path:
+    """The folder whose name tells the files of a source from those of another: its own, or that of its host."""
+    if url:
+        return _WEB / host_of(url)
     return path.absolute() if path.is_dir() else path.absolute().parent
 
 
-def prefixes(paths: Sequence[Path], taken: Mapping[str, Path] | None = None) -> list[str]:
+def prefixes(homes: Sequence[Path], taken: Mapping[str, Path] | None = None) -> list[str]:
     """A prefix for the names of each source: none for a single one, else its folder, or enough folders to differ.
 
-    `taken` maps the prefixes of sources that are there to their folders (`home_of`).
+    The names of pages always begin with their host. `homes` are the folders of the sources (`home_of`); `taken` maps
+    the prefixes of sources that are there to theirs.
     """
     used = dict(taken or {})
-    if len(paths) == 1 and not used:
+    if len(homes) == 1 and not used and homes[0].parent != _WEB:
         return [""]
     found = []
-    for path in paths:
-        home = home_of(path)
+    for home in homes:
         steps = [part.strip("/") for part in home.parts]
         choices = ["/".join(steps[-n:]) + "/" for n in range(1, len(steps) + 1)]
         found.append(next((one for one in choices if used.get(one, home) == home), choices[-1]))

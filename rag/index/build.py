@@ -93,7 +93,7 @@ def _build(corpus: Corpus, to: Path, work: Path, progress: Progress | None) -> d
     write_files(work, records)
     manifest = {
         "build": work.name,
-        **described([source.name for source in corpus.sources], sorted(corpus.formats), counts, combined(records)),
+        **described([source.name for source in corpus.described], sorted(corpus.formats), counts, combined(records)),
         "skipped": corpus.bad,
         "command": command(),
         "roots": [Root(source, corpus.skip_bad, corpus.strict).record(to) for source in corpus.described],

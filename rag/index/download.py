@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from gzip import BadGzipFile
 from importlib.resources import files
 from pathlib import Path
-from ssl import SSLError
 from typing import BinaryIO
 
 from autoais.io.locks import exclusive_lock
 from rag.errors import RagError
+from rag.network import FAILURES, HEADERS, is_offline, reason_of
 
 _BLOCK = 1 << 20
 _TIMEOUT = 60  # seconds without data
@@ -78,11 +78,6 @@ def cache_folder() -> Path:
     return Path(os.environ.get("RAG_CACHE") or Path.home() / ".cache" / "attributed-rag")
 
 
-def is_offline() -> bool:
-    """Whether RAG_OFFLINE forbids downloads (Hugging Face has HF_HUB_OFFLINE)."""
-    return os.environ.get("RAG_OFFLINE", "0") not in ("", "0")
-
-
 def fetch(item: Prebuilt, *, offline: bool = False, progress: Progress | None = None) -> Path:
     """The folder of a prebuilt Lucene index in the cache; downloads and unpacks it first if it is missing.
 
@@ -126,8 +121,8 @@ def download(item: Prebuilt, to: Path, progress: Progress | None = None) -> None
             if error.code == _REFUSED_RANGE:  # the file on the server is shorter than expected
                 part.unlink(missing_ok=True)
             raise RagError(f"{item.url}: the server returned {error.code} {error.reason}") from error
-        except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError, SSLError) as error:
-            reason = str(error.reason if isinstance(error, urllib.error.URLError) else error) or type(error).__name__
+        except FAILURES as error:
+            reason = reason_of(error)
         vain = 0 if _size(part) > most else vain + 1
         if vain == _ATTEMPTS:
             raise RagError(
@@ -150,7 +145,7 @@ def _size(path: Path) -> int:
 def _get(item: Prebuilt, part: Path, progress: Progress | None) -> None:
     """Request the missing bytes; if the server ignores ranges, start from the beginning."""
     have = _size(part)
-    headers = {"User-Agent": "attributed-rag", "Accept-Encoding": "identity"}
+    headers = dict(HEADERS)
     if have:
         headers["Range"] = f"bytes={have}-"
     request = urllib.request.Request(item.url, headers=headers)

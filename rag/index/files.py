@@ -12,7 +12,9 @@ from autoais.io.jsonl import dumps, field, read_objects, strings, write_atomic
 from autoais.io.provenance import sha256_file
 from rag.corpus.documents import LARGEST
 from rag.corpus.sources import Source, SourceFile
+from rag.corpus.urls import host_of
 from rag.errors import FormatError, IndexingError, UserError
+from rag.index.manifest import WEB
 
 FILES = "files.jsonl"
 _SMALL = 1 << 20
@@ -137,8 +139,10 @@ class Root:
         """The dict for the manifest."""
         source = self.source
         absolute = Path(os.path.normpath(source.path.absolute()))
+        mirror = {"url": source.url} if source.url else {}
         return {
-            "path": os.path.relpath(absolute, index.resolve()),
+            **mirror,
+            "path": "/".join(source.path.parts[-2:]) if mirror else os.path.relpath(absolute, index.resolve()),
             "absolute": str(absolute),
             "format": source.format,
             "prefix": source.prefix,
@@ -154,10 +158,24 @@ class Root:
         texts = {name: field(record, name, str, where) for name in ("path", "absolute", "format", "prefix")}
         absolute = Path(texts["absolute"])
         moved = Path(os.path.normpath(index.resolve() / texts["path"]))
-        globs = [strings(record, name, where) for name in ("include", "exclude")]
+        include, exclude = (strings(record, name, where) for name in ("include", "exclude"))
         path = moved if moved.exists() or not absolute.exists() else absolute
-        source = Source(path, texts["format"], texts["prefix"], *globs)
+        url = field(record, "url", str, where) if "url" in record else ""
+        if url:
+            path = _mirror(index, texts["path"], url, where)
+        source = Source(path, texts["format"], texts["prefix"], include, exclude, url)
         return cls(source, field(record, "skip_bad", bool, where), field(record, "strict", bool, where))
+
+
+def _mirror(index: Path, path: str, url: str, where: str) -> Path:
+    """The folder of a web source; another index's is never it, and nothing outside is written or deleted."""
+    folder, _, host = path.partition("/")
+    try:
+        if folder.startswith(WEB) and host == host_of(url):
+            return index / folder / host
+    except UserError as error:
+        raise FormatError(f"{where}: {error}") from error
+    raise FormatError(f"{where}: {path!r} is not the folder of {url}")
 
 
 def roots_of(manifest: Mapping[str, Any], index: Path) -> list[Root]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from autoais.io.jsonl import parse_object
 from autoais.io.locks import exclusive_lock, unused
 from rag.errors import FormatError, IndexingError
-from rag.index.manifest import BUILD, MANIFEST
+from rag.index.manifest import BUILD, MANIFEST, WEB
 
 LOCK = ".rag-lock"
 
@@ -37,7 +37,7 @@ def claimed(to: Path, *, shared: bool = False) -> Iterator[None]:
 
 def _ours(name: str) -> bool:
     # A kill while the manifest is written can leave `.manifest.json.*`.
-    return name in (MANIFEST, LOCK) or name.startswith((BUILD, f".{MANIFEST}."))
+    return name in (MANIFEST, LOCK) or name.startswith((BUILD, WEB, f".{MANIFEST}."))
 
 
 def sweep(to: Path) -> None:
@@ -53,7 +53,7 @@ def sweep(to: Path) -> None:
 
 def leftovers(to: Path) -> int:
     """The bytes of what `sweep` would remove, if nobody reads it, beyond what the index itself uses."""
-    kept = {path.stat().st_ino for path in (to / (_current(to) or "-")).rglob("*")}
+    kept = {path.stat().st_ino for name in _current(to) or () for path in (to / name).rglob("*")}
     left = [file for path in _left(to) for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()]
     inodes = {(status := file.stat()).st_ino: status.st_size for file in left}
     return sum(size for inode, size in inodes.items() if inode not in kept)
@@ -61,17 +61,20 @@ def leftovers(to: Path) -> int:
 
 def _left(to: Path) -> list[Path]:
     current = _current(to)
-    if current == "":  # the manifest is damaged: any build may be the one it named
+    if current is None:  # the manifest is damaged: any build may be the one it named
         return []
-    return [path for path in to.iterdir() if _ours(path.name) and path.name not in (MANIFEST, LOCK, current)]
+    return [path for path in to.iterdir() if _ours(path.name) and path.name not in {MANIFEST, LOCK, *current}]
 
 
-def _current(to: Path) -> str | None:
-    """The name of the build in use: None without a manifest, empty if the manifest is damaged."""
+def _current(to: Path) -> set[str] | None:
+    """The names of the build and the mirrors in use: none without a manifest, None if the manifest is damaged."""
     path = to / MANIFEST
     if not path.exists():
-        return None
+        return set()
     try:
-        return str(parse_object(path.read_bytes(), str(path))["build"])
-    except (OSError, FormatError, KeyError):
-        return ""
+        manifest = parse_object(path.read_bytes(), str(path))
+        mirrors = {root["path"].partition("/")[0] for root in manifest.get("roots", []) if root.get("url")}
+        names = {str(manifest["build"]), *mirrors}
+    except (OSError, FormatError, LookupError, TypeError, AttributeError):
+        return None
+    return names if all(name.startswith((BUILD, WEB)) for name in names) else None

@@ -13,6 +13,7 @@ from rag.index.recipes import Recipe, read_recipe
 FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 BUILD = ".rag-build-"
+WEB = ".rag-web-"  # mirrors of pages, which `roots` of the manifest name
 BASE_RECIPE = "bm25"
 _RECIPE_NOTE = "k1 and b are fixed by tantivy's Python binding"
 

@@ -3,6 +3,7 @@
 import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ from rag.index.rows import RowEditor
 from rag.types import Passage
 
 Progress = Callable[[int, int], None]
-"""Called with the number of files read and their total."""
+"""Called with the number of files read and their total; before that, with those of pages that are fetched."""
 
 CarryParts = Callable[[Index, Index, Sequence[int]], list[str]]
 """Brings the parts of the old index into the new one, given the rows that changed; returns those that it left out."""
@@ -52,7 +53,10 @@ _AT_ONCE = 500  # passages
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a change of an index did, by names of files; `left_out` are parts that have to be added again."""
+    """What a change of an index did, by names of files.
+
+    `left_out` are parts that have to be added again, `notes` say what of web sources could not be fetched.
+    """
 
     changed: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
@@ -60,6 +64,7 @@ class Changes:
     unchanged: int = 0
     skipped: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         counts = {"changed": self.changed, "new": self.new, "deleted": self.deleted}
@@ -75,7 +80,7 @@ def change(
 ) -> Changes:
     """Change an index as a plan of its sources and files says, under its lock, and sweep what is then of no use."""
     read_manifest(index)  # before the lock, which would make the folder
-    with claimed(index):
+    with claimed(index), _swept(index):
         manifest = read_manifest(index)
         roots, records = roots_of(manifest, index), read_files(index / manifest["build"])
         plan = make_plan(roots, records)
@@ -83,9 +88,15 @@ def change(
         same_roots = [root.record(index) for _, root in plan.roots] == [root.record(index) for root in roots]
         if not (work.changed or work.new or work.deleted) and same_roots:
             return Changes(unchanged=len(work.kept))
-        changes = _rebuild(index, manifest, plan, work, carry, progress)
+        return _rebuild(index, manifest, plan, work, carry, progress)
+
+
+@contextmanager
+def _swept(index: Path) -> Iterator[None]:
+    try:
+        yield
+    finally:
         sweep(index)
-    return changes
 
 
 def _rebuild(
@@ -123,7 +134,7 @@ def _rebuild(
         changed = {
             "build": build.name,
             **described(
-                [root.source.path.name for _, root in plan.roots],
+                [root.source.name for _, root in plan.roots],
                 sorted({root.source.format for _, root in plan.roots}),
                 counts,
                 combined(records),

@@ -4,75 +4,104 @@ The new build shares what stays with the old one and replaces it atomically, so 
 of disk loses nothing, and whoever has the old one open keeps reading it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from rag.corpus.reader import Corpus
-from rag.corpus.sources import Source, check_globs, escaped, home_of, matches, prefixes
+from rag.corpus.sources import Source, check_globs, escaped, matches, prefixes
+from rag.corpus.urls import is_url, key_of
 from rag.errors import IndexingError
 from rag.index.compare import Plan
 from rag.index.files import FileRecord, Root
 from rag.index.rebuild import CarryParts, Changes, Progress, change
+from rag.index.web import Fetching, check_sources, fetch_sources, forbidden, refresh
 
 
 def update(
     index: Path,
-    sources: Sequence[Path] = (),
+    sources: Sequence[str | Path] = (),
     *,
     include: Sequence[str] | None = None,
     exclude: Sequence[str] | None = None,
     skip_bad: bool | None = None,
+    allow_network: bool = False,
     carry: CarryParts | None = None,
     progress: Progress | None = None,
 ) -> Changes:
     """Read the changed and new files of the sources, all by default, and remove the passages of deleted ones.
 
-    Globs replace those that the index remembers. Raises `IndexingError` for an index that does not know its sources, a
-    source that is not one of its own or is gone, or another process that writes to the index.
+    Globs replace those that the index remembers. With `allow_network`, the pages of web sources are fetched first; what
+    cannot be had stays as it is, and `notes` name it. Raises `IndexingError` for an index that does not know its
+    sources, a source that is not one of its own or is gone, or another process that writes to the index.
     """
+    notes: list[str] = []
 
     def plan(roots: list[Root], _: list[FileRecord]) -> Plan:
         chosen = {_own(index, roots, source) for source in sources} if sources else set(range(len(roots)))
-        made = list(enumerate(roots))
+        made = list(roots)
         for number in chosen:
-            made[number] = number, _with_globs(roots[number], include, exclude, skip_bad)
-        return Plan([*made], chosen)
+            made[number] = _with_globs(roots[number], include, exclude, skip_bad)
+        web = [made[number] for number in sorted(chosen) if made[number].source.url]
+        notes.extend(_refreshed(web, made, progress, allow_network=allow_network))
+        return Plan([*enumerate(made)], chosen)
 
-    return change(index, plan, carry, progress)
+    return replace(change(index, plan, carry, progress), notes=tuple(notes))
+
+
+def _refreshed(
+    web: Sequence[Root], roots: Sequence[Root], progress: Progress | None, *, allow_network: bool
+) -> Iterator[str]:
+    """Fetch the pages of web sources, if that is allowed; yields what to tell people."""
+    if web and (reason := forbidden(allow_network=allow_network)):
+        named = web[0].source.url if len(web) == 1 else f"{len(web):,} web sources"
+        yield f"{named} not asked for changes: {reason}"
+        return
+    for root in web:
+        yield from refresh(root, roots, progress)
 
 
 def add(
     index: Path,
-    sources: Sequence[Path],
+    sources: Sequence[str | Path],
     *,
     format: str | None = None,  # noqa: A002  (named like the command-line option)
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     skip_bad: bool = False,
     strict: bool = False,
+    allow_network: bool = False,
     carry: CarryParts | None = None,
     progress: Progress | None = None,
 ) -> Changes:
-    """Add the passages of further sources; raises `IndexingError` for one that the index has, and as `update` does."""
-    given = Corpus(sources, format, skip_bad, include=include, exclude=exclude, strict=strict)
+    """Add the passages of further sources, also of URLs with `allow_network`.
+
+    Raises `UsageError` for a URL that may not be fetched, `IndexingError` for a source that the index has, a URL of
+    which nothing can be had, and as `update` does.
+    """
+    check_sources(sources, allow_network=allow_network, format=format)
+    how = Fetching(include, exclude, strict, progress)
+    notes: list[str] = []
 
     def plan(roots: list[Root], _: list[FileRecord]) -> Plan:
-        for source in sources:
-            for root in roots:
-                if _lies_in(source, root.source.path) or _lies_in(root.source.path, source):
-                    raise IndexingError(
-                        f"{source}: {root.source.path} is a source of {index}: rag index update reads it"
-                    )
-        taken = {root.source.prefix: home_of(root.source.path) for root in roots}
+        for source, root in product(sources, roots):
+            if _overlap(source, root.source):
+                raise IndexingError(f"{source}: {root.source.given} is a source of {index}: rag index update reads it")
+        found = fetch_sources(index, sources, roots, how)
+        notes.extend(found.notes)
+        given = Corpus(
+            found.paths, format, skip_bad, include=include, exclude=exclude, strict=strict, urls=found.urls
+        ).described
+        taken = {root.source.prefix: root.source.home for root in roots}
         fresh = [
             Root(replace(source, prefix=prefix), skip_bad, strict)
-            for source, prefix in zip(given.described, prefixes(sources, taken), strict=True)
+            for source, prefix in zip(given, prefixes([source.home for source in given], taken), strict=True)
         ]
         made = [*enumerate(roots), *((None, root) for root in fresh)]
         return Plan(made, set(range(len(roots), len(made))))
 
-    return change(index, plan, carry, progress)
+    return replace(change(index, plan, carry, progress), notes=tuple(notes))
 
 
 def remove(
@@ -105,22 +134,30 @@ def remove(
     return change(index, plan, carry, progress)
 
 
-def _own(index: Path, roots: Sequence[Root], source: Path) -> int:
+def _own(index: Path, roots: Sequence[Root], source: str | Path) -> int:
     for number, root in enumerate(roots):
         if _same(source, root.source):
             return number
-    there = ", ".join(str(root.source.path) for root in roots)
+    there = ", ".join(root.source.given for root in roots)
     raise IndexingError(f"{source} is not a source of {index} ({there}): rag index add adds it")
 
 
-def _same(path: Path, source: Source) -> bool:
-    return path.resolve() == source.path.resolve()
+def _same(target: str | Path, source: Source) -> bool:
+    if is_url(target) or source.url:
+        return is_url(target) and source.url != "" and key_of(str(target)) == key_of(source.url)
+    return Path(target).resolve() == source.path.resolve()
 
 
 def _means(target: str | Path, source: Source) -> bool:
     """Whether a target is a source: by its path, or by its name where there is no such path."""
-    path = Path(target)
-    return _same(path, source) or (str(target) == source.path.name and not path.exists())
+    return _same(target, source) or (str(target) == source.name and not Path(target).exists())
+
+
+def _overlap(given: str | Path, source: Source) -> bool:
+    """Whether one lies in the other."""
+    if is_url(given) or source.url:
+        return _same(given, source)
+    return _lies_in(Path(given), source.path) or _lies_in(source.path, Path(given))
 
 
 def _lies_in(path: Path, folder: Path) -> bool:
@@ -128,7 +165,9 @@ def _lies_in(path: Path, folder: Path) -> bool:
 
 
 def _files(records: Sequence[FileRecord], roots: Sequence[Root], target: str) -> list[FileRecord]:
-    """The files with this name or path, or else those that it matches as a glob."""
+    """The files with this name, path or URL, or else those that it matches as a glob."""
+    if is_url(target):
+        target = key_of(target)
     absolute = str(Path(target).absolute())
     paths = {}
     for record in records:
@@ -151,6 +190,8 @@ def _with_globs(
 
 def _globs(target: str, source: Source, inside: set[str], there: set[str]) -> list[str]:
     """The globs that exclude from a source what a target means: a single one, if it matches the same files."""
+    if is_url(target):
+        target = key_of(target)
     absolute = str(Path(target).absolute())
     within = absolute.removeprefix(f"{source.path.absolute()}/")
     for glob in (target, f"/{target.removeprefix(source.prefix)}", f"/{within}"):

@@ -94,7 +94,7 @@ def _bytes(path: Path | Traversable) -> bytes:
         data = path.read_bytes()
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
-    return _unpacked(data, str(path)) if path.name.lower().endswith(".gz") else data
+    return unpacked(data, str(path)) if path.name.lower().endswith(".gz") else data
 
 
 def _check(path: Path) -> None:
@@ -109,13 +109,14 @@ def _check(path: Path) -> None:
         raise FormatError(f"{path}: {found.st_size >> 20:,} MiB; a document may have at most {LARGEST >> 20} MiB")
 
 
-def _unpacked(data: bytes, where: str) -> bytes:
+def unpacked(data: bytes, where: str) -> bytes:
+    """What gzip packed; raises `FormatError` if that is broken, cut off, or unpacks to more than `LARGEST` bytes."""
     try:
-        unpacked = gzip.GzipFile(fileobj=io.BytesIO(data)).read(LARGEST + 1)
+        found = gzip.GzipFile(fileobj=io.BytesIO(data)).read(LARGEST + 1)
     except EOFError as error:
         raise FormatError(f"{where}: the compressed file is cut off") from error
     except (OSError, zlib.error) as error:
         raise FormatError(f"{where}: the compressed file is broken: {error}") from error
-    if len(unpacked) > LARGEST:
+    if len(found) > LARGEST:
         raise FormatError(f"{where}: unpacks to more than {LARGEST >> 20} MiB, the most that a document may have")
-    return unpacked
+    return found

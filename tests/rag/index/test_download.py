@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from rag.errors import RagError
-from rag.index.download import Prebuilt, fetch, is_offline, named, read_table
+from rag.index.download import Prebuilt, fetch, named, read_table
+from rag.network import is_offline
 from tests.conftest import Command, one_line_error
 
 

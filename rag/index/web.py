@@ -1,0 +1,161 @@
+"""Web sources of an index: their pages are mirrored in a folder of the index, which is read as any other folder."""
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autoais.io.locks import shared_lock
+from rag.corpus.reader import Corpus
+from rag.corpus.sources import DOCUMENTS, Source, check_globs, selected
+from rag.corpus.urls import host_of, is_url, key_of, normalized
+from rag.errors import IndexingError, UsageError
+from rag.index.build import check_new
+from rag.index.files import Root
+from rag.index.folder import LOCK, claimed
+from rag.index.manifest import MANIFEST, WEB
+
+Progress = Callable[[int, int], None]
+"""Called with the number of pages asked for and their total."""
+
+
+@dataclass(slots=True)
+class Fetched:
+    """Sources as paths, the URLs of those that are mirrors, and what to tell people."""
+
+    paths: list[Path] = field(default_factory=list)
+    urls: dict[Path, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Fetching:
+    """How pages are fetched: globs that choose those of sitemaps, and whether one that cannot be had is an error."""
+
+    include: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    strict: bool = False
+    progress: Progress | None = None
+
+
+def forbidden(*, allow_network: bool) -> str:
+    """Why the network may not be used, and what allows it; empty if it may."""
+    from rag.network import is_offline
+
+    if is_offline():
+        return "RAG_OFFLINE is set, unset it to fetch pages"
+    return "" if allow_network else "--allow-network (from Python, allow_network=True) fetches pages"
+
+
+def check_sources(sources: Sequence[str | Path], *, allow_network: bool, format: str | None = None) -> None:  # noqa: A002
+    """Raise `UsageError` for a URL that may not be fetched, is no URL or given twice, or has another format."""
+    seen = set()
+    for source in sources:
+        if not isinstance(source, str) or not is_url(source):
+            if isinstance(source, Path) and source.parts[:1] in (("http:",), ("https:",)) and not source.exists():
+                raise UsageError(f"{source} was a URL before it became a Path: give it as a string")
+            continue
+        key = key_of(source)
+        if reason := forbidden(allow_network=allow_network):
+            raise UsageError(f"{source} is a URL: {reason}")
+        if key in seen:
+            raise UsageError(f"{source} is given twice")
+        if format not in (None, DOCUMENTS):
+            raise UsageError(f"{source}: pages are documents, they cannot be read as {format}")
+        seen.add(key)
+
+
+def fetch_sources(index: Path, sources: Sequence[str | Path], roots: Sequence[Root], how: Fetching) -> Fetched:
+    """Mirror the URLs among the sources in new folders of an index, whose sources so far are `roots`.
+
+    The index must be locked. Raises `IndexingError` for a URL of which nothing can be had, for one that the index has,
+    and for a folder that cannot be written.
+    """
+    if local := [Path(source) for source in sources if not is_url(source)]:
+        Corpus(local)  # a path that is not there is said before pages are fetched
+    found = Fetched()
+    known = [root.source for root in roots if root.source.url]
+    for given in sources:
+        if not isinstance(given, str) or not is_url(given):
+            found.paths.append(Path(given))
+            continue
+        url = normalized(given)
+        path = new_folder(index) / host_of(url)
+        source = Source(path, DOCUMENTS, include=check_globs(how.include), exclude=check_globs(how.exclude), url=url)
+        found.notes += _mirrored(source, known, how)
+        found.paths.append(path)
+        found.urls[path] = url
+        known.append(source)
+    return found
+
+
+def refresh(root: Root, roots: Sequence[Root], progress: Progress | None = None) -> list[str]:
+    """Bring the mirror of a source up to date; returns what to tell people.
+
+    Raises `IndexingError` for a folder that cannot be written or was tampered with, and if the source is strict, for a
+    page that cannot be had.
+    """
+    source = root.source
+    others = [other.source for other in roots if other.source.url not in ("", source.url)]
+    return _mirrored(source, others, Fetching(strict=root.strict, progress=progress))
+
+
+def _mirrored(source: Source, others: Sequence[Source], how: Fetching) -> list[str]:
+    from rag.corpus.web import mirror, read_pages
+
+    def wanted(name: str) -> bool:
+        return selected(name, source.include, source.exclude)
+
+    host = host_of(source.url)
+    same = [other for other in others if host_of(other.url) == host]
+    taken = {
+        key: page.file
+        for other in same
+        for key, page in read_pages(other.path.parent).items()
+        if selected(page.file, other.include, other.exclude)
+    }
+    report = mirror(source.url, source.path.parent, wanted=wanted, others=taken, progress=how.progress)
+    if how.strict and report.failed:
+        raise IndexingError(report.reasons[0])
+    return list(report.lines())
+
+
+def new_folder(index: Path) -> Path:
+    """A new folder for a mirror; `sweep` removes it unless the manifest names it or somebody holds it."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=WEB, dir=index))
+        folder.chmod(0o755)
+    except OSError as error:
+        raise IndexingError(f"{index}: cannot be written: {error.strerror}") from error
+    return folder
+
+
+@contextmanager
+def fetched(to: Path, sources: Sequence[str | Path], how: Fetching, *, replace: bool = False) -> Iterator[Fetched]:
+    """Mirror the URLs among the sources for an index that is to be built in the folder `to`.
+
+    An exception removes the mirrors again. Raises `IndexingError` as `fetch_sources` does, and for a folder in which
+    nothing can be built.
+    """
+    if not any(map(is_url, sources)):
+        yield Fetched([Path(source) for source in sources])
+        return
+    made = not to.exists()
+    try:
+        with ExitStack() as held:
+            with claimed(to):
+                if not replace:
+                    check_new(to)
+                found = fetch_sources(to, sources, [], how)
+                for path in found.urls:  # until the manifest names them
+                    held.enter_context(shared_lock(path.parent))
+            yield found
+    except BaseException:
+        with suppress(IndexingError), claimed(to):  # which sweeps
+            pass
+        if made and not (to / MANIFEST).exists():
+            (to / LOCK).unlink(missing_ok=True)
+            with suppress(OSError):
+                to.rmdir()
+        raise
