@@ -15,14 +15,14 @@ from rag.reader import Reader, Reading
 from rag.reader import shipped as shipped_reader
 from rag.types import Answer, Citation, CitedSentence, Hit, Question
 
-# Chosen on every eighth question of nq_pool_dev and the part `dev` of own-documents:
+# Chosen on the part `dev` of own-documents and on reader-validation.jsonl (eval/recipes), and some before that on every
+# eighth question of nq_pool_dev:
 _PASSAGES = 16  # hits read at most
-_RANK = 12.0  # weight of a hit's score (as a share of the best one's), added to the reader's logit
+_RANK = 4.0  # weight of a hit's score (as a share of the best one's), added to the reader's logit
 _WORDING = 2.0  # weight of the question's words in a unit, beside the reader's `keep`
 _WORDS = 120  # of an answer, unless a single unit is longer
-_FIRST = 80  # words quoted from the best passage; the next ones share the rest
+_EARLY = 60  # words up to which a stretch may also begin earlier
 _MOST = 3  # passages quoted
-_MISSING = 4.0  # weight of the question's words that are not quoted yet, for the next passages
 _SHORT_WINDOW = 40  # words quoted around a short answer
 _NONE = 3.0  # no short answer needs so many times the votes of the best one
 _CERTAIN = 0.9  # share of the votes from which on a short answer is quoted alone
@@ -106,7 +106,7 @@ class PassageReader:
         confidence = self._confidence.of(signals) if self._confidence else None
         short, share = _short(read)
         certain = share >= _CERTAIN and not _TWO.search(question.text)
-        quoted = _quoted(question.text, read, short, certain=certain)
+        quoted = _quoted(read, short, certain=certain)
         if confidence is not None and confidence < self._min_confidence:
             best = quoted[0]
             return Answer(
@@ -233,33 +233,28 @@ def _short(read: Sequence[_Read]) -> tuple[_Read | None, float]:
 _Quoted = list[tuple[_Read, Unit]]
 
 
-def _quoted(question: str, read: Sequence[_Read], short: _Read | None, *, certain: bool = True) -> _Quoted:
-    """The units to quote, in the order of the answer: those of the short answer alone if it is certain.
-
-    After the first passage come those that add most: by their logits, and the words of the question not yet quoted.
-    """
-    asked = _weights(question)
+def _quoted(read: Sequence[_Read], short: _Read | None, *, certain: bool = True) -> _Quoted:
+    """The units to quote, in the order of the answer: those of the short answer alone if it is certain."""
     most = max(one.weight for one in read)
     worth = [one for one in read if one.units and one.weight >= _WORTH * most]
-    left = sorted(worth, key=lambda one: (-one.logit, one.hit.passage.id))
-    first, best = left[0], _best(left[0])
-    if short is not None and (holding := _holding(short)) is not None:
+    ranked = sorted(worth, key=lambda one: (-one.logit, one.hit.passage.id))
+    holding = None if short is None else _holding(short)
+    if short is not None and holding is not None:
         if certain:
             needed = _needed(short.units, holding)
             fits = sum(short.units[place].words for place in needed) <= _SHORT_WINDOW
             return [(short, short.units[place]) for place in (sorted(needed) if fits else [holding])]
-        first, best = short, holding
-    left = [one for one in left if one is not first]
-    found = [(first, unit) for unit in _stretch(first, best, _FIRST)]
-    quoted = 1
-    while left and quoted < _MOST:
-        said = set(content_stems(" ".join(map(_quote, found))))
-        one = max(left, key=lambda one: one.logit + _MISSING * _share(asked, one.stems - said))
-        left = [other for other in left if other is not one]
-        new = [(one, unit) for unit in _stretch(one, _best(one), _WORDS - _words(found))]
-        if _words(found) + _words(new) <= _WORDS and not _repeats(new, found):
+        ranked = [short, *(one for one in ranked if one is not short)]
+    found: _Quoted = []
+    passages = 0
+    for one in ranked:
+        best = holding if one is short and holding is not None else _best(one)
+        new = [(one, unit) for unit in _stretch(one, best, _WORDS - _words(found))]
+        if not found or (_words(found) + _words(new) <= _WORDS and not _repeats(new, found)):
             found += new
-            quoted += 1
+            passages += 1
+        if passages == _MOST:
+            break
     return found
 
 
@@ -289,8 +284,8 @@ def _stretch(one: _Read, best: int, words: int) -> Sequence[Unit]:
     while True:
         beside = [
             (one.scores[place], place)
-            for place in (first - 1, last + 1)
-            if 0 <= place < len(one.units) and length + one.units[place].words <= words
+            for place, most in ((first - 1, min(words, _EARLY)), (last + 1, words))
+            if 0 <= place < len(one.units) and length + one.units[place].words <= most
         ]
         if not beside:
             break

@@ -50,7 +50,7 @@ def answered(reader: Reader, *texts: str, question: str = "how do I build the sh
 
 
 # A sentence that fits into no window, so that a stretch ends before it.
-FILL = "The yard is " + "wide and " * 45 + "green."
+FILL = "The yard is " + "wide and " * 65 + "green."
 
 
 def between(*blocks: str) -> str:
@@ -80,7 +80,7 @@ def test_code_keeps_its_lines_and_its_lead_in() -> None:
 
 
 def test_a_lead_in_whose_list_does_not_fit_is_left_out() -> None:
-    text = between("Wood is dear.", "The steps to build the shed are:", "- " + "saw " * 90)
+    text = between("Wood is dear.", "The steps to build the shed are:", "- " + "saw " * 130)
     assert answered(Scripted(["dear"]), text).text == "Wood is dear."
 
 
