@@ -18,7 +18,7 @@ from rag.types import Answer, Citation, CitedSentence, Hit, Question
 # Chosen on the part `dev` of own-documents and on reader-validation.jsonl (eval/recipes), and some before that on every
 # eighth question of nq_pool_dev:
 _PASSAGES = 16  # hits read at most
-_RANK = 4.0  # weight of a hit's score (as a share of the best one's), added to the reader's logit
+_RANK = 8.0  # weight of a hit's score (as a share of the best one's), added to the reader's logit
 _WORDING = 2.0  # weight of the question's words in a unit, beside the reader's `keep`
 _WORDS = 120  # of an answer, unless a single unit is longer
 _EARLY = 60  # words up to which a stretch may also begin earlier
