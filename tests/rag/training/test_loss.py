@@ -1,0 +1,65 @@
+"""What the reader learns: the labels of its tokens, and a loss that falls as its outputs become right."""
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+from rag.reader import Window
+from rag.training.mining import Group, _keep
+from rag.training.network import loss_of
+from rag.types import Passage
+
+
+def test_the_tokens_of_quotes_are_kept_and_those_that_are_unsure_are_not_learnt() -> None:
+    # [CLS] question [SEP] headings [SEP] and four words of the text, then [SEP]
+    window = Window([0] * 10, [0] * 10, 5, [(0, 3), (4, 8), (9, 12), (13, 17)])
+    passage = Passage("p", text="one, two. six seven")
+    group = Group("q", passage, None, kept=((4, 8),), unsure=((13, 17),), others=())
+    assert _keep(window, group) == [-1, -1, -1, -1, -1, 0, 1, 0, -1, -1]
+    nothing = Group("q", passage, None, kept=(), unsure=(), others=())
+    assert set(_keep(window, nothing)) == {-1}
+
+
+class Fixed:
+    """A network with given outputs."""
+
+    def __init__(self, relevance: list[float], starts: list[float], keep: list[float]) -> None:
+        self.relevance, self.starts, self.kept = relevance, starts, keep
+
+    def __call__(self, *_: object) -> tuple[torch.Tensor, ...]:
+        rows = len(self.relevance)
+        spans = torch.tensor([self.starts] * rows)
+        return torch.tensor(self.relevance), spans, spans.clone(), torch.tensor([self.kept] * rows)
+
+
+def loss(relevance: list[float], starts: list[float] | None = None, keep: list[float] | None = None) -> float:
+    """Of a group of one positive and one negative passage; the answer is the fourth token, which is kept."""
+    length = 6
+    ids = torch.zeros((2, length), dtype=torch.long)
+    labels = torch.full((2, length), -1)
+    labels[0, 2:5] = torch.tensor([0, 1, 0])
+    tensors = (
+        ids, torch.ones_like(ids), ids, labels, torch.tensor([[0, 1]]), torch.tensor([2, 2]), torch.tensor([[0, 3, 3]]),
+    )  # fmt: skip
+    network = Fixed(relevance, starts or [0.0] * length, keep or [0.0] * length)
+    found, _ = loss_of(network, tensors)  # type: ignore[arg-type]
+    return float(found)
+
+
+def test_the_loss_falls_as_the_outputs_become_right() -> None:
+    unsure = loss([0.0, 0.0])
+    assert loss([2.0, 0.0]) < unsure < loss([-2.0, 0.0])
+    assert loss([0.0, -2.0]) < unsure < loss([0.0, 2.0])
+    assert loss([0.0, 0.0], starts=[0, 0, 0, 3, 0, 0]) < unsure < loss([0.0, 0.0], starts=[3, 0, 0, 0, 0, 0])
+    assert loss([0.0, 0.0], keep=[0, 0, -3, 3, -3, 0]) < unsure < loss([0.0, 0.0], keep=[0, 0, 3, -3, 3, 0])
+
+
+def test_the_accuracy_is_the_share_of_groups_whose_positive_is_first() -> None:
+    ids = torch.zeros((3, 4), dtype=torch.long)
+    none = torch.zeros((0, 3), dtype=torch.long)
+    groups = torch.tensor([[0, 1], [-1, 2]])  # the second group has no positive
+    tensors = (ids, torch.ones_like(ids), ids, torch.full_like(ids, -1), groups, torch.tensor([1, 1, 1]), none)
+    for relevance, accuracy in (([1.0, 0.0, 5.0], 1.0), ([0.0, 1.0, 5.0], 0.0)):
+        assert loss_of(Fixed(relevance, [0.0] * 4, [0.0] * 4), tensors)[1] == accuracy  # type: ignore[arg-type]
