@@ -181,15 +181,15 @@ def limits() -> Iterator[str]:
 
 
 def own_documents(name: str) -> Iterator[str]:
-    """The results on documents that nothing was tuned on."""
+    """The results on documents, with questions that nothing was chosen on."""
     report = _read(OWN_DOCUMENTS)
     if name not in report["systems"]["reader"]["system"]:
         raise SystemExit(f"error: {OWN_DOCUMENTS} was not measured with {name}; measure again")
     yield from ("", "## Answers about documents", "")
     yield from paragraph(
-        f"""The part `{report["part"]}` of `eval/benchmarks/own-documents`, on which nothing was chosen: ten collections
-        of documentation in Debian 12. Right: the answer contains all nuggets in its first 60 or 120 words
-        (`{OWN_DOCUMENTS.relative_to(ROOT)}`)."""
+        f"""The part `{report["part"]}` of `eval/benchmarks/own-documents`, on which nothing was chosen: questions about
+        ten collections of documentation in Debian 12 (constants were chosen on other questions about them). Right: the
+        answer contains all nuggets in its first 60 or 120 words (`{OWN_DOCUMENTS.relative_to(ROOT)}`)."""
     )
     yield from ("", "| system | right in 60 words | in 120 words | answerable refused | unanswerable refused |")
     yield "|---|---|---|---|---|"

@@ -1,4 +1,4 @@
-"""Answers about documents that nothing was tuned for: the benchmark `eval/benchmarks/own-documents`.
+"""Answers about documents as users have them: the benchmark `eval/benchmarks/own-documents`.
 
     python -m scripts.own_documents fetch --to DATA                 # Debian's packages, about 60 MB
     python -m scripts.own_documents measure DATA --part dev --out eval/results/own-documents/dev.json
@@ -163,6 +163,12 @@ def _copied(path: Path, to: Path) -> None:
         shutil.copyfile(path, to)
 
 
+def _collections(questions: Path) -> Path:
+    """The table of the collections that a file of questions asks about."""
+    beside = questions.with_suffix(".toml")
+    return beside if beside.exists() else COLLECTIONS
+
+
 @app.command()
 def measure(
     data: Annotated[Path, typer.Argument(help="Folder that `fetch` filled.")],
@@ -174,7 +180,7 @@ def measure(
     out: Annotated[Path | None, typer.Option(help="Report (json).")] = None,
 ) -> None:
     """Build an index per collection, answer, and print what the answers contain."""
-    asked = [row for _, row in read_objects(questions) if part == "all" or part == row["part"]]
+    asked = [row for _, row in read_objects(questions) if part in ("all", row.get("part"))]
     rows: dict[str, list[dict[str, Any]]] = {}
     work.mkdir(parents=True, exist_ok=True)
     texts = []
@@ -197,7 +203,7 @@ def measure(
         "benchmark": f"{questions.parent.name}/{questions.name}",
         "part": part,
         "systems": {name: summary(found) for name, found in rows.items()},
-        "provenance": provenance({"questions": questions, "collections": COLLECTIONS}),
+        "provenance": provenance({"questions": questions, "collections": _collections(questions)}),
     }
     write_atomic(work / f"answers-{part}.jsonl", (dumps(round_floats(row)) for row in texts))
     for name, found in result["systems"].items():

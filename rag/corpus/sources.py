@@ -10,6 +10,7 @@ from rag.corpus.urls import host_of
 from rag.errors import RagError
 
 DOCUMENTS = "documents"
+LARGEST = 64 << 20  # bytes of a document
 _WEB = Path("web")  # stands for the web in the homes of sources
 LUCENE = "a Lucene index"  # not a format of files: an index that was imported
 

@@ -16,9 +16,10 @@ from urllib.robotparser import RobotFileParser
 
 from autoais.io.jsonl import dumps, read_objects, sync, write_atomic
 from autoais.io.jsonl import field as field_of
-from rag.corpus.documents import LARGEST, unpacked
+from rag.corpus.documents import unpacked
 from rag.corpus.page_names import Names, page_name
 from rag.corpus.sitemaps import Sitemap, read_sitemap
+from rag.corpus.sources import LARGEST
 from rag.corpus.urls import host_of, key_of, normalized
 from rag.errors import FormatError, IndexingError, UserError
 from rag.network import AGENT, Reply, RequestError, get

@@ -21,7 +21,7 @@ _PASSAGES = 16  # hits read at most
 _RANK = 8.0  # weight of a hit's score (as a share of the best one's), added to the reader's logit
 _WORDING = 2.0  # weight of the question's words in a unit, beside the reader's `keep`
 _WORDS = 120  # of an answer, unless a single unit is longer
-_EARLY = 60  # words up to which a stretch may also begin earlier
+_EARLY = 60  # words of a stretch from which on it only grows forwards, so that its best unit comes early
 _MOST = 3  # passages quoted
 _SHORT_WINDOW = 40  # words quoted around a short answer
 _NONE = 3.0  # no short answer needs so many times the votes of the best one
@@ -233,7 +233,7 @@ def _short(read: Sequence[_Read]) -> tuple[_Read | None, float]:
 _Quoted = list[tuple[_Read, Unit]]
 
 
-def _quoted(read: Sequence[_Read], short: _Read | None, *, certain: bool = True) -> _Quoted:
+def _quoted(read: Sequence[_Read], short: _Read | None, *, certain: bool) -> _Quoted:
     """The units to quote, in the order of the answer: those of the short answer alone if it is certain."""
     most = max(one.weight for one in read)
     worth = [one for one in read if one.units and one.weight >= _WORTH * most]

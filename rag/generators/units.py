@@ -32,8 +32,7 @@ SENTENCE, ITEM, CODE, ROW = "sentence", "item", "code", "row"
 class Unit:
     """A stretch of a passage's text, in characters, with its kind and number of words.
 
-    `block` numbers the blocks of the passage. `leads`: it ends with a colon, or breaks off before a list, a table or
-    code, so that what follows belongs to it.
+    `leads`: it ends with a colon, or breaks off before a list, a table or code, so that what follows belongs to it.
     `leans`: it depends on the unit before it ("However, ...").
     """
 
@@ -41,7 +40,6 @@ class Unit:
     end: int
     kind: str
     words: int
-    block: int
     leads: bool
     leans: bool
 
@@ -49,14 +47,14 @@ class Unit:
 def units(text: str) -> list[Unit]:
     """The units of a passage's text, in order; together they hold all of it but white space."""
     found: list[Unit] = []
-    for number, (start, end) in enumerate(_blocks(text)):
+    for start, end in _blocks(text):
         block = text[start:end]
         kind = _kind(block)
         if kind in (CODE, ROW):
-            found.append(_unit(text, start, end, kind, number))
+            found.append(_unit(text, start, end, kind))
             continue
         for first, last in _sentences(block):
-            found.append(_unit(text, start + first, start + last, kind, number))
+            found.append(_unit(text, start + first, start + last, kind))
     return [
         replace(unit, leads=True) if _announces(text, unit, after) else unit
         for unit, after in zip_longest(found, found[1:])
@@ -103,7 +101,7 @@ def _kind(block: str) -> str:
     return ROW if " | " in lines[0] and len(lines) == 1 else SENTENCE
 
 
-def _unit(text: str, start: int, end: int, kind: str, block: int) -> Unit:
+def _unit(text: str, start: int, end: int, kind: str) -> Unit:
     piece = text[start:end]
     if kind != CODE:
         start += len(piece) - len(piece.lstrip())
@@ -111,4 +109,4 @@ def _unit(text: str, start: int, end: int, kind: str, block: int) -> Unit:
     piece = text[start:end]
     entry = ENTRY.match(piece) is not None
     leans = kind == SENTENCE and not entry and (_LEANS.match(piece) is not None or piece[:1].islower())
-    return Unit(start, end, kind, len(piece.split()), block, piece.endswith(":"), leans)
+    return Unit(start, end, kind, len(piece.split()), piece.endswith(":"), leans)

@@ -10,8 +10,7 @@ from typing import Any
 
 from autoais.io.jsonl import dumps, field, read_objects, strings, write_atomic
 from autoais.io.provenance import sha256_file
-from rag.corpus.documents import LARGEST
-from rag.corpus.sources import Source, SourceFile
+from rag.corpus.sources import LARGEST, Source, SourceFile
 from rag.corpus.urls import host_of
 from rag.errors import FormatError, IndexingError, UserError
 from rag.index.manifest import WEB

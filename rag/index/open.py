@@ -3,10 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from rag.corpus.documents import read_document
-from rag.corpus.reader import DOCUMENTS
+from rag.corpus.sources import DOCUMENTS
 from rag.errors import FormatError, IndexingError
-from rag.index.build import PassageWriter
 from rag.index.index import Index
 from rag.index.integrity import check_sizes
 from rag.index.manifest import BASE_RECIPE, MANIFEST, described, read_manifest
@@ -56,6 +54,10 @@ def open_build(folder: Path, manifest: dict[str, Any]) -> Index:
 
 
 def _handbook() -> Index:
+    # An index in a folder is opened without the modules that read documents.
+    from rag.corpus.documents import read_document
+    from rag.index.build import PassageWriter
+
     pages = sorted(shipped_folder("handbook").iterdir(), key=lambda page: page.name)
     located = (
         (page.name, passage)

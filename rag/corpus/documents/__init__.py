@@ -15,10 +15,10 @@ from stat import S_ISREG
 
 from rag.corpus.documents.formats import HEAD, READERS, Source
 from rag.corpus.documents.split import passages
+from rag.corpus.sources import LARGEST
 from rag.errors import FormatError
 from rag.types import Passage
 
-LARGEST = 64 << 20  # bytes
 SUFFIXES = frozenset(READERS)
 _MAN = re.compile(r"\.[1-8][a-z]{0,5}")
 _TEXTS = re.compile(
