@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -193,10 +193,22 @@ def _holding(windows: Sequence[Window], group: Group) -> tuple[Window, list[tupl
     return max(windows, key=lambda window: _keep(window, group).count(1)), []
 
 
-class Groups:
-    """The groups of several files, each used `times` times, as batches for the training loop."""
+_Row = TypeVar("_Row")
 
-    def __init__(self, files: Sequence[tuple[Path, int]]) -> None:
+
+def _spaced(rows: Sequence[_Row], share: float) -> list[_Row]:
+    """A share of the rows, evenly spaced."""
+    count = round(len(rows) * share)
+    return [rows[at * len(rows) // count] for at in range(count)]
+
+
+class Groups:
+    """The groups of several files as batches for the training loop.
+
+    Each file comes with the number of times its groups are used; of a fraction, that share of them, evenly spaced.
+    """
+
+    def __init__(self, files: Sequence[tuple[Path, float]]) -> None:
         self._files = [dict(np.load(path, allow_pickle=False)) for path, _ in files]
         self._groups: list[tuple[int, int, int, bool]] = []  # file, first pair, end, whether the first is the positive
         longest = []
@@ -205,7 +217,7 @@ class Groups:
             lengths = arrays["ends"] - arrays["starts"]
             firsts = np.concatenate([[0], arrays["group_ends"][:-1]])
             rows = list(zip(firsts.tolist(), arrays["group_ends"].tolist(), arrays["answered"].tolist(), strict=True))
-            for start, end, answered in rows * times:
+            for start, end, answered in rows * int(times) + _spaced(rows, times % 1):
                 self._groups.append((number, start, end, answered))
                 longest.append(int(lengths[start:end].max()))
         self._longest = np.array(longest)

@@ -42,10 +42,10 @@ class ReaderRecipe:
     """A recipe file (`eval/recipes/reader.toml`): base weights, questions, held-out questions, a schedule.
 
     `questions` maps a file of questions with short answers to the maximum number of groups (`rag.training.mining`) per
-    question, `labelled` a file of questions with quotes (`rag.training.labelled`) to the number of times it is used.
-    Questions that also occur in a file of `held_out` are dropped. `retriever` finds the hits, `depth` is the number of
-    hits considered, `others` the number of negatives per group, and `least` the minimum cosine of a positive passage.
-    `start` is the `model.onnx` of a reader to continue from, with `start_sha256`.
+    question, `labelled` a file of questions with quotes (`rag.training.labelled`) to the number of times it is used
+    (0.5: every second question). Questions that also occur in a file of `held_out` are dropped. `retriever` finds the
+    hits, `depth` is the number of hits considered, `others` the number of negatives per group, and `least` the minimum
+    cosine of a positive passage. `start` is the `model.onnx` of a reader to continue from, with `start_sha256`.
     """
 
     name: str
@@ -57,7 +57,7 @@ class ReaderRecipe:
     others: int
     least: float
     questions: dict[str, int]
-    labelled: dict[str, int]
+    labelled: dict[str, float]
     held_out: tuple[str, ...]
     schedule: Schedule
     max_length: int = MAX_LENGTH
@@ -82,7 +82,7 @@ def run(
     work.mkdir(parents=True, exist_ok=True)
     mine = _Mine(index, base, never, work, short)
     parts: dict[str, dict[str, int]] = {}
-    files = []
+    files: list[tuple[Path, float]] = []
     for name, each in recipe.questions.items():
         arrays, counts = _mined(recipe, name, each, data, mine)
         log(f"{name}: {counts['questions']:,} questions, {counts['dropped']:,} dropped, {counts['groups']:,} groups")
