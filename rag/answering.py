@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from autoais.answers import to_row
 from autoais.errors import FormatError
 from autoais.io.jsonl import check_outputs, dumps, field, parse_object, read_objects, write_atomic
+from autoais.io.locks import exclusive_lock
 from autoais.io.provenance import command, sha256_file, versions
 from autoais.questions import read_questions
 from rag.errors import RagError
@@ -159,7 +160,9 @@ class Journal:
 
     `settings` (everything that determines the rows, and the command) are stored in `<name>.run.json` next to it; a run
     cannot be resumed with other settings, because its rows would be inconsistent. `done` are the ids of the rows that
-    the file held, `failed` those whose model failed (`Answer.failed`).
+    the file held, `failed` those whose model failed (`Answer.failed`). The lock `.<name>.lock` keeps other processes
+    out until the end; the lock file stays, because two processes could otherwise hold locks on two files of that name.
+    Raises `RagError` if another process writes the file.
     """
 
     def __init__(self, path: Path, settings: Mapping[str, Any], *, resume: bool) -> None:
@@ -167,18 +170,29 @@ class Journal:
         self._settings_path = path.with_name(path.name + ".run.json")
         self.done: list[str] = []
         self.failed: list[str] = []
-        if path.exists() and not resume:
-            raise RagError(f"{path} exists: finish it with --resume, or name another file")
-        if path.exists():
-            self._check_settings(settings)
-            self.done = self._recover()
+        busy = RagError(f"{path}: another process is writing it; wait for it, or name another file")
+        with ExitStack() as stack:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(exclusive_lock(path.with_name(f".{path.name}.lock"), busy))
+            except OSError as error:
+                raise RagError(f"{path}: cannot be written: {error.strerror}") from error
+            self._file = self._opened(settings, resume=resume)
+            stack.callback(self._shut)
+            self._held = stack.pop_all()
+
+    def _opened(self, settings: Mapping[str, Any], *, resume: bool) -> TextIO:
+        if self.path.exists() and not resume:
+            raise RagError(f"{self.path} exists: finish it with --resume, or name another file")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if not path.exists():  # a resumed run keeps its first settings
+            if self.path.exists():
+                self._check_settings(settings)
+                self.done = self._recover()
+            else:  # a resumed run keeps its first settings
                 write_atomic(self._settings_path, [dumps(settings, indent=2)])
-            self._file: TextIO = path.open("a", encoding="utf-8", newline="\n")
+            return self.path.open("a", encoding="utf-8", newline="\n")
         except OSError as error:
-            raise RagError(f"{path}: cannot be written: {error.strerror}") from error
+            raise RagError(f"{self.path}: cannot be written: {error.strerror}") from error
 
     def _check_settings(self, settings: Mapping[str, Any]) -> None:
         where = str(self._settings_path)
@@ -219,10 +233,10 @@ class Journal:
             raise RagError(f"{self.path}: cannot be written: {error.strerror}; --resume continues from here") from error
 
     def replace(self, records: Mapping[str, Mapping[str, Any]]) -> None:
-        """Replace the rows with these ids atomically: a kill leaves either the old rows or the new ones."""
-        self.close()
+        """Replace the rows with these ids atomically, as the last thing: a kill leaves the old rows or the new ones."""
+        self._sync()
         write_atomic(self.path, self._rows(records))
-        self._file = self.path.open("a", encoding="utf-8", newline="\n")
+        self._shut()
 
     def _rows(self, records: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         for where, row in read_objects(self.path):
@@ -234,19 +248,20 @@ class Journal:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Close the file; after an error as it is, so that the error is not replaced by another."""
-        if kind is None:
-            self.close()
-        else:
-            with suppress(OSError):
-                self._file.close()
+        with self._held:
+            if kind is None and not self._file.closed:
+                self._sync()
 
-    def close(self) -> None:
-        """Sync the rows to disk and close the file."""
+    def _sync(self) -> None:
         try:
+            self._file.flush()
             os.fsync(self._file.fileno())
-            self._file.close()
         except OSError as error:
             raise RagError(f"{self.path}: cannot be written: {error.strerror}") from error
+
+    def _shut(self) -> None:
+        with suppress(OSError):
+            self._file.close()
 
 
 def pending(questions: Iterable[Question], done: Sequence[str]) -> list[Question]:

@@ -1,6 +1,5 @@
 """The command `rag`: parse, call, print."""
 
-import signal
 import sys
 import time
 from contextlib import ExitStack
@@ -761,8 +760,6 @@ def _print_json(value: object) -> None:
 
 def main() -> None:
     """Entry point of `rag`."""
-    if hasattr(signal, "SIGPIPE"):  # `rag search ... | head` ends without a traceback
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     # In a pipe or a C locale, printing a passage with non-ASCII characters would raise UnicodeEncodeError.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import signal
 import subprocess
@@ -11,11 +12,12 @@ from typing import Any
 
 import pytest
 
+from rag.answering import Journal
 from rag.index.manifest import FORMAT_VERSION
 from rag.index.open import open_index
 from rag.terminal import show_answer
 from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
-from tests.commands import stop
+from tests.commands import ROOT, stop
 from tests.conftest import Command, one_line_error
 from tests.rag.corpus.pdfs import Print, make_pdf
 
@@ -252,6 +254,33 @@ def test_a_stopped_run_resumes_to_the_same_rows(
     result = rag("answer", questions, *quick, "--out", cut, "--resume")
     assert result.returncode == 0, result.stderr
     assert _rows(cut) == _rows(whole)
+
+
+def test_two_runs_do_not_write_one_file(rag: Command, shelf: Path, tmp_path: Path) -> None:
+    questions, out = _questions(tmp_path / "q.jsonl", 4), tmp_path / "answers.jsonl"
+    options = ("--system", "extractive", "--index", shelf, "--out", out)
+    assert rag("answer", questions, *options).returncode == 0
+    whole = out.read_text()
+    out.write_text("".join(whole.splitlines(keepends=True)[:2]))
+    with Journal(out, json.loads(Path(f"{out}.run.json").read_text()), resume=True):
+        one_line_error(rag("answer", questions, *options, "--resume"), "another process is writing")
+        answers = rag("attribute", out, "--index", shelf, "--out", tmp_path / "with-sources.jsonl")
+        assert answers.returncode == 0, answers.stderr
+    assert rag("answer", questions, *options, "--resume").returncode == 0
+    assert [row["id"] for row in _rows(out)] == [f"q{i}" for i in range(4)]
+
+
+@pytest.mark.parametrize("command", [("search", "Poland", "--json"), ("ask", "What is the capital of Poland?")])
+def test_a_closed_pipe_ends_a_command_quietly(shelf: Path, command: tuple[str, ...]) -> None:
+    code = "from rag.cli import main; main()"
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}"}
+    argv = [sys.executable, "-c", code, *command, "--index", str(shelf)]
+    with subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
 
 
 def test_resume_refuses_another_question_file_system_or_index(rag: Command, shelf: Path, tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 """`--system openai:...` and its kin from the command line: streams, failures, journals, many questions at once."""
 
+import contextlib
 import json
+import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -237,3 +240,28 @@ def test_a_server_that_wants_something_else_ends_the_run_in_one_line_and_resume_
     result = rag("answer", questions, "--out", out, *options, "--resume", **environment)
     assert result.returncode == 0, result.stderr
     assert [row["id"] for row in rows(out)] == ["0", "1", "2", "3", "4"]
+
+
+@contextlib.contextmanager
+def hanging_up() -> Iterator[str]:
+    """The base URL of a server that accepts connections and closes them: writing to one raises SIGPIPE."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listening.accept()
+                    connection.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+
+
+def test_a_server_that_hangs_up_is_a_failed_answer(shelf: Path, rag_process: Command) -> None:
+    with hanging_up() as address:
+        result = rag_process(
+            "ask", ASKED[0], "--index", shelf, "--recipe", "bm25", "--system", "openai:tiny",
+            OPENAI_BASE_URL=address, OPENAI_API_KEY="",
+        )  # fmt: skip
+    assert result.returncode == 1, result.stderr
+    assert "Failed: openai:tiny: the connection failed" in result.stdout

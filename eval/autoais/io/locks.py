@@ -15,7 +15,7 @@ def exclusive_lock(lock: Path, error: UserError, *, shared: bool = False) -> Ite
 
     The system releases the lock of a killed process. Raises `OSError` if the file cannot be created.
     """
-    with lock.open("w") as file:
+    with lock.open("a") as file:  # "w" would empty the target of a link
         try:
             fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
