@@ -34,14 +34,16 @@ class SentenceEncoder:
             from sentence_transformers import SentenceTransformer
         except ImportError:
             raise missing_extra(f"the encoder st:{model}", "dense") from None
-        from autoais.models.transformers import quiet
+        from autoais.models.transformers import check_classes, quiet
 
         local = self.folder.is_dir()
         if local and not (self.folder / "config.json").is_file() and not (self.folder / "modules.json").is_file():
             raise RagError(f"st:{model}: no config.json or modules.json in this folder; name the folder of a model")
+        if local:
+            check_classes(self.folder)
         try:
             with quiet(local=local):
-                self._model: Any = SentenceTransformer(str(self.folder) if local else model)
+                self._model: Any = SentenceTransformer(str(self.folder) if local else model, trust_remote_code=False)
         except Exception as error:
             raise RagError(f"st:{model}: cannot be opened as a SentenceTransformer ({first_line(error)})") from error
         self._normalize = self._model.similarity_fn_name != "dot"

@@ -97,13 +97,16 @@ class _CrossEncoder:
             from sentence_transformers import CrossEncoder
         except ImportError:
             raise missing_extra(f"the reranker {model!r}", "dense") from None
-        from autoais.models.transformers import quiet
+        from autoais.models.transformers import check_classes, quiet
         from rag.encoders.sentence import named
 
         folder = Path(model).expanduser()
+        if folder.is_dir():
+            check_classes(folder)
         try:
             with quiet(local=folder.is_dir()):
-                self._model: Any = CrossEncoder(str(folder) if folder.is_dir() else model)
+                name = str(folder) if folder.is_dir() else model
+                self._model: Any = CrossEncoder(name, trust_remote_code=False)
         except Exception as error:
             raise RagError(f"{model}: cannot be opened as a CrossEncoder ({first_line(error)})") from error
         if self._model.num_labels != 1:

@@ -1,7 +1,10 @@
-"""Loading of transformers models and tokenizers from a folder or the Hugging Face hub, without remote code."""
+"""Loading of transformers models and tokenizers from a folder or the Hugging Face hub, without code of the model."""
 
 import hashlib
+import json
 import logging
+import pickle
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +16,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _WEIGHTS_AND_CONFIG = (".bin", ".jinja", ".json", ".model", ".safetensors", ".txt")
+_DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
+_CLASS_KEYS = re.compile(r"type|types|class_ref|\w*(class|activation_fn|activation_function)")
+_KNOWN_CLASSES = ("sentence_transformers.", "torch.nn.", "transformers.")
+_LONGEST_CONFIG = 16 << 20
 _SMALL_FILES = ["*.jinja", "*.json", "*.model", "*.txt"]
 
 
@@ -24,19 +31,25 @@ def load_network(
 ) -> tuple[Any, list[str], bool]:
     """The network in evaluation mode, the names of its missing weights, and whether it is in bfloat16 (on a GPU).
 
-    `name`, `folder` and `commit` come from `model_files`. Exceptions of transformers are passed on.
+    `name`, `folder` and `commit` come from `model_files`. Raises `UserError` for pickled weights that hold more than
+    tensors; exceptions of transformers are passed on.
     """
     import torch
 
     half = torch.cuda.is_available()
-    network, info = loader.from_pretrained(
-        name if commit else folder,
-        revision=commit,
-        dtype=torch.bfloat16 if half else torch.float32,
-        device_map="auto" if half else None,
-        trust_remote_code=False,
-        output_loading_info=True,
-    )
+    try:
+        network, info = loader.from_pretrained(
+            name if commit else folder,
+            revision=commit,
+            dtype=torch.bfloat16 if half else torch.float32,
+            device_map="auto" if half else None,
+            trust_remote_code=False,
+            output_loading_info=True,
+        )
+    except pickle.UnpicklingError as error:
+        raise UserError(
+            f"{name}: its weights are a pickle that holds more than tensors, which could run code; use .safetensors"
+        ) from error
     return network.eval(), sorted(info["missing_keys"]), half
 
 
@@ -49,6 +62,7 @@ def model_files(model: str) -> tuple[str, Path, str | None]:
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             raise UserError(f"{model}: no config.json in this folder; give the folder of a saved model")
+        check_classes(folder)
         return model, folder, None
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
@@ -64,6 +78,44 @@ def model_files(model: str) -> tuple[str, Path, str | None]:
             "without network access, download it elsewhere and give its folder"
         ) from error
     return name, found, found.name
+
+
+def check_classes(folder: Path) -> None:
+    """Raise `UserError` if the configuration of a model names a class outside the known libraries.
+
+    sentence-transformers imports the classes that `modules.json` and the configurations of modules name, from the
+    folder of the model too, even without `trust_remote_code` (5.0.0). `auto_map` is left out, as transformers uses it
+    only with `trust_remote_code`.
+    """
+    for path in sorted(folder.rglob("*.json")):
+        if path.name != "modules.json" and "config" not in path.name:
+            continue
+        try:
+            if path.stat().st_size > _LONGEST_CONFIG:
+                raise UserError(f"{path}: more than {_LONGEST_CONFIG >> 20} MiB, too long for a configuration")
+            found = json.loads(path.read_bytes())
+        except (OSError, ValueError, RecursionError) as error:
+            raise UserError(f"{path}: cannot be read as JSON: {first_line(error)}") from error
+        for name in _classes(found):
+            if not name.startswith(_KNOWN_CLASSES):
+                raise UserError(
+                    f"{path}: names the class {name[:100]!r}, which is not part of sentence-transformers, transformers "
+                    "or torch.nn; code of a model is never run"
+                )
+
+
+def _classes(value: Any) -> Iterator[str]:  # noqa: ANN401  (JSON)
+    """The class paths among the values of a configuration."""
+    waiting = [("", value)]
+    while waiting:
+        key, one = waiting.pop()
+        if isinstance(one, list):
+            waiting += [(key, item) for item in one]
+        elif isinstance(one, dict):
+            # The names below `types` are those of routes, and their values classes.
+            waiting += [(key if key == "types" else name, item) for name, item in one.items() if name != "auto_map"]
+        elif isinstance(one, str) and _CLASS_KEYS.fullmatch(key) and _DOTTED.fullmatch(one):
+            yield one
 
 
 def load_tokenizer(model: str, folder: Path) -> "PreTrainedTokenizerBase":
