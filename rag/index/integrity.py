@@ -1,4 +1,4 @@
-"""Whether the files of an index are as they were written: their sizes on opening, everything by `rag index verify`."""
+"""Whether the files of an index are as they were written: sizes on opening, checksums of the smallest too, then all."""
 
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -11,15 +11,13 @@ from autoais.io.jsonl import field, parse_object
 from autoais.io.provenance import sha256_file
 from rag.errors import FormatError, IndexingError
 from rag.index.files import FILES, combined, read_files
-from rag.index.manifest import read_manifest
+from rag.index.manifest import Fingerprints, read_fingerprints, read_manifest
 from rag.index.passages import COLUMNS, PASSAGES, read_only
 from rag.index.postings import POSTINGS, count_documents
 
 PART = "part.json"
 PARTS = "parts"
-
-Fingerprints = Mapping[str, Mapping[str, Any]]
-"""The size (`bytes`) and `sha256` of each file of a folder, by its path in it."""
+_AT_ONCE = 16 << 20  # bytes that are read in some hundredths of a second
 
 
 def fingerprints(folder: Path, before: Path | None = None, known: Fingerprints | None = None) -> dict[str, Any]:
@@ -56,9 +54,29 @@ def sizes(folder: Path, files: Fingerprints) -> Iterator[str]:
             yield f"{name} has {size:,} bytes, not {recorded['bytes']:,}"
 
 
-def check_sizes(folder: Path, files: Fingerprints) -> None:
-    """Raise `IndexingError` if a file of a build is missing or has another size."""
-    for fault in sizes(folder, files):
+def changed(folder: Path, files: Fingerprints) -> Iterator[str]:
+    """Yield what is wrong with the sizes of files, and with the checksums of the smallest, up to 16 MiB in all."""
+    wrong = list(sizes(folder, files))
+    yield from wrong
+    if wrong:
+        return
+    small, total = {}, 0
+    for name, recorded in sorted(files.items(), key=lambda item: (item[1]["bytes"], item[0])):
+        total += recorded["bytes"]
+        if total <= _AT_ONCE:
+            small[name] = recorded
+    yield from _checksums(folder, small)
+
+
+def _checksums(folder: Path, files: Fingerprints) -> Iterator[str]:
+    for name, recorded in files.items():
+        if sha256_file(folder / name) != recorded["sha256"]:
+            yield f"{name} has another checksum than when it was written"
+
+
+def check_files(folder: Path, files: Fingerprints) -> None:
+    """Raise `IndexingError` if a file of a build is `changed`."""
+    for fault in changed(folder, files):
         raise IndexingError(f"{folder} is damaged, {fault}: build the index again")
 
 
@@ -81,12 +99,8 @@ def verify(index: Path) -> list[str]:
 def _files(folder: Path, files: Fingerprints) -> Iterator[str]:
     wrong = list(sizes(folder, files))
     yield from wrong
-    for name, recorded in files.items():
-        if (
-            not any(fault.startswith(f"{name} ") for fault in wrong)
-            and sha256_file(folder / name) != recorded["sha256"]
-        ):
-            yield f"{name} has another checksum than when it was written"
+    others = {name: files[name] for name in files if not any(fault.startswith(f"{name} ") for fault in wrong)}
+    yield from _checksums(folder, others)
 
 
 def _passages(build: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
@@ -137,6 +151,6 @@ def _part(path: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
         part = parse_object(path.read_bytes(), PART)
         if field(part, "checksum", str, PART) != manifest["checksum"]:
             yield "was built from other passages than the index"
-        yield from _files(path.parent, part.get("files", {}))
+        yield from _files(path.parent, read_fingerprints(part, PART))
     except (OSError, FormatError) as error:
         yield f"cannot be read: {error}"

@@ -1,5 +1,6 @@
 """`manifest.json`: written last, it names the build folder of the passages and describes how it was built."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,20 @@ BUILD = ".rag-build-"
 WEB = ".rag-web-"  # mirrors of pages, which `roots` of the manifest name
 BASE_RECIPE = "bm25"
 _RECIPE_NOTE = "k1 and b are fixed by tantivy's Python binding"
+
+
+Fingerprints = Mapping[str, Mapping[str, Any]]
+"""The size (`bytes`) and `sha256` of each file of a folder, by its path in it."""
+
+
+def read_fingerprints(record: Mapping[str, Any], where: str) -> Fingerprints:
+    """The field `files` of a manifest (older ones lack it); raises `FormatError` if a path leads out of the folder."""
+    files = field(record, "files", dict, where) if "files" in record else {}
+    for name, recorded in files.items():
+        if not isinstance(recorded, Mapping) or Path(name).is_absolute() or ".." in Path(name).parts:
+            raise FormatError(f"{where}: {name[:100]!r} is not a file of the folder with its checksum")
+        field(recorded, "bytes", int, where), field(recorded, "sha256", str, where)
+    return files
 
 
 def described(sources: list[str], formats: list[str], counts: dict[str, int], checksum: str) -> dict[str, Any]:
@@ -60,14 +75,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         weights_of(Recipe.of(manifest["recipe"]))
         counts = [field(manifest, name, int, str(path)) for name in ("passages", "untitled")]
         build = field(manifest, "build", str, str(path))
-        files = field(manifest, "files", dict, str(path)) if "files" in manifest else {}
-        for name, recorded in files.items():
-            field(recorded, "bytes", int, name), field(recorded, "sha256", str, name)
+        read_fingerprints(manifest, str(path))
         field(manifest, "checksum", str, str(path))
     except (UserError, ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
         raise IndexingError(f"the manifest is damaged ({error}): build the index again") from error
-    # `build` and the files become paths: they must not point outside of the index folder.
-    inside = all(not Path(name).is_absolute() and ".." not in Path(name).parts for name in files)
-    if min(counts) < 0 or not inside or not build.startswith(BUILD) or Path(build).name != build:
+    # `build` becomes a path: it must not point outside of the index folder.
+    if min(counts) < 0 or not build.startswith(BUILD) or Path(build).name != build:
         raise IndexingError(f"{path} is damaged: build the index again")
     return manifest

@@ -6,7 +6,7 @@ from typing import Any
 from rag.corpus.sources import DOCUMENTS
 from rag.errors import FormatError, IndexingError
 from rag.index.index import Index
-from rag.index.integrity import check_sizes
+from rag.index.integrity import check_files
 from rag.index.manifest import BASE_RECIPE, MANIFEST, described, read_manifest
 from rag.index.passages import PASSAGES, PassageStore
 from rag.index.postings import BM25, POSTINGS, BM25Writer
@@ -45,7 +45,7 @@ def open_build(folder: Path, manifest: dict[str, Any]) -> Index:
     if not work.is_dir():
         raise IndexingError(f"{folder}: {MANIFEST} names {work.name!r}, which is missing; build the index again")
     store = PassageStore.open(work / PASSAGES)
-    check_sizes(work, manifest.get("files", {}))
+    check_files(work, manifest.get("files", {}))
     counts = {name: manifest[name] for name in ("untitled", "passages")}
     name = folder.resolve().name
     return Index(

@@ -15,8 +15,8 @@ from autoais.io.provenance import command, versions
 from rag.errors import FormatError, IndexingError, RagError
 from rag.index.folder import LOCK
 from rag.index.integrity import PART as _MANIFEST
-from rag.index.integrity import PARTS, fingerprints, sizes
-from rag.index.manifest import read_manifest
+from rag.index.integrity import PARTS, changed, fingerprints
+from rag.index.manifest import read_fingerprints, read_manifest
 from rag.index.recipes import Recipe
 
 if TYPE_CHECKING:
@@ -61,13 +61,14 @@ def open_part(index: "Index", recipe: Recipe) -> tuple[Path, dict[str, Any]]:
     try:
         part = parse_object(path.read_bytes(), str(path))
         made_of, recipe_made = part["checksum"], part["recipe"]
+        files = read_fingerprints(part, str(path))
     except (OSError, FormatError, KeyError) as error:
         raise IndexingError(f"{path} is damaged ({error}): add the part again") from error
     if made_of != index.manifest["checksum"]:
         raise IndexingError(f"{home} was built from other passages than the index: add the part again")
     if recipe_made != recipe.record():
         raise IndexingError(f"{home} was built with another recipe of that name: add the part again")
-    for fault in sizes(home, part.get("files", {})):
+    for fault in changed(home, files):  # FAISS may search a damaged index for ever
         raise IndexingError(f"{home}: {fault}, it is damaged: add the part again")
     return home, part
 

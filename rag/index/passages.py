@@ -5,7 +5,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from autoais.io.jsonl import sync
@@ -14,6 +14,7 @@ from rag.errors import IndexingError
 from rag.types import Passage
 
 PASSAGES = "passages.sqlite"
+_DAMAGED = "is damaged, build the index again"
 COLUMNS = "id, title, text, section, headings, page"
 
 
@@ -111,37 +112,49 @@ class PassageStore:
         """The passages in these rows, in the given order."""
         if len(rows) > 500:  # SQLite limits the number of parameters
             return [p for i in range(0, len(rows), 500) for p in self.rows(rows[i : i + 500])]
-        with faults("is damaged, build the index again"):
+        with faults(_DAMAGED):
             found = self._connection.execute(
                 f"SELECT row, {self._columns} FROM passage WHERE row IN ({marks(len(rows))})", rows
             )
-            passages = {row: Passage(*values) for row, *values in found}
+            passages = {row: _passage(values) for row, *values in found}
+        missing = next((row for row in rows if row not in passages), None)
+        if missing is not None:
+            raise IndexingError(f"the passage store {_DAMAGED}: row {missing} is missing")
         return [passages[row] for row in rows]
 
     def get(self, identifier: str) -> Passage | None:
         """The passage with that id, or None."""
         sql = f"SELECT {self._columns} FROM passage WHERE id = ?"
-        with faults("is damaged, build the index again"):
+        with faults(_DAMAGED):
             found = self._connection.execute(sql, (identifier,)).fetchone()
-        return Passage(*found) if found else None
+        return _passage(found) if found else None
 
     def of_file(self, number: int) -> Iterator[Passage]:
         """Stream the passages of a file of the index."""
         # Rows of a document that was changed are in no order, but its ids are numbered: shorter ones come first.
         sql = f"SELECT {self._columns} FROM passage WHERE file = ? ORDER BY length(id), id"
-        with faults("is damaged, build the index again"):
+        with faults(_DAMAGED):
             for values in self._connection.execute(sql, (number,)):
-                yield Passage(*values)
+                yield _passage(values)
 
     def scan(self, first: int = 0) -> Iterator[Passage]:
         """Stream the passages, from a row on, by ordinary reads, as mapped pages would count as memory."""
         sql = f"SELECT {self._columns} FROM passage WHERE row >= ? ORDER BY row"
-        with faults("is damaged, build the index again"), ExitStack() as stack:
+        with faults(_DAMAGED), ExitStack() as stack:
             connection = self._connection
             if self._path is not None:
                 connection = stack.enter_context(closing(read_only(self._path)))
             for values in connection.execute(sql, (first,)):
-                yield Passage(*values)
+                yield _passage(values)
+
+
+def _passage(values: Sequence[Any]) -> Passage:
+    """The passage of a row; raises `IndexingError` for values of other types, which SQLite accepts."""
+    *texts, headings, page = values
+    fits = all(type(text) is str for text in texts)
+    if not fits or not isinstance(headings, str | None) or not isinstance(page, int | None):
+        raise IndexingError(f"the passage store {_DAMAGED}: row {texts[0]!r:.60} holds a value of another type")
+    return Passage(*values)
 
 
 def values_of(passage: Passage) -> tuple[str | int | None, ...]:

@@ -140,6 +140,8 @@ def write_arrays(found: Iterable[Group], encoder: WindowEncoder, out: Path) -> i
         columns["lengths"].append(len(window.ids))
 
     for group in found:
+        if group.passage is None and not group.others:  # the search found nothing
+            continue
         if group.passage is not None:
             holding = _holding(encoder.windows(group.question, group.passage), group)
             if holding is None:

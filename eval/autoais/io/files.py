@@ -11,6 +11,7 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ Record = tuple[str, dict[str, Any] | FormatError]
 
 _CHUNK = 1 << 17
 _LONGEST_LINE = 256 << 20
+_RATIO, _FREE = 1000, 16 << 20  # unpacked data may have so many times its size, or so many bytes
 _LONGEST_DOCUMENT = 1 << 30
 _SPACE = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
@@ -29,8 +31,8 @@ _DECODER = json.JSONDecoder()
 def lines(path: Path, progress: Callable[[int], None] = lambda _: None) -> Generator[bytes]:
     """Yield the lines of a file with their line ends; gzip and zstd are detected by their first bytes.
 
-    `progress` gets the number of bytes read so far. Raises `FormatError` for broken or truncated compressed data
-    and for a line of more than 256 MiB.
+    `progress` gets the number of bytes read so far. Raises `FormatError` for broken or truncated compressed data, for
+    data that unpacks to more than a thousand times its size, and for a line of more than 256 MiB.
     """
     number, size = 0, 0
     rest: list[bytes] = []  # the pieces of an unfinished line
@@ -47,41 +49,51 @@ def lines(path: Path, progress: Callable[[int], None] = lambda _: None) -> Gener
                 raise FormatError(f"{path}:{number + 1}: a line of more than {_LONGEST_LINE >> 20} MiB")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise FormatError(f"{path}:{number + 1}: the compressed file is broken or cut off: {error}") from error
+    except _BombError as error:
+        raise FormatError(f"{path}:{number + 1}: {error}; unpack it yourself if that is right") from error
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
     if size:
         yield b"".join(rest)
 
 
+class _BombError(Exception):
+    """Compressed data unpacks to far more than its size."""
+
+
 def _chunks(path: Path, progress: Callable[[int], None]) -> Iterator[bytes]:
+    """The content in chunks of at most 128 KiB."""
     with path.open("rb") as file:
-        for chunk in _unpacked(file):
+        start = file.read(4)
+        file.seek(0)
+        if start == b"\x28\xb5\x2f\xfd":
+            chunks = _zstd(file)
+        elif start[:2] == b"\x1f\x8b":
+            chunks = iter(partial(gzip.GzipFile(fileobj=file).read, _CHUNK), b"")
+        else:
+            chunks = iter(partial(file.read, _CHUNK), b"")
+        size = 0
+        for chunk in chunks:
+            size += len(chunk)
+            if size > max(_FREE, _RATIO * file.tell()):
+                raise _BombError(f"unpacks to more than {_RATIO:,} times its size")
             progress(file.tell())
             yield chunk
-
-
-def _unpacked(file: io.BufferedReader) -> Iterator[bytes]:
-    start = file.read(4)
-    file.seek(0)
-    if start == b"\x28\xb5\x2f\xfd":
-        yield from _zstd(file)
-        return
-    unpacked = gzip.GzipFile(fileobj=file) if start[:2] == b"\x1f\x8b" else file
-    while chunk := unpacked.read(_CHUNK):
-        yield chunk
 
 
 def _zstd(file: io.BufferedReader) -> Iterator[bytes]:
     import zstandard
 
     frame: zstandard.ZstdDecompressionObj | None = None
-    while packed := file.read(1 << 12):  # small, to bound the size of its decompressed data
+    while packed := file.read(1 << 10):  # of which at most 32 MiB can be unpacked
         while packed:
             frame = frame or zstandard.ZstdDecompressor().decompressobj()
             try:
-                yield frame.decompress(packed)
+                found = frame.decompress(packed)
             except zstandard.ZstdError as error:
                 raise EOFError(str(error)) from error
+            for at in range(0, len(found), _CHUNK):
+                yield found[at : at + _CHUNK]
             packed, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
     if frame is not None:
         raise EOFError("end of file inside a zstd frame")

@@ -185,7 +185,8 @@ class ChatClient:
         replies: dict[int, Reply | NoReply] = {}
         waiting = iter(enumerate(requests))
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        headers["Content-Type"] = "application/json"
+        # A small compressed reply can unpack to gigabytes.
+        headers |= {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         limits = httpx.Limits(max_connections=self.concurrency)
         learned = asyncio.Event()
         if self._answered:
@@ -291,10 +292,13 @@ class ChatClient:
                 asyncio.timeout(self.timeout),
                 http.stream("POST", f"{self.base_url}/chat/completions", content=json.dumps(body)) as response,
             ):
+                encoding = response.headers.get("Content-Encoding", "identity")
+                if encoding.strip().lower() not in ("", "identity"):
+                    raise _RetryableError(f"the reply is compressed ({encoding[:20]!r}), which was not asked for")
                 kind = response.headers.get("Content-Type", "")
                 if on_text is not None and response.status_code == 200 and kind.startswith("text/event-stream"):
                     events = _Events(on_text)
-                async for piece in response.aiter_bytes():
+                async for piece in response.aiter_raw():
                     size += len(piece)
                     if events is not None:
                         events.feed(piece)

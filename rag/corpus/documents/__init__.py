@@ -15,11 +15,13 @@ from stat import S_ISREG
 
 from rag.corpus.documents.formats import HEAD, READERS, Source
 from rag.corpus.documents.split import passages
+from rag.corpus.documents.time_limit import limited
 from rag.corpus.sources import LARGEST
 from rag.errors import FormatError
 from rag.types import Passage
 
 SUFFIXES = frozenset(READERS)
+SECONDS = 90.0  # for one file; a PDF has a shorter limit of its own
 _MAN = re.compile(r"\.[1-8][a-z]{0,5}")
 _TEXTS = re.compile(
     r"(?:readme|faq|install|howto|manual|guide|tutorial|quickstart|usage|notes|news|bugs|todo|hacking|contributing|"
@@ -50,10 +52,18 @@ def load_document(path: Path | Traversable, name: str) -> Document:
     if kind is None:
         raise FormatError(f"{path}: not a known type of document ({', '.join(sorted(SUFFIXES))})")
     dropped: Counter[str] = Counter()
-    title, blocks = READERS[kind](Source(_bytes(path), str(path), name, dropped))
-    file = PurePosixPath(name).name
+    source = Source(_bytes(path), str(path), name, dropped)
+    late = FormatError(f"{path}: takes longer than {SECONDS:g} seconds to read")
+    title, found = limited(lambda: _read(source, kind), SECONDS, late)
+    return Document(title, found, +dropped)
+
+
+def _read(source: Source, kind: str) -> tuple[str, list[Passage]]:
+    """The title and the passages."""
+    title, blocks = READERS[kind](source)
+    file = PurePosixPath(source.name).name
     called = title or file.removesuffix(".gz").rpartition(".")[0] or file
-    return Document(title, list(passages(blocks, name, called)), +dropped)
+    return title, list(passages(blocks, source.name, called))
 
 
 def kind_of(name: str) -> str | None:

@@ -1,6 +1,8 @@
 import json
 import os
+import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -228,6 +230,41 @@ def test_postings_that_are_damaged_are_one_clear_error(shelf: Path) -> None:
             path.write_bytes(data)
     with pytest.raises(IndexingError, match=r"damaged|cannot be opened"):
         open_index(shelf).bm25.search(["river Poland capital"], 5)
+
+
+def test_a_changed_bit_is_noticed_wherever_it_is(shelf: Path) -> None:
+    rng = random.Random(5)
+    (folder,) = shelf.glob(".rag-build-*")
+    found = (path for path in folder.rglob("*") if path.is_file() and path.stat().st_size)
+    files = sorted(path for path in found if not path.name.startswith("."))  # hidden ones serve the writer alone
+    assert len(files) > 5
+    for path in files:
+        whole = path.read_bytes()
+        for _ in range(4):
+            damaged = bytearray(whole)
+            damaged[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
+            path.write_bytes(damaged)
+            with pytest.raises(IndexingError, match="is damaged"):
+                open_index(shelf)
+        path.write_bytes(whole)
+    assert open_index(shelf).bm25.search(["river"], 3)
+
+
+@pytest.mark.parametrize("value", ["x'00ff'", "7"])
+def test_a_passage_of_another_type_is_one_clear_error(shelf: Path, value: str) -> None:
+    (store,) = shelf.glob(".rag-build-*/passages.sqlite")
+    manifest = json.loads((shelf / "manifest.json").read_text())
+    del manifest["files"]  # as of an older index, so that nothing is noticed before the passages are read
+    (shelf / "manifest.json").write_text(json.dumps(manifest))
+    with sqlite3.connect(store) as connection:
+        connection.execute(f"UPDATE passage SET title = {value}")
+    connection.close()
+    if value == "7":  # SQLite makes a number in a column of text a text
+        assert open_index(shelf).bm25.search(["river"], 3)[0][0].passage.title == "7"
+        return
+    for read in (lambda index: index.bm25.search(["river"], 3), lambda index: list(index.store.scan())):
+        with pytest.raises(IndexingError, match="holds a value of another type"):
+            read(open_index(shelf))
 
 
 def test_an_index_with_a_damaged_manifest_can_be_built_again(shelf: Path, corpus: Path) -> None:

@@ -1,0 +1,64 @@
+"""A file that takes too long ends with one line, in any thread, and the next one is read."""
+
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from rag.corpus import documents
+from rag.corpus.documents import read_document
+from rag.corpus.documents.time_limit import limited
+from rag.corpus.reader import DOCUMENTS, Corpus
+from rag.errors import FormatError
+
+
+def forever() -> None:
+    while True:
+        with suppress(Exception):  # as parsers do
+            time.sleep(0.001)
+
+
+def test_work_is_ended_in_any_thread() -> None:
+    found: list[str] = []
+
+    def work() -> None:
+        try:
+            limited(forever, 0.1, FormatError("late"))
+        except FormatError as error:
+            found.append(str(error))
+
+    work()
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(10)
+    assert found == ["late", "late"]
+
+
+def test_what_is_done_in_time_is_left_alone() -> None:
+    assert [limited(lambda: 7, 0.001, FormatError("late")) for _ in range(200)] == [7] * 200
+    with pytest.raises(ZeroDivisionError):
+        limited(lambda: 1 // 0, 5, FormatError("late"))
+    for wait in range(500):  # the work and the timer end at the same time
+        with suppress(FormatError):
+            limited(lambda: time.sleep(0.001), 0.0008 + wait / 1e6, FormatError("late"))
+        sum(range(1000))
+    time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.rst", "*a **b `c " * 20_000), ("a.md", "".join("`" * n + " a " for n in range(1, 4000)))],
+)
+def test_a_file_that_takes_too_long_is_skipped_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: str
+) -> None:
+    monkeypatch.setattr(documents, "SECONDS", 0.3)
+    (tmp_path / name).write_text(content)
+    (tmp_path / "b.md").write_text("# River\n\nThe river is 40 miles long and runs through three towns to the sea.\n")
+    with pytest.raises(FormatError, match=rf"{name}: takes longer than 0\.3 seconds to read"):
+        read_document(tmp_path / name, name)
+    corpus = Corpus([tmp_path], DOCUMENTS)
+    assert [passage.id for _, passage in corpus.read()] == ["b.md#1"]
+    assert corpus.bad == 1
