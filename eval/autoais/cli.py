@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from autoais.errors import UserError
+from autoais.interrupts import INTERRUPTED, received
 from autoais.judges import DEFAULT
 from autoais.terminal import new_console, say, show_ais, show_comparison, show_report
 
@@ -422,6 +423,8 @@ def run(application: typer.Typer) -> None:
 
 
 def _fail(message: str) -> NoReturn:
+    if received():  # a module that was interrupted while it loaded looks like one that is missing
+        raise SystemExit(INTERRUPTED)
     say(f"error: {message}", err=True)
     raise SystemExit(2)
 
