@@ -128,6 +128,8 @@ def ask(
     opened = open_index(index)
     options = Options(min_confidence, prompt, context, temperature, seed)
     chosen = open_system(system, opened, options, k=k, recipe=recipe)
+    if stream and not chosen.streams:
+        _note(f"{system} does not stream: answers are printed when they are complete")
     conversation = Conversation(chosen, turns, history_model)
     if question is None:
         converse(conversation, stream=stream)

@@ -29,6 +29,11 @@ class System(ABC):
     def name(self) -> str:
         """Identifies everything that can change an answer."""
 
+    @property
+    def streams(self) -> bool:
+        """Whether `stream` yields the text as it is written; if not, it yields the text whole."""
+        return False
+
     @abstractmethod
     def respond(self, question: Question) -> Answer:
         """Answer one question; raises `QuestionError` if it cannot be searched."""
@@ -70,6 +75,11 @@ class RetrieveThenRead(System):
     def name(self) -> str:
         """Retriever, depth and generator."""
         return f"{self.retriever.name}@{self.k}+{self.generator.name}"
+
+    @property
+    def streams(self) -> bool:
+        """Whether the generator streams."""
+        return isinstance(self.generator, Streaming)
 
     def respond(self, question: Question) -> Answer:
         """Search, then read."""

@@ -256,6 +256,13 @@ def test_a_stopped_run_resumes_to_the_same_rows(
     assert _rows(cut) == _rows(whole)
 
 
+def test_a_system_that_cannot_stream_says_so(rag: Command, shelf: Path) -> None:
+    result = rag("ask", "When was Curie born?", "--index", shelf, "--stream")
+    assert result.returncode == 0
+    assert "reader does not stream: answers are printed when they are complete" in result.stderr
+    assert "1867" in result.stdout
+
+
 def test_two_runs_do_not_write_one_file(rag: Command, shelf: Path, tmp_path: Path) -> None:
     questions, out = _questions(tmp_path / "q.jsonl", 4), tmp_path / "answers.jsonl"
     options = ("--system", "extractive", "--index", shelf, "--out", out)
