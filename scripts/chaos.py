@@ -1,0 +1,305 @@
+"""Injects faults into commands that write files, and checks that nothing is lost: `make chaos`.
+
+    python -m scripts.chaos [--sample N] [--seed N] [--out REPORT]
+
+Each scenario is a command and what finishes its work after a fault. `strace` stops the command at every call that
+makes something durable or moves it (fsync, rename and the like), by SIGKILL, and lets every call that writes fail with
+ENOSPC from some call on, as on a full disk. Then the work is finished, and its result has to be that of a run without
+a fault. A command with a full disk has to end with one line. `--sample` injects so many faults of each scenario.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import rag
+from autoais.io.jsonl import dumps, write_atomic
+from autoais.io.provenance import provenance
+from rag.answering import answer_file
+
+DURABLE = ("fsync", "fdatasync", "rename", "renameat", "renameat2", "ftruncate", "unlink", "unlinkat", "mkdir", "rmdir")
+WRITING = ("write", "pwrite64", "writev", "ftruncate", "fallocate", "mkdir", "rename", "renameat", "renameat2", "fsync")
+SECONDS = 60
+TOWNS = ("Arlen", "Bexley", "Corvo", "Dunmore", "Elstow", "Farrow", "Gilden", "Hartley")
+QUESTIONS = ("When was the mill in {t} built?", "How long is the canal of {t}?", "Who runs the ferry at {t}?")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A command under fault: how its folder is made, what finishes its work, and what the result is.
+
+    `usable` raises if what the fault left cannot be used.
+    """
+
+    name: str
+    prepare: Callable[[Path], None]
+    command: Sequence[str]
+    finish: Callable[[Path], Sequence[str]]
+    result: Callable[[Path], str]
+    usable: Callable[[Path], None] = lambda folder: None
+
+
+@dataclass(frozen=True)
+class Fault:
+    """The nth call of a kind, in whichever thread it is, and what happens there."""
+
+    call: str
+    nth: int
+    kills: bool
+
+    @property
+    def injection(self) -> str:
+        """As `strace` writes it; a disk that is full stays full."""
+        return f"{self.call}:{f'signal=KILL:when={self.nth}' if self.kills else f'error=ENOSPC:when={self.nth}+'}"
+
+
+# --- what is run -----------------------------------------------------------------------------------------------------
+
+
+def run(argv: Sequence[str], folder: Path, *strace: str) -> subprocess.CompletedProcess[str]:
+    """Run `rag ...` or `autoais ...` in a folder, under strace if it is given."""
+    program, *arguments = argv
+    code = f"import sys; sys.argv[0] = {program!r}; from {program}.__main__ import main; main()"
+    return subprocess.run(
+        [*strace, sys.executable, "-c", code, *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, map(os.path.abspath, sys.path)))},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+def counted(scenario: Scenario, made: Path) -> dict[str, int]:
+    """How often each thread of the command makes each call, at most."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder, log = Path(temporary) / "work", Path(temporary) / "log"
+        shutil.copytree(made, folder)
+        calls = ",".join(sorted({*DURABLE, *WRITING}))
+        done = run(scenario.command, folder, "strace", "-f", "-qq", "-e", f"trace={calls}", "-o", str(log))
+        if done.returncode:
+            raise SystemExit(f"error: {scenario.name} fails without a fault: {done.stderr.strip()[-300:]}")
+        found: dict[tuple[str, str], int] = {}
+        for line in log.read_text().splitlines():
+            if match := re.match(r"(\d+) +(\w+)\(", line):
+                found[match.groups()] = found.get(match.groups(), 0) + 1  # type: ignore[index, arg-type]
+    most: dict[str, int] = {}
+    for (_, call), count in found.items():
+        most[call] = max(most.get(call, 0), count)
+    return most
+
+
+def faults(most: dict[str, int]) -> list[Fault]:
+    """Every fault of a command that makes so many calls."""
+    kills = [Fault(call, nth, True) for call in DURABLE for nth in range(1, most.get(call, 0) + 1)]
+    full = [Fault(call, nth, False) for call in WRITING for nth in range(1, most.get(call, 0) + 1)]
+    return kills + full
+
+
+def injected(scenario: Scenario, fault: Fault, made: Path, wanted: str) -> str | None:
+    """Inject a fault and finish the work; returns what is wrong, or None."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "work"
+        shutil.copytree(made, folder)
+        trace = (
+            "strace",
+            "-f",
+            "-qq",
+            "-e",
+            f"trace={fault.call}",
+            "-e",
+            f"inject={fault.injection}",
+            "-o",
+            os.devnull,
+        )
+        try:
+            done = run(scenario.command, folder, *trace)
+            if wrong := _ended(done, fault):
+                return wrong
+            scenario.usable(folder)
+            ended = run(scenario.finish(folder), folder)
+            if ended.returncode:
+                return f"the work cannot be finished: {ended.stderr.strip()[-300:]}"
+            found = scenario.result(folder)
+        except subprocess.TimeoutExpired:
+            return f"takes longer than {SECONDS} s"
+        except Exception as error:  # noqa: BLE001  (it is reported)
+            return f"{type(error).__name__}: {error}"
+        return None if found == wanted else "the result is another than without the fault"
+
+
+def _ended(done: subprocess.CompletedProcess[str], fault: Fault) -> str | None:
+    if "Traceback" in done.stderr:
+        return f"a traceback: {done.stderr.strip()[-300:]}"
+    if fault.kills or done.returncode in (0, -9, 137):
+        return None
+    lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    # If standard error is on the full disk too, there is no line.
+    if len(lines) > 1 or (not lines and fault.call not in ("write", "writev")):
+        return f"exit code {done.returncode} with {len(lines)} lines of error: {done.stderr.strip()[-300:]}"
+    return None
+
+
+# --- scenarios -------------------------------------------------------------------------------------------------------
+
+
+def write_documents(folder: Path, towns: Sequence[str] = TOWNS, year: int = 1800) -> None:
+    """A page a town."""
+    folder.mkdir(exist_ok=True)
+    for number, town in enumerate(towns):
+        page = (
+            f"# {town}\n\nThe mill in {town} was built in {year + number} by the miller's guild of the valley.\n\n"
+            f"## Water\n\nThe canal of {town} is {number + 3} miles long. Nora Finch runs the ferry at {town}.\n"
+        )
+        (folder / f"{town}.md").write_text(page)
+
+
+def _indexed(folder: Path) -> None:
+    write_documents(folder / "docs")
+    rag.build_index(folder / "docs", folder / "x.index")
+
+
+def _changed(folder: Path) -> None:
+    _indexed(folder)
+    write_documents(folder / "docs", TOWNS[:3], 1900)
+    (folder / "docs" / "Arlen.md").unlink()
+    (folder / "docs" / "New.md").write_text("# New\n\nThe lighthouse of New was lit in 1850 for the first time.\n")
+
+
+def _questions(folder: Path) -> None:
+    _indexed(folder)
+    rows = [{"id": f"{t}{n}", "question": q.format(t=t)} for t in TOWNS[:4] for n, q in enumerate(QUESTIONS)]
+    (folder / "q.jsonl").write_text("".join(dumps(row) + "\n" for row in rows))
+
+
+def _answered(folder: Path) -> None:
+    _questions(folder)
+    index = rag.open_index(folder / "x.index")
+    answer_file(folder / "q.jsonl", folder / "given.jsonl", rag.open_system("extractive", index), index)
+
+
+def _index(folder: Path) -> str:
+    """Every passage of the index, its answers to a search, and that it is whole and alone in its folder."""
+    index = rag.open_index(folder / "x.index")
+    hits = [hit.passage.id for hit in rag.search("the canal and the mill", index=index, k=10)]
+    rows = sorted(str(passage) for passage in index.store.scan())
+    left = sorted(path.name for path in (folder / "x.index").iterdir() if path.name.startswith(".rag-build"))
+    parts = sorted(path.name for path in (folder / "x.index").glob(".rag-build-*/parts/*"))
+    return _digest(rows, hits, rag.verify_index(folder / "x.index"), len(left), parts)
+
+
+def _searchable(folder: Path) -> None:
+    """The index answers, with its old or its new passages."""
+    if not rag.search("the ferry", index=folder / "x.index"):
+        raise AssertionError("the index finds nothing")
+
+
+def _rows(name: str) -> Callable[[Path], str]:
+    def read(folder: Path) -> str:
+        rows = [json.loads(line) for line in (folder / name).read_text("utf-8").splitlines()]
+        return _digest([{key: value for key, value in row.items() if key != "seconds"} for row in rows])
+
+    return read
+
+
+def _report(folder: Path) -> str:
+    report = json.loads((folder / "report.json").read_text("utf-8"))
+    return _digest([value for key, value in report.items() if key != "provenance"], _rows("judged.jsonl")(folder))
+
+
+def _run(folder: Path) -> str:
+    return _digest((folder / "run.trec").read_text("utf-8"))
+
+
+def _digest(*values: Any) -> str:  # noqa: ANN401  (JSON)
+    return hashlib.sha256(dumps(list(values)).encode()).hexdigest()
+
+
+def _resumed(name: str, command: Sequence[str]) -> Callable[[Path], Sequence[str]]:
+    """The command again, with --resume if there is something to resume."""
+    return lambda folder: [*command, "--resume"] if (folder / name).exists() else command
+
+
+BUILD = ("rag", "index", "build", "docs", "--to", "x.index")
+UPDATE = ("rag", "index", "update", "x.index")
+PART = ("rag", "index", "build", "--to", "x.index", "--recipe", "static")
+ANSWER = ("rag", "answer", "q.jsonl", "--system", "extractive", "--index", "x.index", "--out", "a.jsonl")
+ATTRIBUTE = ("rag", "attribute", "given.jsonl", "--index", "x.index", "--out", "b.jsonl")
+SCORE = ("autoais", "score", "given.jsonl", "--judge", "lexical", "--cache", "cache.jsonl", "--out", "judged.jsonl",
+         "--report", "report.json")  # fmt: skip
+SEARCH = ("rag", "search", "--questions", "q.jsonl", "--index", "x.index", "--run", "run.trec")
+
+SCENARIOS = (
+    Scenario("build", lambda f: write_documents(f / "docs"), BUILD, lambda f: [*BUILD, "--replace"], _index),
+    Scenario("update", _changed, UPDATE, lambda f: UPDATE, _index, _searchable),
+    Scenario("part", _indexed, PART, lambda f: PART, _index, _searchable),
+    Scenario("answer", _questions, ANSWER, _resumed("a.jsonl", ANSWER), _rows("a.jsonl")),
+    Scenario("attribute", _answered, ATTRIBUTE, _resumed("b.jsonl", ATTRIBUTE), _rows("b.jsonl")),
+    Scenario("score", _answered, SCORE, lambda f: SCORE, _report),
+    Scenario("search", _questions, SEARCH, lambda f: SEARCH, _run),
+)
+
+
+def trials(sample: int | None, seed: int, only: Sequence[str] = ()) -> Iterator[tuple[Scenario, Fault, str | None]]:
+    """Yield each scenario and fault with what was wrong, or None."""
+    for scenario in SCENARIOS:
+        if only and scenario.name not in only:
+            continue
+        with tempfile.TemporaryDirectory() as temporary:
+            made, whole = Path(temporary) / "made", Path(temporary) / "whole"
+            made.mkdir()
+            scenario.prepare(made)
+            shutil.copytree(made, whole)
+            done = run(scenario.command, whole)
+            if done.returncode:
+                raise SystemExit(f"error: {scenario.name} fails without a fault: {done.stderr.strip()[-300:]}")
+            wanted, there = scenario.result(whole), faults(counted(scenario, made))
+            if sample is not None and sample < len(there):
+                there = random.Random(f"{seed} {scenario.name}").sample(there, sample)
+            for fault in there:
+                yield scenario, fault, injected(scenario, fault, made, wanted)
+
+
+def main() -> None:
+    """Run the trials, print what was wrong, and write the counts to --out."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sample", type=int, help="faults of each scenario (default: all)")
+    parser.add_argument("--seed", type=int, default=13)
+    parser.add_argument("--only", action="append", default=[], help="a scenario; repeatable")
+    parser.add_argument("--out", type=Path, help="report (json)")
+    given = parser.parse_args()
+    counts: dict[str, dict[str, int]] = {}
+    failed = []
+    for scenario, fault, wrong in trials(given.sample, given.seed, given.only):
+        row = counts.setdefault(scenario.name, {"kills": 0, "full disks": 0, "failed": 0})
+        row["kills" if fault.kills else "full disks"] += 1
+        if wrong is not None:
+            row["failed"] += 1
+            failed.append(f"{scenario.name}, {fault.injection}: {wrong}")
+            print(failed[-1], flush=True)
+    total = sum(row["kills"] + row["full disks"] for row in counts.values())
+    print(f"{total:,} faults, {len(failed)} failed")
+    for name, row in counts.items():
+        print(f"{name}: {row['kills']} kills, {row['full disks']} full disks, {row['failed']} failed")
+    if given.out is not None:
+        result = {"faults": total, "failed": failed, "scenarios": counts, "provenance": provenance({})}
+        write_atomic(given.out, [dumps(result, indent=2)])
+    raise SystemExit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
