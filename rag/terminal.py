@@ -296,6 +296,7 @@ def converse(conversation: "Conversation", *, stream: bool = False) -> None:
     history = state_folder() / "history"
     with suppress(OSError):
         readline.read_history_file(history)
+    before = readline.get_current_history_length()
     note("Ask a question, or press Ctrl-D to leave.")
     while True:
         try:
@@ -320,8 +321,10 @@ def converse(conversation: "Conversation", *, stream: bool = False) -> None:
     print(file=sys.stderr)  # noqa: T201  (ends the line of the prompt)
     with suppress(OSError):
         history.parent.mkdir(parents=True, exist_ok=True)
+        history.touch(mode=0o600)
         readline.set_history_length(1000)
-        readline.write_history_file(history)
+        # Appended, so that another prompt that was open meanwhile keeps its lines.
+        readline.append_history_file(readline.get_current_history_length() - before, history)
 
 
 def free_disk(folder: Path) -> str:

@@ -22,12 +22,18 @@ TRAINERS: Registry[Callable[..., None]] = Registry(
 def run(
     path: Path, index: Index, data: Sequence[Path], out: Path, *, short: bool = False, log: Callable[[str], None]
 ) -> None:
-    """Train the model of a recipe (TOML; `kind` selects the trainer) in `out`; an unknown kind raises `RagError`."""
+    """Train the model of a recipe (TOML; `kind` selects the trainer) in `out`.
+
+    Raises `RagError` for an unknown kind, `UserError` if another process trains in `out`.
+    """
     kind = _table(path).get("kind")
     if not isinstance(kind, str) or kind not in TRAINERS:
         raise RagError(f"{path}: 'kind' should be one of: {', '.join(TRAINERS)}")
     needs("torch", "transformers", "onnx")
-    TRAINERS[kind](path, index, data, out, short=short, log=log)
+    from autoais.training.recipe import training_in
+
+    with training_in(out):
+        TRAINERS[kind](path, index, data, out, short=short, log=log)
 
 
 def read_recipe(path: Path, recipe: type[Any]) -> Any:  # noqa: ANN401  (an instance of `recipe`)

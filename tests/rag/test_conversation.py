@@ -148,6 +148,28 @@ def test_the_prompt_answers_until_it_is_left(
     assert (tmp_path / "state" / "history").exists()
 
 
+def test_two_prompts_keep_the_history_of_both(
+    typed: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    readline = pytest.importorskip("readline")
+    readline.clear_history()
+    history = tmp_path / "state" / "history"
+    history.parent.mkdir()
+    history.write_text("earlier\n")
+
+    def another(_: str) -> str:
+        readline.add_history("mine")
+        history.write_text(history.read_text() + "theirs\n")
+        raise EOFError
+
+    typed()
+    monkeypatch.setattr("builtins.input", another)
+    converse(Conversation(Told()))
+    lines = [line for line in history.read_text().splitlines() if not line.startswith("_HiStOrY")]  # libedit's mark
+    assert lines == ["earlier", "theirs", "mine"]
+    readline.clear_history()
+
+
 def test_a_folder_that_cannot_be_written_keeps_no_history_and_is_no_error(
     typed: Callable[..., None], tmp_path: Path
 ) -> None:

@@ -16,9 +16,10 @@ import pytest
 
 from autoais.io.provenance import sha256_file
 from autoais.metrics.short_answers import answer_spans, has_answer
+from autoais.training.recipe import training_in
 from rag import training
 from rag.corpus.reader import Corpus
-from rag.errors import RagError
+from rag.errors import RagError, UserError
 from rag.index.build import build
 from rag.index.index import Index
 from rag.index.open import open_index
@@ -57,6 +58,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {"collection": "index", "question": "where is the river of Arlen", "path": "r0", "quotes": ["in the north"]},
         {"collection": "notes", "question": "when is the shed locked", "path": "shed.md", "quotes": ["at night"]},
         {"collection": "notes", "question": "who owns the shed", "path": None, "quotes": []},
+        {"collection": "notes", "question": "xylophone", "path": None, "quotes": []},  # the search finds nothing
     ]
     (folder / "labelled.jsonl").write_text(
         "".join(
@@ -68,7 +70,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f'name = "tiny"\nkind = "reader"\nseed = 1\n'
         f'base = "{base}"\nbase_sha256 = "{sha256_file(base / "model.safetensors")}"\n'
         'depth = 20\nothers = 2\nleast = -1.0\nheld_out = ["dev.jsonl"]\n'
-        '[questions]\n"asked.txt" = 2\n[labelled]\n"labelled.jsonl" = 2\n[schedule]\n'
+        '[questions]\n"asked.txt" = 2\n[labelled]\n"labelled.jsonl" = 1.5\n[schedule]\n'
         "rate = 1e-3\nbatch = 6\nwarm_up = 2\ndecay = 0.5\n"
     )
     return folder
@@ -109,7 +111,7 @@ def test_a_recipe_makes_a_reader_that_says_how_it_came_about(model: Path, data: 
     assert counts["questions"] == 11
     assert counts["dropped"] == 1  # the one that is held out
     assert 9 <= counts["groups"] <= 18
-    assert record["questions"]["labelled.jsonl"] == {"questions": 3, "dropped": 0, "groups": 3}
+    assert record["questions"]["labelled.jsonl"] == {"questions": 4, "dropped": 0, "groups": 3}
 
 
 @pytest.mark.slow
@@ -225,6 +227,11 @@ def test_a_kind_of_recipe_that_there_is_not_lists_those_there_are(data: Path, tm
     recipe.write_text(f"name = 'x'\nkind = {kind}\n")
     with pytest.raises(RagError, match=r"r\.toml: 'kind' should be one of: reader, static"):
         training.run(recipe, open_index(data / "towns.index"), [data], tmp_path, log=print)
+
+
+def test_two_runs_do_not_train_in_one_folder(data: Path, model: Path, tmp_path: Path) -> None:
+    with training_in(tmp_path), pytest.raises(UserError, match="another process trains there"):
+        training.run(data / "recipe.toml", open_index(data / "towns.index"), [data], tmp_path, log=print)
 
 
 def test_a_trainer_of_ones_own_is_called_as_the_others_are(

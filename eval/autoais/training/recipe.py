@@ -4,6 +4,7 @@ import json
 import random
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from hashlib import sha256
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from autoais.errors import UserError
 from autoais.io.jsonl import dumps, write_atomic
+from autoais.io.locks import exclusive_lock
 from autoais.io.provenance import provenance, sha256_file
 from autoais.labels import Labelled
 from autoais.training.schedule import Schedule
@@ -187,8 +189,24 @@ def run(path: Path, data: Sequence[Path], out: Path, *, short: bool = False, log
 
     Prepared pairs and completed training steps of an earlier run with the same recipe and data are reused; exports and
     the calibration are always repeated. Empty `out/work` if the code has changed since. `short` uses at most 200 pairs
-    per source and 20 steps, just to check that the recipe runs.
+    per source and 20 steps, just to check that the recipe runs. Raises `UserError` if another process trains there.
     """
+    with training_in(out):
+        _run(path, data, out, short=short, log=log)
+
+
+@contextmanager
+def training_in(out: Path) -> Iterator[None]:
+    """Create the folder of a training run and keep other runs out of it."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{out}: cannot be written: {error.strerror}") from error
+    with exclusive_lock(out / ".lock", UserError(f"{out}: another process trains there; wait, or name another folder")):
+        yield
+
+
+def _run(path: Path, data: Sequence[Path], out: Path, *, short: bool, log: Callable[[str], None]) -> None:
     from autoais.formats import read_labels
     from autoais.judges.minilm import MiniLMJudge
     from autoais.training.calibration import Claims, Fold, calibrate
