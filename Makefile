@@ -6,21 +6,24 @@ Q ?= What is citation precision?
 export Q
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: ask test quick check docs whole core bench clean
+.PHONY: ask test quick check docs whole core bench chaos lock audit sbom licences clean
 
 ask: .venv/ask.done
 	@.venv/bin/rag ask "$$Q" || [ $$? -eq 1 ]
 
-.venv/ask.done: pyproject.toml
+# What is installed is what the lock files say, with its hashes.
+.venv/ask.done: pyproject.toml requirements.lock
 	$(PYTHON) -m venv .venv
-	.venv/bin/pip install --quiet -e .
+	.venv/bin/pip install --quiet --no-deps --require-hashes -r requirements.lock
+	.venv/bin/pip install --quiet --no-deps -e .
 	@touch $@
 
 # Torch comes first, from a pin: asked for by another package, pip would take gigabytes of CUDA with it.
-.venv-test/done: pyproject.toml
+.venv-test/done: pyproject.toml requirements-dev.lock
 	$(PYTHON) -m venv .venv-test
 	.venv-test/bin/pip install --quiet "$(TORCH)"
-	.venv-test/bin/pip install --quiet -e ".[all,dev,docs]"
+	.venv-test/bin/pip install --quiet --no-deps --require-hashes -r requirements-dev.lock
+	.venv-test/bin/pip install --quiet --no-deps -e .
 	@touch $@
 
 # Side by side, as there are two cores; the output of each comes when it is done.
@@ -70,5 +73,32 @@ core-%: .venv-%/done
 bench: .venv/ask.done
 	.venv/bin/python -m scripts.bench.engine $(DATA) --out eval/results/engine.json
 
+# Every fault in every command that writes files: about half an hour. `make test` injects a few.
+chaos: .venv-test/done
+	.venv-test/bin/python -m scripts.chaos --out eval/results/chaos.json
+
+.venv-tools/done:
+	$(PYTHON) -m venv .venv-tools
+	.venv-tools/bin/pip install --quiet uv pip-audit cyclonedx-bom
+	@touch $@
+
+# The newest versions that pyproject.toml allows; then run `make licences`.
+lock: .venv-tools/done
+	.venv-tools/bin/python scripts/lock.py
+
+# Known vulnerabilities of what the lock files name; asks PyPI.
+audit: .venv-tools/done
+	.venv-tools/bin/pip-audit --no-deps --disable-pip -r requirements.lock
+	.venv-tools/bin/pip-audit --no-deps --disable-pip -r requirements-dev.lock
+
+# What the package needs, as CycloneDX, in dist/.
+sbom: .venv-tools/done .venv/ask.done
+	mkdir -p dist
+	.venv-tools/bin/cyclonedx-py environment .venv/bin/python --pyproject pyproject.toml --output-reproducible -o dist/sbom.json
+
+# The table of licences, of the packages installed for the tests.
+licences: .venv-test/done
+	.venv-test/bin/python -m scripts.licences
+
 clean:
-	rm -rf .venv .venv-test .venv-3.12 .venv-3.13 dist build site
+	rm -rf .venv .venv-test .venv-tools .venv-3.12 .venv-3.13 dist build site

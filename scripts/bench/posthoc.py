@@ -140,18 +140,17 @@ def whole(index: Index, questions: Sequence[Question], judge: Judge, rows: Path)
     """The rates on all questions, and the time per question."""
     post_hoc = PostHoc(open_retriever("bm25", index), judge, DEFAULT_K)
     settings = {"system": post_hoc.name, "index": index.manifest["checksum"]}
-    journal = Journal(rows, settings, resume=rows.exists())
-    done = len(journal.done)
-    for question in pending(questions, journal.done):
-        began, busy = time.perf_counter(), time.process_time()
-        found = attributed(post_hoc, question)
-        seconds, cpu = time.perf_counter() - began, time.process_time() - busy
-        first = first_hit(index, judge, question)
-        journal.write({"id": question.id, "post_hoc": found, "first_hit": first, "seconds": seconds, "cpu": cpu})
-        done += 1
-        if done % 100 == 0:
-            print(f"{done} of {len(questions)}", flush=True)
-    journal.close()
+    with Journal(rows, settings, resume=rows.exists()) as journal:
+        done = len(journal.done)
+        for question in pending(questions, journal.done):
+            began, busy = time.perf_counter(), time.process_time()
+            found = attributed(post_hoc, question)
+            seconds, cpu = time.perf_counter() - began, time.process_time() - busy
+            first = first_hit(index, judge, question)
+            journal.write({"id": question.id, "post_hoc": found, "first_hit": first, "seconds": seconds, "cpu": cpu})
+            done += 1
+            if done % 100 == 0:
+                print(f"{done} of {len(questions)}", flush=True)
     written = [row for _, row in read_objects(rows)]
     both = {name: rates([row[name] for row in written]) for name in ("post_hoc", "first_hit")}
     ours, theirs = (both[name]["precision_by_the_judge"]["value"] for name in both)

@@ -109,6 +109,14 @@ def test_what_may_pass_is_tried_again(server: ChatServer, bad: dict[str, Any]) -
         ({"body": '{"choices": []}'}, "not a chat completion: '{\"choices\": []}'"),
         ({"body": '{"choices": [{"message": {"content": 7}}]}'}, "not a chat completion"),
         ({"say": "x" * 4_000_001}, "longer than 4000000 bytes"),
+        (
+            {"say": "x", "headers": {"Content-Encoding": "gzip"}},
+            "the reply is compressed ('gzip'), which was not asked",
+        ),
+        (
+            {"say": "x", "headers": {"Content-Encoding": "zstd"}},
+            "the reply is compressed ('zstd'), which was not asked",
+        ),
         ({"body": '{"choices": [{"message": {"refusal": "I will not", "content": null}}]}'}, "refused: I will not"),
         ({"say": None, "finish": "content_filter"}, "filtered"),
         ({"status": 400, "body": '{"error": {"message": "the prompt is too long"}}'}, "400: the prompt is too long"),

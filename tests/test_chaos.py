@@ -1,0 +1,24 @@
+"""A few of the faults of `make chaos`."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from scripts.chaos import SCENARIOS, trials
+
+traced = (
+    shutil.which("strace")
+    and not subprocess.run(
+        ["strace", "-qq", "-e", "trace=none", sys.executable, "-c", ""], capture_output=True, check=False
+    ).returncode
+)
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not traced, reason="needs strace, and leave to trace")]
+
+
+@pytest.mark.parametrize("name", [scenario.name for scenario in SCENARIOS])
+def test_nothing_is_lost_when_a_command_is_killed_or_the_disk_is_full(name: str) -> None:
+    found = [(fault.injection, wrong) for _, fault, wrong in trials(3, seed=7, only=[name])]
+    assert len(found) == 3
+    assert [one for one in found if one[1] is not None] == []
