@@ -1,6 +1,7 @@
 """What training needs, in small: towns to write about and a BERT with random weights."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 TOWNS = ["Arlen", "Bexley", "Corvo", "Dunmore", "Elstow", "Farrow", "Gilden", "Hartley", "Ilford", "Jarrow"]
@@ -16,18 +17,21 @@ def text(town: str, seed: int) -> str:
     return " ".join(s.format(t=town, a=1 + seed % 8, b=1 + seed % 7) for s in SENTENCES)
 
 
-def tiny_bert(folder: Path, texts: Iterable[str]) -> Path:
+def tiny_bert(folder: Path, texts: Sequence[str]) -> Path:
     """A BERT of five small layers with random weights, and a tokenizer that knows the words of the texts."""
     import torch
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
     from transformers import BertConfig, BertModel
 
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    # Words by themselves: a trained vocabulary is another one in each process.
+    marks = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    letters = sorted(set("".join(texts).lower()) - {" "})
+    words = sorted({word for text in texts for word in re.findall(r"\w+", text.lower())} - set(letters))
+    pieces = [*marks, *letters, *(f"##{letter}" for letter in letters), *words]
+    tokenizer = Tokenizer(models.WordPiece({piece: n for n, piece in enumerate(pieces)}, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    marks = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    trainer = trainers.WordPieceTrainer(vocab_size=400, special_tokens=marks, show_progress=False)
-    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.add_special_tokens(marks)
     torch.manual_seed(0)
     config = BertConfig(
         vocab_size=tokenizer.get_vocab_size(), hidden_size=48, num_hidden_layers=5, num_attention_heads=12,
