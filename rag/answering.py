@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from autoais.answers import to_row
 from autoais.errors import FormatError
-from autoais.io.jsonl import check_outputs, dumps, field, parse_object, read_objects, write_atomic
+from autoais.io.jsonl import check_outputs, dumps, field, parse_object, read_objects, sync, write_atomic
 from autoais.io.locks import exclusive_lock
 from autoais.io.provenance import command, sha256_file, versions
 from autoais.questions import read_questions
@@ -158,11 +158,10 @@ def tokens_of(answers: Path) -> tuple[int, int]:
 class Journal:
     """An `answers.jsonl` that is written one complete row at a time and can be resumed after a kill.
 
-    `settings` (everything that determines the rows, and the command) are stored in `<name>.run.json` next to it; a run
-    cannot be resumed with other settings, because its rows would be inconsistent. `done` are the ids of the rows that
-    the file held, `failed` those whose model failed (`Answer.failed`). The lock `.<name>.lock` keeps other processes
-    out until the end; the lock file stays, because two processes could otherwise hold locks on two files of that name.
-    Raises `RagError` if another process writes the file.
+    `settings` (everything that determines the rows, and the command) are stored in `<name>.run.json` next to it, which
+    is locked until the end; a run cannot be resumed with other settings, because its rows would be inconsistent. `done`
+    are the ids of the rows that the file held, `failed` those whose model failed (`Answer.failed`). Raises `RagError`
+    if another process writes the file.
     """
 
     def __init__(self, path: Path, settings: Mapping[str, Any], *, resume: bool) -> None:
@@ -170,29 +169,28 @@ class Journal:
         self._settings_path = path.with_name(path.name + ".run.json")
         self.done: list[str] = []
         self.failed: list[str] = []
+        self._check_new(resume=resume)
         busy = RagError(f"{path}: another process is writing it; wait for it, or name another file")
         with ExitStack() as stack:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                stack.enter_context(exclusive_lock(path.with_name(f".{path.name}.lock"), busy))
+                stack.enter_context(exclusive_lock(self._settings_path, busy))
+                self._check_new(resume=resume)
+                if path.exists():
+                    self._check_settings(settings)
+                    self.done = self._recover()
+                else:  # a resumed run keeps its first settings; written in place, as the lock is that of the file
+                    self._settings_path.write_text(dumps(settings, indent=2) + "\n", "utf-8")
+                    sync(self._settings_path)
+                self._file: TextIO = path.open("a", encoding="utf-8", newline="\n")
             except OSError as error:
                 raise RagError(f"{path}: cannot be written: {error.strerror}") from error
-            self._file = self._opened(settings, resume=resume)
             stack.callback(self._shut)
             self._held = stack.pop_all()
 
-    def _opened(self, settings: Mapping[str, Any], *, resume: bool) -> TextIO:
+    def _check_new(self, *, resume: bool) -> None:
         if self.path.exists() and not resume:
             raise RagError(f"{self.path} exists: finish it with --resume, or name another file")
-        try:
-            if self.path.exists():
-                self._check_settings(settings)
-                self.done = self._recover()
-            else:  # a resumed run keeps its first settings
-                write_atomic(self._settings_path, [dumps(settings, indent=2)])
-            return self.path.open("a", encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise RagError(f"{self.path}: cannot be written: {error.strerror}") from error
 
     def _check_settings(self, settings: Mapping[str, Any]) -> None:
         where = str(self._settings_path)

@@ -278,10 +278,10 @@ SYSTEMS: Registry[SystemKind] = Registry(
         ),
         "extractive": SystemKind("the one to three sentences that answer best", "nothing", "bm25", 10, _extractive),
         "openai": SystemKind(
-            _CITED, "openai:<model>, a server (OPENAI_BASE_URL)", "reranked", 5, _cited("openai"), _CITED_OPTIONS
+            _CITED, "openai:<model>, a server (OPENAI_BASE_URL)", "best", 5, _cited("openai"), _CITED_OPTIONS
         ),
-        "gguf": SystemKind(_CITED, "gguf:<file>, the extra gguf", "reranked", 5, _cited("gguf"), _CITED_OPTIONS),
-        "hf": SystemKind(_CITED, "hf:<name or folder>, the extra models", "reranked", 5, _cited("hf"), _CITED_OPTIONS),
+        "gguf": SystemKind(_CITED, "gguf:<file>, the extra gguf", "best", 5, _cited("gguf"), _CITED_OPTIONS),
+        "hf": SystemKind(_CITED, "hf:<name or folder>, the extra models", "best", 5, _cited("hf"), _CITED_OPTIONS),
         "closed-book": SystemKind(
             "what a model remembers, without sources", "closed-book:<model>", "bm25", 0, _closed_book, _MODEL_OPTIONS
         ),
@@ -307,7 +307,7 @@ SYSTEMS: Registry[SystemKind] = Registry(
 
 # Generators of other packages, used as systems; an entry is called with the part of the name after the colon.
 GENERATORS: Registry[Callable[[str], Generator]] = Registry("rag.generators", "generator", {}, RagError)
-_GENERATOR_RECIPE, _GENERATOR_K = "reranked", 10
+_GENERATOR_RECIPE, _GENERATOR_K = "best", 10
 
 
 def system_kind(name: str) -> SystemKind:

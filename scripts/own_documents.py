@@ -174,13 +174,14 @@ def measure(
     data: Annotated[Path, typer.Argument(help="Folder that `fetch` filled.")],
     part: Annotated[str, typer.Option(help="dev, kept or all.")] = "dev",
     system: Annotated[list[str] | None, typer.Option(help="Systems to measure.")] = None,
+    every: Annotated[int, typer.Option(min=1, help="Ask only every so many questions.")] = 1,
     min_confidence: Annotated[float | None, typer.Option(help="Of the system reader; 0 never abstains.")] = None,
     questions: Annotated[Path, typer.Option(help="The benchmark's questions.")] = BENCHMARK / "questions.jsonl",
     work: Annotated[Path, typer.Option(help="Folder for indexes and answers.")] = Path("work/own-documents"),
     out: Annotated[Path | None, typer.Option(help="Report (json).")] = None,
 ) -> None:
     """Build an index per collection, answer, and print what the answers contain."""
-    asked = [row for _, row in read_objects(questions) if part in ("all", row.get("part"))]
+    asked = [row for _, row in read_objects(questions) if part in ("all", row.get("part"))][::every]
     rows: dict[str, list[dict[str, Any]]] = {}
     work.mkdir(parents=True, exist_ok=True)
     texts = []
@@ -201,7 +202,7 @@ def measure(
                               "hits": [h.passage.id for h in answer.hits]})  # fmt: skip
     result: dict[str, Any] = {
         "benchmark": f"{questions.parent.name}/{questions.name}",
-        "part": part,
+        "part": part if every == 1 else f"every {every}th of {part}",
         "systems": {name: summary(found) for name, found in rows.items()},
         "provenance": provenance({"questions": questions, "collections": _collections(questions)}),
     }
