@@ -121,7 +121,7 @@ class TrainingRecipe:
 
 
 def made(cls: type[Any], row: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401  (an instance of cls)
-    """An instance of `cls` from a table of a recipe; raises `UserError` for missing or unknown settings, and wrong types."""
+    """An instance of `cls` from a table of a recipe; raises `UserError` for missing, unknown and wrong settings."""
     known = {field.name for field in fields(cls)}
     if unknown := sorted(set(row) - known):
         raise UserError(f"{where}: unknown setting {unknown[0]!r}; there are: {', '.join(sorted(known))}")
