@@ -47,7 +47,7 @@ def says_much(case: Case) -> None:
         (raises, Limits(), "KeyError: "),
         (hangs, Limits(seconds=0.3), "takes longer than 0.3 s"),
         (eats, Limits(memory=200 << 20), "takes "),
-        (eats, Limits(addresses=400 << 20), "MemoryError"),
+        (eats, Limits(addresses=300 << 20), "MemoryError"),
         (says_much, Limits(), "an error of 2 lines"),
     ],
     ids=["raises", "hangs", "takes much memory", "takes all memory", "says much"],
