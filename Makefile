@@ -6,7 +6,7 @@ Q ?= What is citation precision?
 export Q
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: ask test quick check docs whole core bench chaos lock audit sbom licences clean
+.PHONY: ask test quick check docs whole core bench chaos fuzz lock audit sbom licences clean
 
 ask: .venv/ask.done
 	@.venv/bin/rag ask "$$Q" || [ $$? -eq 1 ]
@@ -76,6 +76,10 @@ bench: .venv/ask.done
 # Every fault in every command that writes files: about half an hour. `make test` injects a few.
 chaos: .venv-test/done
 	.venv-test/bin/python -m scripts.chaos --out eval/results/chaos.json
+
+# 20,000 broken inputs to everything that reads something: some minutes. `make test` feeds a few.
+fuzz: .venv-test/done
+	.venv-test/bin/python -m scripts.fuzz --out eval/results/fuzz.json
 
 .venv-tools/done:
 	$(PYTHON) -m venv .venv-tools

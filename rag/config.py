@@ -40,7 +40,7 @@ def read_config() -> dict[str, Any]:
         return {}
     try:
         config = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RagError(f"{path}: cannot be read as a config file: {error}") from error
     if unknown := sorted(config.keys() - set(_KEYS)):
         raise RagError(f"{path}: unknown key {unknown[0]!r}; there are: {', '.join(_KEYS)}")

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from autoais.errors import FormatError, UserError
+from autoais.errors import FormatError, UserError, field_names
 from autoais.io.files import lines
 from autoais.io.jsonl import field, identifier, parse_object
 from autoais.registry import Registry
@@ -124,7 +124,7 @@ def detect_corpus(path: Path) -> str:
     if first is None:
         raise FormatError(f"{path} is empty")
     row = _has(first)
-    found = "" if row is None else f"; found fields {', '.join(sorted(row))[:200]}; {_WANTED}"
+    found = "" if row is None else f"; found fields {field_names(row)}; {_WANTED}"
     raise FormatError(f"{path}:1: not a corpus format known here; there are: {', '.join(CORPORA)}{found}")
 
 

@@ -6,6 +6,8 @@ UserError              shown by the commands as one line, exit code 2
 └── UsageError         a wrong call, such as one string instead of a list of strings; also a TypeError
 """
 
+from collections.abc import Iterable
+
 
 class UserError(Exception):
     """Base class of errors that commands show as one line, with exit code 2; others keep their traceback."""
@@ -32,6 +34,12 @@ def check_type(name: str, value: object, wanted: str, *types: type) -> None:
 def missing_extra(what: str, extra: str) -> UserError:
     """Return the error for an optional package that is not installed."""
     return UserError(f'{what} needs a package that is not installed: pip install "attributed-rag[{extra}]"')
+
+
+def field_names(names: Iterable[str]) -> str:
+    """Return the names of fields in a file, sorted, on one printable line of at most 200 characters."""
+    line = ", ".join(sorted(names))[:200]
+    return "".join(c if c.isprintable() else "\ufffd" for c in line) or "no fields"
 
 
 def first_line(error: BaseException) -> str:

@@ -91,7 +91,10 @@ def _topic(line: bytes, where: str, number: int) -> Question:
 
 def _dpr(line: bytes, where: str, number: int) -> Question:
     # Cells that contain quotation marks are quoted as in CSV.
-    cells = next(csv.reader(["\t".join(_columns(line, where))], delimiter="\t"))
+    try:
+        cells = next(csv.reader(["\t".join(_columns(line, where))], delimiter="\t"), [])
+    except csv.Error as error:
+        raise FormatError(f"{where}: not a TSV row: {error}") from error
     if len(cells) != 2:
         raise FormatError(f"{where}: expected two columns, found {len(cells)}; are its quotation marks doubled?")
     text, listed = cells

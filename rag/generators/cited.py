@@ -10,15 +10,13 @@ from autoais.markers.grammar import StreamParser, parse
 from autoais.text.sentences import sentence_spans
 from rag.attribution.attributor import nearest_sentence
 from rag.errors import RagError
-from rag.llms import Completion, LanguageModel, Message, ModelError, traced, without_thoughts
+from rag.llms import Completion, LanguageModel, Message, ModelError, readable, traced, without_thoughts
 from rag.llms.prompts import STOP, Prompt
 from rag.types import Answer, Citation, CitedSentence, Hit, Question, Unresolved
 
 MAX_TOKENS = 512  # of a reply; at most a quarter of the context
 _LONGEST_TOKEN = 16  # characters per token; a longer reply comes from a server that ignores max_tokens
 _LOOP = re.compile(r"(.{10,400}?)\1{3}", re.DOTALL)
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _SOURCES = r"(?:contexts?|passages?|sources?|documents?|quotes?|texts?|information)"
 _NOT = r"(?:do not|does not|did not|don't|doesn't|didn't|cannot|can't)"
 _REFUSAL = re.compile(
@@ -152,7 +150,7 @@ class Cited:
         raw = completion.text[: self._max_tokens * _LONGEST_TOKEN]
         completion = replace(completion, text=raw, cut=completion.cut or len(raw) < len(completion.text))
         trace = request.trace | traced(completion)
-        text = _SURROGATE.sub("\ufffd", _CONTROL.sub(" ", without_thoughts(raw)))
+        text = readable(without_thoughts(raw))
         # A model in a loop writes up to the token limit, so only a reply that was cut can be one.
         if completion.cut and (loop := _LOOP.search(text)):
             trace["repeated"] = True

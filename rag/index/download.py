@@ -47,7 +47,7 @@ def read_table(path: Path | None = None) -> dict[str, Prebuilt]:
     try:
         text = path.read_text("utf-8") if path else files("rag").joinpath("data", "prebuilt.toml").read_text("utf-8")
         return {name: _checked(name, row) for name, row in tomllib.loads(text).items()}
-    except (OSError, ValueError, AttributeError) as error:  # ValueError: not TOML, not UTF-8, a bad row
+    except (OSError, ValueError, RecursionError, AttributeError) as error:  # ValueError: not TOML, not UTF-8, a bad row
         raise RagError(f"{path}: cannot be read as a table of indexes: {error}") from error
 
 

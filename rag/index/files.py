@@ -13,7 +13,7 @@ from autoais.io.provenance import sha256_file
 from rag.corpus.sources import LARGEST, Source, SourceFile
 from rag.corpus.urls import host_of
 from rag.errors import FormatError, IndexingError, UserError
-from rag.index.manifest import WEB
+from rag.index.manifest import WEB, is_path
 
 FILES = "files.jsonl"
 _SMALL = 1 << 20
@@ -112,6 +112,8 @@ def _record(row: dict[str, Any], where: str) -> FileRecord:
     stamp = field(row, "stamp", dict, where)
     numbers = {name: field(row, name, int, where) for name in ("number", "source", "passages", "bad")}
     texts = {name: field(row, name, str, where) for name in ("name", "within", "checksum", "twin", "sketch")}
+    if not is_path(texts["within"]):
+        raise FormatError(f"{where}: field 'within' is not a path: {texts['within'][:100]!r}")
     mtime = None if stamp.get("mtime") is None else field(stamp, "mtime", int, where)
     known = Stamp(field(stamp, "sha256", str, where), field(stamp, "size", int, where), mtime)
     return FileRecord(stamp=known, **numbers, **texts)  # type: ignore[arg-type]
@@ -155,6 +157,9 @@ class Root:
     def of(cls, record: Mapping[str, Any], index: Path, where: str) -> "Root":
         """From the manifest; a relative path that leads nowhere gives way to the absolute one."""
         texts = {name: field(record, name, str, where) for name in ("path", "absolute", "format", "prefix")}
+        for name in ("path", "absolute"):
+            if not is_path(texts[name]):
+                raise FormatError(f"{where}: field {name!r} is not a path: {texts[name][:100]!r}")
         absolute = Path(texts["absolute"])
         moved = Path(os.path.normpath(index.resolve() / texts["path"]))
         include, exclude = (strings(record, name, where) for name in ("include", "exclude"))

@@ -118,7 +118,7 @@ def _passages(build: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
             if count:
                 yield f"{PASSAGES} has {count:,} rows with a value that is not text"
     except (sqlite3.Error, OSError) as error:
-        yield f"{PASSAGES} cannot be read: {error}"
+        yield f"{PASSAGES} cannot be read: {first_line(error)}"
 
 
 def _table(build: Path, manifest: Mapping[str, Any]) -> Iterator[str]:

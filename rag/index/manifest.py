@@ -1,5 +1,6 @@
 """`manifest.json`: written last, it names the build folder of the passages and describes how it was built."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,24 @@ Fingerprints = Mapping[str, Mapping[str, Any]]
 """The size (`bytes`) and `sha256` of each file of a folder, by its path in it."""
 
 
+def is_path(text: str) -> bool:
+    """Whether a text of a manifest can be a path; the JSON of a damaged one can hold lone surrogates and NUL."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+
+
 def read_fingerprints(record: Mapping[str, Any], where: str) -> Fingerprints:
     """The field `files` of a manifest (older ones lack it); raises `FormatError` if a path leads out of the folder."""
     files = field(record, "files", dict, where) if "files" in record else {}
     for name, recorded in files.items():
-        if not isinstance(recorded, Mapping) or Path(name).is_absolute() or ".." in Path(name).parts:
+        if (
+            not isinstance(recorded, Mapping)
+            or not is_path(name)
+            or Path(name).is_absolute()
+            or ".." in Path(name).parts
+        ):
             raise FormatError(f"{where}: {name[:100]!r} is not a file of the folder with its checksum")
         field(recorded, "bytes", int, where), field(recorded, "sha256", str, where)
     return files

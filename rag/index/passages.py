@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
 
+from autoais.errors import first_line
 from autoais.io.jsonl import sync
 from autoais.io.locks import shared_lock
 from rag.errors import IndexingError
@@ -71,7 +72,7 @@ class PassageStore:
             store._connection.execute(f"SELECT row, {store._columns} FROM passage LIMIT 1").fetchone()
         except sqlite3.Error as error:
             raise IndexingError(
-                f"{path}: cannot be read as a passage store ({error}): build the index again"
+                f"{path}: cannot be read as a passage store ({first_line(error)}): build the index again"
             ) from error
         return store
 
@@ -191,4 +192,4 @@ def faults(what: str) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
-        raise IndexingError(f"the passage store {what}: {error}") from error
+        raise IndexingError(f"the passage store {what}: {first_line(error)}") from error

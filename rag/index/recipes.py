@@ -70,7 +70,7 @@ def read_recipe(name: str, kinds: Container[str] = ()) -> Recipe:
     elif name.endswith(".toml"):
         try:
             text = Path(name).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:
             raise RagError(f"{name}: cannot be read as a recipe: {error}") from error
     elif name in kinds:
         return Recipe(name, name, {})

@@ -89,6 +89,8 @@ LANGUAGE_MODELS: Registry[OpenModel] = Registry(
     },
     RagError,
 )
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _THOUGHTS = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
 _WRITTEN = {"gguf": "gguf:<file>", "hf": "hf:<name or folder>"}
 
@@ -113,6 +115,11 @@ def open_model(name: str, *, context: int = CONTEXT, temperature: float = 0.0, s
 def without_thoughts(text: str) -> str:
     """A reply without the model's thoughts before it, between `<think>` and `</think>`."""
     return _THOUGHTS.sub("", text, count=1)
+
+
+def readable(text: str) -> str:
+    """A reply with spaces for control characters, and without lone surrogates, which the JSON of a server can hold."""
+    return _SURROGATE.sub("\ufffd", _CONTROL.sub(" ", text))
 
 
 def cut_at(completion: Completion, stop: Sequence[str]) -> Completion:

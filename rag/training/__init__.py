@@ -50,5 +50,5 @@ def read_recipe(path: Path, recipe: type[Any]) -> Any:  # noqa: ANN401  (an inst
 def _table(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RagError(f"{path}: cannot be read as a training recipe: {error}") from error

@@ -73,6 +73,9 @@ def test_each_command_gets_the_defaults_that_it_has_options_for(config: Path) ->
         ("index = ", "cannot be read as a config file"),
         ("\udcff", "cannot be read as a config file"),
         ('indx = "x"', "unknown key 'indx'; there are: index, system"),
+        # These were tracebacks of tomllib.
+        (f"index = {'9' * 5000}", "cannot be read as a config file"),
+        (f"index = {'[' * 5000}", "cannot be read as a config file"),
         ("index = 3", "index should be a string"),
         ("system = ['reader']", "system should be a string"),
     ],

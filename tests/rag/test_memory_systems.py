@@ -54,6 +54,12 @@ def test_labelled_lines_are_read_whatever_stands_around_them() -> None:
     assert fields(gone_on, ("answer", "short")) == {"answer": "Curie."}
 
 
+def test_a_reply_with_half_a_character_can_be_printed_and_written() -> None:
+    # JSON of a server can hold a lone surrogate; it went into the answer, and printing that failed.
+    answer = ask("Answer: Curie \ud83d was \x1b[31mborn in Warsaw.\nShort: \udc80Warsaw")
+    assert (answer.text, answer.short_answer) == ("Curie \ufffd was [31mborn in Warsaw.", "\ufffdWarsaw")
+
+
 def ask(*replies: str | ModelError) -> Answer:
     return next(ClosedBook(ScriptedModel(*replies)).answer([BORN]))
 
@@ -148,7 +154,7 @@ def test_the_page_a_model_names_is_found_and_its_passage_cited(index: Index, pag
     [
         ("Page: Pierre Gassendi", "Pierre Gassendi", "unknown-page"),
         ("Page: the", "the", "unknown-page"),
-        ("Page: \ud83d", "\ud83d", "unknown-page"),
+        ("Page: \ud83d", "\ufffd", "unknown-page"),
         ("Page: Zürich", "Zürich", "unsupported"),
         ("Search: zzz", "zzz", "nothing-found"),
         ("Search: the", "the", "nothing-found"),

@@ -8,7 +8,7 @@ from typing import Any
 
 from autoais import answers as own
 from autoais.answers import CitedAnswer
-from autoais.errors import FormatError, UserError
+from autoais.errors import FormatError, UserError, field_names
 from autoais.formats import aqa, trec
 from autoais.formats.base import Fault, Format, Notes, Row, unique_id
 from autoais.formats.convert import FEATURES, join_passages, join_questions
@@ -137,10 +137,11 @@ def _first_record(path: Path) -> Row:
 def _of_record(row: dict[str, Any], where: str) -> Format:
     fitting = [one for _, one in FORMATS.items() if all(mark in row for mark in one.required_fields)]
     if not fitting:
-        found = ", ".join(sorted(row))[:200]
         near = _nearest(row)
         hint = "" if near is None else f"{near.name} also has {_missing(row, near)}; "
-        raise FormatError(f"{where}: no known format has the fields {found}; {hint}there are: {', '.join(names())}")
+        raise FormatError(
+            f"{where}: no known format has the fields {field_names(row)}; {hint}there are: {', '.join(names())}"
+        )
     return max(fitting, key=lambda one: len(one.required_fields))
 
 

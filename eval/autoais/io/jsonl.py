@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from autoais.errors import FormatError, UserError
+from autoais.errors import FormatError, UserError, field_names
 
 T = TypeVar("T")
 _NAMES = {
@@ -75,7 +75,7 @@ def parse_object(line: bytes, where: str) -> dict[str, Any]:
 def field(record: Mapping[str, Any], name: str, kind: type[T], where: str) -> T:
     """Return the field of that name and type; raises `FormatError` if it is missing or of another type."""
     if name not in record:
-        raise FormatError(f"{where}: field {name!r} is missing (found: {', '.join(sorted(record)) or 'no fields'})")
+        raise FormatError(f"{where}: field {name!r} is missing (found: {field_names(record)})")
     value = record[name]
     # In Python bool is a subclass of int.
     if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from autoais.errors import field_names
+
 Schema = dict[str, Any]
 
 _NAMES = {
@@ -70,8 +72,8 @@ def faults(value: object, schema: Schema, path: str = "", *, limits: bool = True
 def _object_faults(value: dict[str, Any], schema: Schema, path: str, limits: bool) -> Iterator[str]:
     for name in schema.get("required", ()):
         if name not in value:
-            found = ", ".join(sorted(value)) or "no fields"
-            yield f"{_field(_join(path, name))} is missing (found: {found[:300]})"
+            found = field_names(value)
+            yield f"{_field(_join(path, name))} is missing (found: {found})"
     for name, inner in schema.get("properties", {}).items():
         if name in value:
             yield from faults(value[name], inner, _join(path, name), limits=limits)

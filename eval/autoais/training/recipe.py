@@ -1,8 +1,11 @@
 """`autoais train`: builds a model folder from a TOML recipe; each step writes a file, so stopped runs can resume."""
 
+import builtins
 import json
+import math
 import random
 import tomllib
+from collections import abc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -12,7 +15,7 @@ from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from shutil import copyfile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from autoais.errors import UserError
 from autoais.io.jsonl import dumps, write_atomic
@@ -32,6 +35,15 @@ _KINDS = ("pages", "questions", "labels")
 _SHORT_PAIRS, _SHORT_STEPS = 200, 20
 _EXPORT_PAIRS = 100  # pairs run by the export to find large inputs
 _MINIMAL_PAIRS = 500
+_WANTED: Mapping[Any, str] = {
+    str: "a string",
+    int: "an integer",
+    float: "a finite number",
+    tuple[str, ...]: "a list of strings",
+    tuple[tuple[str, ...], ...]: "a list of lists of strings",
+    dict[str, int]: "a table of integers",
+    dict[str, float]: "a table of numbers",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +108,7 @@ class TrainingRecipe:
             schedules = {name: made(Schedule, row.pop(name), f"{path}: [{name}]") for name in ("schedule", "finish")}
             row["folds"] = [tuple(fold) for fold in row["folds"]]
             recipe: TrainingRecipe = made(cls, row | {"sources": sources} | schedules, str(path))
-        except (tomllib.TOMLDecodeError, KeyError, UnicodeDecodeError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{path}: not a training recipe: {error}") from error
         for name, source in sources.items():
             if source.kind not in _KINDS:
@@ -109,14 +121,35 @@ class TrainingRecipe:
 
 
 def made(cls: type[Any], row: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401  (an instance of cls)
-    """An instance of `cls` from a table of a recipe; raises `UserError` for missing or unknown settings."""
+    """An instance of `cls` from a table of a recipe; raises `UserError` for missing, unknown and wrong settings."""
     known = {field.name for field in fields(cls)}
     if unknown := sorted(set(row) - known):
         raise UserError(f"{where}: unknown setting {unknown[0]!r}; there are: {', '.join(sorted(known))}")
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+    for name, kind in get_type_hints(cls).items():
+        if name in values and not _fits(values[name], kind):
+            raise UserError(
+                f"{where}: {name} should be {_WANTED.get(kind, 'of another type')}, found {row[name]!r:.60}"
+            )
     try:
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in row.items()})
+        return cls(**values)
     except TypeError as error:
         raise UserError(f"{where}: {error}") from None
+
+
+def _fits(value: object, kind: Any) -> bool:  # noqa: ANN401  (a type of a dataclass)
+    """Whether a setting is of a type; an int is a float, and a bool is neither."""
+    inside = get_args(kind)
+    match get_origin(kind):
+        case builtins.tuple:
+            return isinstance(value, tuple) and all(_fits(one, inside[0]) for one in value)
+        case builtins.dict | abc.Mapping:
+            return isinstance(value, Mapping) and all(_fits(one, inside[1]) for one in value.values())
+    if inside:  # such as `int | None`
+        return any(_fits(value, one) for one in inside)
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
+    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
 
 
 def base_folder(base: str, sha256: str) -> Path:

@@ -3,6 +3,7 @@
 import io
 import zipfile
 
+from autoais.errors import first_line
 from rag.errors import FormatError
 
 _UNPACKED = 512 << 20  # bytes of all files
@@ -20,7 +21,7 @@ def open_zip(data: bytes, where: str) -> zipfile.ZipFile:
         archive = zipfile.ZipFile(io.BytesIO(data))
         files = archive.infolist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError) as error:
-        raise FormatError(f"{where}: broken: {error}") from error
+        raise FormatError(f"{where}: broken: {first_line(error)}") from error
     if any(file.flag_bits & 1 for file in files):
         raise FormatError(f"{where}: encrypted: save it without a password first")
     size = sum(file.file_size for file in files)
@@ -38,7 +39,7 @@ def read_member(archive: zipfile.ZipFile, name: str, where: str) -> bytes:
         with archive.open(name) as file:
             data = file.read(_FILE + 1)
     except Exception as error:
-        raise FormatError(f"{where}: broken: {name}: {error}") from error
+        raise FormatError(f"{where}: broken: {name!r}: {first_line(error)}") from error
     if len(data) > _FILE:
-        raise FormatError(f"{where}: refused, as {name} unpacks to more than {_FILE >> 20} MiB")
+        raise FormatError(f"{where}: refused, as {name!r} unpacks to more than {_FILE >> 20} MiB")
     return data

@@ -6,6 +6,7 @@ import zipfile
 from collections import Counter
 from urllib.parse import unquote
 
+from autoais.errors import first_line
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.archives import open_zip, read_member
 from rag.corpus.documents.blocks import Block, Kind, heading, squeezed
@@ -26,8 +27,9 @@ def epub_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, li
         title = next((squeezed(node.text or "") for node in root.iter() if _tag(node) == "title"), "")
         blocks: list[Block] = []
         for path in _spine(root, package, dropped):
-            text = decoded(read_member(archive, path, where), f"{where}/{path}", markup=True)
-            name, page = html_blocks(text, dropped, where=f"{where}/{path}")
+            inside = f"{where}/{' '.join(path.split())}"
+            text = decoded(read_member(archive, path, where), inside, markup=True)
+            name, page = html_blocks(text, dropped, where=inside)
             if page and page[0].kind is not Kind.HEADING and name and name != title:
                 blocks.append(heading(name, 1))
             blocks += page
@@ -71,7 +73,7 @@ def _xml(archive: zipfile.ZipFile, name: str, where: str) -> ET.Element:
     try:
         return ET.fromstring(read_member(archive, name, where))
     except ET.ParseError as error:
-        raise FormatError(f"{where}: broken: {name}: {error}") from error
+        raise FormatError(f"{where}: broken: {name!r}: {first_line(error)}") from error
 
 
 def _tag(node: ET.Element) -> str:

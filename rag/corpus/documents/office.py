@@ -1,12 +1,14 @@
 """Blocks from Word, PowerPoint and Excel files; each needs a library of the extra `documents`."""
 
 import io
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, time
 from typing import Any
 
+from autoais.errors import first_line
 from rag.corpus.documents.archives import open_zip
 from rag.corpus.documents.blocks import Block, heading, item, row, squeezed
 from rag.corpus.documents.html import html_blocks
@@ -25,15 +27,17 @@ _MOST_CELLS = 5_000_000
 
 @contextmanager
 def _library(where: str) -> Iterator[None]:
-    """Turn a missing library, and whatever a library raises on a broken file, into one line."""
+    """Turn a missing library, and whatever a library raises on a broken file, into one line; drop warnings."""
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     except ImportError as error:
         raise FormatError(f"{where}: needs {error.name}: pip install 'attributed-rag[documents]'") from error
     except FormatError:
         raise
     except Exception as error:
-        raise FormatError(f"{where}: broken: {str(error) or type(error).__name__}") from error
+        raise FormatError(f"{where}: broken: {first_line(error)}") from error
 
 
 def docx_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, list[Block]]:

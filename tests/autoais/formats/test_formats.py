@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from autoais import formats
 from autoais.answers import CitedAnswer, read_answers, to_row, write_answers
+from autoais.corpora import detect_corpus
 from autoais.errors import FormatError, UserError
 from autoais.formats import aqa, trec
 from autoais.formats.convert import count_losses
@@ -1095,3 +1096,13 @@ def test_the_real_labels_have_no_faults_and_convert_there_and_back(
     write_atomic(tmp_path / "again", formats.write(answers, "attributionbench"))
     # dates of references and markers of claims apart, which are gone the first time
     assert list(formats.read(tmp_path / "again")) == answers
+
+
+def test_names_of_fields_in_a_message_stand_on_one_line(tmp_path: Path) -> None:
+    # They were printed as they are, with line ends and control characters.
+    for row in ({"a\nb": 1}, {"id": "1", "\x1b[2J\n": 1, "question": 1}):
+        path = lines(tmp_path / "x.jsonl", row)
+        assert all("\n" not in one and "\x1b" not in one for one in messages(path))
+    for read in (formats.detect, detect_corpus):
+        with pytest.raises(FormatError, match="a\ufffdb"):
+            read(lines(tmp_path / "x.jsonl", {"a\nb": 1, "x" * 400: 2}))

@@ -503,3 +503,23 @@ def test_what_is_left_out_of_a_document_is_told(tmp_path: Path) -> None:
     path.write_text(f"<nav>Home</nav><p>{LONG}")
     document = load_document(path, "a.html")
     assert (len(document.passages), document.dropped) == (1, {"navigation": 1})
+
+
+@pytest.mark.parametrize("name", ["xl/workbook.xml", "[Content_Types].xml", "xl/worksheets/sheet1.xml"])
+def test_what_a_library_says_of_a_broken_file_is_one_line(tmp_path: Path, name: str) -> None:
+    # openpyxl explains itself in three lines, and lxml names the line in a second one.
+    openpyxl = pytest.importorskip("openpyxl")
+    file, book = io.BytesIO(), openpyxl.Workbook()
+    book.save(file)
+    with zipfile.ZipFile(file) as archive:
+        files: dict[str, str | bytes] = {one: archive.read(one) for one in archive.namelist()}
+    for broken in (b"\0", b"<a", b""):
+        with pytest.raises(FormatError) as caught:
+            read(tmp_path, "r.xlsx", packed(files | {name: broken}))
+        assert "\n" not in str(caught.value)
+
+
+def test_names_inside_a_book_stand_on_one_line(tmp_path: Path) -> None:
+    with pytest.raises(FormatError) as caught:
+        read(tmp_path, "b.epub", packed({"META-INF/container.xml": CONTAINER.replace("o/b.opf", "o&#10;b.opf")}))
+    assert "\n" not in str(caught.value)

@@ -174,6 +174,9 @@ def test_a_folder_that_is_no_index_is_left_alone(tmp_path: Path, corpus: Path) -
         ('{"format_version": Infinity}', "is damaged"),
         ("[" * 100_000, "is damaged"),
         ({"passages": -3}, "is damaged"),
+        # The names below were a UnicodeEncodeError and a ValueError of the file system.
+        ({"files": {"\ud800": {"bytes": 1, "sha256": ""}}}, "is damaged"),
+        ({"files": {"a\0": {"bytes": 1, "sha256": ""}}}, "is damaged"),
         ({"passages": None}, "is damaged .*build the index again"),
         ({"recipe": {"name": "x", "engine": "y", "k1": 1, "b": 1, "weights": {"nope": 1}}}, "is damaged"),
         ({"recipe": {"name": "x", "engine": "y", "k1": 1, "b": 1, "weights": {"title": -1}}}, "is damaged"),
@@ -195,6 +198,17 @@ def test_an_index_with_broken_files_is_one_clear_error(shelf: Path) -> None:
     store.write_bytes(b"no database" * 100)
     with pytest.raises(IndexingError, match="cannot be read as a passage store"):
         open_index(shelf)
+
+
+def test_a_store_with_bytes_that_are_no_text_is_one_line(shelf: Path) -> None:
+    # SQLite's message quotes the text, with its line ends.
+    (store,) = shelf.glob(".rag-build-*/passages.sqlite")
+    with sqlite3.connect(store) as connection:
+        connection.execute("UPDATE passage SET text = CAST(? AS TEXT)", (b"one\n\ntwo \xff",))
+    connection.close()
+    with pytest.raises(IndexingError, match="cannot be read as a passage store") as caught:
+        open_index(shelf)
+    assert "\n" not in str(caught.value)
 
 
 def test_queries_that_cannot_be_searched_for(shelf: Path) -> None:

@@ -290,6 +290,10 @@ def test_an_index_that_does_not_know_its_sources_says_how_to_go_on(home: Path, r
     one_line_error(rag("index", "update", home), "does not know its sources", "rag index build --replace")
     one_line_error(rag("index", "show", home), "does not know its sources")
     assert ids(home, "river")  # it can still be asked
+    for name in ("path", "absolute"):  # was a ValueError of the file system
+        path.write_text(json.dumps(manifest | {"roots": [manifest["roots"][0] | {name: "x\0\ud800"}]}))
+        with pytest.raises(IndexingError, match=f"field '{name}' is not a path"):
+            library.update_index(home)
     path.write_text(json.dumps(manifest | {"roots": [{"path": 5}]}))
     one_line_error(rag("index", "update", home), "is damaged", "build the index again")
     one_line_error(rag("index", "update", home.with_name("gone.index")), "no index at")

@@ -1,0 +1,232 @@
+"""Feeds broken inputs to everything that reads something: `make fuzz`.
+
+    python -m scripts.fuzz [--cases N] [--seed N] [--only TARGET] [--case N] [--out REPORT]
+
+`scripts/fuzzing/targets.py` lists what is fed, and its valid seeds; `scripts/fuzzing/mutate.py` breaks them. A case may
+be accepted, or refused with a `UserError`. All else is a finding: another exception, a result that is not sane, more
+than 10 seconds, more than 1 GiB of memory, a crash. Cases run in processes of their own, which are killed when they
+take too long. A case depends on the seed, the target and its number only: `--only TARGET --case N` repeats it.
+"""
+
+import argparse
+import multiprocessing
+import os
+import random
+import resource
+import signal
+import tempfile
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import chain
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from autoais.errors import UserError
+from autoais.io.jsonl import dumps, write_atomic
+from autoais.io.provenance import provenance
+from scripts.fuzzing.mutate import mutated
+from scripts.fuzzing.targets import TARGETS, Case, Target
+
+ROOT = Path(__file__).parents[1]
+SECONDS = 10.0
+START = 120.0  # seconds in which a worker loads modules and feeds the valid seeds
+MEMORY = 1 << 30  # bytes that a case may take
+ADDRESSES = 3 << 30  # bytes of address space, so that a bomb ends its worker and not the machine
+ACCEPTED, REFUSED = "accepted", "refused"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds and bytes of a case, and bytes of address space of a worker."""
+
+    seconds: float = SECONDS
+    memory: int = MEMORY
+    addresses: int = ADDRESSES
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a case: `accepted`, `refused`, or what is wrong."""
+
+    target: str
+    case: int
+    outcome: str
+
+    @property
+    def found(self) -> bool:
+        """Whether it is a finding."""
+        return self.outcome not in (ACCEPTED, REFUSED)
+
+
+# --- in a worker -----------------------------------------------------------------------------------------------------
+
+
+def work(pipe: Connection, target: Target, seed: int, limits: Limits) -> None:
+    """Feed the valid seeds, say so, then run the cases whose numbers arrive."""
+    os.setsid()  # killed together with processes of its own
+    resource.setrlimit(resource.RLIMIT_AS, (limits.addresses, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    os.environ |= {"RAG_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "RAG_CONFIG": os.devnull}
+    os.environ.pop("OPENAI_BASE_URL", None)
+    for kind in (UserWarning, RuntimeWarning, SyntaxWarning):  # people would see them
+        warnings.simplefilter("error", kind)
+    with tempfile.TemporaryDirectory() as temporary:
+        os.chdir(temporary)
+        seeds = target.seeds
+        for name, data in seeds:
+            wrong = _fed(replace(target, refuses=False), name, data, random.Random(0))
+            pipe.send(wrong if wrong == ACCEPTED else f"the valid seed {name!r} is not accepted: {wrong}")
+        pipe.send("")
+        before = _peak()
+        while (case := pipe.recv()) is not None:
+            rng = random.Random(f"{seed} {target.name} {case}")
+            name, data = rng.choice(seeds)
+            outcome = _fed(target, name, mutated(data, [other for _, other in seeds], rng), rng)
+            if (peak := _peak()) > max(limits.memory, before):
+                outcome = f"takes {peak >> 20:,} MiB of memory ({outcome})"
+            before = max(before, peak)
+            pipe.send(outcome)
+
+
+def _fed(target: Target, name: str, data: bytes, rng: random.Random) -> str:
+    # Threads of an index may still tidy up.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        try:
+            target.feed(Case(name, data, Path(folder), rng))
+        except UserError as error:
+            message = str(error)
+            if not message.strip() or "\n" in message:
+                return f"an error of {message.count(chr(10)) + 1} lines: {message[:300]!r}"
+            return REFUSED if target.refuses else f"refused: {message[:200]!r}"
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (it is reported)
+            frames = traceback.extract_tb(error.__traceback__)
+            ours = [frame for frame in frames if frame.filename.startswith(str(ROOT))]
+            return f"{type(error).__name__}: {str(error)[:200]!a} at {ours[-1].filename}:{ours[-1].lineno}"
+    return ACCEPTED
+
+
+def _peak() -> int:
+    """The most bytes that this process, or one that it started and that ended, had in memory."""
+    return 1024 * max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
+# --- outside ---------------------------------------------------------------------------------------------------------
+
+
+class Worker:
+    """A process that runs cases of a target; after a finding that left it in doubt, a new one is started."""
+
+    def __init__(self, target: Target, seed: int, limits: Limits) -> None:
+        self._target, self._seed, self._limits = target, seed, limits
+        self._start()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        arguments = (theirs, self._target, self._seed, self._limits)
+        self._process = context.Process(target=work, args=arguments, daemon=False)
+        self._process.start()
+        theirs.close()
+        while said := self._heard(START):
+            if said != ACCEPTED:
+                self.stop()
+                raise SystemExit(f"error: {self._target.name}: {said}")
+
+    def _heard(self, seconds: float) -> str:
+        if not self._pipe.poll(seconds):
+            return f"takes longer than {seconds:g} s"
+        try:
+            return str(self._pipe.recv())
+        except (EOFError, ConnectionError):
+            self._process.join()
+            return f"the process ended with {self._process.exitcode}"
+
+    def run(self, case: int) -> str:
+        """What became of a case; one that is late gets a second chance, as the machine may have been busy."""
+        outcome = self._tried(case)
+        return self._tried(case) if outcome.startswith("takes longer") else outcome
+
+    def _tried(self, case: int) -> str:
+        self._pipe.send(case)
+        outcome = self._heard(self._limits.seconds)
+        if outcome.startswith(("takes", "the process", "MemoryError")):
+            self.stop()
+            self._start()
+        return outcome
+
+    def stop(self) -> None:
+        """End the process and those that it started."""
+        try:
+            os.killpg(self._process.pid or 0, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):  # it has no group of its own yet
+            self._process.kill()
+        self._process.join()
+        self._pipe.close()
+
+
+def run_target(target: Target, cases: Sequence[int], seed: int, limits: Limits = Limits()) -> Iterator[Result]:
+    """Yield the result of each case of a target."""
+    worker = Worker(target, seed, limits)
+    try:
+        for case in cases:
+            yield Result(target.name, case, worker.run(case))
+    finally:
+        worker.stop()
+
+
+def run(cases: int, seed: int, only: Sequence[str] = (), workers: int = 2) -> Iterator[Result]:
+    """Yield the results of so many cases, spread evenly over the targets."""
+    chosen = [target for target in TARGETS if not only or target.name in only]
+
+    def results(place: int) -> list[Result]:
+        found = []
+        for result in run_target(chosen[place], range(len(range(place, cases, len(chosen)))), seed):
+            if result.found:
+                print(f"--only {result.target} --case {result.case}: {result.outcome}", flush=True)
+            found.append(result)
+        return found
+
+    with ThreadPoolExecutor(workers) as pool:
+        yield from chain.from_iterable(pool.map(results, range(min(len(chosen), cases))))
+
+
+def main() -> None:
+    """Run the cases, print the findings, and write the counts to --out."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=20_000, help="of all targets together")
+    parser.add_argument("--seed", type=int, default=13)
+    parser.add_argument("--only", action="append", default=[], choices=[target.name for target in TARGETS])
+    parser.add_argument("--case", type=int, help="this case alone, of the target that --only names")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--out", type=Path, help="report (json)")
+    given = parser.parse_args()
+    if given.case is not None:
+        if len(given.only) != 1:
+            parser.error("--case needs one --only")
+        (target,) = (target for target in TARGETS if target.name in given.only)
+        (result,) = run_target(target, [given.case], given.seed)
+        print(result.outcome)
+        raise SystemExit(1 if result.found else 0)
+    counts: dict[str, Counter[str]] = {}
+    findings = []
+    for result in run(given.cases, given.seed, given.only, given.workers):
+        row = counts.setdefault(result.target, Counter(cases=0, accepted=0, refused=0, findings=0))
+        row["cases"] += 1
+        row["findings" if result.found else result.outcome] += 1
+        if result.found:
+            findings.append({"target": result.target, "case": result.case, "outcome": result.outcome})
+    total = sum(row["cases"] for row in counts.values())
+    print(f"{total:,} cases, {len(findings)} findings")
+    for name, row in counts.items():
+        print(f"{name}: {row['accepted']:,} accepted, {row['refused']:,} refused, {row['findings']:,} findings")
+    if given.out is not None:
+        report = {"cases": total, "seed": given.seed, "findings": findings, "targets": counts}
+        write_atomic(given.out, [dumps(report | {"provenance": provenance({})}, indent=2)])
+    raise SystemExit(1 if findings else 0)
+
+
+if __name__ == "__main__":
+    main()
