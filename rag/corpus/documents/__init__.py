@@ -21,7 +21,8 @@ from rag.errors import FormatError
 from rag.types import Passage
 
 SUFFIXES = frozenset(READERS)
-SECONDS = 90.0  # for one file; a PDF has a shorter limit of its own
+SECONDS = 90.0  # for one file, at most; a PDF has a shorter limit of its own
+_AT_LEAST, _A_MEGABYTE = 8.0, 20.0  # seconds for a small file, and more for each megabyte: ten times what it takes
 _MAN = re.compile(r"\.[1-8][a-z]{0,5}")
 _TEXTS = re.compile(
     r"(?:readme|faq|install|howto|manual|guide|tutorial|quickstart|usage|notes|news|bugs|todo|hacking|contributing|"
@@ -53,8 +54,9 @@ def load_document(path: Path | Traversable, name: str) -> Document:
         raise FormatError(f"{path}: not a known type of document ({', '.join(sorted(SUFFIXES))})")
     dropped: Counter[str] = Counter()
     source = Source(_bytes(path), str(path), name, dropped)
-    late = FormatError(f"{path}: takes longer than {SECONDS:g} seconds to read")
-    title, found = limited(lambda: _read(source, kind), SECONDS, late)
+    seconds = SECONDS if kind == ".pdf" else min(SECONDS, _AT_LEAST + _A_MEGABYTE * len(source.data) / 1e6)
+    late = FormatError(f"{path}: takes longer than {seconds:.3g} seconds to read")
+    title, found = limited(lambda: _read(source, kind), seconds, late)
     return Document(title, found, +dropped)
 
 
