@@ -272,7 +272,7 @@ def test_static_embeddings_are_made_the_same_way_again_and_find_their_own(data: 
 
     recipe = (data / "recipe.toml").read_text().split("depth = ")[0].replace('"reader"', '"static"')
     (data / "static.toml").write_text(
-        f'{recipe}dimension = 16\nsif = 1e-3\npassages = 20\ntimes = 20\nquestions = ["asked.txt"]\nquestion_times = 1\n'
+        f'{recipe}dimension = 16\nsif = 1e-3\npassages = 20\ntimes = 9\nquestions = ["asked.txt"]\nquestion_times = 1\n'
         'held_out = ["dev.jsonl"]\n[schedule]\nrate = 1e-2\nbatch = 8\nwarm_up = 2\ndecay = 0.5\n'
     )
     for out in ("once", "again"):
