@@ -12,6 +12,7 @@ import argparse
 import multiprocessing
 import os
 import random
+import re
 import resource
 import signal
 import tempfile
@@ -109,8 +110,12 @@ def _fed(target: Target, name: str, data: bytes, rng: random.Random) -> str:
 
 
 def _peak() -> int:
-    """The most bytes that this process, or one that it started and that ended, had in memory."""
-    return 1024 * max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    """The most bytes that this process, or one that it started and that ended, had in memory.
+
+    Not `ru_maxrss` of this process, which begins with that of the process that started it.
+    """
+    own = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text("ascii"))
+    return 1024 * max(int(own[1]) if own else 0, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 
 
 # --- outside ---------------------------------------------------------------------------------------------------------

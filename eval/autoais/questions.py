@@ -90,7 +90,8 @@ def _topic(line: bytes, where: str, number: int) -> Question:
 
 
 def _dpr(line: bytes, where: str, number: int) -> Question:
-    # Cells that contain quotation marks are quoted as in CSV.
+    # Cells that contain quotation marks are quoted as in CSV. The limit of a cell is that of the whole process.
+    csv.field_size_limit(max(csv.field_size_limit(), len(line)))
     try:
         cells = next(csv.reader(["\t".join(_columns(line, where))], delimiter="\t"), [])
     except csv.Error as error:

@@ -39,8 +39,7 @@ def test_formats(tmp_path: Path, content: str, expected: Question) -> None:
         ("1\tx\nonly one column\n", "q:2: neither JSON"),
         ("x\t[1, 2]\n", "not a list of strings"),
         ("\"x\t['A']\n", "quotation marks"),
-        ("a\rb\t['A']\n", "q:1: not a TSV row"),  # was a traceback of csv, as was a cell of more than 128 KiB
-        (f"{'x' * 200_000}\t['A']\n", "q:1: not a TSV row"),
+        ("a\rb\t['A']\n", "q:1: not a TSV row"),  # was a traceback of csv
         ("x\t[__import__('os')]\n", "not a list of answers"),
     ],
 )

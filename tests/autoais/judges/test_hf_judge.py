@@ -380,7 +380,7 @@ def test_faults_are_one_line_that_names_the_model(
         bare: "has no tokenizer; save it to the same folder",
         bare_t5: "has no tokenizer; save it to the same folder",
         cut: "cannot be loaded as a model",
-        garbled: "cannot be loaded as a model",
+        garbled: "config.json: cannot be read as JSON",
         unnamed: "the labels 'a', 'b', 'c' do not show which",
         base: "found BertModel in its config; a sequence classifier or a T5 is needed",
         headless: "its weights lack classifier.bias, classifier.weight",

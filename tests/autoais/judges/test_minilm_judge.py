@@ -118,7 +118,8 @@ def test_the_batch_and_the_threads_change_nothing(model: Path) -> None:
 
 @pytest.mark.slow
 def test_what_was_read_of_long_evidence_is_told(model: Path) -> None:
-    long = "Nothing happened here. " * 9000 + "Arlen opened a museum." + " Nothing happened there." * 9000
+    other = "People live in the north. "  # in words that the tokenizer knows
+    long = other * 9000 + "Arlen opened a museum. " + other * 9000
     (judgement,) = MiniLMJudge(model).judge([Attribution("Arlen opened a museum.", ("Short.", long))])
     read = [("Short.", long)[span.evidence][span.start : span.end] for span in judgement.evidence]
     assert any("Arlen opened a museum." in part for part in read)
