@@ -16,7 +16,7 @@ from rag.corpus.reader import Corpus
 from rag.corpus.sources import DOCUMENTS
 from rag.errors import FormatError, IndexingError
 from rag.index.files import Contents, FileRecord, Root, Stamp, combined, record_of, write_files
-from rag.index.folder import LOCK, claimed, sweep
+from rag.index.folder import LOCK, claimed, in_use, sweep
 from rag.index.integrity import fingerprints
 from rag.index.manifest import BUILD, MANIFEST, described
 from rag.index.passages import PASSAGES, PassageStore
@@ -75,7 +75,7 @@ def check_new(to: Path) -> None:
 
 @contextmanager
 def new_build(to: Path) -> Iterator[Path]:
-    """A new build folder in an index; an exception, also Ctrl-C, removes it."""
+    """A new build folder in an index; an exception, also Ctrl-C, removes it unless the manifest names it."""
     try:
         work = Path(tempfile.mkdtemp(prefix=BUILD, dir=to))
     except OSError as error:
@@ -84,7 +84,8 @@ def new_build(to: Path) -> Iterator[Path]:
         work.chmod(0o755)
         yield work
     except BaseException:
-        shutil.rmtree(work, ignore_errors=True)
+        if not in_use(to, work.name):  # the manifest may be in place, and only the sync after it have failed
+            shutil.rmtree(work, ignore_errors=True)
         raise
 
 

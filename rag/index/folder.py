@@ -59,6 +59,11 @@ def leftovers(to: Path) -> int:
     return sum(size for inode, size in inodes.items() if inode not in kept)
 
 
+def in_use(to: Path, name: str) -> bool:
+    """Whether the manifest names a build or a mirror."""
+    return name in (_current(to) or ())
+
+
 def _left(to: Path) -> list[Path]:
     current = _current(to)
     if current is None:  # the manifest is damaged: any build may be the one it named

@@ -1,5 +1,6 @@
 """An index one lives with: after any changes it answers like one built anew, and a kill at any moment loses nothing."""
 
+import errno
 import json
 import os
 import random
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 import rag as library
 from rag.corpus.reader import Corpus
 from rag.corpus.sources import SourceFile
-from rag.errors import FormatError, IndexingError
+from rag.errors import FormatError, IndexingError, UserError
 from rag.index import rebuild as updating
 from rag.index.build import build
 from rag.index.files import read_files
@@ -746,6 +747,27 @@ def test_the_files_of_an_index_and_the_passages_of_a_file_are_shown(docs: Path, 
     one_line_error(rag("index", "show", home, "nope.md"), "has no file 'nope.md'", "lists its files")
     first = json.loads(rag("index", "show", home, "--json").stdout.splitlines()[0])
     assert (first["name"], first["passages"], len(first["stamp"]["sha256"])) == ("a.md", 2, 64)
+
+
+@pytest.mark.parametrize("change", ["update", "build"])
+def test_a_disk_that_is_full_once_the_manifest_is_in_place_loses_nothing(
+    docs: Path, home: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    before, real = build_of(home).name, os.fsync
+    write(docs, "new.md", "The lighthouse is new.")
+
+    def full(descriptor: int) -> None:
+        if json.loads((home / "manifest.json").read_text())["build"] != before:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UserError, match="No space left"):
+        update(home) if change == "update" else library.build_index(docs, home, replace=True)
+    monkeypatch.undo()
+    assert build_of(home).name != before
+    assert library.search("lighthouse", open_index(home))[0].passage.id == "new.md#1"
+    assert verify(home) == []
 
 
 def test_a_damaged_file_is_found(docs: Path, tmp_path: Path, rag: Command) -> None:
