@@ -3,8 +3,8 @@
     python -m scripts.chaos [--sample N] [--seed N] [--out REPORT]
 
 Each scenario is a command and what finishes its work after a fault. `strace` stops the command at every call that
-makes something durable or moves it (fsync, rename and the like), by SIGKILL, and lets every call that writes fail with
-ENOSPC from some call on, as on a full disk. Then the work is finished, and its result has to be that of a run without
+writes something, makes it durable or moves it, by SIGKILL, and lets every call that writes fail with ENOSPC from some
+call on, as on a full disk. Then the work is finished, and its result has to be that of a run without
 a fault. A command with a full disk has to end with one line. `--sample` injects so many faults of each scenario.
 """
 
@@ -105,7 +105,8 @@ def counted(scenario: Scenario, made: Path) -> dict[str, int]:
 
 def faults(most: dict[str, int]) -> list[Fault]:
     """Every fault of a command that makes so many calls."""
-    kills = [Fault(call, nth, True) for call in DURABLE for nth in range(1, most.get(call, 0) + 1)]
+    calls = [*DURABLE, *(call for call in WRITING if call not in DURABLE)]
+    kills = [Fault(call, nth, True) for call in calls for nth in range(1, most.get(call, 0) + 1)]
     full = [Fault(call, nth, False) for call in WRITING for nth in range(1, most.get(call, 0) + 1)]
     return kills + full
 
