@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from autoais.io.paths import user_path
 from rag.errors import RagError
 
 DEFAULT_SYSTEM = "reader"
@@ -48,7 +49,7 @@ def read_config() -> dict[str, Any]:
         if not isinstance(value, str):
             raise RagError(f"{path}: {key} should be a string, found {value!r:.60}")
     if "index" in config:
-        config["index"] = str(Path(config["index"]).expanduser())
+        config["index"] = str(user_path(config["index"]))
     return config
 
 

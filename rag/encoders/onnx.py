@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autoais.errors import first_line
+from autoais.io.paths import user_path
 from autoais.models.onnx import open_session, open_tokenizer
 from autoais.models.pairs import readable
 from rag.errors import RagError
@@ -144,7 +145,7 @@ def unit(vector: "Vectors") -> "Vectors":
 
 def _file(model: str, where: str, places: Sequence[str]) -> Path:
     """The first existing file of `places` in a folder, or in the folder of an installed package."""
-    home = Path(where).expanduser()
+    home = user_path(where)
     if not where or not home.is_dir():
         package = where.replace("-", "_")
         found = find_spec(package) if package.isidentifier() else None

@@ -3,10 +3,10 @@
 import hashlib
 from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autoais.errors import first_line
+from autoais.io.paths import user_path
 from rag.errors import RagError, missing_extra
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class SentenceEncoder:
 
     def __init__(self, model: str) -> None:
         self.model = model
-        self.folder = Path(model).expanduser()
+        self.folder = user_path(model)
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError:
@@ -93,7 +93,7 @@ def named(model: str, loaded: Any) -> str:  # noqa: ANN401
     `model` is the name or folder of `loaded`, a SentenceTransformer or CrossEncoder.
     """
     short = model.rstrip("/").rsplit("/", 1)[-1].replace(" ", "_")
-    folder, digest = Path(model).expanduser(), hashlib.sha256()
+    folder, digest = user_path(model), hashlib.sha256()
     configs = (getattr(module, "config", None) for module in loaded.modules())
     commit = next((found for config in configs if (found := getattr(config, "_commit_hash", None))), None)
     if folder.is_dir():

@@ -117,7 +117,7 @@ def _passages(build: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
             (count,) = connection.execute(f"SELECT count(*) FROM passage WHERE {odd}").fetchone()
             if count:
                 yield f"{PASSAGES} has {count:,} rows with a value that is not text"
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
         yield f"{PASSAGES} cannot be read: {first_line(error)}"
 
 

@@ -91,7 +91,7 @@ LANGUAGE_MODELS: Registry[OpenModel] = Registry(
 )
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_THOUGHTS = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
+_THOUGHTS = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 _WRITTEN = {"gguf": "gguf:<file>", "hf": "hf:<name or folder>"}
 
 
@@ -114,7 +114,8 @@ def open_model(name: str, *, context: int = CONTEXT, temperature: float = 0.0, s
 
 def without_thoughts(text: str) -> str:
     """A reply without the model's thoughts before it, between `<think>` and `</think>`."""
-    return _THOUGHTS.sub("", text, count=1)
+    found = _THOUGHTS.search(text)
+    return text if found is None else text[: found.start()].rstrip() + text[found.end() :]
 
 
 def readable(text: str) -> str:

@@ -9,6 +9,7 @@ from urllib.error import URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
 from autoais.errors import first_line
+from autoais.io.paths import user_path
 from autoais.io.provenance import sha256_file
 from rag.errors import RagError, missing_extra
 from rag.llms import CONTEXT, Completion, Message, ModelError, cut_at, in_pieces
@@ -25,7 +26,7 @@ class Gguf:
     """
 
     def __init__(self, model: str | Path, *, context: int = CONTEXT, temperature: float = 0.0, seed: int = 0) -> None:
-        path = Path(model).expanduser()
+        path = user_path(model)
         self._path = _checked(path)
         self._server, self._key = _load(path, context)
         self._open = build_opener(ProxyHandler({})).open  # ignores proxies of the environment: the server is local

@@ -3,10 +3,10 @@
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from autoais.errors import first_line
+from autoais.io.paths import user_path
 from autoais.models.transformers import load_network, load_tokenizer, local_revision, model_files, quiet
 from rag.errors import RagError, missing_extra
 from rag.llms import CONTEXT, Completion, Message, ModelError, cut_at, in_pieces
@@ -230,7 +230,7 @@ def _load(model: str) -> tuple[Any, Any, str]:
         from safetensors import SafetensorError
     except ImportError:
         raise missing_extra(f"hf:{model}", "models") from None
-    with quiet(Path(model).expanduser().is_dir()):
+    with quiet(user_path(model).is_dir()):
         hub_name, folder, commit = model_files(model)
         try:
             config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from autoais.io.paths import user_path
 from rag import resources
 from rag.errors import RagError
 from rag.types import Passage
@@ -35,7 +36,7 @@ class Prompt:
             if name in there:
                 data = resources.folder("prompts").joinpath(f"{name}.txt").read_bytes()
             elif name.endswith(".txt"):
-                data = Path(name).expanduser().read_bytes()
+                data = user_path(name).read_bytes()
             else:
                 raise RagError(f"no prompt called {name!r}; there are: {', '.join(there)}, or name a .txt file")
             text = data.decode("utf-8")

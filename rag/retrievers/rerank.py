@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 from autoais.errors import first_line
+from autoais.io.paths import user_path
 from autoais.registry import Registry
 from rag.encoders import passage_text
 from rag.errors import RagError, missing_extra
@@ -100,7 +100,7 @@ class _CrossEncoder:
         from autoais.models.transformers import check_classes, quiet
         from rag.encoders.sentence import named
 
-        folder = Path(model).expanduser()
+        folder = user_path(model)
         if folder.is_dir():
             check_classes(folder)
         try:

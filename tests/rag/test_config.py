@@ -141,3 +141,9 @@ def test_every_command_has_short_help(command: str) -> None:
     short, long = (invoked(*command.split(), option) for option in ("-h", "--help"))
     assert (short.exit_code, short.stdout) == (0, long.stdout)
     assert "Usage: " in short.stdout
+
+
+def test_the_home_of_an_unknown_user_is_no_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config.toml").write_text('index = "~nobody-here/x.index"')
+    monkeypatch.setenv("RAG_CONFIG", str(tmp_path / "config.toml"))
+    assert read_config() == {"index": "~nobody-here/x.index"}

@@ -1,5 +1,6 @@
 """Systems whose answer comes from a model's memory: closed book, post-hoc, and the model as the retriever; revision."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -283,3 +284,14 @@ def test_preserved_is_the_share_of_words_that_an_edit_leaves() -> None:
     assert preserved("one two three four", "one two three five") == 0.75
     assert preserved("one two", "six seven eight nine") == 0
     assert preserved("", "") == 1
+
+
+def test_thoughts_are_dropped_in_time_however_long_the_reply() -> None:
+    from rag.llms import without_thoughts
+
+    assert without_thoughts("Yes. \n <think>Hm. </think> So.") == "Yes. So."
+    assert without_thoughts("<think>Hm") == ""
+    blank = "\t" * 1_000_000
+    started = time.perf_counter()
+    assert without_thoughts(blank) == blank  # took minutes
+    assert time.perf_counter() - started < 5

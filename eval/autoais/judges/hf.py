@@ -5,10 +5,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autoais.errors import UserError, first_line
+from autoais.io.paths import user_path
 from autoais.judges.templates import template as hypothesis_template
 from autoais.judges.windows import Window, windows
 from autoais.models.transformers import load_network, load_tokenizer, local_revision, model_files, quiet
@@ -312,7 +312,7 @@ def _load(model: str, family: str | None) -> _Loaded:
         from safetensors import SafetensorError
     except ImportError as error:
         raise UserError(f'judge hf:{model} needs {error.name}: pip install "attributed-rag[models]"') from error
-    with quiet(Path(model).expanduser().is_dir()):
+    with quiet(user_path(model).is_dir()):
         hub_name, folder, commit = model_files(model)
         try:
             config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autoais.errors import UserError, first_line
+from autoais.io.paths import user_path
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -58,7 +59,7 @@ def model_files(model: str) -> tuple[str, Path, str | None]:
 
     Raises `UserError` if neither a folder nor a model of that name exists.
     """
-    folder = Path(model).expanduser()
+    folder = user_path(model)
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             raise UserError(f"{model}: no config.json in this folder; give the folder of a saved model")
