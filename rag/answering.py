@@ -191,6 +191,8 @@ class Journal:
     def _check_new(self, *, resume: bool) -> None:
         if self.path.exists() and not resume:
             raise RagError(f"{self.path} exists: finish it with --resume, or name another file")
+        if self.path.exists() and not self._settings_path.exists():  # which the lock would create
+            raise RagError(f"{self.path} cannot be resumed: {self._settings_path} is missing")
 
     def _check_settings(self, settings: Mapping[str, Any]) -> None:
         where = str(self._settings_path)

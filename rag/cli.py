@@ -709,7 +709,7 @@ def _build_base(corpus: "Corpus", to: Path, *, replace: bool) -> None:
                 replace=replace,
             )
     except KeyboardInterrupt:
-        _note(f"stopped; {to} is as it was before")
+        _note(f"stopped; {to} is whole, as before or with the new build")
         raise
     for reason in corpus.reasons:
         _note(f"skipped {reason}")

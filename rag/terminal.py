@@ -323,8 +323,10 @@ def converse(conversation: "Conversation", *, stream: bool = False) -> None:
         history.parent.mkdir(parents=True, exist_ok=True)
         history.touch(mode=0o600)
         readline.set_history_length(1000)
-        # Appended, so that another prompt that was open meanwhile keeps its lines.
-        readline.append_history_file(readline.get_current_history_length() - before, history)
+        if hasattr(readline, "append_history_file"):  # so that another prompt that was open meanwhile keeps its lines
+            readline.append_history_file(readline.get_current_history_length() - before, history)
+        else:
+            readline.write_history_file(history)
 
 
 def free_disk(folder: Path) -> str:

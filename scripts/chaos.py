@@ -131,6 +131,8 @@ def injected(scenario: Scenario, fault: Fault, made: Path, wanted: str) -> str |
             done = run(scenario.command, folder, *trace)
             if wrong := _ended(done, fault):
                 return wrong
+            if done.returncode == 0 and scenario.result(folder) != wanted:
+                return "it ends with exit code 0, but its result is another"
             scenario.usable(folder)
             ended = run(scenario.finish(folder), folder)
             if ended.returncode:
@@ -283,6 +285,8 @@ def main() -> None:
     parser.add_argument("--only", action="append", default=[], help="a scenario; repeatable")
     parser.add_argument("--out", type=Path, help="report (json)")
     given = parser.parse_args()
+    if shutil.which("strace") is None:
+        raise SystemExit("error: strace is missing: apt-get install strace")
     counts: dict[str, dict[str, int]] = {}
     failed = []
     for scenario, fault, wrong in trials(given.sample, given.seed, given.only):

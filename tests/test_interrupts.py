@@ -49,3 +49,13 @@ def test_a_module_that_fails_for_another_reason_keeps_its_traceback() -> None:
     result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 1
     assert "ModuleNotFoundError: No module named 'json.nothing'" in result.stderr
+
+
+def test_an_interrupt_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
+    # As for a command that a script runs in the background.
+    (tmp_path / "long.py").write_text("import os, signal\ndef main():\n    os.kill(os.getpid(), signal.SIGINT)\n")
+    ignored = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+    code = f"{ignored}; from autoais.interrupts import start; start('long')"
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}:{ROOT}:{ROOT / 'eval'}"}
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")

@@ -1,5 +1,7 @@
 """The command `autoais`, also as `python -m autoais`."""
 
+import sys
+
 from autoais.interrupts import start
 
 
@@ -9,4 +11,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    sys.argv[0] = "autoais"  # as results record it
     main()

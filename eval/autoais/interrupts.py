@@ -15,7 +15,8 @@ _received = False
 
 def start(module: str) -> None:
     """Import the module of a command and call its `main`."""
-    signal.signal(signal.SIGINT, _interrupt)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as of a command in the background of a script
+        signal.signal(signal.SIGINT, _interrupt)
     sys.unraisablehook = _unraisable
     try:
         import_module(module).main()

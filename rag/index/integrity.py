@@ -1,4 +1,4 @@
-"""Whether the files of an index are as they were written: sizes on opening, checksums of the smallest too, then all."""
+"""Whether the files of an index are as they were written: sizes and some checksums on opening."""
 
 import sqlite3
 from collections.abc import Iterator, Mapping

@@ -70,7 +70,7 @@ class PassageStore:
             if columns and "page" not in columns:  # an index from before pages were kept
                 store._columns = COLUMNS.replace("page", "NULL")
             store._connection.execute(f"SELECT row, {store._columns} FROM passage LIMIT 1").fetchone()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise IndexingError(
                 f"{path}: cannot be read as a passage store ({first_line(error)}): build the index again"
             ) from error

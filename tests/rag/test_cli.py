@@ -275,6 +275,9 @@ def test_two_runs_do_not_write_one_file(rag: Command, shelf: Path, tmp_path: Pat
         assert answers.returncode == 0, answers.stderr
     assert rag("answer", questions, *options, "--resume").returncode == 0
     assert [row["id"] for row in _rows(out)] == [f"q{i}" for i in range(4)]
+    Path(f"{out}.run.json").unlink()
+    one_line_error(rag("answer", questions, *options, "--resume"), "cannot be resumed", "run.json is missing")
+    assert not Path(f"{out}.run.json").exists()
 
 
 @pytest.mark.parametrize("command", [("search", "Poland", "--json"), ("ask", "What is the capital of Poland?")])

@@ -293,7 +293,7 @@ class ChatClient:
                 http.stream("POST", f"{self.base_url}/chat/completions", content=json.dumps(body)) as response,
             ):
                 encoding = response.headers.get("Content-Encoding", "identity")
-                if encoding.strip().lower() not in ("", "identity"):
+                if encoding.strip().lower() not in ("", "identity") and response.status_code == 200:
                     raise _RetryableError(f"the reply is compressed ({encoding[:20]!r}), which was not asked for")
                 kind = response.headers.get("Content-Type", "")
                 if on_text is not None and response.status_code == 200 and kind.startswith("text/event-stream"):

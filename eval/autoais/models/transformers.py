@@ -98,7 +98,9 @@ def check_classes(folder: Path) -> None:
         except (OSError, ValueError, RecursionError) as error:
             raise UserError(f"{path}: cannot be read as JSON: {first_line(error)}") from error
         for name in _classes(found):
-            if not name.startswith(_KNOWN_CLASSES):
+            # `transformers.Evil` could be a class of `transformers.py` in the folder.
+            shadowed = any(folder.rglob(f"{name.partition('.')[0]}.py"))
+            if shadowed or not name.startswith(_KNOWN_CLASSES):
                 raise UserError(
                     f"{path}: names the class {name[:100]!r}, which is not part of sentence-transformers, transformers "
                     "or torch.nn; code of a model is never run"

@@ -232,10 +232,12 @@ def run(path: Path, data: Sequence[Path], out: Path, *, short: bool = False, log
 def training_in(out: Path) -> Iterator[None]:
     """Create the folder of a training run and keep other runs out of it."""
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        (out / "work").mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{out}: cannot be written: {error.strerror}") from error
-    with exclusive_lock(out / ".lock", UserError(f"{out}: another process trains there; wait, or name another folder")):
+    with exclusive_lock(
+        out / "work" / ".lock", UserError(f"{out}: another process trains there; wait, or name another folder")
+    ):
         yield
 
 

@@ -2,10 +2,12 @@
 
 import ctypes
 import threading
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
+_AGAIN = 1.0  # seconds until the exception is raised again, as a bare `except:` may have caught it
 
 
 class _OutOfTimeError(BaseException):
@@ -13,34 +15,55 @@ class _OutOfTimeError(BaseException):
 
 
 def limited(work: Callable[[], T], seconds: float, error: Exception) -> T:
-    """What `work` returns; raises `error` if it takes longer.
+    """What `work` returns; raises `error` if it takes more processor time, of this thread.
 
-    A timer raises an exception in this thread, which a signal would do in the main thread alone. A single call into C,
-    such as a regular expression, is not cut short.
+    Where that cannot be told, wall-clock time counts. A timer raises an exception in this thread, which a signal would
+    do in the main thread alone. A single call into C, such as a regular expression, is not cut short.
     """
     raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
-    thread, lock = ctypes.c_ulong(threading.get_ident()), threading.Lock()
+    number, lock = threading.get_ident(), threading.Lock()
+    thread, began = ctypes.c_ulong(number), _used(number)
     over = late = False
+    timers: list[threading.Timer] = []
+
+    def wait(length: float) -> None:
+        timers[:] = [threading.Timer(length, fire)]
+        timers[0].daemon = True
+        timers[0].start()
 
     def fire() -> None:
         nonlocal late
         with lock:
-            if not over:
+            if over:
+                return
+            left = seconds - (_used(number) - began)
+            if left <= 0:
                 late = True
                 raise_in(thread, ctypes.py_object(_OutOfTimeError))
+            wait(max(left, 0.02) if left > 0 else _AGAIN)
 
-    timer = threading.Timer(seconds, fire)
-    timer.daemon = True
     # The exception can be raised at any place of this function, so all of it is inside the outer `try`.
     try:
         try:
-            timer.start()
-            return work()
+            wait(seconds)
+            found = work()
         finally:
-            timer.cancel()
             with lock:
                 over = True
                 if late:  # and perhaps not raised yet
                     raise_in(thread, None)
-    except _OutOfTimeError:
-        raise error from None
+                for timer in timers:
+                    timer.cancel()
+    except BaseException:
+        if late:
+            raise error from None
+        raise
+    if late:
+        raise error
+    return found
+
+
+def _used(thread: int) -> float:
+    """The processor time of a thread in seconds, which does not pass while a process is stopped."""
+    clock = getattr(time, "pthread_getcpuclockid", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock(thread))

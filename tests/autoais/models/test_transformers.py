@@ -135,6 +135,14 @@ def test_known_classes_pass(model: Path) -> None:
     check_classes(model)
 
 
+def test_a_module_beside_the_weights_is_no_known_library(model: Path) -> None:
+    (model / "transformers.py").write_text((model / "evilmod.py").read_text())
+    modules(model, "transformers.Evil")
+    with pytest.raises(UserError, match=r"modules\.json: names the class 'transformers.Evil'"):
+        SentenceEncoder(str(model))
+    assert not (model.parent / "marker").exists()
+
+
 @pytest.mark.parametrize("content", [b"{", b"\xff", b"[" * 100_000, b'[{"type": ["evilmod.Evil"]}]'])
 def test_a_configuration_that_cannot_be_checked_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "modules.json").write_bytes(content)

@@ -17,7 +17,7 @@ from rag.errors import FormatError
 def forever() -> None:
     while True:
         with suppress(Exception):  # as parsers do
-            time.sleep(0.001)
+            sum(range(100))
 
 
 def test_work_is_ended_in_any_thread() -> None:
@@ -42,9 +42,9 @@ def test_what_is_done_in_time_is_left_alone() -> None:
         limited(lambda: 1 // 0, 5, FormatError("late"))
     for wait in range(500):  # the work and the timer end at the same time
         with suppress(FormatError):
-            limited(lambda: time.sleep(0.001), 0.0008 + wait / 1e6, FormatError("late"))
+            limited(lambda: sum(range(20_000)), 0.0002 + wait / 1e6, FormatError("late"))
         sum(range(1000))
-    time.sleep(0.05)
+    assert limited(lambda: time.sleep(0.3), 0.05, FormatError("late")) is None  # as while a process is stopped
 
 
 @pytest.mark.parametrize(
