@@ -39,10 +39,12 @@ def lines(path: Path, progress: Callable[[int], None] = lambda _: None) -> Gener
     try:
         for chunk in _chunks(path, progress):
             *whole, tail = chunk.split(b"\n")
+            if whole:
+                whole[0] = b"".join((*rest, whole[0]))
+                rest, size = [], 0
             for line in whole:
                 number += 1
-                yield b"".join((*rest, line, b"\n"))
-                rest, size = [], 0
+                yield line + b"\n"
             rest.append(tail)
             size += len(tail)
             if size > _LONGEST_LINE:
