@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from rag.attribution.post_hoc import PostHoc
     from rag.attribution.revise import Reviser
 
+RENEW_S = 30.0  # seconds of work that a kill can undo while failed questions are asked again
+
 Progress = Callable[[int, int], None]
 """Called with the number of rows done and the total."""
 
@@ -78,11 +80,15 @@ def answer_file(
             again = set(journal.failed)
             left, done, failed = [question for question in listed if question.id in again], done - failed, 0
         renewed: dict[str, Any] = {}
+        saved = time.monotonic()
         try:
             for answer, seconds in answer_each(system, left, concurrency):
                 row = to_row(answer.to_cited(index.name, seconds))
                 if retry_failed:
                     renewed[answer.question.id] = row
+                    if time.monotonic() - saved > RENEW_S:  # the whole file is written
+                        journal.replace(renewed)
+                        renewed, saved = {}, time.monotonic()
                 else:
                     journal.write(row)
                 done, failed = done + 1, failed + answer.failed
@@ -233,10 +239,14 @@ class Journal:
             raise RagError(f"{self.path}: cannot be written: {error.strerror}; --resume continues from here") from error
 
     def replace(self, records: Mapping[str, Mapping[str, Any]]) -> None:
-        """Replace the rows with these ids atomically, as the last thing: a kill leaves the old rows or the new ones."""
-        self._sync()
+        """Replace the rows with these ids atomically: a kill leaves the old rows or the new ones.
+
+        Rows cannot be written after it.
+        """
+        if not self._file.closed:
+            self._sync()
+            self._shut()
         write_atomic(self.path, self._rows(records))
-        self._shut()
 
     def _rows(self, records: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         for where, row in read_objects(self.path):

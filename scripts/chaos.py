@@ -1,11 +1,12 @@
 """Injects faults into commands that write files, and checks that nothing is lost: `make chaos`.
 
-    python -m scripts.chaos [--sample N] [--seed N] [--out REPORT]
+    python -m scripts.chaos [--sample N] [--seed N] [--only SCENARIO] [--jobs N] [--out REPORT]
 
 Each scenario is a command and what finishes its work after a fault. `strace` stops the command at every call that
 writes something, makes it durable or moves it, by SIGKILL, and lets every call that writes fail with ENOSPC from some
 call on, as on a full disk. Then the work is finished, and its result has to be that of a run without
 a fault. A command with a full disk has to end with one line. `--sample` injects so many faults of each scenario.
+A kill counts only if it was reached: how many calls a thread makes differs a little from run to run.
 """
 
 import argparse
@@ -19,18 +20,23 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import rag
 from autoais.io.jsonl import dumps, write_atomic
-from autoais.io.provenance import provenance
+from autoais.io.provenance import provenance, sha256_file
 from rag.answering import answer_file
+from rag.index.listing import files_of
 
 DURABLE = ("fsync", "fdatasync", "rename", "renameat", "renameat2", "ftruncate", "unlink", "unlinkat", "mkdir", "rmdir")
 WRITING = ("write", "pwrite64", "writev", "ftruncate", "fallocate", "mkdir", "rename", "renameat", "renameat2", "fsync")
-SECONDS = 60
+NOT_REACHED = ""
+SECONDS = 120
 TOWNS = ("Arlen", "Bexley", "Corvo", "Dunmore", "Elstow", "Farrow", "Gilden", "Hartley")
 QUESTIONS = ("When was the mill in {t} built?", "How long is the canal of {t}?", "Who runs the ferry at {t}?")
 
@@ -39,7 +45,7 @@ QUESTIONS = ("When was the mill in {t} built?", "How long is the canal of {t}?",
 class Scenario:
     """A command under fault: how its folder is made, what finishes its work, and what the result is.
 
-    `usable` raises if what the fault left cannot be used.
+    `usable` raises if what the fault left cannot be used. `most` faults are injected, drawn at random from all.
     """
 
     name: str
@@ -48,6 +54,7 @@ class Scenario:
     finish: Callable[[Path], Sequence[str]]
     result: Callable[[Path], str]
     usable: Callable[[Path], None] = lambda folder: None
+    most: int | None = None
 
 
 @dataclass(frozen=True)
@@ -111,8 +118,8 @@ def faults(most: dict[str, int]) -> list[Fault]:
     return kills + full
 
 
-def injected(scenario: Scenario, fault: Fault, made: Path, wanted: str) -> str | None:
-    """Inject a fault and finish the work; returns what is wrong, or None."""
+def injected(scenario: Scenario, fault: Fault, *, made: Path, wanted: str) -> str | None:
+    """Inject a fault and finish the work; returns what is wrong, "" if the fault was not reached, or None."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "work"
         shutil.copytree(made, folder)
@@ -131,8 +138,11 @@ def injected(scenario: Scenario, fault: Fault, made: Path, wanted: str) -> str |
             done = run(scenario.command, folder, *trace)
             if wrong := _ended(done, fault):
                 return wrong
-            if done.returncode == 0 and scenario.result(folder) != wanted:
-                return "it ends with exit code 0, but its result is another"
+            if done.returncode == 0:
+                if scenario.result(folder) != wanted:
+                    return "it ends with exit code 0, but its result is another"
+                if fault.kills:
+                    return NOT_REACHED
             scenario.usable(folder)
             ended = run(scenario.finish(folder), folder)
             if ended.returncode:
@@ -183,6 +193,11 @@ def _changed(folder: Path) -> None:
     (folder / "docs" / "New.md").write_text("# New\n\nThe lighthouse of New was lit in 1850 for the first time.\n")
 
 
+def _more(folder: Path) -> None:
+    _indexed(folder)
+    write_documents(folder / "more", ("Kirby", "Lowick", "Marden"), 1700)
+
+
 def _questions(folder: Path) -> None:
     _indexed(folder)
     rows = [{"id": f"{t}{n}", "question": q.format(t=t)} for t in TOWNS[:4] for n, q in enumerate(QUESTIONS)]
@@ -193,6 +208,28 @@ def _answered(folder: Path) -> None:
     _questions(folder)
     index = rag.open_index(folder / "x.index")
     answer_file(folder / "q.jsonl", folder / "given.jsonl", rag.open_system("extractive", index), index)
+
+
+def _trainable(folder: Path) -> None:
+    """A network with random weights, and a recipe that trains it for a few steps."""
+    from tests.tiny import tiny_bert
+
+    _indexed(folder)
+    pages = [path.read_text() for path in sorted((folder / "docs").iterdir())]
+    base = tiny_bert(folder / "base", pages)
+    rows = [f"when was the mill in {town} built by the guild\t['{1800 + n}']\n" for n, town in enumerate(TOWNS)]
+    (folder / "asked.txt").write_text("".join(rows))
+    (folder / "recipe.toml").write_text(
+        f'name = "tiny"\nkind = "reader"\nseed = 1\nbase = "base"\n'
+        f'base_sha256 = "{sha256_file(base / "model.safetensors")}"\n'
+        "depth = 8\nothers = 2\nleast = -1.0\nheld_out = []\n"
+        '[questions]\n"asked.txt" = 1\n[labelled]\n[schedule]\nrate = 1e-3\nbatch = 6\nwarm_up = 2\ndecay = 0.5\n'
+    )
+
+
+def _model(folder: Path) -> str:
+    """Every file of the model, and what its record says except how long things took."""
+    return _digest({path.name: sha256_file(path) for path in sorted((folder / "model").iterdir()) if path.is_file()})
 
 
 def _index(folder: Path) -> str:
@@ -232,33 +269,53 @@ def _digest(*values: Any) -> str:  # noqa: ANN401  (JSON)
     return hashlib.sha256(dumps(list(values)).encode()).hexdigest()
 
 
+def _added(folder: Path) -> Sequence[str]:
+    """The command again, unless it had come to its end: a source that the index has is an error."""
+    names = {record.name for record in files_of(folder / "x.index")}
+    return UPDATE if "Kirby.md" in names else ADD
+
+
+def _removed(folder: Path) -> Sequence[str]:
+    """The command again, unless it had come to its end: a file that is not in the index is an error."""
+    names = {record.name for record in files_of(folder / "x.index")}
+    return REMOVE if "Bexley.md" in names else ("rag", "index", "list", "x.index")
+
+
 def _resumed(name: str, command: Sequence[str]) -> Callable[[Path], Sequence[str]]:
     """The command again, with --resume if there is something to resume."""
     return lambda folder: [*command, "--resume"] if (folder / name).exists() else command
 
 
 BUILD = ("rag", "index", "build", "docs", "--to", "x.index")
+ADD = ("rag", "index", "add", "x.index", "more")
+REMOVE = ("rag", "index", "remove", "x.index", "Bexley.md", "Corvo.md")
 UPDATE = ("rag", "index", "update", "x.index")
 PART = ("rag", "index", "build", "--to", "x.index", "--recipe", "static")
 ANSWER = ("rag", "answer", "q.jsonl", "--system", "extractive", "--index", "x.index", "--out", "a.jsonl")
 ATTRIBUTE = ("rag", "attribute", "given.jsonl", "--index", "x.index", "--out", "b.jsonl")
 SCORE = ("autoais", "score", "given.jsonl", "--judge", "lexical", "--cache", "cache.jsonl", "--out", "judged.jsonl",
          "--report", "report.json")  # fmt: skip
+TRAIN = ("rag", "train", "recipe.toml", "--index", "x.index", "--data", ".", "--out", "model", "--short")
 SEARCH = ("rag", "search", "--questions", "q.jsonl", "--index", "x.index", "--run", "run.trec")
 
 SCENARIOS = (
     Scenario("build", lambda f: write_documents(f / "docs"), BUILD, lambda f: [*BUILD, "--replace"], _index),
+    Scenario("add", _more, ADD, _added, _index, _searchable),
+    Scenario("remove", _indexed, REMOVE, _removed, _index, _searchable),
     Scenario("update", _changed, UPDATE, lambda f: UPDATE, _index, _searchable),
     Scenario("part", _indexed, PART, lambda f: PART, _index, _searchable),
     Scenario("answer", _questions, ANSWER, _resumed("a.jsonl", ANSWER), _rows("a.jsonl")),
     Scenario("attribute", _answered, ATTRIBUTE, _resumed("b.jsonl", ATTRIBUTE), _rows("b.jsonl")),
     Scenario("score", _answered, SCORE, lambda f: SCORE, _report),
     Scenario("search", _questions, SEARCH, lambda f: SEARCH, _run),
+    Scenario("train", _trainable, TRAIN, lambda f: TRAIN, _model, most=60),
 )
 
 
-def trials(sample: int | None, seed: int, only: Sequence[str] = ()) -> Iterator[tuple[Scenario, Fault, str | None]]:
-    """Yield each scenario and fault with what was wrong, or None."""
+def trials(
+    sample: int | None, seed: int, only: Sequence[str] = (), jobs: int = 1
+) -> Iterator[tuple[Scenario, Fault, str | None]]:
+    """Yield each scenario and fault with what `injected` returns."""
     for scenario in SCENARIOS:
         if only and scenario.name not in only:
             continue
@@ -271,10 +328,12 @@ def trials(sample: int | None, seed: int, only: Sequence[str] = ()) -> Iterator[
             if done.returncode:
                 raise SystemExit(f"error: {scenario.name} fails without a fault: {done.stderr.strip()[-300:]}")
             wanted, there = scenario.result(whole), faults(counted(scenario, made))
-            if sample is not None and sample < len(there):
-                there = random.Random(f"{seed} {scenario.name}").sample(there, sample)
-            for fault in there:
-                yield scenario, fault, injected(scenario, fault, made, wanted)
+            most = min(number for number in (sample, scenario.most, len(there)) if number is not None)
+            there = random.Random(f"{seed} {scenario.name}").sample(there, most)
+            print(f"{scenario.name}: {most} faults ...", flush=True)
+            with ThreadPoolExecutor(jobs) as pool:
+                found = pool.map(partial(injected, scenario, made=made, wanted=wanted), there)
+                yield from zip(repeat(scenario), there, found, strict=False)
 
 
 def main() -> None:
@@ -283,23 +342,24 @@ def main() -> None:
     parser.add_argument("--sample", type=int, help="faults of each scenario (default: all)")
     parser.add_argument("--seed", type=int, default=13)
     parser.add_argument("--only", action="append", default=[], help="a scenario; repeatable")
+    parser.add_argument("--jobs", type=int, default=2, help="faults at once (default: 2)")
     parser.add_argument("--out", type=Path, help="report (json)")
     given = parser.parse_args()
     if shutil.which("strace") is None:
         raise SystemExit("error: strace is missing: apt-get install strace")
     counts: dict[str, dict[str, int]] = {}
     failed = []
-    for scenario, fault, wrong in trials(given.sample, given.seed, given.only):
-        row = counts.setdefault(scenario.name, {"kills": 0, "full disks": 0, "failed": 0})
-        row["kills" if fault.kills else "full disks"] += 1
-        if wrong is not None:
+    for scenario, fault, wrong in trials(given.sample, given.seed, given.only, given.jobs):
+        row = counts.setdefault(scenario.name, {"kills": 0, "full disks": 0, "not reached": 0, "failed": 0})
+        row["not reached" if wrong == NOT_REACHED else "kills" if fault.kills else "full disks"] += 1
+        if wrong:
             row["failed"] += 1
             failed.append(f"{scenario.name}, {fault.injection}: {wrong}")
             print(failed[-1], flush=True)
     total = sum(row["kills"] + row["full disks"] for row in counts.values())
     print(f"{total:,} faults, {len(failed)} failed")
     for name, row in counts.items():
-        print(f"{name}: {row['kills']} kills, {row['full disks']} full disks, {row['failed']} failed")
+        print(f"{name}: {', '.join(f'{count} {what}' for what, count in row.items())}")
     if given.out is not None:
         result = {"faults": total, "failed": failed, "scenarios": counts, "provenance": provenance({})}
         write_atomic(given.out, [dumps(result, indent=2)])

@@ -19,6 +19,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not traced, reason="needs str
 
 @pytest.mark.parametrize("name", [scenario.name for scenario in SCENARIOS])
 def test_nothing_is_lost_when_a_command_is_killed_or_the_disk_is_full(name: str) -> None:
-    found = [(fault.injection, wrong) for _, fault, wrong in trials(3, seed=7, only=[name])]
-    assert len(found) == 3
-    assert [one for one in found if one[1] is not None] == []
+    if name == "train":
+        pytest.importorskip("onnx")
+        pytest.importorskip("torch")
+    sample = 1 if name == "train" else 3  # a training takes ten seconds
+    found = [(fault.injection, wrong) for _, fault, wrong in trials(sample, seed=7, only=[name])]
+    assert len(found) == sample
+    assert [one for one in found if one[1]] == []

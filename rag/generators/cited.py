@@ -10,7 +10,7 @@ from autoais.markers.grammar import StreamParser, parse
 from autoais.text.sentences import sentence_spans
 from rag.attribution.attributor import nearest_sentence
 from rag.errors import RagError
-from rag.llms import Completion, LanguageModel, Message, ModelError, readable, traced, without_thoughts
+from rag.llms import Completion, LanguageModel, Message, ModelError, printable_reply, traced, without_thoughts
 from rag.llms.prompts import STOP, Prompt
 from rag.types import Answer, Citation, CitedSentence, Hit, Question, Unresolved
 
@@ -105,17 +105,17 @@ class Cited:
 
     def _request(self, question: Question, hits: Sequence[Hit]) -> _Request | Answer:
         """The request to the model, or an abstention if there is nothing to show it."""
-        readable = [hit for hit in hits if hit.passage.text.strip()]
+        with_text = [hit for hit in hits if hit.passage.text.strip()]
         trace: dict[str, Any] = {"prompt": self._prompt.id}
-        if not readable:
+        if not with_text:
             return self._nothing(question, hits, "no passages were found", trace)
-        shown = self._fitted(question, readable)
+        shown = self._fitted(question, with_text)
         if not shown:
             reason = f"question and prompt leave no room for a passage in {self._room} tokens"
             return self._nothing(question, hits, reason, trace, failed=True)
         trace["shown"] = [hit.passage.id for hit, _ in shown]
         shortened = {hit.passage.id: end for hit, end in shown if end < len(hit.passage.text)}
-        dropped = [hit.passage.id for hit in readable[len(shown) :]]
+        dropped = [hit.passage.id for hit in with_text[len(shown) :]]
         if shortened or dropped:
             trace["cut"] = {"shortened": shortened, "dropped": dropped}
         return _Request(self._messages(question, shown), shown, trace)
@@ -150,7 +150,7 @@ class Cited:
         raw = completion.text[: self._max_tokens * _LONGEST_TOKEN]
         completion = replace(completion, text=raw, cut=completion.cut or len(raw) < len(completion.text))
         trace = request.trace | traced(completion)
-        text = readable(without_thoughts(raw))
+        text = printable_reply(without_thoughts(raw))
         # A model in a loop writes up to the token limit, so only a reply that was cut can be one.
         if completion.cut and (loop := _LOOP.search(text)):
             trace["repeated"] = True

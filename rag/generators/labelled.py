@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autoais.markers.grammar import parse
-from rag.llms import Completion, LanguageModel, Message, ModelError, readable, traced, without_thoughts
+from rag.llms import Completion, LanguageModel, Message, ModelError, printable_reply, traced, without_thoughts
 from rag.llms.prompts import Prompt, plain
 from rag.types import Answer, CitedSentence, Question, Unresolved
 
@@ -43,7 +43,7 @@ def fields(reply: str, labels: Sequence[str]) -> dict[str, str]:
     label = re.compile(rf"[\W_]*({'|'.join(labels)})[*_\s]*[:：][*_\s]*(.*)", re.IGNORECASE)
     found: dict[str, str] = {}
     open_field: str | None = ""
-    for line in readable(without_thoughts(reply)).splitlines():
+    for line in printable_reply(without_thoughts(reply)).splitlines():
         match = label.fullmatch(line)
         if not match and _QUESTION.match(line):
             if any(words.strip() for words in found.values()):

@@ -118,7 +118,7 @@ def without_thoughts(text: str) -> str:
     return text if found is None else text[: found.start()].rstrip() + text[found.end() :]
 
 
-def readable(text: str) -> str:
+def printable_reply(text: str) -> str:
     """A reply with spaces for control characters, and without lone surrogates, which the JSON of a server can hold."""
     return _SURROGATE.sub("\ufffd", _CONTROL.sub(" ", text))
 

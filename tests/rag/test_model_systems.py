@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from rag import answering
+from rag.answering import answer_file
 from rag.errors import RagError
 from rag.generators.cited import Cited
 from rag.generators.extractive import Extractive
@@ -172,6 +174,24 @@ def test_ask_says_why_a_model_failed(server: ChatServer, shelf: Path, rag: Comma
 
 def rows(path: Path) -> list[dict[str, Any]]:
     return [{k: v for k, v in json.loads(line).items() if k != "seconds"} for line in path.read_text().splitlines()]
+
+
+def test_a_kill_while_failed_questions_are_asked_again_undoes_little(
+    shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    questions, out = write_questions(tmp_path / "questions.jsonl"), tmp_path / "answers.jsonl"
+    index = open_index(shelf)
+    assert answer_file(questions, out, scripted(shelf, ModelError("the server is gone")), index).failed == 4
+    monkeypatch.setattr(answering, "RENEW_S", 0.0)
+    left: list[int] = []
+
+    def look(done: int, total: int) -> None:
+        left.append(sum(row["failed"] for row in rows(out)))
+
+    system = scripted(shelf, "Warsaw lies there [1].")
+    assert answer_file(questions, out, system, index, retry_failed=True, progress=look).failed == 0
+    assert left == [3, 2, 1, 0]
+    assert [row["id"] for row in rows(out)] == ["0", "1", "2", "3", "4"]
 
 
 def write_questions(path: Path) -> Path:

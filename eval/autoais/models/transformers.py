@@ -88,6 +88,8 @@ def check_classes(folder: Path) -> None:
     folder of the model too, even without `trust_remote_code` (5.0.0). `auto_map` is left out, as transformers uses it
     only with `trust_remote_code`.
     """
+    # `transformers.Evil` could be a class of `transformers.py` in the folder.
+    modules = {path.stem for path in folder.rglob("*.py")}
     for path in sorted(folder.rglob("*.json")):
         if path.name != "modules.json" and "config" not in path.name:
             continue
@@ -98,9 +100,7 @@ def check_classes(folder: Path) -> None:
         except (OSError, ValueError, RecursionError) as error:
             raise UserError(f"{path}: cannot be read as JSON: {first_line(error)}") from error
         for name in _classes(found):
-            # `transformers.Evil` could be a class of `transformers.py` in the folder.
-            shadowed = any(folder.rglob(f"{name.partition('.')[0]}.py"))
-            if shadowed or not name.startswith(_KNOWN_CLASSES):
+            if name.partition(".")[0] in modules or not name.startswith(_KNOWN_CLASSES):
                 raise UserError(
                     f"{path}: names the class {name[:100]!r}, which is not part of sentence-transformers, transformers "
                     "or torch.nn; code of a model is never run"

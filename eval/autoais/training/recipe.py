@@ -224,8 +224,9 @@ def run(path: Path, data: Sequence[Path], out: Path, *, short: bool = False, log
     the calibration are always repeated. Empty `out/work` if the code has changed since. `short` uses at most 200 pairs
     per source and 20 steps, just to check that the recipe runs. Raises `UserError` if another process trains there.
     """
+    recipe, made_by = TrainingRecipe.read(path), {"file": path.name, "sha256": sha256_file(path)}
     with training_in(out):
-        _run(path, data, out, short=short, log=log)
+        _run(recipe, made_by, data, out, short=short, log=log)
 
 
 @contextmanager
@@ -241,12 +242,19 @@ def training_in(out: Path) -> Iterator[None]:
         yield
 
 
-def _run(path: Path, data: Sequence[Path], out: Path, *, short: bool, log: Callable[[str], None]) -> None:
+def _run(
+    recipe: TrainingRecipe,
+    made_by: Mapping[str, str],
+    data: Sequence[Path],
+    out: Path,
+    *,
+    short: bool,
+    log: Callable[[str], None],
+) -> None:
     from autoais.formats import read_labels
     from autoais.judges.minilm import MiniLMJudge
     from autoais.training.calibration import Claims, Fold, calibrate
 
-    recipe, recipe_sha256 = TrainingRecipe.read(path), sha256_file(path)
     for name in recipe.threshold:
         find(name, data)
     work, most = out / "work", _SHORT_PAIRS if short else None
@@ -272,7 +280,6 @@ def _run(path: Path, data: Sequence[Path], out: Path, *, short: bool, log: Calla
     others = [Claims.read(judge, labels) for labels in (_spare(recipe, data, most), _minimal(recipe, data, most))]
     calibration, left_out = calibrate(folds, others, turn(judge))
     write_atomic(out / "calibration.json", [dumps(calibration, indent=2)])
-    made_by = {"file": path.name, "sha256": recipe_sha256}
     record = {"recipe": made_by, "short": short} | _record(recipe, parts, out) | {"left_out": left_out}
     write_atomic(out / "training.json", [dumps(record, indent=2)])
     log(f"wrote {MiniLMJudge(out).name} to {out}")

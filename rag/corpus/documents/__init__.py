@@ -22,7 +22,7 @@ from rag.types import Passage
 
 SUFFIXES = frozenset(READERS)
 SECONDS = 90.0  # for one file, at most; a PDF has a shorter limit of its own
-_AT_LEAST, _A_MEGABYTE = 8.0, 20.0  # seconds for a small file, and more for each megabyte: ten times what it takes
+_AT_LEAST, _A_MEGABYTE = 8.0, 20.0  # seconds for a small file, and more for each megabyte
 _MAN = re.compile(r"\.[1-8][a-z]{0,5}")
 _TEXTS = re.compile(
     r"(?:readme|faq|install|howto|manual|guide|tutorial|quickstart|usage|notes|news|bugs|todo|hacking|contributing|"
