@@ -271,14 +271,17 @@ def _digest(*values: Any) -> str:  # noqa: ANN401  (JSON)
 
 def _added(folder: Path) -> Sequence[str]:
     """The command again, unless it had come to its end: a source that the index has is an error."""
-    names = {record.name for record in files_of(folder / "x.index")}
+    names = {Path(record.name).name for record in files_of(folder / "x.index")}
     return UPDATE if "Kirby.md" in names else ADD
 
 
 def _removed(folder: Path) -> Sequence[str]:
-    """The command again, unless it had come to its end: a file that is not in the index is an error."""
+    """The command again, unless it had come to its end: a file that is not in the index is an error.
+
+    An update then clears what was left of the old build.
+    """
     names = {record.name for record in files_of(folder / "x.index")}
-    return REMOVE if "Bexley.md" in names else ("rag", "index", "list", "x.index")
+    return REMOVE if "Bexley.md" in names else UPDATE
 
 
 def _resumed(name: str, command: Sequence[str]) -> Callable[[Path], Sequence[str]]:

@@ -258,6 +258,12 @@ def _count(answer: CitedAnswer, notes: Notes, *, texts: bool) -> None:
             notes[_NO_TEXT] += missing
 
 
+def model_of(judge: str) -> str:
+    """The model in a judge's name, with its revision: how a system names a part that is the same model."""
+    model, at, rest = judge.partition("@")
+    return model.removeprefix("llm:") if model.startswith("llm:") else model + at + rest.partition("/")[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Scoring:
     """Settings of `score_file`: format, benchmark, corpora with passage texts, and citation metrics.
@@ -303,6 +309,8 @@ class ScoreRun:
         self.judge = judge
         self.summary, self.human = Summary(metrics, undecided_is_no=as_2023), HumanSummary()
         self._as_2023 = as_2023
+        self._model = model_of(judge.name)
+        self.same_judge = 0  # answers of systems that have the judge as a part
         self.kept: list[tuple[CitedAnswer, bool | None]] = []
         self._keep_answers = keep_answers
 
@@ -317,11 +325,17 @@ class ScoreRun:
                 short = (item.answer.short_answer if item.answer else None) or ""
                 self.summary.f1[-1] = f1(short, item.question.answers, nothing=0.0)
             self.human.add(item)
+            if item.answer is not None and self._model in str(item.answer.extra.get("system")):
+                self.same_judge += 1
             if self._keep_answers and item.answer is not None:
                 self.kept.append((item.answer, item.ais))
             yield from item.records(self.judge.name)
 
     def report(self) -> dict[str, Any]:
-        """Return `Summary.report`, plus the human labels under `human` if there are any."""
-        human = self.human.report()
-        return self.summary.report(self.judge.name) | ({"human": human} if human else {})
+        """Return `Summary.report`, plus the human labels under `human` if there are any.
+
+        `same_judge` counts the answers of systems that name the judge as a part: their scores by it are circular.
+        """
+        human, same = self.human.report(), self.same_judge
+        found = self.summary.report(self.judge.name) | ({"human": human} if human else {})
+        return found | ({"same_judge": same} if same else {})

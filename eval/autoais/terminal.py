@@ -29,6 +29,12 @@ def show_report(result: dict[str, Any]) -> None:
         console.print(f"{result['not_applicable']} sentences are questions or instructions and were not judged")
     if result["unresolved_markers"]:
         console.print(f"{result['unresolved_markers']} citation markers could not be resolved")
+    if "same_judge" in result:
+        console.print(
+            f"warning: the system of {result['same_judge']} answers has this judge as a part, so its score is partly "
+            "circular; score with another judge too (--judge lexical)",
+            style="yellow",
+        )
     if "human" in result:
         _show_human(result["human"], result["judge"])
 

@@ -13,7 +13,7 @@ from autoais.judged import judge_answers
 from autoais.judges.lexical import LexicalJudge
 from autoais.markers.grammar import parse
 from autoais.meta.human import HumanSummary
-from autoais.scoring import Summary, choose_metrics
+from autoais.scoring import Summary, choose_metrics, model_of
 from autoais.types import Attribution, Judge, Judgement, Question, Span, Verdict
 from tests.conftest import Command, one_line_error
 
@@ -371,3 +371,28 @@ def test_nuggets_count_by_their_phrases_and_by_the_judge(tmp_path: Path) -> None
 
 def test_without_nuggets_there_is_no_nugget_recall(tmp_path: Path) -> None:
     assert not [name for name in report(write(tmp_path / "a.jsonl", row("1", YES)))["metrics"] if "nugget" in name]
+
+
+def test_a_judge_that_is_a_part_of_the_system_is_told(tmp_path: Path, autoais: Command) -> None:
+    system = f"bm25.v1@10>repair.v1({LexicalJudge().name}@5)"
+    path = write(tmp_path / "a.jsonl", row("1", YES, system=system), row("2", YES, system="bm25.v1@10"))
+    done = autoais("score", path, "--judge", "lexical", "--report", tmp_path / "report.json")
+    assert "warning: the system of 1 answers has this judge as a part" in " ".join(done.stdout.split())
+    assert json.loads((tmp_path / "report.json").read_text())["same_judge"] == 1
+    other = autoais("score", path, "--judge", "lexical", "--format", "answers", "--judge-option", "threshold=0.7")
+    assert "warning" in other.stdout  # the same model
+    write(path, row("1", YES, system="bm25.v1@10"))
+    assert "warning" not in autoais("score", path, "--judge", "lexical").stdout
+
+
+@pytest.mark.parametrize(
+    ("judge", "model"),
+    [
+        ("minilm@95bee50e/256/auto.v1", "minilm@95bee50e"),
+        ("google/t5_xxl_true_nli_mixture@main/512/aqa.v1", "google/t5_xxl_true_nli_mixture@main"),
+        ("llm:gpt-5@api.openai.com/8000+10/attrscore.v1", "gpt-5"),
+        ("mine", "mine"),
+    ],
+)
+def test_the_model_of_a_judge_is_how_systems_name_it(judge: str, model: str) -> None:
+    assert model_of(judge) == model

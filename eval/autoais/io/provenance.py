@@ -21,9 +21,29 @@ _REPORTED = (
 
 
 def command() -> str:
-    """Return the command line, quoted for a shell, with the program's bare name."""
+    """Return the command line, quoted for a shell, as others can type it.
+
+    A program goes by its bare name, a script by its path or module. Absolute paths in the working directory or beside
+    it become relative ones.
+    """
     program, *arguments = sys.argv or [""]
-    return shlex.join([Path(program).name, *arguments])
+    return shlex.join([*_program(program), *map(_portable, arguments)])
+
+
+def _program(path: str) -> list[str]:
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if Path(path).suffix != ".py":
+        return [Path(path).name]
+    return ["python", _portable(str(Path(path).absolute()))] if spec is None else ["python", "-m", spec.name]
+
+
+def _portable(argument: str) -> str:
+    """An absolute path in the working directory, or in the one above it, as a relative one."""
+    path, here = Path(argument), Path.cwd()
+    for folder, prefix in ((here, "."), (here.parent, "..")):
+        if path.is_absolute() and folder.parent != folder and path.is_relative_to(folder):
+            return str(prefix / path.relative_to(folder))
+    return argument
 
 
 def versions() -> dict[str, str]:

@@ -1,0 +1,131 @@
+"""The command in every result file is one that others can run, and it writes that file."""
+
+import argparse
+import importlib
+import json
+import os
+import runpy
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from autoais.errors import FormatError
+from autoais.io.provenance import command
+
+ROOT = Path(__file__).parents[1]
+RESULTS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "eval" / "results").rglob("*.json"))
+
+# Made before commands were written for others; to be made again when what they measure changes.
+OLD = {
+    "eval/results/ask.json",
+    "eval/results/documents.json",
+    "eval/results/minilm/bench.json",
+    "eval/results/nomiracl/reader.json",
+    "eval/results/open-nq-pool/post-hoc.json",
+    "eval/results/open-nq-pool/post-hoc-constants.json",
+    "eval/results/open-nq-pool/reader.json",
+    "eval/results/open-nq-pool/repair.json",
+    "eval/results/open-nq-pool/repair-few-shot.json",
+    "eval/results/own-documents/dev.json",
+    "eval/results/own-documents/kept.json",
+    "eval/results/own-documents/validation.json",
+    "eval/results/retrieval/fused-best.json",
+    "eval/results/retrieval/reader-bench.json",
+}
+
+
+class ParsedError(Exception):
+    """Raised instead of running a command, with the values of its options."""
+
+
+def commands(value: object) -> Iterator[str]:
+    """The commands in the provenance of a result."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            if key == "command" and isinstance(one, str):
+                yield one
+            else:
+                yield from commands(one)
+
+
+def parsed_script(monkeypatch: pytest.MonkeyPatch, argv: list[str]) -> list[object]:
+    parse, convert = argparse.ArgumentParser.parse_args, argparse.ArgumentParser._get_value
+
+    def stop(self: argparse.ArgumentParser) -> None:
+        raise ParsedError(list(vars(parse(self)).values()))
+
+    def value(self: argparse.ArgumentParser, action: argparse.Action, text: str) -> object:
+        try:
+            return convert(self, action, text)
+        except (FormatError, OSError):  # the index or model is not here
+            return text
+
+    def stop_typer(function: Callable[..., object]) -> None:
+        app = typer.Typer()
+        app.command()(function)
+        raise ParsedError(parsed(typer.main.get_command(app), "script", sys.argv[1:]))
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", stop)
+    monkeypatch.setattr(argparse.ArgumentParser, "_get_value", value)
+    monkeypatch.setattr(typer, "run", stop_typer)
+    module = argv[1] == "-m"
+    monkeypatch.setattr(sys, "argv", argv[2:] if module else argv[1:])
+    run = partial(runpy.run_module, argv[2]) if module else partial(runpy.run_path, str(ROOT / argv[1]))
+    with pytest.raises(ParsedError) as found:
+        run(run_name="__main__")
+    values = found.value.args[0]
+    assert isinstance(values, list)
+    return values
+
+
+def parsed_program(argv: list[str]) -> list[object]:
+    app = importlib.import_module(f"{argv[0]}.cli").app
+    return parsed(typer.main.get_command(app), argv[0], argv[1:])
+
+
+def parsed(command: Any, name: str, arguments: list[str]) -> list[object]:  # noqa: ANN401  (of click)
+    """The values of a command of typer, or of its subcommand."""
+    context = None
+    while True:
+        context = command.make_context(name, arguments, parent=context)
+        if not hasattr(command, "resolve_command"):
+            return list(context.params.values())
+        name, command, arguments = command.resolve_command(context, [*context._protected_args, *context.args])
+
+
+@pytest.mark.parametrize("result", RESULTS)
+def test_the_command_of_a_result_writes_it(result: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if result in OLD:
+        pytest.skip("made before commands were written for others")
+    monkeypatch.chdir(ROOT)
+    recorded = sorted(set(commands(json.loads((ROOT / result).read_text("utf-8")))))
+    written = set()
+    for line in recorded:
+        argv = shlex.split(line)
+        assert not [one for one in argv if one.startswith(("/", "~", "../../"))], line
+        values = parsed_script(monkeypatch, argv) if argv[0] == "python" else parsed_program(argv)
+        written |= {path.resolve() for path in values if isinstance(path, Path)}
+    assert {ROOT / result, (ROOT / result).parent} & written, recorded
+
+
+def test_a_recorded_command_can_be_typed_by_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    here = tmp_path / "a" / "checkout"
+    (here / "scripts").mkdir(parents=True)
+    monkeypatch.chdir(here)
+    given = ["/usr/bin/autoais", "score", str(here / "x y.jsonl"), str(tmp_path / "a" / "data"), "/etc/q", "--top", "5"]
+    monkeypatch.setattr(sys, "argv", given)
+    assert command() == "autoais score 'x y.jsonl' ../data /etc/q --top 5"
+    (here / "scripts" / "count.py").write_text("from autoais.io.provenance import command; print(command())")
+    for how, said in ((["scripts/count.py"], "scripts/count.py"), (["-m", "scripts.count"], "-m scripts.count")):
+        done = subprocess.run(
+            [sys.executable, *how, "5"], env=os.environ | {"PYTHONPATH": f"{ROOT / 'eval'}:."}, check=True,
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.stdout == f"python {said} 5\n"
