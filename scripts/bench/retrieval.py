@@ -16,11 +16,11 @@ from rich.table import Table
 
 from autoais.io.provenance import provenance
 from autoais.metrics.short_answers import has_answer
-from autoais.questions import read_questions
 from autoais.types import Question
 from rag.index.open import open_index
 from rag.index.postings import BM25
 from rag.index.recipes import Recipe
+from scripts.retrieval import questions_of
 
 KS = (1, 5, 20, 100)
 SETS = {"nq": "nq/nq_pool_dev.jsonl", "miracl": "miracl/dev_pool.jsonl", "clapnq": "clapnq/dev.jsonl"}
@@ -68,7 +68,7 @@ def main(
                     "title_weight": weight,
                     "untitled_stand_in": stand_in,
                     "set": name,
-                    **success(bm25, [question for question in read_questions(path) if question.gold]),
+                    **success(bm25, questions_of(path)),
                 }
             )
     table = Table(*rows[0], box=None)
