@@ -6,7 +6,7 @@ Q ?= What is citation precision?
 export Q
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: ask test quick check docs whole core bench chaos fuzz lock audit sbom licences clean
+.PHONY: ask test quick check docs whole core bench chaos fuzz fuzz-guided lock audit sbom licences clean
 
 ask: .venv/ask.done
 	@.venv/bin/rag ask "$$Q" || [ $$? -eq 1 ]
@@ -81,6 +81,15 @@ chaos: .venv-test/done
 fuzz: .venv-test/done
 	.venv-test/bin/python -m scripts.fuzz --out eval/results/fuzz.json
 
+# Inputs that reach new lines of our code, by atheris, which is no dependency of the tests: SECONDS for each target.
+SECONDS ?= 60
+.venv-fuzz/done: .venv-test/done
+	.venv-test/bin/pip install --quiet --no-deps --target .venv-fuzz atheris
+	@touch $@
+
+fuzz-guided: .venv-fuzz/done
+	PYTHONPATH=.venv-fuzz .venv-test/bin/python -m scripts.fuzzing.guided --seconds $(SECONDS)
+
 .venv-tools/done:
 	$(PYTHON) -m venv .venv-tools
 	.venv-tools/bin/pip install --quiet uv pip-audit cyclonedx-bom
@@ -105,4 +114,4 @@ licences: .venv-test/done
 	.venv-test/bin/python -m scripts.licences
 
 clean:
-	rm -rf .venv .venv-test .venv-tools .venv-3.12 .venv-3.13 dist build site
+	rm -rf .venv .venv-test .venv-fuzz .venv-tools .venv-3.12 .venv-3.13 dist build site

@@ -78,21 +78,22 @@ def work(pipe: Connection, target: Target, seed: int, limits: Limits) -> None:
         os.chdir(temporary)
         seeds = target.seeds
         for name, data in seeds:
-            wrong = _fed(replace(target, refuses=False), name, data, random.Random(0))
+            wrong = fed(replace(target, refuses=False), name, data, random.Random(0))
             pipe.send(wrong if wrong == ACCEPTED else f"the valid seed {name!r} is not accepted: {wrong}")
         pipe.send("")
         before = _peak()
         while (case := pipe.recv()) is not None:
             rng = random.Random(f"{seed} {target.name} {case}")
             name, data = rng.choice(seeds)
-            outcome = _fed(target, name, mutated(data, [other for _, other in seeds], rng), rng)
+            outcome = fed(target, name, mutated(data, [other for _, other in seeds], rng), rng)
             if (peak := _peak()) > max(limits.memory, before):
                 outcome = f"takes {peak >> 20:,} MiB of memory ({outcome})"
             before = max(before, peak)
             pipe.send(outcome)
 
 
-def _fed(target: Target, name: str, data: bytes, rng: random.Random) -> str:
+def fed(target: Target, name: str, data: bytes, rng: random.Random) -> str:
+    """What became of an input: `ACCEPTED`, `REFUSED`, or what is wrong."""
     # Threads of an index may still tidy up.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         try:

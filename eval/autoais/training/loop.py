@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from autoais.errors import UserError
+from autoais.errors import UserError, first_line
 from autoais.training.model import Network
 from autoais.training.prepare import kept_for_calibration
 from autoais.training.schedule import Schedule
@@ -207,5 +207,8 @@ def _restore(path: Path, network: torch.nn.Module, optimizer: torch.optim.Optimi
 
 def _save(path: Path, network: torch.nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
     beside = path.with_suffix(".new")
-    torch.save({"network": network.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, beside)
-    beside.replace(path)
+    try:
+        torch.save({"network": network.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, beside)
+        beside.replace(path)
+    except (OSError, RuntimeError) as error:  # PyTorch's own, on a full disk
+        raise UserError(f"{path}: the checkpoint cannot be written: {first_line(error)}") from error
