@@ -34,7 +34,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _split(text: str) -> list[tuple[int, int]]:
-    spans = []
+    spans: list[tuple[int, int]] = []
     # sentencex needs UTF-8, which has no lone surrogates; replacing them one by one keeps the offsets.
     for boundary in sentencex.get_sentence_boundaries("en", _SURROGATE.sub("\ufffd", text)):
         start, end = boundary["start_index"], boundary["end_index"]
