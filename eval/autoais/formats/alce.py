@@ -6,7 +6,7 @@ from typing import Any
 
 from autoais.answers import CitedAnswer
 from autoais.formats.base import Fault, Format, Notes, Row
-from autoais.formats.marked import Marked, sentence, sentences, written_answer
+from autoais.formats.marked import Marked, in_document, sentence, sentences, written_answer
 from autoais.io.jsonl import dumps
 from autoais.io.schema import IDENTIFIER, STRING, STRINGS_OR_NULL, TEXT_OR_NULL, listed, record
 from autoais.types import Citation, CitedSentence, Passage, Unresolved
@@ -57,15 +57,7 @@ def _items(output: str, n: int) -> list[Marked]:
 
 
 def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
-    """Yield the document with one record per line, so that it can be streamed."""
-    yield '{"args": {}, "data": ['
-    before = None
-    for answer in answers:
-        if before is not None:
-            yield before + ","
-        before = dumps(_row(answer, notes))
-    yield from [] if before is None else [before]
-    yield "]}"
+    yield from in_document('{"args": {}, "data": [', (dumps(_row(answer, notes)) for answer in answers), "]}")
 
 
 def _row(answer: CitedAnswer, notes: Notes) -> dict[str, Any]:
