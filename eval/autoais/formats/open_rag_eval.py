@@ -67,6 +67,7 @@ def _rows(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[tuple[str, .
         if changed:
             notes["ids of passages, written as the numbers of their markers"] += changed
         output = written_answer(answer, notes)
+        output = output if output.strip() else ""
         run = str(answer.extra.get("query_run", "1"))
         head = (answer.id.removesuffix(f"/{run}"), answer.question, run)
         shown = [(key, passage.evidence) for key, passage in zip(ids, answer.passages.values(), strict=True)]
