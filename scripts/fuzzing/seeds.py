@@ -305,7 +305,7 @@ ANSWERS: Seeds = (
         {"question": QUESTION, "answers": [["a mill", "mill"], ["ferry"]], "claims": ["It is old."], "annotations": [{"long_answer": MILL}],
          "docs": [{"title": "Arlen", "text": MILL}], "output": "Mill [1], ferry [2, 1]."}]}).encode()),
     ("ragas.jsonl", json_lines({"user_input": QUESTION, "retrieved_contexts": [MILL, CANAL], "response": "In 1802 [1]. So.", "reference": "1802"})),
-    ("ragas.csv", f"user_input,retrieved_contexts,response\r\n{QUESTION},\"['{MILL}']\",In 1802.\r\n".encode()),
+    ("ragas.csv", b"user_input,retrieved_contexts,response\r\nWhen?,\"['It was 1802.', \"\"So it's old.\"\"]\",In 1802.\r\n"),
     ("ragchecker.json", json.dumps({"results": [
         {"query_id": "1", "query": QUESTION, "gt_answer": "1802", "response": "In 1802.",
          "retrieved_context": [{"doc_id": "p", "text": MILL}]}], "metrics": {}}, indent=1).encode()),

@@ -354,3 +354,16 @@ def test_a_file_of_another_tool_is_scored(tmp_path: Path, autoais: Command) -> N
     report = json.loads(result.stdout)
     assert (report["format"], report["metrics"]["sentences"]["n"]) == ("ragchecker", 1)
     assert report["metrics"]["sentences"]["value"] == 1
+
+
+def test_the_table_of_formats_in_the_handbook_is_what_there_is() -> None:
+    page = (Path(__file__).parents[3] / "docs/handbook/formats.md").read_text("utf-8")
+    table = page[page.index("| format | file | reads | writes | source |") :].split("\n\n")[0].splitlines()[2:]
+    told = {}
+    for names, _, reads, writes, _ in (map(str.strip, line.strip("|").split("|")) for line in table):
+        told |= {name.strip("` "): (reads, writes != "no") for name in names.split(",")}
+    found = {formats.SCORES: ("no", True)}
+    for name, one in formats.FORMATS.items():
+        reads = ", ".join(["answers"] * bool(one.read) + ["labels"] * bool(one.labels)) or "passages"
+        found[name] = (reads, one.write is not None)
+    assert told == found
