@@ -101,7 +101,7 @@ CORPORA: Registry[CorpusFormat] = Registry(
     {
         "miracl": _json("MIRACL's jsonl: docid, title, text; our pool has the same fields", "docid"),
         # Its headings are those of the whole page, not of the segment: they are no part of the passage.
-        "msmarco": _json("MS MARCO v2.1's segments (jsonl), for TREC RAG: docid, title, segment", "docid", "segment"),
+        "msmarco-v2.1": _json("MS MARCO v2.1's segments (jsonl), for TREC RAG: docid, segment", "docid", "segment"),
         "beir": _json("BEIR's corpus.jsonl: _id, title, text", "_id"),
         "aqa": CorpusFormat(
             "Attributed QA's Wikipedia (jsonl): id and contents as « Title » « Title, Section » text", _is_aqa, _aqa

@@ -318,11 +318,11 @@ ANSWERS: Seeds = (
         {"id": "1", "question": QUESTION, "golden_answers": ["1802"],
          "output": {"retrieval_result": [{"id": "p", "contents": f'"Arlen"\n{MILL}', "score": 1.5}], "pred": "1802"}}]).encode()),
     ("open-rag-eval.csv", "query_id,query,query_run,passage_id,passage,generated_answer\r\n"
-     f"1,{QUESTION},1,[1],{MILL},In 1802 [1].\r\n1,{QUESTION},1,[2],{CANAL},\r\n".encode()),
+     f'1,{QUESTION},1,[1],"{MILL}",In 1802 [1].\r\n1,{QUESTION},1,[2],"{CANAL}",\r\n'.encode()),
     ("expertqa.jsonl", json_lines(
         {"question": QUESTION, "annotator_id": "a", "metadata": {}, "answers": {"gpt4": {"answer_string": "In 1802.", "claims": [
             {"claim_string": "In 1802 [1].", "evidence": [f"[1] http://a\n\n{MILL}"], "support": "Complete", "worthiness": "Yes"}]}}})),
-    ("aggrefact.csv", f"dataset,doc,claim,label,contamination_identifier\r\nD,{MILL},In 1802.,1,x\r\n".encode()),
+    ("aggrefact.csv", f'dataset,doc,claim,label,contamination_identifier\r\nD,"{MILL}",In 1802.,1,x\r\n'.encode()),
     ("ragnarok.json", json.dumps({"schema_version": "castorini.cli.v1", "artifacts": [
         {"name": "r", "kind": "data", "data": [{key: value for key, value in _TREC.items() if key != "run_id"}]}]}).encode()),
     ("scores.txt", b"AutoAIS: 0.5\nEM: 0.5\n"),

@@ -93,7 +93,7 @@ FORMATS: Registry[Format] = Registry(
         "labels": f"{_CLAIMS}:LABELS",
         "aqa-corpus": f"{_CORPORA}:AQA",
         "miracl-corpus": f"{_CORPORA}:MIRACL",
-        "msmarco-corpus": f"{_CORPORA}:MSMARCO",
+        "msmarco-v2.1-corpus": f"{_CORPORA}:MSMARCO",
         "beir-corpus": f"{_CORPORA}:BEIR",
         "dpr-corpus": f"{_CORPORA}:DPR",
         ANSWERS.name: ANSWERS,  # last: its required fields are the least specific

@@ -18,7 +18,7 @@ MIRACL = Format(
     ids=unique_id("docid"),
 )
 MSMARCO = Format(
-    name="msmarco-corpus",
+    name="msmarco-v2.1-corpus",
     description="MS MARCO v2.1's segments (jsonl), the corpus of TREC RAG: docid, url, title, headings, segment",
     schema=record({"docid": IDENTIFIER, "segment": STRING}, {"title": TEXT_OR_NULL}),
     required_fields=("docid", "segment"),

@@ -112,7 +112,7 @@ ROWS: dict[str, list[dict[str, Any]]] = {
             "metadata": {"question_type": "fact", "field": "geography", "specific_field": None},
         }
     ],
-    "msmarco-corpus": [
+    "msmarco-v2.1-corpus": [
         {
             "docid": "msmarco_v2.1_doc_00_0#0_1",
             "url": "https://example.org/w",
