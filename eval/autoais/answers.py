@@ -70,6 +70,18 @@ class CitedAnswer:
         return sum(one.is_citation for one in self.unresolved_markers)
 
     @property
+    def is_list(self) -> bool:
+        """Whether the answer is a list of items and not prose, as in ALCE's files of QAMPARI (lists of aliases)."""
+        found = self.extra.get("answers")
+        if not isinstance(found, list) or not found or not all(isinstance(one, list) for one in found):
+            return False
+        return all(isinstance(alias, str) for one in found for alias in one)
+
+    def claim(self, sentence: CitedSentence) -> str:
+        """The text to judge: the sentence, or question and item for an item of a list, as in ALCE."""
+        return f"{self.question} {sentence.text}" if self.is_list else sentence.text
+
+    @property
     def plain(self) -> str:
         """The whole answer, without markers."""
         return " ".join(sentence.text for sentence in self.sentences) if self.text is None else self.text

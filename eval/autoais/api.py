@@ -123,13 +123,17 @@ def score(
     metrics: str | Sequence[str] = DEFAULT_METRICS,
     format: str | None = None,  # noqa: A002  (named as the command's option)
     cache: str | Path | None = None,
+    alce_splitter: str | None = None,
+    mauve: str | Path | None = None,
 ) -> Report:
     """Judge every sentence against the passages it cites, and compute the metrics.
 
     `answers` is a file in any format of `autoais schema`, or a list of `CitedAnswer`, of `rag.Answer`, or of rows of
     `answers.jsonl` (dicts). `questions` is the whole benchmark; unanswered questions count as not attributable.
     `corpus` supplies the texts of passages known by id only. `metrics` names citation metrics (alce, hagrid, liu,
-    trec). `cache` is a file that keeps judgements. Raises `UserError` (also `FormatError`, `UsageError`).
+    trec). `cache` is a file that keeps judgements. `alce_splitter` is nltk (the default, where installed) or sentencex,
+    for ALCE's strict metrics; `mauve` is a folder with GPT-2 large, for ALCE's MAUVE. Raises `UserError` (also
+    `FormatError`, `UsageError`).
     """
     chosen = _judge(judge)
     check_type("metrics", metrics, "names of metrics, or 'none'", str, Iterable)
@@ -152,7 +156,8 @@ def score(
                 raise UsageError("corpus and format are for files of answers")
             name = formats.ANSWERS.name
             listed = with_notes(_listed(answers), notes)
-        run = ScoreRun(asked, measured)
+        gpt2 = None if mauve is None else Path(mauve)
+        run = ScoreRun(asked, measured, splitter=alce_splitter, mauve=gpt2)
         judgements = [round_floats(row) for row in run.records(listed, benchmark)]
     how = provenance(inputs) | {"judge": judge_record(chosen)}
     record = round_floats({"format": name, **run.report(), "notes": dict(notes), "provenance": how})

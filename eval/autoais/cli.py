@@ -79,6 +79,12 @@ def score(
     metrics: Annotated[
         str, typer.Option(help="Citation metrics: alce, hagrid, liu, trec (comma-separated), all or none.")
     ] = "alce,hagrid",
+    alce_splitter: Annotated[
+        str | None, typer.Option(help="Sentences of ALCE's strict metrics: nltk (default, if installed) or sentencex.")
+    ] = None,
+    mauve: Annotated[
+        Path | None, typer.Option(help="Folder with GPT-2 large (named gpt2...); computes ALCE's MAUVE.")
+    ] = None,
     skip_bad: SkipBadOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -107,7 +113,17 @@ def score(
         options.setdefault("compat", attributed_qa.GOOGLE_2023)
     chosen = open_judge(judge, **options)
     benchmark = None if questions is None else list(read_questions(questions))
-    how = Scoring(name, benchmark, corpora, measured, as_2023, skip_bad, keep_answers=ais_csv is not None)
+    how = Scoring(
+        name,
+        benchmark,
+        corpora,
+        measured,
+        as_2023,
+        skip_bad,
+        keep_answers=ais_csv is not None,
+        splitter=alce_splitter,
+        mauve=mauve,
+    )
     with ExitStack() as stack:
         asked = _cached(chosen, cache, stack)
         if calibration is not None:

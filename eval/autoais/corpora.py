@@ -1,4 +1,4 @@
-"""Readers of passage corpora, one passage per line: MIRACL, BEIR, Attributed QA, Pyserini and DPR."""
+"""Readers of passage corpora, one passage per line: MIRACL, MS MARCO, BEIR, Attributed QA, Pyserini and DPR."""
 
 import csv
 import json
@@ -19,7 +19,6 @@ from autoais.types import Passage
 
 _TRIED = 1000  # lines to look at when detecting the format; the first ones may be broken
 _DPR_HEADER = b"id\ttext\ttitle"
-_WANTED = "a passage has docid and text, _id and text, or id and contents"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +26,14 @@ class CorpusFormat:
     """A corpus format: `detect` recognises a line, `parse` turns a line into a passage.
 
     `parse` takes the line and `file:line`, and raises `FormatError`. A first line equal to `header` is skipped.
+    `fields` are those that a line of JSON must have, to name the nearest format of a line that fits none.
     """
 
     description: str
     detect: Callable[[bytes], bool]
     parse: Callable[[bytes, str], Passage]
     header: bytes | None = None
+    fields: tuple[str, ...] = ()
 
 
 def _has(line: bytes, *names: str) -> dict[str, Any] | None:
@@ -53,13 +54,20 @@ def _is_dpr(line: bytes) -> bool:
     return line.rstrip(b"\r\n") == _DPR_HEADER or (not line.startswith(b"{") and line.count(b"\t") == 2)
 
 
-def _fields(key: str, line: bytes, where: str) -> Passage:
+def _fields(key: str, line: bytes, where: str, text: str = "text") -> Passage:
     row = parse_object(line, where)
     # Titles are optional (767 MIRACL passages of the pool have none), texts are not.
     title, section = (
         field(row, name, str, where) if row.get(name) is not None else "" for name in ("title", "section")
     )
-    return Passage(identifier(row, key, where), title, field(row, "text", str, where), section)
+    return Passage(identifier(row, key, where), title, field(row, text, str, where), section)
+
+
+def _json(description: str, key: str, text: str = "text") -> CorpusFormat:
+    """Return a format of JSON lines with an id, a text, and title and section where they are known."""
+    fields = (key, text)
+    parse = partial(_fields, key, text=text)
+    return CorpusFormat(description, lambda line: _has(line, *fields) is not None, parse, fields=fields)
 
 
 def _pyserini(line: bytes, where: str) -> Passage:
@@ -91,21 +99,18 @@ CORPORA: Registry[CorpusFormat] = Registry(
     "autoais.corpora",
     "corpus format",
     {
-        "miracl": CorpusFormat(
-            "MIRACL's jsonl: docid, title, text; our pool has the same fields",
-            lambda line: _has(line, "docid", "text") is not None,
-            partial(_fields, "docid"),
-        ),
-        "beir": CorpusFormat(
-            "BEIR's corpus.jsonl: _id, title, text",
-            lambda line: _has(line, "_id", "text") is not None,
-            partial(_fields, "_id"),
-        ),
+        "miracl": _json("MIRACL's jsonl: docid, title, text; our pool has the same fields", "docid"),
+        # Its headings are those of the whole page, not of the segment: they are no part of the passage.
+        "msmarco-v2.1": _json("MS MARCO v2.1's segments (jsonl), for TREC RAG: docid, segment", "docid", "segment"),
+        "beir": _json("BEIR's corpus.jsonl: _id, title, text", "_id"),
         "aqa": CorpusFormat(
             "Attributed QA's Wikipedia (jsonl): id and contents as « Title » « Title, Section » text", _is_aqa, _aqa
         ),
         "pyserini": CorpusFormat(
-            "Pyserini's jsonl: id, contents", lambda line: _has(line, "id", "contents") is not None, _pyserini
+            "Pyserini's jsonl: id, contents",
+            lambda line: _has(line, "id", "contents") is not None,
+            _pyserini,
+            fields=("id", "contents"),
         ),
         "dpr": CorpusFormat("DPR's psgs_w100.tsv: id, text, title", _is_dpr, _dpr, _DPR_HEADER),
     },
@@ -123,9 +128,22 @@ def detect_corpus(path: Path) -> str:
                 return name
     if first is None:
         raise FormatError(f"{path} is empty")
-    row = _has(first)
-    found = "" if row is None else f"; found fields {field_names(row)}; {_WANTED}"
-    raise FormatError(f"{path}:1: not a corpus format known here; there are: {', '.join(CORPORA)}{found}")
+    raise FormatError(f"{path}:1: not a corpus format known here; there are: {', '.join(CORPORA)}{_nearest(first)}")
+
+
+def _nearest(line: bytes) -> str:
+    """Return the fields of a line of JSON, and what it lacks of the nearest format, or of all."""
+    row = _has(line)
+    if row is None:
+        return ""
+    wanted = {name: kind.fields for name, kind in CORPORA.items() if kind.fields}
+    name, names = max(wanted.items(), key=lambda item: sum(one in row for one in item[1]))
+    missing = [one for one in names if one not in row]
+    if len(missing) < len(names):
+        says = f"the nearest is {name}, which also has {', '.join(missing)}"
+    else:
+        says = f"a passage has {', or '.join(' and '.join(names) for names in wanted.values())}"
+    return f"; found fields {field_names(row)}; {says}"
 
 
 def read_passages(

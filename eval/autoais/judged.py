@@ -8,8 +8,10 @@ from typing import Any
 
 from autoais.answers import CitedAnswer
 from autoais.errors import UserError
-from autoais.markers.alce import strict_sentences
+from autoais.markers.alce import open_splitter, strict_items, strict_sentences
 from autoais.metrics import alce, hagrid
+from autoais.metrics.alce_answers import claims as reference_claims
+from autoais.metrics.alce_answers import scored_text
 from autoais.metrics.claims import CitedClaim, JudgedClaim, all_yes, judge_claims
 from autoais.metrics.nuggets import nuggets_found
 from autoais.text.claims import applicable
@@ -26,6 +28,7 @@ class JudgedAnswer:
     The claim is None for a sentence that claims nothing (a question, an instruction): it is not judged and not counted.
     `strict` holds the claims as ALCE's eval.py parses them from the output; None if the output is unknown. `nuggets`
     has a verdict per nugget of the question: whether the answer supports one of its phrases; None if undecided.
+    `reference_claims` has a verdict per claim of ELI5's reference (ALCE): whether the answer supports it.
     """
 
     question: Question
@@ -33,6 +36,7 @@ class JudgedAnswer:
     claims: tuple[JudgedClaim | None, ...]
     strict: tuple[JudgedClaim, ...] | None = None
     nuggets: tuple[bool | None, ...] = ()
+    reference_claims: tuple[bool | None, ...] = ()
 
     @property
     def judged(self) -> list[JudgedClaim]:
@@ -96,10 +100,12 @@ def judge_answers(
     *,
     each: bool = True,
     strict: bool = False,
+    splitter: str | None = None,
 ) -> Iterator[JudgedAnswer]:
     """Judge each answer's sentences against the passages they cite, streaming.
 
-    With `each`, citations are also judged singly; with `strict`, so are the sentences that ALCE's script would parse.
+    With `each`, citations are also judged singly; with `strict`, so are the sentences that ALCE's script would parse
+    (`splitter`: `markers.alce.open_splitter`), and the claims of its references.
     `questions` is the whole benchmark: it supplies the references, a question without an answer is yielded with None,
     and a second answer to a question, or an answer to another question, raises `UserError`. Without `questions`, the
     answers' own questions are the benchmark.
@@ -110,15 +116,16 @@ def judge_answers(
     while batch := list(islice(stream, _BATCH)):
         asked = [_own_question(answer) if benchmark is None else _asked(answer, benchmark, left) for answer in batch]
         claims = [_claims(answer) for answer in batch]
-        as_alce = [_strict_claims(answer) if strict else None for answer in batch]
+        as_alce = [_strict_claims(answer, splitter) if strict else None for answer in batch]
         listed = [claim for row in claims for claim in row if claim is not None]
         listed += [claim for row in as_alce for claim in row or ()]
         judged = iter(judge_claims(judge, listed, each=each))
         rows = [tuple(None if claim is None else next(judged) for claim in row) for row in claims]
         nuggets = _nuggets(judge, asked, batch)
+        supported = _reference_claims(judge, batch if strict else ())
         for question, answer, row, strictly, held in zip(asked, batch, rows, as_alce, nuggets, strict=True):
             as_judged = None if strictly is None else tuple(islice(judged, len(strictly)))
-            yield JudgedAnswer(question, answer, row, as_judged, held)
+            yield JudgedAnswer(question, answer, row, as_judged, held, next(supported, ()))
     for question in left.values():
         yield JudgedAnswer(question, None, (), None, (False,) * len(question.nuggets))
 
@@ -143,6 +150,14 @@ def _nuggets(
         )
         for question, answer, held in zip(questions, answers, found, strict=True)
     ]
+
+
+def _reference_claims(judge: Judge, answers: Sequence[CitedAnswer]) -> Iterator[tuple[bool | None, ...]]:
+    """A verdict per claim of each answer's reference; the premise is the answer as ALCE scores it."""
+    listed = [[Attribution(claim, (scored_text(answer),)) for claim in reference_claims(answer)] for answer in answers]
+    pairs = [pair for row in listed for pair in row]
+    verdicts = iter([judgement.verdict.ais for judgement in judge.judge(pairs)] if pairs else [])
+    return (tuple(islice(verdicts, len(row))) for row in listed)
 
 
 def _any_yes(outcomes: Sequence[bool | None]) -> bool | None:
@@ -174,20 +189,22 @@ def _claims(answer: CitedAnswer) -> list[CitedClaim | None]:
     unresolved = Counter(one.sentence for one in answer.unresolved_markers if one.is_citation)
     return [
         CitedClaim(
-            sentence.text,
+            answer.claim(sentence),
             tuple(answer.passages[cited].evidence for cited in sentence.cites),
             unresolved[number],
-            answer.question,
+            "" if answer.is_list else answer.question,
         )
-        if applicable(sentence.text, answer.short_answer)
+        if answer.is_list or applicable(sentence.text, answer.short_answer)
         else None
         for number, sentence in enumerate(answer.sentences)
     ]
 
 
-def _strict_claims(answer: CitedAnswer) -> list[CitedClaim] | None:
+def _strict_claims(answer: CitedAnswer, splitter: str | None) -> list[CitedClaim] | None:
     """Return the claims that ALCE's script would parse from the output; None without an output or passage texts."""
     if answer.output is None or not any(passage.text.strip() for passage in answer.passages.values()):
         return None
     documents = [f"Title: {passage.title}\n{passage.text}" for passage in answer.passages.values()]
-    return alce.strict_claims(strict_sentences(answer.output), documents)
+    if answer.is_list:
+        return alce.strict_claims(strict_items(answer.question, answer.output), documents)
+    return alce.strict_claims(strict_sentences(answer.output, open_splitter(splitter)), documents)

@@ -13,9 +13,9 @@ from autoais.types import Question
 def read_questions(path: Path) -> Iterator[Question]:
     """Stream the questions of a file; its first line decides the format.
 
-    `{"id","question"[,"answers"][,"gold"][,"nuggets"]}` jsonl; Open-NQ jsonl `{"question","answer"}`; TREC topics
-    `qid<TAB>text`; DPR `text<TAB>['answer', ...]`. Formats without ids get the line number as id. Raises
-    `FormatError` for a broken row, an empty question or a duplicate id.
+    `{"id","question"[,"answers"][,"gold"][,"nuggets"]}` jsonl; FlashRAG's, with `golden_answers`; Open-NQ jsonl
+    `{"question","answer"}`; TREC topics `qid<TAB>text`; DPR `text<TAB>['answer', ...]`. Formats without ids get the
+    line number as id. Raises `FormatError` for a broken row, an empty question or a duplicate id.
     """
     seen: set[str] = set()
     parse: Callable[[bytes, str, int], Question] | None = None
@@ -64,7 +64,8 @@ def _sniff(line: bytes) -> Callable[[bytes, str, int], Question]:
 def _json(line: bytes, where: str, number: int) -> Question:
     row = parse_object(line, where)
     name = next((name for name in ("id", "query_id") if name in row), None)
-    answers = strings(row, "answers", where) or strings(row, "answer", where)
+    found = (strings(row, name, where) for name in ("answers", "answer", "golden_answers"))
+    answers = next(filter(None, found), ())
     key = identifier(row, name, where) if name else str(number)
     nuggets = field(row, "nuggets", list, where) if "nuggets" in row else []
     if not all(isinstance(one, list) and one and all(isinstance(phrase, str) for phrase in one) for one in nuggets):

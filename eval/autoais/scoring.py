@@ -13,8 +13,10 @@ from autoais.errors import UserError
 from autoais.formats import Notes
 from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.judged import JudgedAnswer, judge_answers
+from autoais.markers.alce import open_splitter
 from autoais.meta.human import HumanSummary
 from autoais.metrics import alce, hagrid, liu, trec
+from autoais.metrics.alce_answers import AlceAnswers, check_mauve
 from autoais.metrics.claims import all_yes
 from autoais.metrics.nuggets import nuggets_found
 from autoais.metrics.rates import Mean, Rate
@@ -47,7 +49,10 @@ class Summary:
     - `autoais`: answers with every sentence attributable, of all questions. `sentences`: attributable sentences.
     - `citation_recall`, `citation_precision`, `citation_f1` (alce): ALCE's rules, normalised, means over questions; a
       question without an answer scores 0. With `_strict`: the values of ALCE's script, for answers whose output is
-      known; it leaves out answers without sentences (`left_out`) and counts undecided as no.
+      known; it leaves out answers without sentences (`left_out`) and counts undecided as no. `splitter` names what
+      split the sentences: ALCE uses NLTK.
+    - `str_em`, `str_hit`, `qampari_*`, `claims_nli`, `rougeLsum`, `mauve` (alce): `metrics.alce_answers`, for answers
+      that come with ALCE's references.
     - `hagrid`, `hagrid_sentences`: every citation supports the sentence by itself.
     - `liu_*`, `liu_*_averaged`: pooled, and averaged over responses; every sentence counts as worth verifying.
     - `trec_precision`, `trec_recall`: the first citation of a sentence; full 1, partial 0.5, none 0. `levels` counts
@@ -61,8 +66,16 @@ class Summary:
     `autoais` and `sentences`.
     """
 
-    def __init__(self, metrics: Collection[str] = DEFAULT_METRICS, *, undecided_is_no: bool = False) -> None:
+    def __init__(
+        self,
+        metrics: Collection[str] = DEFAULT_METRICS,
+        *,
+        undecided_is_no: bool = False,
+        splitter: str | None = None,
+        mauve: Path | None = None,
+    ) -> None:
         self.metrics = metrics
+        self.splitter, self.alce_answers = splitter, AlceAnswers(splitter, mauve)
         self.undecided_is_no = undecided_is_no
         self.questions = self.given = self.answered = self.unresolved = self.short_answers = self.with_references = 0
         self.not_applicable = 0  # sentences
@@ -132,6 +145,7 @@ class Summary:
             if item.strict is not None:
                 self.strict = self.strict or alce.StrictScores()
                 self.strict.add(item.strict)
+            self.alce_answers.add(item.answer, item.reference_claims)
         if "hagrid" in self.metrics:
             self.answer_hagrid.append(item.hagrid)
             self.sentence_hagrid.extend(map(hagrid.attributable, item.judged))
@@ -148,7 +162,9 @@ class Summary:
             strict = {} if self.strict is None else self.strict.records()
             for name, ratio in self.alce.averaged(empty=0.0).items():
                 found[f"citation_{name}"] = ratio.record()
-                found |= {f"citation_{name}_strict": strict[name]} if strict else {}
+                if strict:
+                    found[f"citation_{name}_strict"] = strict[name] | {"splitter": open_splitter(self.splitter).name}
+            found |= self.alce_answers.records()
         if "hagrid" in self.metrics:
             found["hagrid"] = Rate.of(self.answer_hagrid).record()
             found["hagrid_sentences"] = Rate.of(self.sentence_hagrid).record()
@@ -269,7 +285,8 @@ class Scoring:
     """Settings of `score_file`: format, benchmark, corpora with passage texts, and citation metrics.
 
     `as_2023` scores as Attributed QA's released script does. `skip_bad` skips broken lines of the corpora.
-    `keep_answers` keeps each answer with its outcome (`ScoreRun.kept`).
+    `keep_answers` keeps each answer with its outcome (`ScoreRun.kept`). `splitter` (`markers.alce.open_splitter`) is
+    for ALCE's strict metrics, `mauve` the folder of GPT-2 large for its MAUVE.
     """
 
     format: str
@@ -279,6 +296,8 @@ class Scoring:
     as_2023: bool = False
     skip_bad: bool = False
     keep_answers: bool = False
+    splitter: str | None = None
+    mauve: Path | None = None
 
 
 def score_file(path: Path, judge: Judge, how: Scoring, out: Path | None = None) -> "tuple[ScoreRun, Notes]":
@@ -287,7 +306,14 @@ def score_file(path: Path, judge: Judge, how: Scoring, out: Path | None = None) 
     answers = answers_to_score(path, how.format, how.questions, how.corpus, notes, skip_bad=how.skip_bad or how.as_2023)
     if how.as_2023:
         answers = as_read_in_2023(answers)
-    run = ScoreRun(judge, how.metrics, as_2023=how.as_2023, keep_answers=how.keep_answers)
+    run = ScoreRun(
+        judge,
+        how.metrics,
+        as_2023=how.as_2023,
+        keep_answers=how.keep_answers,
+        splitter=how.splitter,
+        mauve=how.mauve,
+    )
     rows = (dumps(round_floats(row)) for row in run.records(answers, how.questions))
     if out is None:
         deque(rows, maxlen=0)
@@ -304,10 +330,23 @@ class ScoreRun:
     """
 
     def __init__(
-        self, judge: Judge, metrics: Collection[str], *, as_2023: bool = False, keep_answers: bool = False
+        self,
+        judge: Judge,
+        metrics: Collection[str],
+        *,
+        as_2023: bool = False,
+        keep_answers: bool = False,
+        splitter: str | None = None,
+        mauve: Path | None = None,
     ) -> None:
+        if splitter is not None:
+            open_splitter(splitter)  # better refused before the work than after it
+        if mauve is not None:
+            check_mauve(mauve)
         self.judge = judge
-        self.summary, self.human = Summary(metrics, undecided_is_no=as_2023), HumanSummary()
+        self.summary = Summary(metrics, undecided_is_no=as_2023, splitter=splitter, mauve=mauve)
+        self.human = HumanSummary()
+        self._splitter = splitter
         self._as_2023 = as_2023
         self._model = model_of(judge.name)
         self.same_judge = 0  # answers of systems that have the judge as a part
@@ -319,7 +358,11 @@ class ScoreRun:
     ) -> Iterator[dict[str, Any]]:
         """Yield one JSON row per sentence (`JudgedAnswer.records`); `report` is complete after the last row."""
         measured = self.summary.metrics
-        for item in judge_answers(answers, self.judge, questions, each=bool(measured), strict="alce" in measured):
+        strict = "alce" in measured
+        items = judge_answers(
+            answers, self.judge, questions, each=bool(measured), strict=strict, splitter=self._splitter
+        )
+        for item in items:
             self.summary.add(item)
             if self._as_2023 and item.question.answers:
                 short = (item.answer.short_answer if item.answer else None) or ""

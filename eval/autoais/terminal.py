@@ -56,6 +56,9 @@ def _show_metrics(console: "Console", metrics: dict[str, Any]) -> None:
         console.print(table)
     for reason, names in absent.items():
         console.print(f"absent, because {reason}: {', '.join(names)}")
+    for splitter in {metric["splitter"]: None for metric in metrics.values() if "splitter" in metric}:
+        another = "" if splitter.startswith("nltk") else ", with another splitter than ALCE's (NLTK's is not used)"
+        console.print(f"ALCE's sentences: {splitter}{another}")
 
 
 def _show_human(human: dict[str, Any], judge: str) -> None:

@@ -1,4 +1,4 @@
-"""`check_judge`, a contract test for custom judges. It needs no test framework.
+"""`check_judge` and `check_format`, contract tests for custom judges and formats. They need no test framework.
 
 from autoais.testing import check_judge
 
@@ -6,8 +6,17 @@ def test_my_judge() -> None:
     check_judge(MyJudge())
 """
 
+import json
 from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from autoais import formats
+from autoais.answers import CitedAnswer
+from autoais.errors import FormatError
+from autoais.io.files import records
+from autoais.io.jsonl import write_atomic
 from autoais.types import Attribution, Judge, Verdict
 
 SUPPORTED = Attribution("Warsaw is the capital of Poland.", ("Warsaw is the capital of Poland, on the Vistula.",))
@@ -38,3 +47,55 @@ def check_judge(judge: Judge, *, supported: Attribution = SUPPORTED, unrelated: 
     assert judgements[1].verdict.ais is False, f"should not be attributable: {unrelated}"
     for pair, judgement in zip(pairs[-4:-1], judgements[-4:-1], strict=True):
         assert judgement.verdict is Verdict.NOT_ATTRIBUTABLE, f"should not be attributable: {pair}"
+
+
+def check_format(name: str, example: Path) -> None:
+    """Check that a registered format keeps the contract on an example file; `AssertionError` names the violation.
+
+    The file is detected and has no faults. Its answers are the same at every reading, have ids of their own and
+    survive our own format. What is written is read back with the same sentences and citations, and written the same
+    again. A record without a required field is refused with the file, the line and the field.
+    """
+    one = formats.by_name(name)
+    assert one.name == name, f"the format calls itself {one.name!r}"
+    assert formats.detect(example) == name, f"{example} is taken for {formats.detect(example)}"
+    faults = [str(fault) for fault in formats.validate(example, name) if not fault.warning]
+    assert not faults, f"faults in the example: {faults[0]}"
+    with TemporaryDirectory() as folder:
+        if one.read is not None:
+            answers = list(formats.read(example, name))
+            assert answers == list(formats.read(example, name)), "a second reading gives other answers"
+            assert _again(answers, "answers", Path(folder)) == answers, "our own format does not hold its answers"
+            if one.write is not None:
+                _check_written(answers, name, Path(folder))
+        _check_refusals(name, example, Path(folder))
+
+
+def _again(answers: Sequence[CitedAnswer], name: str, folder: Path) -> list[CitedAnswer]:
+    path = folder / "written"
+    write_atomic(path, formats.write(answers, name))
+    return list(formats.read(path, name))
+
+
+def _check_written(answers: Sequence[CitedAnswer], name: str, folder: Path) -> None:
+    again = _again(answers, name, folder)
+    written = (folder / "written").read_bytes()
+    for before, after in zip(answers, again, strict=True):
+        if "sentences" in formats.by_name(name).supports:
+            texts = [[(s.text, len(s.cites)) for s in answer.sentences] for answer in (before, after)]
+            assert texts[0] == texts[1], f"answer {before.id!r} comes back with other sentences or citations"
+    _again(again, name, folder)
+    assert (folder / "written").read_bytes() == written, "what was read back is written differently"
+
+
+def _check_refusals(name: str, example: Path, folder: Path) -> None:
+    """Leave out each required field of each record in turn; the record becomes a line of JSON."""
+    schema, path = formats.by_name(name).schema, folder / "broken.jsonl"
+    for _, row in islice(records(example), 100):
+        assert not isinstance(row, FormatError), str(row)
+        for missing in schema["required"]:
+            kept = {key: value for key, value in row.items() if key != missing}
+            path.write_text(f"\n{json.dumps(kept)}\n", "utf-8")
+            found = [str(fault) for fault in formats.validate(path, name)]
+            expected = f"{path}:2: field {missing!r} is missing"
+            assert any(fault.startswith(expected) for fault in found), f"not refused: {expected} (found: {found})"

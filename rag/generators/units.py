@@ -62,10 +62,10 @@ def units(text: str) -> list[Unit]:
 
 
 def _sentences(block: str) -> list[tuple[int, int]]:
-    """The sentences of a block; names such as `./configure` and `foo.C` are not cut, nor a number from its sentence."""
+    """The sentences of a block; a number is not cut from its sentence."""
     found: list[tuple[int, int]] = []
     for start, end in sentence_spans(block):
-        if found and (found[-1][1] == start or _NUMBER.fullmatch(block, *found[-1])):
+        if found and _NUMBER.fullmatch(block, *found[-1]):
             start = found.pop()[0]
         found.append((start, end))
     return found

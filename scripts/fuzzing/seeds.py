@@ -33,6 +33,7 @@ CORPORA: Seeds = (
     ("beir.jsonl", json_lines(_record(MILL, _id="1"), _record(CANAL, _id=2))),
     ("aqa.jsonl", json_lines({"id": "x", "contents": f"« Arlen » « Arlen, Mill » {MILL}"}, {"id": "y", "contents": CANAL})),
     ("pyserini.jsonl", json_lines({"id": "x", "contents": MILL}, {"id": "y", "contents": CANAL})),
+    ("msmarco.jsonl", json_lines({"docid": "d#0", "title": "Arlen", "headings": "Arlen\nMill", "segment": MILL})),
     ("dpr.tsv", f'id\ttext\ttitle\n1\t"{MILL}"\tArlen\n2\t{CANAL}\tArlen\n'.encode()),
     ("packed.jsonl.gz", gzip.compress(json_lines(_record(MILL, docid="a#0")), mtime=0)),
 )  # fmt: skip
@@ -300,6 +301,30 @@ ANSWERS: Seeds = (
     ("aqa-ais.csv", b'question,answer,passage,autoais\r\nwho,Ann,"Title: T\nSection: S\n\nAnn did.",Y\r\n'),
     ("aqa-ratings.csv", b"system_name,question,answer,attribution,passage,human_rating,auto_ais,nli_score\r\n"
      b'Post-4,who,Ann,x#1,"Title: T\nSection: S\n\nAnn did.",Y,Y,0.98\r\nPost-4,where,Rome,x#2,Rome.,,N,0.1\r\n'),
+    ("qampari.json", json.dumps({"data": [
+        {"question": QUESTION, "answers": [["a mill", "mill"], ["ferry"]], "claims": ["It is old."], "annotations": [{"long_answer": MILL}],
+         "docs": [{"title": "Arlen", "text": MILL}], "output": "Mill [1], ferry [2, 1]."}]}).encode()),
+    ("ragas.jsonl", json_lines({"user_input": QUESTION, "retrieved_contexts": [MILL, CANAL], "response": "In 1802 [1]. So.", "reference": "1802"})),
+    ("ragas.csv", b"user_input,retrieved_contexts,response\r\nWhen?,\"['It was 1802.', \"\"So it's old.\"\"]\",In 1802.\r\n"),
+    ("ragchecker.json", json.dumps({"results": [
+        {"query_id": "1", "query": QUESTION, "gt_answer": "1802", "response": "In 1802.",
+         "retrieved_context": [{"doc_id": "p", "text": MILL}]}], "metrics": {}}, indent=1).encode()),
+    ("deepeval.json", json.dumps([
+        {"input": QUESTION, "actual_output": "In 1802.", "retrieval_context": [MILL], "expected_output": "1802"}]).encode()),
+    ("trulens.jsonl", json_lines({"query": QUESTION, "response": "In 1802.", "contexts": [MILL]})),
+    ("trulens-records.json", json.dumps([
+        {"record_id": "r", "app_id": "a", "main_input": QUESTION, "main_output": "In 1802.", "calls": [{"rets": [MILL]}]}]).encode()),
+    ("flashrag.json", json.dumps([
+        {"id": "1", "question": QUESTION, "golden_answers": ["1802"],
+         "output": {"retrieval_result": [{"id": "p", "contents": f'"Arlen"\n{MILL}', "score": 1.5}], "pred": "1802"}}]).encode()),
+    ("open-rag-eval.csv", "query_id,query,query_run,passage_id,passage,generated_answer\r\n"
+     f'1,{QUESTION},1,[1],"{MILL}",In 1802 [1].\r\n1,{QUESTION},1,[2],"{CANAL}",\r\n'.encode()),
+    ("expertqa.jsonl", json_lines(
+        {"question": QUESTION, "annotator_id": "a", "metadata": {}, "answers": {"gpt4": {"answer_string": "In 1802.", "claims": [
+            {"claim_string": "In 1802 [1].", "evidence": [f"[1] http://a\n\n{MILL}"], "support": "Complete", "worthiness": "Yes"}]}}})),
+    ("aggrefact.csv", f'dataset,doc,claim,label,contamination_identifier\r\nD,"{MILL}",In 1802.,1,x\r\n'.encode()),
+    ("ragnarok.json", json.dumps({"schema_version": "castorini.cli.v1", "artifacts": [
+        {"name": "r", "kind": "data", "data": [{key: value for key, value in _TREC.items() if key != "run_id"}]}]}).encode()),
     ("scores.txt", b"AutoAIS: 0.5\nEM: 0.5\n"),
 )  # fmt: skip
 

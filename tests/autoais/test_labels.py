@@ -15,9 +15,13 @@ from autoais.labels import Labelled, clean_claim, clean_reference
 from autoais.meta.evaluate import evaluate
 from autoais.metrics.hagrid import answer_attributable, answer_informative
 from autoais.types import Attribution, Verdict
-from tests.autoais.formats.test_formats import CSVS, KINDS, POLAND, RIVER, SAMPLES, lines, sample
+from tests.autoais.formats.samples import POLAND, RIVER
+from tests.autoais.formats.test_formats import CSVS, KINDS, SAMPLES, lines, sample
 
-WITH_LABELS = ["answers", "aqa-ratings", "hagrid", "liu-judgements", "attributionbench", "attrscore", "labels"]
+WITH_LABELS = [
+    "aggrefact", "answers", "aqa-ratings", "attributionbench", "attrscore", "expertqa", "hagrid", "labels",
+    "liu-judgements",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WITH_LABELS)
@@ -30,7 +34,7 @@ def test_a_judge_can_be_held_against_every_kind_of_labels(tmp_path: Path, name: 
 
 @pytest.mark.parametrize("name", [name for name in KINDS if name not in WITH_LABELS])
 def test_files_without_labels_of_claims_are_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(FormatError, match="has no labels of single claims; formats that do: answers, aqa-ratings"):
+    with pytest.raises(FormatError, match="has no labels of single claims; formats that do: aggrefact, answers"):
         list(read_labels(sample(tmp_path, name)))
 
 

@@ -395,7 +395,7 @@ def test_a_folder_for_an_output_is_refused_before_anything_is_judged(shop: Shop,
 
 
 def test_a_corpus_with_other_fields_is_told_which_fields_there_are(shop: Shop) -> None:
-    wanted = "a passage has docid and text, _id and text, or id and contents"
+    wanted = "the nearest is miracl, which also has docid"
     jsonl(shop.corpus, [{"id": row["id"], "title": "", "text": "Some."} for row in CORPUS])
     one_line_error(
         shop.score(), "corpus.jsonl:1: not a corpus format known here", "found fields id, text, title", wanted

@@ -62,8 +62,8 @@ ANSWERS = Format(
 )
 SCORES = "aqa-scores"
 
-_ALCE, _AQA, _CLAIMS, _CORPORA, _HAGRID, _LIU, _TREC = (
-    f"autoais.formats.{module}" for module in ("alce", "aqa", "claims", "corpora", "hagrid", "liu", "trec")
+_ALCE, _AQA, _CLAIMS, _CORPORA, _HAGRID, _LIU, _TREC, _TRULENS = (
+    f"autoais.formats.{module}" for module in ("alce", "aqa", "claims", "corpora", "hagrid", "liu", "trec", "trulens")
 )
 FORMATS: Registry[Format] = Registry(
     "autoais.formats",
@@ -76,6 +76,16 @@ FORMATS: Registry[Format] = Registry(
         "alce": f"{_ALCE}:ALCE",
         "trec-rag-24": f"{_TREC}:TREC_24",
         "trec-rag-25": f"{_TREC}:TREC_25",
+        "ragnarok": "autoais.formats.ragnarok:RAGNAROK",
+        "ragas": "autoais.formats.ragas:RAGAS",
+        "ragchecker": "autoais.formats.ragchecker:RAGCHECKER",
+        "open-rag-eval": "autoais.formats.open_rag_eval:OPEN_RAG_EVAL",
+        "deepeval": "autoais.formats.deepeval:DEEPEVAL",
+        "trulens": f"{_TRULENS}:TRULENS",
+        "trulens-records": f"{_TRULENS}:RECORDS",
+        "flashrag": "autoais.formats.flashrag:FLASHRAG",
+        "expertqa": "autoais.formats.expertqa:EXPERTQA",
+        "aggrefact": "autoais.formats.aggrefact:AGGREFACT",
         "liu-judgements": f"{_LIU}:JUDGEMENTS",
         "liu-annotations": f"{_LIU}:ANNOTATIONS",
         "attributionbench": f"{_CLAIMS}:ATTRIBUTIONBENCH",
@@ -83,6 +93,9 @@ FORMATS: Registry[Format] = Registry(
         "labels": f"{_CLAIMS}:LABELS",
         "aqa-corpus": f"{_CORPORA}:AQA",
         "miracl-corpus": f"{_CORPORA}:MIRACL",
+        "msmarco-v2.1-corpus": f"{_CORPORA}:MSMARCO",
+        "beir-corpus": f"{_CORPORA}:BEIR",
+        "dpr-corpus": f"{_CORPORA}:DPR",
         ANSWERS.name: ANSWERS,  # last: its required fields are the least specific
     },
 )

@@ -1,16 +1,18 @@
 """ALCE's result files (Gao et al. 2023): one JSON document with `data`, a list of questions, docs and outputs."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from autoais.answers import CitedAnswer
 from autoais.formats.base import Fault, Format, Notes, Row
-from autoais.formats.marked import sentences, written_answer
+from autoais.formats.marked import Marked, in_document, sentence, sentences, written_answer
 from autoais.io.jsonl import dumps
-from autoais.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, listed, record
+from autoais.io.schema import IDENTIFIER, STRING, STRINGS_OR_NULL, TEXT_OR_NULL, listed, record
 from autoais.types import Citation, CitedSentence, Passage, Unresolved
 
-_REFERENCES = ("answer", "answers", "qa_pairs", "claims")
+_REFERENCES = ("answer", "answers", "annotations", "qa_pairs", "claims")
+_ITEM = re.compile(r"(?:[^,\[]|\[[^\[\]]*\]|\[)+")  # a comma in a marker separates no items
 
 
 def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
@@ -30,9 +32,10 @@ def _answer(row: dict[str, Any], key: str) -> CitedAnswer:
         if isinstance(score, int | float) and not isinstance(score, bool):
             scores[key_of_doc] = float(score)
     order = tuple(passages)
-    marked = sentences(row["output"] or "", len(order))
     given_answers = row.get("answers")
     strings = isinstance(given_answers, list) and all(isinstance(one, str) for one in given_answers)
+    read = sentences if strings or not given_answers else _items
+    marked = read(row["output"] or "", len(order))
     return CitedAnswer(
         id=key,
         question=row["question"],
@@ -47,16 +50,14 @@ def _answer(row: dict[str, Any], key: str) -> CitedAnswer:
     )
 
 
+def _items(output: str, n: int) -> list[Marked]:
+    """Parse a list of items between commas, as QAMPARI's outputs are."""
+    parsed = (sentence(item.strip(), n) for item in _ITEM.findall(output.rstrip().rstrip(".").rstrip(",")))
+    return [one for one in parsed if one.text.strip() or one.unresolved]
+
+
 def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
-    """Yield the document with one record per line, so that it can be streamed."""
-    yield '{"args": {}, "data": ['
-    before = None
-    for answer in answers:
-        if before is not None:
-            yield before + ","
-        before = dumps(_row(answer, notes))
-    yield from [] if before is None else [before]
-    yield "]}"
+    yield from in_document('{"args": {}, "data": [', (dumps(_row(answer, notes)) for answer in answers), "]}")
 
 
 def _row(answer: CitedAnswer, notes: Notes) -> dict[str, Any]:
@@ -97,7 +98,13 @@ ALCE = Format(
             "docs": listed(record({"text": STRING}, {"id": IDENTIFIER, "title": TEXT_OR_NULL, "sent": TEXT_OR_NULL})),
             "output": TEXT_OR_NULL,
         },
-        {"sample_id": IDENTIFIER},
+        {
+            "sample_id": IDENTIFIER,
+            "answers": {"type": ["array", "null"], "items": {"type": ["string", "array"], "items": STRING}},
+            "qa_pairs": {"type": ["array", "null"], "items": record({"short_answers": listed(STRING)})},
+            "claims": STRINGS_OR_NULL,
+            "annotations": {"type": ["array", "null"], "items": record({}, {"long_answer": TEXT_OR_NULL})},
+        },
     ),
     required_fields=("question", "docs", "output"),
     read=_read,

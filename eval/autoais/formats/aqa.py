@@ -33,6 +33,12 @@ def csv_lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
         yield buffer.getvalue().removesuffix("\n")
 
 
+def csv_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the header and the rows of a CSV; nothing if there are no rows."""
+    for number, row in enumerate(rows):
+        yield from csv_lines([row] if number else [columns, row])
+
+
 # --- predictions ---------------------------------------------------------------------------------------------------
 
 
@@ -65,13 +71,16 @@ def _predictions_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer
 
 
 def _predictions_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
-    yield from csv_lines([PREDICTIONS_COLUMNS])
+    return csv_table(PREDICTIONS_COLUMNS, _predictions_rows(answers, notes))
+
+
+def _predictions_rows(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[tuple[str, ...]]:
     seen = set()
     for answer in _asked(answers, notes):
         if answer.question in seen:
             notes["answers to a repeated question; readers keep the last one"] += 1
         seen.add(answer.question)
-        yield from csv_lines([(answer.question, _short(answer), _first_cited(answer))])
+        yield answer.question, _short(answer), _first_cited(answer)
 
 
 def _asked(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[CitedAnswer]:
@@ -207,7 +216,10 @@ def _ratings_labels(row: dict[str, Any], where: str) -> Iterator[Labelled]:
 
 
 def _ratings_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
-    yield from csv_lines([RATINGS_COLUMNS])
+    return csv_table(RATINGS_COLUMNS, _ratings_rows(answers, notes))
+
+
+def _ratings_rows(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[tuple[str, ...]]:
     seen = set()
     for answer in _asked(answers, notes):
         system = str(answer.extra.get("system") or "unknown")
@@ -221,7 +233,7 @@ def _ratings_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str
         row = (system, answer.question, _short(answer), cited)
         shown = "" if passage is None else wikipedia.shown(passage)
         judged = (str(answer.extra.get("auto_ais", "")), str(answer.extra.get("nli_score", "")))
-        yield from csv_lines([(*row, shown, rating, *judged)])
+        yield (*row, shown, rating, *judged)
 
 
 def _ratings_ids() -> CheckIds:

@@ -20,7 +20,7 @@ _VERDICTS = {
 _KEEPS = frozenset({"labels of sentences", "labels of answers", "texts of passages"})
 
 
-def _answer(label: Labelled, extra: dict[str, Any]) -> CitedAnswer:
+def claim_answer(label: Labelled, extra: dict[str, Any]) -> CitedAnswer:
     """Return the claim as an answer of one sentence that cites all its evidence; passage ids are numbers from 1."""
     passages = {str(n): Passage(str(n), text=text) for n, text in enumerate(label.attribution.evidence, 1)}
     claim = CitedSentence(label.attribution.claim, tuple(map(Citation, passages)), attributable=label.attributable)
@@ -62,7 +62,7 @@ def _bench_label(row: dict[str, Any], where: str) -> Labelled:
 def _bench_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
     for where, row in rows:
         kept = {k: v for k, v in row.items() if k not in ("id", "question", "claim", "references", "src_dataset")}
-        yield _answer(_bench_label(row, where), kept)
+        yield claim_answer(_bench_label(row, where), kept)
 
 
 def _bench_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
@@ -133,7 +133,7 @@ def _attrscore_label(row: dict[str, Any], where: str) -> Labelled:
 
 def _attrscore_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
     for where, row in rows:
-        yield _answer(_attrscore_label(row, where), {"label": row["label"].strip().capitalize()})
+        yield claim_answer(_attrscore_label(row, where), {"label": row["label"].strip().capitalize()})
 
 
 def _attrscore_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
@@ -186,7 +186,7 @@ def _own_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
     named = ("id", "question", "claim", "evidence", "dataset", "label")
     times: Counter[str] = Counter()
     for where, row in rows:
-        answer = _answer(_own_label(row, where), {key: value for key, value in row.items() if key not in named})
+        answer = claim_answer(_own_label(row, where), {key: value for key, value in row.items() if key not in named})
         times[answer.id] += 1
         yield answer if times[answer.id] == 1 else replace(answer, id=f"{answer.id} ({times[answer.id]})")
 

@@ -17,3 +17,25 @@ MIRACL = Format(
     required_fields=("docid", "text"),
     ids=unique_id("docid"),
 )
+MSMARCO = Format(
+    name="msmarco-v2.1-corpus",
+    description="MS MARCO v2.1's segments (jsonl), the corpus of TREC RAG: docid, url, title, headings, segment",
+    schema=record({"docid": IDENTIFIER, "segment": STRING}, {"title": TEXT_OR_NULL}),
+    required_fields=("docid", "segment"),
+    ids=unique_id("docid"),
+)
+BEIR = Format(
+    name="beir-corpus",
+    description="BEIR's corpus.jsonl: _id, title, text",
+    schema=record({"_id": IDENTIFIER, "text": STRING}, {"title": TEXT_OR_NULL}),
+    required_fields=("_id", "text"),
+    ids=unique_id("_id"),
+)
+DPR = Format(
+    name="dpr-corpus",
+    description="DPR's psgs_w100.tsv: id, text, title",
+    schema=record({"id": IDENTIFIER, "text": STRING, "title": STRING}),
+    required_fields=("id", "text", "title"),
+    ids=unique_id("id"),
+    csv=True,
+)

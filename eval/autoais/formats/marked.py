@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from autoais.answers import CitedAnswer
@@ -53,6 +53,18 @@ def render(text: str, numbers: Iterable[int]) -> str:
     body = text.rstrip(_STOPS)
     body = body if body.strip() else text
     return f"{body.rstrip()} {markers}{text[len(body) :]}" if markers else text
+
+
+def in_document(head: str, rows: Iterable[str], tail: str) -> Iterator[str]:
+    """Yield the lines of a JSON document that lists one record per line, so that it can be streamed."""
+    yield head
+    before = None
+    for row in rows:
+        if before is not None:
+            yield before + ","
+        before = row
+    yield from [] if before is None else [before]
+    yield tail
 
 
 def written(one: CitedSentence, numbers: Mapping[str, int], notes: Notes) -> str:

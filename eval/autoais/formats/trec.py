@@ -50,7 +50,8 @@ def _resolve(row: dict[str, Any], cited: object) -> str | None:
     return references[number] if 0 <= number < len(references) else None
 
 
-def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
+def read_run(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
+    """Yield the answers of a run of 2024 or 2025."""
     for _, row in rows:
         sentences, unresolved = [], []
         for number, item in enumerate(row["answer"]):
@@ -248,8 +249,8 @@ TREC_24 = Format(
         },
         {"response_length": INTEGER},
     ),
-    required_fields=("topic_id", "references", "answer"),
-    read=_read,
+    required_fields=("run_id", "topic_id", "references", "answer"),
+    read=read_run,
     write=_write_24,
     check=_check,
     ids=_ids,
@@ -273,7 +274,7 @@ TREC_25 = Format(
         }
     ),
     required_fields=("metadata", "references", "answer"),
-    read=_read,
+    read=read_run,
     write=_write_25,
     check=_check,
     ids=_ids,

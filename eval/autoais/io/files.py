@@ -26,6 +26,13 @@ _RATIO, _FREE = 1000, 16 << 20  # unpacked data may have so many times its size,
 _LONGEST_DOCUMENT = 1 << 30
 _SPACE = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
+_LISTS, _ARTIFACTS, _IN_ARTIFACT = ("data", "results"), "artifacts", ("data", "value")
+_OTHER_KINDS = (
+    (b"PAR1", "a Parquet file", "pandas.read_parquet(FILE).to_json(OUT, orient='records', lines=True) converts it"),
+    (b"PK\x03\x04", "a zip archive or an office file", "unpack it, or save the table as csv"),
+    (b"SQLite format 3", "an SQLite database", "export its rows as JSON lines or csv"),
+    (b"\x80\x04", "a Python pickle, which is never read", "write its rows as JSON lines"),
+)  # fmt: skip
 
 
 def lines(path: Path, progress: Callable[[int], None] = lambda _: None) -> Generator[bytes]:
@@ -102,11 +109,16 @@ def _zstd(file: io.BufferedReader) -> Iterator[bytes]:
 
 
 def records(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
-    """Yield (`file:line`, record) from JSON lines, a JSON list, an object with a list `data`, or CSV rows by header.
+    """Yield (`file:line`, record) from JSON lines, a JSON list or object, or rows of a CSV or TSV by header.
 
-    `columns` are the required columns of a CSV; if some are missing, the header is the only fault.
+    An object holds its records in a list `data` (ALCE) or `results` (RAGChecker), or in those of its `artifacts`
+    (Castorini's command lines). `columns` are the required columns of a CSV; if some are missing, the header is the
+    only fault. Raises `FormatError` for a file of another kind that is well known, such as Parquet.
     """
     _, first = _opening(path)
+    for magic, kind, way_out in _OTHER_KINDS:
+        if first.startswith(magic):
+            raise FormatError(f"{path}: {kind}, not JSON or CSV; {way_out}")
     match first[:1]:
         case b"":
             return iter(())
@@ -133,12 +145,15 @@ def _opening(path: Path) -> tuple[int, bytes]:
 
 
 def _opens_document(first: bytes) -> bool:
-    """Return whether the file is one JSON object: it continues after the first line, or holds a list `data`."""
+    """Return whether the file is one JSON object: it continues after the first line, or holds a list of records."""
     try:
         value = json.loads(first)
     except (ValueError, RecursionError):
         return first.rstrip().endswith((b"{", b"[", b",", b":"))
-    return isinstance(value, dict) and isinstance(value.get("data"), list)
+    if not isinstance(value, dict):
+        return False
+    lists = (value.get(name) for name in (*_LISTS, _ARTIFACTS))
+    return any(isinstance(one, list) and all(isinstance(item, dict) for item in one) for one in lists)
 
 
 def _json_lines(path: Path) -> Iterator[Record]:
@@ -156,7 +171,8 @@ def _table(path: Path, columns: Sequence[str]) -> Iterator[Record]:
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_LINE))
     # Bytes that are not UTF-8 become lone surrogates, so that the error can name their row.
     text = (line.decode("utf-8", "surrogateescape") for line in _without_bom(lines(path)))
-    reader = csv.reader(text, strict=True)
+    _, opening = _opening(path)
+    reader = csv.reader(text, delimiter="\t" if b"\t" in opening and b"," not in opening else ",", strict=True)
     header: list[str] | None = None
     while True:
         where = f"{path}:{reader.line_num + 1}"
@@ -205,7 +221,7 @@ def _is_text(cell: str) -> bool:
 
 
 def _document(path: Path) -> Iterator[Record]:
-    """Yield the records of a JSON list, or of the list `data` of a JSON object, each with its first line."""
+    """Yield the records of a JSON list, or of the lists in a JSON object, each with its first line."""
     whole = io.BytesIO()
     for line in lines(path):
         whole.write(line)
@@ -235,24 +251,44 @@ def _document(path: Path) -> Iterator[Record]:
 
 
 def _items(text: str) -> Generator[tuple[int, int]]:
-    """Yield (start, end) of each item of the list, or of the list under "data"; raises `JSONDecodeError`."""
+    """Yield (start, end) of each record of a list or object; raises `JSONDecodeError`."""
     at = _skip(text, 0)
-    if text[at : at + 1] == "[":
-        at = yield from _list_items(text, at)
-    else:
-        at = _skip(text, at + 1)
-        while text[at : at + 1] != "}":
-            name, at = _DECODER.raw_decode(text, at)
-            at = _expect(text, at, ":")
-            if name == "data" and text[at : at + 1] == "[":
-                at = yield from _list_items(text, at)
-            else:
-                _, at = _DECODER.raw_decode(text, at)
-            at = _skip(text, at)
-            at = _expect(text, at, ",") if text[at : at + 1] != "}" else at
-        at += 1
+    at = yield from (_list_items(text, at) if text[at : at + 1] == "[" else _object_items(text, at))
     if text[_skip(text, at) :]:
         raise json.JSONDecodeError("text after the end", text, _skip(text, at))
+
+
+def _object_items(text: str, at: int, *, inside: bool = False) -> Generator[tuple[int, int], None, int]:
+    """Yield the records in the lists of an object; `inside` an artifact also a record that stands alone."""
+    at = _skip(text, at + 1)
+    while text[at : at + 1] != "}":
+        name, at = _DECODER.raw_decode(text, at)
+        at = _expect(text, at, ":")
+        opens = text[at : at + 1]
+        if opens == "[" and name in (_IN_ARTIFACT if inside else _LISTS):
+            at = yield from _list_items(text, at)
+        elif opens == "[" and name == _ARTIFACTS and not inside:
+            at = _skip(text, at + 1)
+            while text[at : at + 1] != "]":
+                if text[at : at + 1] == "{":
+                    at = yield from _object_items(text, at, inside=True)
+                else:
+                    _, at = _DECODER.raw_decode(text, at)
+                at = _next(text, at, "]")
+            at += 1
+        else:
+            begin = at
+            _, at = _DECODER.raw_decode(text, at)
+            if inside and opens == "{" and name in _IN_ARTIFACT:
+                yield begin, at
+        at = _next(text, at, "}")
+    return at + 1
+
+
+def _next(text: str, at: int, closing: str) -> int:
+    """Return the place of the next item, or of the closing bracket."""
+    at = _skip(text, at)
+    return _expect(text, at, ",") if text[at : at + 1] != closing else at
 
 
 def _list_items(text: str, at: int) -> Generator[tuple[int, int], None, int]:
@@ -260,8 +296,7 @@ def _list_items(text: str, at: int) -> Generator[tuple[int, int], None, int]:
     while text[at : at + 1] != "]":
         _, end = _DECODER.raw_decode(text, at)
         yield at, end
-        at = _skip(text, end)
-        at = _expect(text, at, ",") if text[at : at + 1] != "]" else at
+        at = _next(text, end, "]")
     return at + 1
 
 

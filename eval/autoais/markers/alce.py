@@ -1,19 +1,24 @@
 """Citation parsing as in ALCE's eval.py, with its quirks, for figures that compare with published ones.
 
-ALCE splits sentences with NLTK. Here `sentence_spans` splits, and citations after a full stop move to the next
-sentence, as with NLTK. Sentences still differ where the two splitters do.
+ALCE splits sentences with NLTK, which is used where it is installed. Otherwise `sentence_spans` splits, and citations
+after a full stop move to the next sentence, as with NLTK; sentences still differ where the two splitters do.
 """
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
 from itertools import pairwise
 
+from autoais.errors import UserError
 from autoais.text.sentences import sentence_spans
 
 _CITATION = re.compile(r"\[(\d+)")
 _BEHIND_STOP = re.compile(r"(?<=[.!?])[\"'”’)]*(?P<markers>(?:\s*\[\d[^\[\]]*\])+)(?=\s|\Z)")
+SPLITTERS = ("nltk", "sentencex")
+_INSTALL = 'pip install "attributed-rag[alce]" and python -m nltk.downloader punkt_tab'
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +33,64 @@ class StrictSentence:
     documents: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Splitter:
+    """A sentence splitter, and its name for reports. `is_alces` is False for another one than ALCE's."""
+
+    name: str
+    split: Callable[[str], list[str]]
+    is_alces: bool
+
+
+@cache
+def open_splitter(name: str | None = None) -> Splitter:
+    """Return the splitter `nltk` or `sentencex`; by default NLTK's if the package and its English data are installed.
+
+    Nothing is downloaded. Raises `UserError` for another name, and for `nltk` where it is not installed.
+    """
+    if name not in (None, *SPLITTERS):
+        raise UserError(f"no splitter called {name!r}; there are: {', '.join(SPLITTERS)}")
+    if name != "sentencex":
+        missing = "NLTK is not installed"
+        try:
+            import nltk
+
+            nltk.sent_tokenize("A. B.")
+            return Splitter(f"nltk {version('nltk')}", nltk.sent_tokenize, is_alces=True)
+        except ImportError:
+            pass
+        except LookupError:
+            missing = "NLTK has no English data (punkt_tab)"
+        if name == "nltk":
+            raise UserError(f"{missing}: {_INSTALL}")
+    return Splitter(f"sentencex {version('sentencex')}", _split, is_alces=False)
+
+
 def remove_citations(sentence: str) -> str:
     """Remove ` [d`, `[d`, ` |` and every `]`, as ALCE does; `[1,2].` leaves `,2.`."""
     without = re.sub(r"\[\d+", "", re.sub(r" \[\d+", "", sentence))
     return without.replace(" |", "").replace("]", "")
 
 
-def strict_sentences(output: str) -> tuple[StrictSentence, ...]:
+def first_line(output: str) -> str:
+    """Return the part of an output that ALCE scores: its first line, without the end mark of chat models."""
+    return output.strip().split("\n")[0].replace("<|im_end|>", "")
+
+
+def strict_sentences(output: str, splitter: Splitter | None = None) -> tuple[StrictSentence, ...]:
     """Return the sentences of the output's first line; ALCE leaves an answer without any out of its average."""
-    line = output.strip().split("\n")[0].replace("<|im_end|>", "")
-    return tuple(
-        StrictSentence(
-            remove_citations(sentence).strip(), tuple(_index(digits) for digits in _CITATION.findall(sentence))
-        )
-        for sentence in _split(line)
-    )
+    split = (splitter or open_splitter()).split
+    return tuple(map(_strict, split(first_line(output))))
+
+
+def list_items(output: str) -> list[str]:
+    """Return the items of a list as QAMPARI's outputs write it, between commas; a last full stop does not count."""
+    return [item.strip() for item in output.rstrip().rstrip(".").rstrip(",").split(",")]
+
+
+def strict_items(question: str, output: str) -> tuple[StrictSentence, ...]:
+    """Return the claims of a list (QAMPARI) as ALCE makes them: the question and an item; one of an empty output."""
+    return tuple(_strict(f"{question} {item}") for item in list_items(first_line(output)))
 
 
 def judged_documents(documents: Sequence[int], shown: int, at_most: int | None = 3) -> tuple[int, ...] | None:
@@ -54,6 +102,10 @@ def judged_documents(documents: Sequence[int], shown: int, at_most: int | None =
     if any(document >= shown for document in documents):
         return None
     return tuple(documents[:at_most])
+
+
+def _strict(sentence: str) -> StrictSentence:
+    return StrictSentence(remove_citations(sentence).strip(), tuple(map(_index, _CITATION.findall(sentence))))
 
 
 def _index(digits: str) -> int:

@@ -7,12 +7,20 @@ import sentencex
 # sentencex takes quadratic time if quotation marks are left open.
 _WINDOW = 10_000
 _SURROGATE = re.compile("[\ud800-\udfff]")
+# What may stand before and after a sentence boundary without white space: "ran.[1]The cat", not `foo.C` or `.First`.
+_ENDS = re.compile(r"(?:^|[\s\"'“‘(\[])[a-z0-9'’-]*[a-z0-9)\]\"”’][.!?]+[\"'”’)\]]*$")
+_BEGINS = re.compile(r"[\"'“‘(\[]*(?:[A-Z][a-z]+(?=[\s,])|[AI] )")
+_STARTER = re.compile(
+    r"(?:A|An|And|As|At|But|By|For|From|He|Her|His|However|I|If|In|It|Its|On|She|That|The|Their|There|These|They|This|"
+    r"Those|To|We|When|While|With|You)(?=[\s,])"
+)
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Return `(start, end)` of each sentence in characters, without surrounding white space.
 
-    Accepts any text. Linear in its length; a sentence of more than 10,000 characters is cut.
+    Accepts any text. Linear in its length; a sentence of more than 10,000 characters is cut. Names with a dot or a mark
+    inside, such as `./configure`, `foo.C` and `System.Out`, stay whole.
     """
     spans: list[tuple[int, int]] = []
     begin = 0
@@ -26,12 +34,24 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _split(text: str) -> list[tuple[int, int]]:
-    spans = []
+    spans: list[tuple[int, int]] = []
     # sentencex needs UTF-8, which has no lone surrogates; replacing them one by one keeps the offsets.
     for boundary in sentencex.get_sentence_boundaries("en", _SURROGATE.sub("\ufffd", text)):
         start, end = boundary["start_index"], boundary["end_index"]
         piece = text[start:end]
         if stripped := piece.strip():
             start += piece.index(stripped[0])
-            spans.append((start, start + len(stripped)))
+            if spans and spans[-1][1] == start and _inside_name(text, *spans[-1]):
+                spans[-1] = (spans[-1][0], start + len(stripped))
+            else:
+                spans.append((start, start + len(stripped)))
     return spans
+
+
+def _inside_name(text: str, start: int, end: int) -> bool:
+    """Return whether a boundary at `end`, without white space, is inside a name; scripts without cases have none."""
+    if text[end - 1] in "。！？｡" or (text[end].isalpha() and not (text[end].islower() or text[end].isupper())):
+        return False
+    if _STARTER.match(text, end):
+        return False
+    return not (_BEGINS.match(text, end) and _ENDS.search(text[max(start, end - 40) : end]))

@@ -26,10 +26,8 @@ from autoais.judged import judge_answers
 from autoais.judges.lexical import LexicalJudge
 from autoais.scoring import Summary
 from autoais.types import Citation, CitedSentence, Passage, Question, Support, Unresolved
+from tests.autoais.formats.samples import POLAND, RIVER, ROWS, TABLES
 from tests.conftest import Command, one_line_error
-
-POLAND = "Warsaw is the capital of Poland."
-RIVER = "The Vistula flows north."
 
 SAMPLES: dict[str, list[dict[str, Any]]] = {
     "answers": [
@@ -199,6 +197,7 @@ SAMPLES: dict[str, list[dict[str, Any]]] = {
     ],
     "aqa-corpus": [{"id": "x", "contents": f"« Warsaw » « Warsaw, Today » {POLAND}"}],
     "miracl-corpus": [{"docid": "a#1", "title": "Warsaw", "text": POLAND}],
+    **ROWS,
 }
 ALCE: dict[str, Any] = {
     "args": {"shot": 2},
@@ -221,6 +220,7 @@ CSVS = {
     "aqa-ais": 'question,answer,passage,autoais\r\nwho,Ann,"Title: T\nSection: S\n\nAnn did.",Y\r\n',
     "aqa-ratings": "system_name,question,answer,attribution,passage,human_rating,auto_ais,nli_score\r\n"
     'Post-4,who,Ann,x#1,"Title: T\nSection: S\n\nAnn did.",Y,Y,0.98\r\nPost-4,where,Rome,x#2,Rome.,,N,0.1\r\n',
+    **TABLES,
 }
 KINDS = [*SAMPLES, "alce", *CSVS]
 
@@ -270,7 +270,11 @@ def test_what_is_written_is_read_back_and_written_the_same(tmp_path: Path, name:
     assert once.read_bytes() == again.read_bytes()
 
 
-@pytest.mark.parametrize("name", ["hagrid", "trec-rag-24", "trec-rag-25", "liu-judgements", "attrscore", "labels"])
+@pytest.mark.parametrize(
+    "name",
+    ["hagrid", "trec-rag-24", "trec-rag-25", "liu-judgements", "attrscore", "labels", "ragas", "deepeval", "trulens",
+     "flashrag"],
+)  # fmt: skip
 def test_formats_that_are_read_whole_are_written_as_they_were(tmp_path: Path, name: str) -> None:
     written = formats.write(formats.read(sample(tmp_path, name)), name)
     assert [json.loads(line) for line in written] == SAMPLES[name]
@@ -288,7 +292,7 @@ def test_every_conversion_gives_a_file_without_faults(tmp_path: Path, source: st
     write_atomic(out, formats.write(formats.read(sample(tmp_path, source)), target))
     if out.read_bytes():
         assert [str(fault) for fault in formats.validate(out, target) if not fault.warning] == []
-        assert target in (formats.detect(out), "alce")
+        assert target in (formats.detect(out), "alce", "ragchecker")
 
 
 @pytest.mark.parametrize("name", [name for name in KINDS if formats.FORMATS[name].read])
@@ -974,13 +978,13 @@ def test_an_id_twice_and_unknown_formats_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"a\.jsonl:2: id 'e1' occurs twice"):
         list(formats.read(path))
     assert "occurs twice" in messages(path)[0]
-    with pytest.raises(FormatError, match="no known format has the fields a; there are: alce, answers"):
+    with pytest.raises(FormatError, match="no known format has the fields a; there are: aggrefact, alce, answers"):
         formats.detect(lines(tmp_path / "b.jsonl", {"a": 1}))
-    with pytest.raises(UserError, match="no format called 'nope'; there are: alce"):
+    with pytest.raises(UserError, match="no format called 'nope'; there are: aggrefact, alce"):
         formats.by_name("nope")
-    with pytest.raises(UserError, match="nothing can be converted to 'aqa-corpus'; formats to write: alce"):
+    with pytest.raises(UserError, match="nothing can be converted to 'aqa-corpus'; formats to write: aggrefact, alce"):
         formats.write([], "aqa-corpus")
-    with pytest.raises(UserError, match="aqa-corpus holds no answers; formats that do: alce"):
+    with pytest.raises(UserError, match="aqa-corpus holds no answers; formats that do: aggrefact, alce"):
         formats.read(sample(tmp_path, "aqa-corpus"))
 
 
@@ -1030,7 +1034,7 @@ def test_convert_says_what_is_lost_and_never_overwrites_its_input(tmp_path: Path
     for unwritable in ("nope", "aqa-scores"):
         one_line_error(
             autoais("convert", source, target, "--to", unwritable),
-            f"nothing can be converted to {unwritable!r}; formats to write: alce, answers, aqa-ais",
+            f"nothing can be converted to {unwritable!r}; formats to write: aggrefact, alce, answers, aqa-ais",
         )
     assert source.read_bytes() == before
     back = autoais(
@@ -1046,7 +1050,7 @@ def test_convert_says_what_is_lost_and_never_overwrites_its_input(tmp_path: Path
 def test_schema_prints_or_lists(autoais: Command) -> None:
     assert json.loads(autoais("schema", "hagrid").stdout)["$schema"].endswith("2020-12/schema")
     assert [line.split()[0] for line in autoais("schema").stdout.splitlines()] == formats.names()
-    one_line_error(autoais("schema", "nope"), "there are: alce")
+    one_line_error(autoais("schema", "nope"), "there are: aggrefact, alce")
 
 
 def test_validate_lists_exits_and_mends_without_touching_the_input(tmp_path: Path, autoais: Command) -> None:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoais.markers.alce import StrictSentence, judged_documents, remove_citations, strict_sentences
+from autoais.markers import alce
+from autoais.markers.alce import StrictSentence, judged_documents, open_splitter, remove_citations
 from autoais.markers.grammar import Parsed, ParsedSentence, StreamParser, group, parse, render
 from autoais.markers.tokens import MarkerReader
 from autoais.text.sentences import sentence_spans
@@ -236,6 +237,11 @@ def test_any_ids_will_do(ids: list[str], text: str) -> None:
 
 
 # ---- strict ALCE ---------------------------------------------------------------------------------------------------
+
+
+def strict_sentences(output: str) -> tuple[StrictSentence, ...]:
+    """With our splitter, whatever is installed."""
+    return alce.strict_sentences(output, open_splitter("sentencex"))
 
 
 @pytest.mark.parametrize(

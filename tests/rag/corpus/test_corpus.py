@@ -108,7 +108,7 @@ def test_unknown_formats_and_sources_are_named(tmp_path: Path) -> None:
     odd = tmp_path / "odd.jsonl"
     odd.write_text(json.dumps({"what": 1}))
     with pytest.raises(
-        FormatError, match=r"odd\.jsonl:1: not a corpus format known here; there are: miracl, beir, aqa"
+        FormatError, match=r"odd\.jsonl:1: not a corpus format known here; there are: miracl, msmarco-v2\.1, beir, aqa"
     ):
         sniff(odd)
     with pytest.raises(FormatError, match=r"void\.jsonl is empty"):

@@ -1,0 +1,143 @@
+"""Answers with retrieved contexts, as RAG evaluators keep them (RAGAS, RAGChecker, DeepEval, TruLens, FlashRAG).
+
+Their measures judge an answer against all its contexts. So a sentence of an answer without any marker cites them all;
+an answer with markers (`[1]` is the first context) cites what the markers say.
+"""
+
+import ast
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from autoais.answers import CitedAnswer
+from autoais.errors import FormatError
+from autoais.formats.base import Fault, Notes, Row
+from autoais.formats.marked import Marked, sentences, written_answer
+from autoais.types import Citation, CitedSentence, Passage, Unresolved
+
+ALL_CITED = "answers without citations, judged against all their contexts"
+_UNCITED = "answers without citations; readers of this format judge them against all their contexts"
+CONTEXT_FEATURES = frozenset(
+    {"sentences", "citations beyond the first", "texts of passages", "passages not cited", "markers as written"}
+)
+_LONGEST_LIST = 1 << 24  # characters of a list in a CSV cell
+
+
+def passages_of(contexts: Iterable[tuple[str | None, str, str]]) -> dict[str, Passage]:
+    """Return passages of (id, title, text) by id, in order; `doc N` if the id is missing, empty or taken."""
+    passages: dict[str, Passage] = {}
+    for number, (given, title, text) in enumerate(contexts, 1):
+        key = f"doc {number}" if given is None or not given.strip() or given in passages else given
+        passages[key] = Passage(key, title, text)
+    return passages
+
+
+def context_answer(
+    key: str,
+    question: str,
+    output: str | None,
+    passages: Mapping[str, Passage],
+    notes: Notes,
+    *,
+    references: Sequence[str] = (),
+    scores: Mapping[str, float] | None = None,
+    extra: Mapping[str, Any] | None = None,
+) -> CitedAnswer:
+    """Return the answer whose text is `output`; an output of None or white space is an answer without sentences."""
+    order = tuple(passages)
+    marked, all_cited = _read(output or "", len(order))
+    if all_cited:
+        notes[ALL_CITED] += 1
+    everything = tuple(map(Citation, order))  # shared by the sentences: there may be many of both
+    return CitedAnswer(
+        id=key,
+        question=question,
+        sentences=tuple(
+            CitedSentence(m.text, everything if all_cited else tuple(everything[n - 1] for n in m.cites))
+            for m in marked
+        ),
+        passages=dict(passages),
+        ranking=order,
+        scores=scores or {},
+        unresolved_markers=tuple(Unresolved(*bad, n) for n, m in enumerate(marked) for bad in m.unresolved),
+        answers=tuple(references),
+        output=output,
+        extra=extra or {},
+    )
+
+
+def _read(output: str, n: int) -> tuple[list[Marked], bool]:
+    """Return the sentences, and whether all of them cite all contexts, because there is no marker."""
+    marked = sentences(output, n)
+    return marked, n > 0 and bool(marked) and not any(one.cites or one.unresolved for one in marked)
+
+
+def context_output(answer: CitedAnswer, notes: Notes) -> str:
+    """Return the text to write: the system's own if it is read back with the same citations, else with markers."""
+    order = tuple(answer.passages)
+    cites = [one.cites for one in answer.sentences]
+    if answer.output is not None:
+        read, all_cited = _read(answer.output, len(order))
+        if [order if all_cited else tuple(order[n - 1] for n in one.cites) for one in read] == cites:
+            return answer.output
+    if order and answer.sentences and not any(cites):
+        notes[_UNCITED] += 1
+    return written_answer(answer, notes)
+
+
+def texts(answer: CitedAnswer) -> list[str]:
+    """Return the texts of the passages, in order; titles stand before their texts."""
+    return [passage.evidence for passage in answer.passages.values()]
+
+
+def first_reference(answer: CitedAnswer, notes: Notes) -> str | None:
+    """Return the first reference answer, for formats that have one; the others are counted."""
+    if len(answer.answers) > 1:
+        notes["reference answers beyond the first, left out"] += len(answer.answers) - 1
+    return answer.answers[0] if answer.answers else None
+
+
+def kept(answer: CitedAnswer, names: Iterable[str]) -> dict[str, Any]:
+    """Return the fields of the format that the record has no attribute for."""
+    return {name: answer.extra[name] for name in names if name in answer.extra}
+
+
+def strings_in(row: Mapping[str, Any], name: str, where: str) -> list[str]:
+    """Return a list of strings, which a CSV cell holds as JSON or as Python writes it; empty if missing or null.
+
+    Raises `FormatError` for any other content.
+    """
+    value = row.get(name)
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return []
+    value = _listed(value) if isinstance(value, str) else value
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise FormatError(f"{where}: field {name!r} should be a list of strings")
+    return value
+
+
+def lists(*names: str) -> Callable[[Iterable[Row]], Iterator[Fault]]:
+    """Return a check that these fields are lists of strings, in a CSV too."""
+
+    def check(rows: Iterable[Row]) -> Iterator[Fault]:
+        for where, row in rows:
+            for name in names:
+                try:
+                    strings_in(row, name, where)
+                except FormatError as error:
+                    yield Fault(where, str(error).removeprefix(f"{where}: "))
+
+    return check
+
+
+def _listed(cell: str) -> object:
+    """Return the list of a CSV cell; None if it is no list."""
+    if len(cell) > _LONGEST_LIST or not cell.lstrip().startswith("["):
+        return None
+    for read in (json.loads, ast.literal_eval):
+        try:
+            found: object = read(cell)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue
+        return found
+    return None

@@ -1,0 +1,98 @@
+"""FlashRAG's results (`intermediate_data.json`): a JSON list of questions, each with the output of the pipeline."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from autoais.answers import CitedAnswer
+from autoais.formats.base import Format, Notes, Row
+from autoais.formats.contexts import CONTEXT_FEATURES, context_answer, context_output, kept, passages_of
+from autoais.io.jsonl import dumps
+from autoais.io.schema import IDENTIFIER, STRING, STRINGS_OR_NULL, TEXT_OR_NULL, record
+from autoais.types import Passage
+
+_OTHERS = ("metadata",)
+_OUTPUTS = ("retrieval_result", "pred")  # the other fields of `output` (prompt, metric_score, ...) are kept
+
+
+def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
+    for number, (_, row) in enumerate(rows, 1):
+        output = row["output"]
+        docs = output.get("retrieval_result") or ()
+        passages = passages_of((str(doc["id"]) if "id" in doc else None, *_split(doc)) for doc in docs)
+        scores = {
+            key: float(doc["score"])
+            for key, doc in zip(passages, docs, strict=True)
+            if isinstance(doc.get("score"), int | float) and not isinstance(doc["score"], bool)
+        }
+        rest = {name: value for name, value in output.items() if name not in _OUTPUTS}
+        yield context_answer(
+            str(number) if row.get("id") is None else str(row["id"]),
+            row["question"],
+            output["pred"],
+            passages,
+            notes,
+            references=row.get("golden_answers") or (),
+            scores=scores,
+            extra={name: row[name] for name in _OTHERS if name in row} | ({"flashrag": rest} if rest else {}),
+        )
+
+
+def _split(doc: dict[str, Any]) -> tuple[str, str]:
+    """Return title and text: the first line of `contents` is the title, in quotation marks in FlashRAG's Wikipedia."""
+    title, line, text = doc["contents"].partition("\n")
+    if not line:
+        return doc.get("title") or "", doc["contents"]
+    quoted = len(title) > 1 and title.startswith('"') and title.endswith('"')
+    return title[1:-1] if quoted else title, text
+
+
+def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
+    for answer in answers:
+        rest = answer.extra.get("flashrag")
+        yield dumps(
+            {
+                "id": answer.id,
+                "question": answer.question,
+                "golden_answers": list(answer.answers),
+                "output": {
+                    "retrieval_result": [
+                        {"id": key, "contents": _joined(shown)}
+                        | ({"score": answer.scores[key]} if key in answer.scores else {})
+                        for key, shown in answer.passages.items()
+                    ],
+                    "pred": context_output(answer, notes),
+                    **(rest if isinstance(rest, dict) else {}),
+                },
+                **kept(answer, _OTHERS),
+            }
+        )
+
+
+def _joined(shown: Passage) -> str:
+    title = shown.title or shown.headings
+    return f'"{title}"\n{shown.text}' if title or "\n" in shown.text else shown.text
+
+
+FLASHRAG = Format(
+    name="flashrag",
+    description="FlashRAG's intermediate_data.json (a JSON list or jsonl): question, golden_answers, output",
+    schema=record(
+        {
+            "question": STRING,
+            "output": record(
+                {"pred": TEXT_OR_NULL},
+                {
+                    "retrieval_result": {
+                        "type": ["array", "null"],
+                        "items": record({"contents": STRING}, {"id": IDENTIFIER, "title": TEXT_OR_NULL}),
+                    }
+                },
+            ),
+        },
+        {"id": {"type": ["string", "integer", "null"], "pattern": r"\S"}, "golden_answers": STRINGS_OR_NULL},
+    ),
+    required_fields=("question", "golden_answers", "output"),
+    read=_read,
+    write=_write,
+    supports=CONTEXT_FEATURES | {"titles of passages", "scores of passages", "reference answers"},
+)

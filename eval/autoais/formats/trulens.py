@@ -1,0 +1,95 @@
+"""TruLens: the rows of `TruVirtual.add_dataframe`, and its records (`Record`), which hold the calls of an app."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from autoais.answers import CitedAnswer
+from autoais.errors import FormatError
+from autoais.formats.base import Fault, Format, Notes, Row, unique_id
+from autoais.formats.contexts import CONTEXT_FEATURES, context_answer, context_output, passages_of, strings_in, texts
+from autoais.io.jsonl import dumps
+from autoais.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, listed, record
+
+_TEXTS = ("page_content", "text")  # the fields of LangChain's and LlamaIndex's documents
+
+
+def _rows_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
+    for number, (where, row) in enumerate(rows, 1):
+        passages = passages_of((None, "", text) for text in _contexts(row, where))
+        yield context_answer(str(number), row["query"], row["response"], passages, notes)
+
+
+def _rows_check(rows: Iterable[Row]) -> Iterator[Fault]:
+    for where, row in rows:
+        try:
+            _contexts(row, where)
+        except FormatError as error:
+            yield Fault(where, str(error).removeprefix(f"{where}: "))
+
+
+def _contexts(row: Mapping[str, Any], where: str) -> list[str]:
+    """Return the contexts; one alone needs no list."""
+    found = row["contexts"]
+    if isinstance(found, str) and found.strip() and not found.lstrip().startswith("["):
+        return [found]
+    return strings_in(row, "contexts", where)
+
+
+def _rows_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
+    for answer in answers:
+        row = {"query": answer.question, "response": context_output(answer, notes), "contexts": texts(answer)}
+        yield dumps(row)
+
+
+TRULENS = Format(
+    name="trulens",
+    description="TruLens's rows for TruVirtual.add_dataframe (jsonl, csv or a JSON list): query, response, contexts",
+    schema=record(
+        {
+            "query": STRING,
+            "response": TEXT_OR_NULL,
+            "contexts": {"type": ["array", "string", "null"], "items": STRING},
+        },
+    ),
+    required_fields=("query", "response", "contexts"),
+    read=_rows_read,
+    write=_rows_write,
+    check=_rows_check,
+    supports=CONTEXT_FEATURES,
+    csv=True,
+)
+
+
+def _records_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
+    for number, (_, row) in enumerate(rows, 1):
+        found = dict.fromkeys(text for call in row.get("calls") or () for text in _returned(call))
+        yield context_answer(
+            str(row.get("record_id", number)),
+            row["main_input"],
+            row["main_output"],
+            passages_of((None, "", text) for text in found),
+            notes,
+            extra={"system": row["app_id"]} if isinstance(row.get("app_id"), str) else {},
+        )
+
+
+def _returned(call: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the texts that a call returned as a list: those of a retriever."""
+    found = call.get("rets")
+    for one in found if isinstance(found, list) else ():
+        text = next((one[name] for name in _TEXTS if name in one), None) if isinstance(one, dict) else one
+        if isinstance(text, str):
+            yield text
+
+
+RECORDS = Format(
+    name="trulens-records",
+    description="TruLens's records (jsonl or a JSON list): main_input, main_output, calls; lists returned are contexts",
+    schema=record(
+        {"main_input": STRING, "main_output": TEXT_OR_NULL},
+        {"record_id": IDENTIFIER, "calls": listed(record({})) | {"type": ["array", "null"]}},
+    ),
+    required_fields=("main_input", "main_output"),
+    read=_records_read,
+    ids=unique_id("record_id"),
+)

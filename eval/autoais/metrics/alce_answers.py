@@ -1,0 +1,212 @@
+"""ALCE's measures of the answer itself (Gao et al. 2023, sec. 3, eval.py): STR-EM, QAMPARI, claims, ROUGE and MAUVE.
+
+All score the first line of the output without citations, and are fractions; the script prints them times 100. The
+references are those of ALCE's files, which `CitedAnswer.extra` keeps: `qa_pairs` (ASQA), `answers` (QAMPARI), `claims`
+(ELI5), and `annotations` or `answer` for ROUGE and MAUVE.
+"""
+
+import string
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autoais.errors import UserError, missing_extra
+from autoais.markers.alce import Splitter, first_line, list_items, open_splitter, remove_citations
+from autoais.metrics.rates import Mean
+from autoais.metrics.short_answers import normalize_answer
+
+if TYPE_CHECKING:
+    from autoais.answers import CitedAnswer
+
+Rouge = Callable[[str, str], float]
+_MAUVE_WORDS = 100
+
+
+def scored_text(answer: "CitedAnswer") -> str:
+    """Return the text that ALCE scores: the output's first line, without citations."""
+    return remove_citations(first_line(answer.plain if answer.output is None else answer.output))
+
+
+def string_match(text: str, questions: Sequence[Sequence[str]]) -> float:
+    """Return the share of ASQA's sub-questions with a short answer in the text, after SQuAD's normalisation (STR-EM).
+
+    A short answer may be inside a word, as in ALCE. `questions` has the short answers of each; it must not be empty.
+    """
+    context = normalize_answer(text)
+    return sum(any(normalize_answer(one) in context for one in short) for short in questions) / len(questions)
+
+
+def qampari(text: str, answers: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Return precision, recall, recall-5 and both F1 of a list of items; `answers` has the aliases of each answer.
+
+    Recall-5 is full with five answers found. Without answers the recalls are 0; the script fails.
+    """
+    items = [item for item in map(normalize_answer, list_items(text)) if item]
+    aliases = [{normalize_answer(alias) for alias in one} for one in answers]
+    known = set().union(*aliases)
+    found = sum(not one.isdisjoint(items) for one in aliases)
+    precision = sum(item in known for item in items) / len(items) if items else 0.0
+    recall = found / len(answers) if answers else 0.0
+    top = min(5, found) / min(5, len(answers)) if answers else 0.0
+    return {
+        "qampari_prec": precision,
+        "qampari_rec": recall,
+        "qampari_rec_top5": top,
+        "qampari_f1": _f1(precision, recall),
+        "qampari_f1_top5": _f1(precision, top),
+    }
+
+
+def _f1(precision: float, recall: float) -> float:
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+@cache
+def _rouge() -> Rouge:
+    """Return ROUGE-Lsum's F of two texts with a sentence per line; raises `UserError` without the package."""
+    try:
+        from rouge_score import rouge_scorer
+    except ImportError:
+        raise missing_extra("ROUGE", "alce") from None
+    scorer = rouge_scorer.RougeScorer(["rougeLsum"], use_stemmer=True)
+    return lambda reference, text: float(scorer.score(reference, text)["rougeLsum"].fmeasure)
+
+
+def rouge_lsum(text: str, references: Sequence[str], splitter: Splitter | None = None) -> float:
+    """Return the best ROUGE-Lsum of the text against a reference, on lower-cased sentences, as ALCE computes it.
+
+    ALCE prints the median of bootstrap means over answers, which changes from run to run; here it is their mean.
+    """
+    split = (splitter or open_splitter()).split
+    lines = ["\n".join(split(one.lower())) for one in (text, *references)]
+    return max(_rouge()(reference, lines[0]) for reference in lines[1:])
+
+
+def mauve(pairs: Sequence[tuple[str, str]], model: Path) -> float:
+    """Return MAUVE of (reference, output) pairs with ALCE's settings; each text begins with its question.
+
+    `model` is a folder with GPT-2 large. Raises `UserError` if it or the package is missing.
+    """
+    check_mauve(model)
+    import mauve as package
+
+    human, machine = ([_first_words(text) for text in texts] for texts in zip(*pairs, strict=True))
+    found = package.compute_mauve(
+        p_text=human,
+        q_text=machine,
+        device_id=0,
+        max_text_length=512,
+        verbose=False,
+        batch_size=8,
+        featurize_model_name=str(model),
+    )
+    return float(found.mauve)
+
+
+def check_mauve(model: Path) -> None:
+    """Raise `UserError` unless MAUVE can be computed with the model in this folder."""
+    from importlib.util import find_spec
+
+    if find_spec("mauve") is None:
+        raise missing_extra("MAUVE", "mauve")
+    if "gpt2" not in str(model) or not (model / "config.json").is_file():
+        raise UserError(f"{model} is no folder with GPT-2 large (ALCE's model); its name must contain 'gpt2'")
+
+
+def _first_words(text: str) -> str:
+    return " ".join(text.split()[:_MAUVE_WORDS]).rstrip(string.punctuation)
+
+
+class AlceAnswers:
+    """Collects ALCE's measures over the answers whose references are known, each a mean over answers.
+
+    A question of the benchmark without an answer scores 0. `splitter` names the sentence splitter for ROUGE, `mauve`
+    the folder of GPT-2 large; without it MAUVE is left out.
+    """
+
+    def __init__(self, splitter: str | None = None, mauve: Path | None = None) -> None:
+        self._splitter, self._mauve = splitter, mauve
+        self._values: dict[str, list[float]] = {}
+        self._claims_undecided = self._missing = 0
+        self._absent: dict[str, str] = {}
+        self._texts: list[tuple[str, str]] = []
+
+    def add(self, answer: "CitedAnswer | None", claims_held: Sequence[bool | None] = ()) -> None:
+        """Count one question; `claims_held` has a verdict per claim of the reference."""
+        if answer is None:
+            self._missing += 1
+            return
+        text = scored_text(answer)
+        if short := short_answers(answer):
+            match = string_match(text, short)
+            self._add({"str_em": match, "str_hit": float(match == 1)})
+        if answer.is_list:
+            self._add(qampari(text, answer.extra["answers"]))
+        if claims_held:
+            self._claims_undecided += sum(outcome is None for outcome in claims_held)
+            self._add({"claims_nli": sum(outcome is True for outcome in claims_held) / len(claims_held)})
+        if answer.is_list:  # ALCE computes neither for lists
+            return
+        if references := long_answers(answer):
+            try:
+                self._add({"rougeLsum": rouge_lsum(text, references, open_splitter(self._splitter))})
+            except UserError as error:
+                self._absent["rougeLsum"] = str(error)
+        written = answer.extra.get("answer")
+        if self._mauve is not None and isinstance(written, str):
+            human, machine = (f"{answer.question} {one.strip()}" for one in (written, text))
+            self._texts.append((human, machine))
+
+    def _add(self, values: Mapping[str, float]) -> None:
+        for name, value in values.items():
+            self._values.setdefault(name, []).append(value)
+
+    def records(self) -> dict[str, dict[str, Any]]:
+        """Return the measures by ALCE's names, as JSON; those whose package is missing are null with the reason."""
+        found: dict[str, dict[str, Any]] = {}
+        for name, values in self._values.items():
+            found[name] = Mean.of(values + [0.0] * self._missing).record()
+        if "claims_nli" in found:
+            found["claims_nli"]["undecided_as_no"] = self._claims_undecided
+        if "rougeLsum" in found:
+            found["rougeLsum"]["splitter"] = open_splitter(self._splitter).name
+        found |= {name: {"value": None, "reason": reason} for name, reason in self._absent.items()}
+        if self._mauve is not None and self._texts:
+            found["mauve"] = {
+                "value": mauve(self._texts, self._mauve),
+                "n": len(self._texts),
+                "interval95": None,
+                "model": self._mauve.name,
+            }
+        return found
+
+
+def short_answers(answer: "CitedAnswer") -> list[list[str]] | None:
+    """Return the short answers of each sub-question of ASQA; None if there are none."""
+    pairs = answer.extra.get("qa_pairs")
+    if not isinstance(pairs, list) or not pairs:
+        return None
+    listed: list[list[str]] = []
+    for pair in pairs:
+        short = pair.get("short_answers") if isinstance(pair, dict) else None
+        if not isinstance(short, list) or not all(isinstance(one, str) for one in short):
+            return None
+        listed.append(short)
+    return listed
+
+
+def long_answers(answer: "CitedAnswer") -> list[str]:
+    """Return the reference answers for ROUGE: the first two annotations of ASQA, else the answer."""
+    notes = answer.extra.get("annotations")
+    if isinstance(notes, list) and notes:
+        found = [note.get("long_answer") if isinstance(note, dict) else None for note in notes[:2]]
+    else:
+        found = [answer.extra.get("answer")]
+    return [one for one in found if isinstance(one, str)]
+
+
+def claims(answer: "CitedAnswer") -> list[str]:
+    """Return the claims of ELI5 that an answer should support."""
+    found = answer.extra.get("claims")
+    return found if isinstance(found, list) and all(isinstance(one, str) for one in found) else []
