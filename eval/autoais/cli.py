@@ -24,7 +24,11 @@ app = typer.Typer(
 )
 
 JudgeOption = Annotated[
-    str, typer.Option(help="Judge: minilm, lexical, hf[:<model>], llm:<model>, minilm:<folder>, or an installed one.")
+    str,
+    typer.Option(
+        help="Judge: minilm, lexical, hf[:<model>], llm:<model>, minilm:<folder>, or your own package.module:Class, "
+        "whose code is run."
+    ),
 ]
 JudgeOptions = Annotated[
     list[str] | None, typer.Option(metavar="KEY=VALUE", help="Option of the judge, such as threshold=0.7; repeatable.")

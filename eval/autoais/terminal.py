@@ -25,6 +25,9 @@ def show_report(result: dict[str, Any]) -> None:
     mode = "" if result["mode"] == "default" else f", mode {result['mode']}"
     console.print(f"{result['questions']} questions, {result['answered']} answered, judge {result['judge']}{mode}")
     _show_metrics(console, result["metrics"])
+    if (levels := result["metrics"].get("trec_precision", {}).get("levels")) is not None:
+        counts = ", ".join(f"{count} {level}" for level, count in levels.items())
+        console.print(f"support of all citations (trec): {counts}")
     if result["not_applicable"]:
         console.print(f"{result['not_applicable']} sentences are questions or instructions and were not judged")
     if result["unresolved_markers"]:
