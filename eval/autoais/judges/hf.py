@@ -72,7 +72,7 @@ _KNOWN_T5 = {
 _SHORT = {"google/t5_xxl_true_nli_mixture": "true-t5"}
 _LABELS = (
     (_P, ("partial", "partly")),
-    (_N, ("not_entail", "non_entail", "no_entail", "unsupport", "not_support", "not_attribut")),
+    (_N, ("not_entail", "non_entail", "no_entail", "unsupport", "not_support", "no_support", "not_attribut")),
     (_A, ("entail", "support", "attribut")),
     (_E, ("neutral", "not_enough_info", "extrapol")),
     (_C, ("contradict", "refut")),

@@ -233,3 +233,24 @@ def test_files_of_the_current_folder_do_not_take_the_place_of_installed_modules(
     assert result.returncode == 0, result.stderr
     missing = command(folder, "score", "answers.jsonl", "--judge", "colorsys:Years")
     assert "has no 'Years'" in missing.stderr
+
+
+def test_the_example_of_the_handbook_keeps_the_contract_and_scores(folder: Path) -> None:
+    page = (ROOT / "docs/handbook/evaluation.md").read_text("utf-8")
+    (block,) = [one for one in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "(Judge)" in one]
+    assert sum(bool(line.strip()) for line in block.splitlines()) <= 10
+    (folder / "my_own.py").write_text(block)
+    (checked,) = re.findall(r'python -c "(.*check_judge.*)"', page)
+    environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}"}
+    call = [sys.executable, "-c", checked.replace("my_judges", "my_own")]
+    subprocess.run(call, cwd=folder, env=environment, check=True, timeout=120)
+    result = command(folder, "score", "answers.jsonl", "--judge", "my_own:Overlap", "--json")
+    assert json.loads(result.stdout)["judge"] == "overlap.v1"
+
+
+def test_only_the_command_line_and_calls_of_a_program_name_a_judge() -> None:
+    sources = [*(ROOT / "rag").rglob("*.py"), *(ROOT / "eval/autoais").rglob("*.py")]
+    opening = {path.relative_to(ROOT).as_posix() for path in sources if "open_judge(" in path.read_text("utf-8")}
+    assert opening == {
+        "eval/autoais/api.py", "eval/autoais/cli.py", "eval/autoais/judges/__init__.py", "rag/api.py", "rag/cli.py",
+    }  # fmt: skip
