@@ -87,6 +87,15 @@ def _show_human(human: dict[str, Any], judge: str) -> None:
             f"{judge} against people on {one['n']} {what}: macro-F1 {one['macro_f1']:.3f}, kappa {kappa} "
             f"({one['undecided']} undecided)"
         )
+    if "levels" in human:
+        levels = human["levels"]
+        console.print(
+            f"{judge} against people on {levels['n']} levels of support, macro-F1 {levels['macro']['value']:.3f}"
+        )
+        table = _table("human label", *(f"judge: {level}" for level in levels["classes"]))
+        for level, counts in zip(levels["classes"], levels["confusion"], strict=True):
+            table.add_row(level, *map(str, counts))
+        console.print(table)
 
 
 def show_comparison(result: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from numbers import Real
+from operator import index
 from types import NoneType
 
 from autoais.errors import UsageError, UserError, check_type
@@ -240,6 +241,17 @@ class Judgement:
                 raise UsageError(f"the probability of a judgement should be from 0 to 1, found {self.probability}")
             object.__setattr__(self, "probability", float(self.probability))  # may be a number of numpy
         check_type("the reason of a judgement", self.reason, "a string or None", str, NoneType)
+        if self.evidence:
+            object.__setattr__(self, "evidence", tuple(self.evidence))
+            for span in self.evidence:
+                check_type("the evidence of a judgement", span, "a list of Spans, one in it", Span)
+        if self.unsupported:
+            try:
+                object.__setattr__(self, "unsupported", tuple((index(a), index(b)) for a, b in self.unsupported))
+            except (TypeError, ValueError):
+                raise UsageError(
+                    f"unsupported should be a list of (start, end), found {self.unsupported!r:.60}"
+                ) from None
 
 
 NO_TEXT = "no text is known for what was cited"

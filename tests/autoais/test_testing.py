@@ -83,6 +83,12 @@ def test_each_fault_of_a_judge_is_found(judge: Judge, says: str) -> None:
         (lambda judgements: [replace(one, probability=math.nan) for one in judgements], "from 0 to 1, found nan"),
         (lambda judgements: [replace(one, probability=True) for one in judgements], "a number from 0 to 1 or None"),
         (lambda judgements: [replace(one, reason=["no"]) for one in judgements], "reason of a judgement should be"),
+        (
+            lambda judgements: [replace(one, evidence=((0, 0, 3),)) for one in judgements],
+            "a list of Spans, .*found tuple",
+        ),
+        (lambda judgements: [replace(one, unsupported=(3,)) for one in judgements], r"a list of \(start, end\), found"),
+        (lambda judgements: [replace(one, unsupported=((1, 2.5),)) for one in judgements], r"of \(start, end\), found"),
     ],
 )
 def test_results_that_are_no_judgements_are_one_line_in_every_command(

@@ -108,6 +108,20 @@ def test_meta_puts_its_levels_beside_those_of_people(folder: Path) -> None:
     assert two["reasons"]["levels"] == "the judge never says partial, only attributable or not"
 
 
+def test_levels_of_cited_answers_that_people_labelled_are_printed_beside_the_judges(folder: Path) -> None:
+    answer = json.loads(row(1, "Built in 1990 .", "Built in 1990 , closed in 2020 .", "Closed in 2020 ."))
+    for sentence, level in zip(answer["sentences"], ("full", "partial", "partial"), strict=True):
+        sentence["citations"][0]["support"] = level
+    (folder / "labelled.jsonl").write_text(json.dumps(answer) + "\n")
+    options = ("--judge", "my_judges.years:Years", "--metrics", "trec")
+    result = command(folder, "score", "labelled.jsonl", *options, "--json")
+    levels = json.loads(result.stdout)["human"]["levels"]
+    assert levels["confusion"] == [[1, 0, 0], [0, 1, 1], [0, 0, 0]]
+    assert "on 3 levels of support, macro-F1" in command(folder, "score", "labelled.jsonl", *options).stdout
+    two = json.loads(command(folder, "score", "labelled.jsonl", "--judge", "lexical", "--json").stdout)
+    assert "levels" not in two["human"]
+
+
 def test_calibrate_and_options_work_with_it(folder: Path) -> None:
     judge = ("--judge", "my_judges.years:Years", "--judge-option")
     scored = command(folder, "score", "answers.jsonl", *judge, "strict=true", "--judge-option", "digits=4", "--json")
