@@ -9,7 +9,7 @@ import typer
 from autoais.errors import UserError
 from autoais.interrupts import INTERRUPTED, received
 from autoais.judges import DEFAULT
-from autoais.terminal import new_console, say, show_ais, show_comparison, show_report
+from autoais.terminal import new_console, say, show_ais, show_comparison, show_other_tables, show_report
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -24,7 +24,11 @@ app = typer.Typer(
 )
 
 JudgeOption = Annotated[
-    str, typer.Option(help="Judge: minilm, lexical, hf[:<model>], llm:<model>, minilm:<folder>, or an installed one.")
+    str,
+    typer.Option(
+        help="Judge: minilm, lexical, hf[:<model>], llm:<model>, minilm:<folder>, or your own package.module:Class, "
+        "whose code is run."
+    ),
 ]
 JudgeOptions = Annotated[
     list[str] | None, typer.Option(metavar="KEY=VALUE", help="Option of the judge, such as threshold=0.7; repeatable.")
@@ -213,19 +217,27 @@ def ais_report(
     files: Annotated[list[Path], typer.Argument(help="Annotations in the format of the AIS paper's release (csv).")],
     as_json: JsonOption = False,
 ) -> None:
-    """Print the rates and annotator agreement of the AIS paper (Tables 3 to 7) from its annotations."""
+    """Print the rates and annotator agreement of the AIS paper (Tables 3 to 7) from its annotations.
+
+    The paper's own files are printed beside the paper's values.
+    """
     from autoais.io.jsonl import check_distinct, dumps, round_floats
     from autoais.io.provenance import provenance
+    from autoais.meta.ais_paper import other_tables
     from autoais.meta.ais_report import read_ratings, report
 
     check_distinct(files)
     reports = [{"file": path.name, **report(read_ratings(path))} for path in files]
+    other = other_tables(reports)
     if as_json:
         inputs = {f"ratings{number}": path for number, path in enumerate(files, 1)}
-        typer.echo(dumps(round_floats({"files": reports, "provenance": provenance(inputs)}), indent=2))
+        result = {"files": reports, "other_tables": other, "provenance": provenance(inputs)}
+        typer.echo(dumps(round_floats(result), indent=2))
         return
     for one in reports:
         show_ais(one)
+    if other is not None:
+        show_other_tables(other)
 
 
 @app.command()

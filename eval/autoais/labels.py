@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from autoais.types import Attribution, Verdict
+from autoais.types import Attribution, Support, Verdict
 
 _NUMBER_BEFORE = re.compile(r"^\[\d+\]\s*")
 _MARKERS_AT_END = re.compile(r"(?:\s*\[\d+(?:\s*[,;]\s*\d+)*\])+(?=[\s.!?,;:\"'”’)]*$)")
@@ -13,8 +13,8 @@ _MARKERS_AT_END = re.compile(r"(?:\s*\[\d+(?:\s*[,;]\s*\d+)*\])+(?=[\s.!?,;:\"'�
 class Labelled:
     """A claim with its evidence, and whether people found it attributable.
 
-    `verdict` is the label if the data has more than two (AttrScore's three). `system` is the system that made the
-    claim, empty if unknown.
+    `verdict` is the label if the data has more than two (AttrScore's three), `support` if it has levels of support.
+    `system` is the system that made the claim, empty if unknown.
     """
 
     dataset: str
@@ -23,6 +23,7 @@ class Labelled:
     attributable: bool
     system: str = ""
     verdict: Verdict | None = None
+    support: Support | None = None
 
 
 def clean_claim(text: str) -> str:

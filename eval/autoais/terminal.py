@@ -25,6 +25,9 @@ def show_report(result: dict[str, Any]) -> None:
     mode = "" if result["mode"] == "default" else f", mode {result['mode']}"
     console.print(f"{result['questions']} questions, {result['answered']} answered, judge {result['judge']}{mode}")
     _show_metrics(console, result["metrics"])
+    if (levels := result["metrics"].get("trec_precision", {}).get("levels")) is not None:
+        counts = ", ".join(f"{count} {level}" for level, count in levels.items())
+        console.print(f"support of all citations (trec): {counts}")
     if result["not_applicable"]:
         console.print(f"{result['not_applicable']} sentences are questions or instructions and were not judged")
     if result["unresolved_markers"]:
@@ -87,6 +90,15 @@ def _show_human(human: dict[str, Any], judge: str) -> None:
             f"{judge} against people on {one['n']} {what}: macro-F1 {one['macro_f1']:.3f}, kappa {kappa} "
             f"({one['undecided']} undecided)"
         )
+    if "levels" in human:
+        levels = human["levels"]
+        console.print(
+            f"{judge} against people on {levels['n']} levels of support, macro-F1 {levels['macro']['value']:.3f}"
+        )
+        table = _table("human label", *(f"judge: {level}" for level in levels["classes"]))
+        for level, counts in zip(levels["classes"], levels["confusion"], strict=True):
+            table.add_row(level, *map(str, counts))
+        console.print(table)
 
 
 def show_comparison(result: dict[str, Any]) -> None:
@@ -134,7 +146,65 @@ def show_ais(one: dict[str, Any]) -> None:
             f"{name}: alpha {alpha}, pairwise agreement {pairs}, F1 to majority {f1} "
             f"({agreement['items']} items, {agreement['left_out']} without a usable count)"
         )
+    if one["paper"] is not None:
+        _show_beside_paper(console, one["paper"])
     console.print()
+
+
+def _show_beside_paper(console: "Console", paper: dict[str, Any]) -> None:
+    """Print the cells of the paper's table, each with what the release gives, and why some cannot match."""
+    missing = {one["model"]: one for one in paper["incomplete"]}
+    table = _table("model", "rows missing", "Flag %", "Int %", "AIS %")
+    rows: dict[str, dict[str, str]] = {}
+    for cell in paper["cells"]:
+        both = cell["printed"] if cell["status"] == "match" else f"{cell['printed']} / {cell['released']}"
+        mark = {"match": "", "rows missing": " *", "differs": " !"}[cell["status"]]
+        rows.setdefault(cell["model"], {})[cell["rate"]] = both + mark
+    for model, cells in rows.items():
+        shown = (cells.get(rate, "-") for rate in ("flagged", "interpretable", "ais"))
+        table.add_row(clean(model), str(missing[model]["missing"]) if model in missing else "0", *shown)
+    console.print(f"Table {paper['table']} of the paper ({paper['data']}); where they differ: paper / release")
+    console.print(table)
+    counted = {
+        status: sum(cell["status"] == status for cell in paper["cells"]) for status in ("rows missing", "differs")
+    }
+    console.print(f"{paper['matching']} of {len(paper['cells'])} cells match")
+    if counted["rows missing"]:
+        console.print(
+            f"* {counted['rows missing']} cannot match: the paper rated 200 outputs of each model, the release lacks "
+            "some, and with some ratings of the missing ones the paper's value comes out"
+        )
+    if counted["differs"]:
+        console.print(f"! {counted['differs']} differ, and no ratings of missing rows explain it")
+    for one in paper["incomplete"]:
+        if not one["together"]:
+            console.print(f"  {one['model']}: each value can come out, but not all in one completion of the rows")
+    cells = paper["agreement"]["cells"]
+    listed = ", ".join(
+        one["printed"] if one["status"] == "match" else f"{one['printed']} / {one['released']}" for one in cells
+    )
+    console.print(f"Table 7, F1, pairwise agreement and alpha of Int, then of AIS: {listed}")
+    same = sum(one["status"] == "match" for one in cells)
+    if same < len(cells):
+        console.print(f"{same} of {len(cells)} match; the others differ: {paper['agreement']['why']}")
+
+
+def show_other_tables(other: dict[str, Any]) -> None:
+    """Print the count of matching cells, Table 15, and why the release gives no other table of the AIS paper."""
+    console = new_console()
+    match, missing, differ = (other["cells"][status] for status in ("match", "rows missing", "differs"))
+    console.print(
+        f"Tables 3 to 6: {match} of {match + missing + differ} cells match, {missing} cannot because rows are missing "
+        f"from the release, {differ} differ otherwise"
+    )
+    console.print("Table 15, correct against the experts (50 outputs)", style="bold")
+    table = _table("variant", "both", "original only", "variant only", "neither", "p printed", "p exact", "p corrected")
+    for row in other["table_15"]:
+        counts = (str(row[name]) for name in ("both", "only_original", "only_variant", "neither"))
+        table.add_row(row["variant"], *counts, row["printed"], f"{row['exact']:.3f}", f"{row['corrected']:.3f}")
+    console.print(table)
+    for number, why in other["without_data"].items():
+        console.print(f"Table {number}, {why}")
 
 
 def _table(first: str, *others: str) -> "Table":

@@ -4,6 +4,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from numbers import Real
+from operator import index
+from types import NoneType
 
 from autoais.errors import UsageError, UserError, check_type
 
@@ -159,9 +162,11 @@ class Verdict(StrEnum):
     """The outcome of judging one claim against its evidence (AttrScore's three labels, AIS's no, and undecided).
 
     `NOT_ATTRIBUTABLE` is for binary judges, which do not tell extrapolatory from contradictory.
+    `PARTIALLY_ATTRIBUTABLE` says that the evidence supports a part of the claim; for AIS that is a no.
     """
 
     ATTRIBUTABLE = "attributable"
+    PARTIALLY_ATTRIBUTABLE = "partially_attributable"
     NOT_ATTRIBUTABLE = "not_attributable"
     EXTRAPOLATORY = "extrapolatory"
     CONTRADICTORY = "contradictory"
@@ -171,6 +176,15 @@ class Verdict(StrEnum):
     def ais(self) -> bool | None:
         """Whether the verdict is attributable (AIS); None if undecided."""
         return None if self is Verdict.UNDECIDED else self is Verdict.ATTRIBUTABLE
+
+    @property
+    def support(self) -> Support | None:
+        """The level of support (Liu et al. 2023; TREC RAG track); None if undecided."""
+        return {
+            Verdict.ATTRIBUTABLE: Support.FULL,
+            Verdict.PARTIALLY_ATTRIBUTABLE: Support.PARTIAL,
+            Verdict.UNDECIDED: None,
+        }.get(self, Support.NONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +223,7 @@ class Judgement:
 
     `evidence` holds the spans that the verdict rests on, in order, if the judge read only part of the evidence or can
     point to them. `unsupported` holds the parts of the claim (character offsets, end exclusive) without support.
+    Raises `UsageError` for a value of another type, and for a probability outside 0 to 1.
     """
 
     verdict: Verdict
@@ -216,6 +231,27 @@ class Judgement:
     reason: str | None = None
     evidence: tuple[Span, ...] = ()
     unsupported: tuple[tuple[int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        # A plain string equals its verdict, but is not it: the metrics would silently count it as a no.
+        check_type("the verdict of a judgement", self.verdict, "a Verdict such as Verdict.ATTRIBUTABLE", Verdict)
+        if self.probability is not None:
+            check_type("the probability of a judgement", self.probability, "a number from 0 to 1 or None", Real)
+            if not 0 <= self.probability <= 1:
+                raise UsageError(f"the probability of a judgement should be from 0 to 1, found {self.probability}")
+            object.__setattr__(self, "probability", float(self.probability))  # may be a number of numpy
+        check_type("the reason of a judgement", self.reason, "a string or None", str, NoneType)
+        if self.evidence:
+            object.__setattr__(self, "evidence", tuple(self.evidence))
+            for span in self.evidence:
+                check_type("the evidence of a judgement", span, "a list of Spans, one in it", Span)
+        if self.unsupported:
+            try:
+                object.__setattr__(self, "unsupported", tuple((index(a), index(b)) for a, b in self.unsupported))
+            except (TypeError, ValueError):
+                raise UsageError(
+                    f"unsupported should be a list of (start, end), found {self.unsupported!r:.60}"
+                ) from None
 
 
 NO_TEXT = "no text is known for what was cited"
@@ -260,6 +296,9 @@ class Judge(ABC):
         asked = list(dict.fromkeys(one for one in attributions if one not in judgements))
         if asked:
             decided = self.decide(asked)
+            check_type(f"what judge {self.name!r} returned", decided, "a list of Judgements", list, tuple)
+            for one in decided:
+                check_type(f"what judge {self.name!r} returned", one, "a list of Judgements, one in it", Judgement)
             if len(decided) != len(asked):
                 raise UserError(f"judge {self.name!r} returned {len(decided)} judgements for {len(asked)} pairs")
             judgements.update(zip(asked, decided, strict=True))

@@ -14,7 +14,7 @@ from autoais.judges.lexical import LexicalJudge
 from autoais.labels import Labelled, clean_claim, clean_reference
 from autoais.meta.evaluate import evaluate
 from autoais.metrics.hagrid import answer_attributable, answer_informative
-from autoais.types import Attribution, Verdict
+from autoais.types import Attribution, Support, Verdict
 from tests.autoais.formats.samples import POLAND, RIVER
 from tests.autoais.formats.test_formats import CSVS, KINDS, SAMPLES, lines, sample
 
@@ -133,3 +133,16 @@ def test_broken_labels_stop_with_file_line_and_field(tmp_path: Path) -> None:
 
 def test_all_labels_at_hand_are_read(shared_data: Path) -> None:
     assert sum(1 for _ in read_labels(shared_data / "labels/attribution_train.jsonl")) == 16452
+
+
+def test_levels_of_support_are_read_and_must_fit_the_label(tmp_path: Path) -> None:
+    row = {"dataset": "d", "id": "1", "claim": "Built in 1990.", "evidence": ["Built in 1990."], "label": 0}
+    path = tmp_path / "labels.jsonl"
+    path.write_text("".join(json.dumps(row | {"support": level}) + "\n" for level in ("partial", "none", None)))
+    assert [label.support for label in read_labels(path)] == [Support.PARTIAL, Support.NONE, None]
+    path.write_text(json.dumps(row | {"support": "full"}) + "\n")
+    with pytest.raises(FormatError, match=r"labels.jsonl:1: field 'support' is 'full', but field 'label' is 0"):
+        list(read_labels(path))
+    path.write_text(json.dumps(row | {"support": "half"}) + "\n")
+    with pytest.raises(FormatError, match="field 'support'"):
+        list(read_labels(path))

@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from autoais.answers import CitedAnswer
+from autoais.errors import FormatError
 from autoais.formats.base import Fault, Format, Notes, Row, unique_id
 from autoais.io.jsonl import dumps
 from autoais.io.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, record
 from autoais.labels import Labelled, clean_claim, clean_reference
-from autoais.types import Attribution, Citation, CitedSentence, Passage, Verdict
+from autoais.types import Attribution, Citation, CitedSentence, Passage, Support, Verdict
 
 _VERDICTS = {
     "attributable": Verdict.ATTRIBUTABLE,
@@ -178,7 +179,12 @@ ATTRSCORE = Format(
 
 def _own_label(row: dict[str, Any], where: str) -> Labelled:
     attribution = Attribution(row["claim"], tuple(row.get("evidence") or ()), row.get("question") or "")
-    return Labelled(row["dataset"], str(row["id"]), attribution, row["label"] == 1, row.get("system") or "")
+    support = Support(row["support"]) if row.get("support") else None
+    if support is not None and (support is Support.FULL) != (row["label"] == 1):
+        raise FormatError(f"{where}: field 'support' is {support.value!r}, but field 'label' is {row['label']}")
+    return Labelled(
+        row["dataset"], str(row["id"]), attribution, row["label"] == 1, row.get("system") or "", support=support
+    )
 
 
 def _own_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
@@ -201,17 +207,22 @@ def _own_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
                 "claim": sentence.text,
                 "evidence": _evidence(answer, sentence),
                 "label": int(label),
-                **({"system": answer.extra["system"]} if "system" in answer.extra else {}),
+                **{name: answer.extra[name] for name in ("system", "support") if name in answer.extra},
             }
         )
 
 
 LABELS = Format(
     name="labels",
-    description="our own labels: dataset, id, question, claim, evidence, label (1 = fully supported)",
+    description="our own labels: dataset, id, question, claim, evidence, label (1 = fully supported), support (level)",
     schema=record(
         {"dataset": STRING, "id": IDENTIFIER, "claim": STRING, "label": INTEGER | {"enum": [0, 1]}},
-        {"evidence": {"type": ["array", "null"], "items": STRING}, "question": TEXT_OR_NULL, "system": TEXT_OR_NULL},
+        {
+            "evidence": {"type": ["array", "null"], "items": STRING},
+            "question": TEXT_OR_NULL,
+            "system": TEXT_OR_NULL,
+            "support": {"type": ["string", "null"], "enum": [*Support, None]},
+        },
     ),
     required_fields=("dataset", "claim", "label"),
     read=_own_read,

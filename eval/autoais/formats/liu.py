@@ -68,8 +68,9 @@ def _statement(
 def _judgements_labels(row: dict[str, Any], where: str) -> Iterator[Labelled]:
     """Yield the label of a row; only complete support is attributable, since AIS requires full support."""
     attribution = Attribution(clean_claim(row["statement"]), (_source(row).evidence,), row["query"])
-    full = _JUDGED[row["source_supports_statement"]] is Support.FULL
-    yield Labelled("Verifiability", f"line {where.rpartition(':')[2]}", attribution, full)
+    level = _JUDGED[row["source_supports_statement"]]
+    key = f"line {where.rpartition(':')[2]}"
+    yield Labelled("Verifiability", key, attribution, level is Support.FULL, support=level)
 
 
 def _judgements_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:

@@ -4,6 +4,7 @@ No times and no host names: the same inputs give the same bytes. (`scripts/bench
 """
 
 import hashlib
+import inspect
 import platform
 import shlex
 import sys
@@ -72,13 +73,24 @@ def provenance(inputs: dict[str, Path]) -> dict[str, Any]:
     }
 
 
+def _source_hash(made: type) -> str | None:
+    """Return the SHA-256 of the file that defines a class; None if there is none, as in an interactive session."""
+    try:
+        return sha256_file(Path(inspect.getfile(made)))
+    except (OSError, TypeError):
+        return None
+
+
 def judge_record(judge: Judge) -> dict[str, Any]:
     """Return the judge's name, its prompt with SHA-256, and the usage of its server; call it after the run.
 
     `served` holds the server's names of its model, `refused` the parameters that it rejected. `usage` counts the
-    requests, including retries, and the server's token counts, of this run only, without cached judgements.
+    requests, including retries, and the server's token counts, of this run only, without cached judgements. `code` is
+    the class of a judge from elsewhere, with the SHA-256 of its file.
     """
     record: dict[str, Any] = {"name": judge.name}
+    if (made := type(judge)).__module__.partition(".")[0] != "autoais":
+        record["code"] = {"class": f"{made.__module__}:{made.__qualname__}", "sha256": _source_hash(made)}
     prompt, client = getattr(judge, "prompt", None), getattr(judge, "client", None)
     if prompt is not None:
         record["prompt"] = {"name": prompt.name, "sha256": prompt.sha256}

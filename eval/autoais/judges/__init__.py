@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import get_args
 
 from autoais.errors import UserError, check_type
+from autoais.judges.imported import import_judge, is_import_path, make_judge
 from autoais.registry import Registry
 from autoais.types import Judge
 
@@ -26,34 +27,52 @@ _SYNTAX = {"minilm": "minilm[:<folder>]", "hf": "hf[:<model>]", "llm": "llm:<mod
 
 def open_judge(name: str = DEFAULT, **options: object) -> Judge:
     """The judge of that name: `minilm` (the shipped model), `minilm:<folder>`, `lexical`, `llm:<model>`,
-    `hf:<model>[@revision]` (hub name or folder), `hf` (TRUE's T5), or a judge of an installed package.
+    `hf:<model>[@revision]` (hub name or folder), `hf` (TRUE's T5), a judge of an installed package, or a class of your
+    own, `package.module:Class`, which is imported: its code runs. Pass no name that others wrote.
 
     `options` are keyword arguments of the judge's class; an option that is None keeps its default. Raises `UserError`
     with a list of the known names or options if one is unknown.
     """
     check_type("judge", name, "a name such as 'minilm'", str)
     kind, colon, model = name.partition(":")
-    if kind not in JUDGES:
+    own = kind not in JUDGES
+    if own and not is_import_path(name):
         raise _unknown(name)
-    make = JUDGES[kind]
-    parameters = inspect.signature(make).parameters
-    takes_model = next(iter(parameters), "") == "model"
+    make: Callable[..., Judge] = import_judge(name) if own else JUDGES[kind]
+    parameters = _signature(make).parameters
+    takes_model = not own and next(iter(parameters), "") == "model"
     needs_model = takes_model and parameters["model"].default is inspect.Parameter.empty
-    if (colon and not takes_model) or (needs_model and not colon):
+    if (colon and not takes_model and not own) or (needs_model and not colon):
         raise _unknown(name)
     given = {option: value for option, value in options.items() if value is not None}
-    known = {option: it.annotation for option, it in parameters.items() if _is_command_line_type(it.annotation)}
-    known.pop("model", None)
+    known = {option: _wanted(it) for option, it in parameters.items() if _is_command_line_type(_wanted(it))}
+    if takes_model:
+        known.pop("model", None)
     for option, value in given.items():
         if option not in known:
             raise UserError(f"judge {name!r} has no option {option!r}; there are: {', '.join(known) or 'none'}")
         if not _fits(value, wanted := known[option]):
             raise UserError(f"judge {name!r}: option {option!r} should be {_type_names(wanted)}, found {value!r}")
+    if own:
+        return make_judge(name, make, given)
     return make(model, **given) if colon else make(**given)
 
 
 def _unknown(name: str) -> UserError:
-    return UserError(f"no judge called {name!r}; there are: {', '.join(_SYNTAX.get(one, one) for one in JUDGES)}")
+    known = ", ".join(_SYNTAX.get(one, one) for one in JUDGES)
+    return UserError(f"no judge called {name!r}; there are: {known}, and your own package.module:Class")
+
+
+def _signature(make: Callable[..., Judge]) -> inspect.Signature:
+    try:
+        return inspect.signature(make, eval_str=True)
+    except Exception:  # noqa: BLE001  (an annotation as text may be anything)
+        return inspect.signature(make)
+
+
+def _wanted(parameter: inspect.Parameter) -> object:
+    """The annotation of a parameter; without one, any value of the command line will do."""
+    return str | float | bool if parameter.annotation is parameter.empty else parameter.annotation
 
 
 def _is_command_line_type(annotation: object) -> bool:
@@ -68,4 +87,6 @@ def _type_names(annotation: object) -> str:
 
 def _fits(value: object, annotation: object) -> bool:
     kinds = [kind for kind in get_args(annotation) or (annotation,) if isinstance(kind, type)]
+    if isinstance(value, bool):
+        return bool in kinds
     return not kinds or isinstance(value, tuple(kinds)) or (isinstance(value, int) and float in kinds)

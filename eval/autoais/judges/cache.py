@@ -309,6 +309,8 @@ def _parse(line: bytes) -> tuple[str, str, Judgement] | None:
     verdict = row.get("verdict")
     if not isinstance(verdict, str) or verdict not in _VERDICTS or evidence is None or unsupported is None:
         return None
+    if reason == "partial support" and verdict == Verdict.NOT_ATTRIBUTABLE:  # written before the verdict existed
+        verdict = Verdict.PARTIALLY_ATTRIBUTABLE
     judgement = Judgement(
         Verdict(verdict),
         None if probability is None else float(probability),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from autoais.errors import UserError, first_line
 from autoais.io.paths import user_path
+from autoais.judges.partial import check_partial_from, partial_suffix, with_partial
 from autoais.judges.templates import template as hypothesis_template
 from autoais.judges.windows import Window, windows
 from autoais.models.transformers import load_network, load_tokenizer, local_revision, model_files, quiet
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 DEFAULT_MODEL = "google/t5_xxl_true_nli_mixture"
-_A, _N, _E, _C = Verdict.ATTRIBUTABLE, Verdict.NOT_ATTRIBUTABLE, Verdict.EXTRAPOLATORY, Verdict.CONTRADICTORY
+_A, _P, _N = Verdict.ATTRIBUTABLE, Verdict.PARTIALLY_ATTRIBUTABLE, Verdict.NOT_ATTRIBUTABLE
+_E, _C = Verdict.EXTRAPOLATORY, Verdict.CONTRADICTORY
 _ATTRSCORE = (
     "As an Attribution Validator, your task is to verify whether a given reference can support the given claim. A "
     "claim can be either a plain sentence or a question followed by its answer. Specifically, your response should "
@@ -69,7 +71,8 @@ _KNOWN_T5 = {
 }
 _SHORT = {"google/t5_xxl_true_nli_mixture": "true-t5"}
 _LABELS = (
-    (_N, ("not_entail", "non_entail", "no_entail", "unsupport", "not_support", "not_attribut")),
+    (_P, ("partial", "partly")),
+    (_N, ("not_entail", "non_entail", "no_entail", "unsupport", "not_support", "no_support", "not_attribut")),
     (_A, ("entail", "support", "attribut")),
     (_E, ("neutral", "not_enough_info", "extrapol")),
     (_C, ("contradict", "refut")),
@@ -87,11 +90,14 @@ class HfJudge(Judge):
 
     `model` is a folder, or a name on the Hugging Face hub with an optional `@revision`; empty for TRUE's T5.
 
-    A pair is attributable if any window is, else undecided if any window is; otherwise the window with the highest
-    probability decides (the first of equals). With `decision` "score" the verdict is the likeliest answer at the first
-    token; for "1" and "0" that is P("1") / (P("1") + P("0")) > 0.5, the usual reading of Attributed QA's score (Bohnet
-    et al. 2022). With "decode" the greedily decoded text must match an answer exactly, and any other text is undecided.
-    Probabilities are those of the first token in both cases.
+    A pair is attributable if any window is, else undecided if any window is, else partially attributable if any window
+    is; otherwise the window with the highest probability decides (the first of equals). With `decision` "score" the
+    verdict is the likeliest answer at the first token; for "1" and "0" that is P("1") / (P("1") + P("0")) > 0.5, the
+    usual reading of Attributed QA's score (Bohnet et al. 2022). With "decode" the greedily decoded text must match an
+    answer exactly, and any other text is undecided. Probabilities are those of the first token in both cases.
+
+    A classifier's class "partial" is partial support. For other models, `partial_from` is the probability from which a
+    no that is no contradiction is partially attributable.
 
     Evidence beyond `max_length` tokens is split by `windows`; a claim that leaves no room for evidence is undecided.
     Nothing is truncated. With `compat` "google-2023" a TRUE-style T5 decodes and reads premises whole, like Attributed
@@ -108,7 +114,9 @@ class HfJudge(Judge):
         max_length: int | None = None,
         batch_size: int = 16,
         compat: str | None = None,
+        partial_from: float | None = None,
     ) -> None:
+        check_partial_from(partial_from)
         if family not in (None, *FAMILIES):
             raise UserError(f"no model family called {family!r}; there are: {', '.join(FAMILIES)}")
         if decision not in (None, "decode", "score"):
@@ -129,7 +137,7 @@ class HfJudge(Judge):
         if self.decision == "decode" and not self.family.words:
             raise UserError(f"{model}: a classifier has no text to decode; omit the decision rule")
         self.max_length = _checked_length(model, max_length, self.family.max_length, loaded.positions)
-        self.batch_size = batch_size
+        self.batch_size, self.partial_from = batch_size, partial_from
         self._template = template or self.family.template
         self._hypothesis = hypothesis_template(self._template)
         self._special = re.compile("|".join(map(re.escape, self._tokenizer.all_special_tokens)) or r"(?!)")
@@ -140,11 +148,13 @@ class HfJudge(Judge):
             parts.append(self.decision)
         if loaded.half:
             parts.append("bf16")
-        self._name = f"{loaded.short}@{loaded.revision}/{self.max_length}/{'+'.join(parts)}"
+        self._name = (
+            f"{loaded.short}@{loaded.revision}/{self.max_length}/{'+'.join(parts)}{partial_suffix(partial_from)}"
+        )
 
     @property
     def name(self) -> str:
-        """`model@revision/max length/template`, then prompt family, decision rule and precision where they apply."""
+        """`model@revision/max length/template`, then prompt family, decision rule, precision, `partial_from` if any."""
         return self._name
 
     @property
@@ -162,7 +172,8 @@ class HfJudge(Judge):
                 batch = [gathered[i] for i in order[start : start + self.batch_size]]
                 for (at, window, _), judgement in zip(batch, self._ask([ids for *_, ids in batch]), strict=True):
                     best[at] = _better(best[at], replace(judgement, evidence=window.spans))
-        return [j or Judgement(Verdict.NOT_ATTRIBUTABLE, None, "nothing was cited") for j in best]
+        judged = [j or Judgement(Verdict.NOT_ATTRIBUTABLE, None, "nothing was cited") for j in best]
+        return [with_partial(judgement, self.partial_from) for judgement in judged]
 
     def _inputs(
         self, attributions: Sequence[Attribution], best: list[Judgement | None]
@@ -286,10 +297,10 @@ def label_verdicts(model: str, id2label: Mapping[int, str]) -> list[tuple[int, V
 
 
 def _better(one: Judgement | None, other: Judgement) -> Judgement:
-    """The better judgement: attributable, undecided, negative; then by probability; then by window order."""
+    """The better judgement: attributable, undecided, partial, negative; then by probability; then by window order."""
 
     def rank(judgement: Judgement) -> tuple[int, float, int, int]:
-        decided = {Verdict.ATTRIBUTABLE: 2, Verdict.UNDECIDED: 1}.get(judgement.verdict, 0)
+        decided = {Verdict.ATTRIBUTABLE: 3, Verdict.UNDECIDED: 2, _P: 1}.get(judgement.verdict, 0)
         first = judgement.evidence[0]
         return decided, judgement.probability or 0.0, -first.evidence, -first.start
 

@@ -10,7 +10,6 @@ from itertools import pairwise
 from autoais.errors import UserError
 from autoais.judges.prompts import read_prompt
 from autoais.judges.windows import Window, windows
-from autoais.metrics.support import PARTIAL
 from autoais.models.chat import ChatClient, NoReply, Reply, Request, estimated_tokens
 from autoais.types import Attribution, Judge, Judgement, Verdict
 
@@ -70,8 +69,8 @@ class LlmJudge(Judge):
     for evidence is undecided; nothing is truncated.
 
     A reply has at most `max_tokens` tokens. A pair is undecided if the server did not answer or the reply has no label;
-    the reason quotes the error or the reply. Otherwise the reason is the label in lower case: `support.v1` gives `full
-    support`, `partial support` or `no support` (the TREC RAG track), and only the first is attributable.
+    the reason quotes the error or the reply. Otherwise the reason is the label in lower case. `support.v1` asks for the
+    levels of the TREC RAG track: full support is attributable, partial support partially attributable.
     `compat="osu-2023"` reads AttrScore's replies with the defects of its released notebook. Judgements have no
     probability.
 
@@ -175,9 +174,8 @@ class LlmJudge(Judge):
 
 
 def _rank(judgement: Judgement) -> int:
-    if judgement.reason == PARTIAL:
-        return 1
-    return {Verdict.ATTRIBUTABLE: 4, Verdict.UNDECIDED: 3, Verdict.CONTRADICTORY: 2}.get(judgement.verdict, 0)
+    ranks = (Verdict.PARTIALLY_ATTRIBUTABLE, Verdict.CONTRADICTORY, Verdict.UNDECIDED, Verdict.ATTRIBUTABLE)
+    return ranks.index(judgement.verdict) + 1 if judgement.verdict in ranks else 0
 
 
 _THOUGHT = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)

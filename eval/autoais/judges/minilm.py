@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from autoais.errors import UserError, first_line
 from autoais.judges.alignment import Alignment, align
+from autoais.judges.partial import check_partial_from, partial_suffix, with_partial
 from autoais.judges.templates import template as hypothesis_template
 from autoais.models.onnx import open_session
 from autoais.models.pairs import MAX_CLAIM, Encoded, PairEncoder
@@ -100,16 +101,25 @@ class MiniLMJudge(Judge):
     A logistic regression combines that with the word alignment of claim and evidence (`judges.alignment`). Pairs are
     read one by one and unpadded, so results do not depend on batch or order. A claim that does not fit is judged by
     its least supported sentence. `Judgement.evidence` holds the evidence that was read. `model` is a folder written by
-    `autoais train` (default: the shipped model). `template` builds the hypothesis (`judges.templates`).
+    `autoais train` (default: the shipped model). `template` builds the hypothesis (`judges.templates`). With
+    `partial_from`, a claim below 0.5 is partially attributable from that probability on; its card says how well that
+    agrees with people.
     """
 
     def __init__(
-        self, model: str | Path | None = None, *, threads: int | None = None, template: str = TEMPLATE
+        self,
+        model: str | Path | None = None,
+        *,
+        threads: int | None = None,
+        template: str = TEMPLATE,
+        partial_from: float | None = None,
     ) -> None:
         self.folder = SHIPPED if model is None else Path(model)
         if threads is not None and threads < 1:
             raise UserError(f"judge minilm: {threads} threads; must be at least 1")
         self.threads = threads or os.cpu_count() or 1
+        check_partial_from(partial_from, 0.5)
+        self.partial_from = partial_from
         self._template, self._hypothesis = template, hypothesis_template(template)
         for name in ("model.onnx", "tokenizer.json"):
             if not (self.folder / name).is_file():
@@ -117,13 +127,17 @@ class MiniLMJudge(Judge):
 
     @cached_property
     def name(self) -> str:
-        """`minilm@<8 hex of the SHA-256 of rules, model, tokenizer and calibration>/<word pieces>/<template>`."""
+        """`minilm@<8 hex of the SHA-256 of rules, model, tokenizer and calibration>/<word pieces>/<template>`.
+
+        It ends in `+partial<from>` if `partial_from` is set.
+        """
         if not (self.folder / "calibration.json").is_file():
             raise UserError(f"{self.folder}: calibration.json is missing; give a folder written by `autoais train`")
         digest = hashlib.sha256(str(RULES).encode())
         for file in ("model.onnx", "tokenizer.json", "calibration.json"):
             digest.update((self.folder / file).read_bytes())
-        return f"minilm@{digest.hexdigest()[:8]}/{self.encoder.max_length}/{self._template}"
+        name = f"minilm@{digest.hexdigest()[:8]}/{self.encoder.max_length}/{self._template}"
+        return name + partial_suffix(self.partial_from)
 
     def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Judge each attribution on its own, `threads` at a time."""
@@ -201,7 +215,8 @@ class MiniLMJudge(Judge):
         for (at, _), (_, _, missing) in zip(parts, judged, strict=True):
             shift = at - before
             unsupported += [(max(0, start + shift), end + shift) for start, end in missing if end + shift > 0]
-        return Judgement(Verdict.NOT_ATTRIBUTABLE, probability, None, tuple(spans), tuple(unsupported))
+        judgement = Judgement(Verdict.NOT_ATTRIBUTABLE, probability, None, tuple(spans), tuple(unsupported))
+        return with_partial(judgement, self.partial_from)
 
     def _parts(self, claim: str) -> list[tuple[int, int]]:
         """The spans to judge: the whole claim, or its sentences if it has more than `MAX_CLAIM` word pieces."""

@@ -7,7 +7,7 @@ from autoais.errors import UserError
 
 
 def parse_options(options: Iterable[str]) -> dict[str, int | float | str]:
-    """Keyword arguments for options like `["threshold=0.7", "dtype=auto"]`; numeric values become numbers.
+    """Keyword arguments for options like `["threshold=0.7", "dtype=auto"]`; numbers, `true` and `false` are converted.
 
     Dashes in names become underscores. Raises `UserError` if an option has no `=` or no valid name, is repeated, or is
     `nan` or infinite.
@@ -25,6 +25,8 @@ def parse_options(options: Iterable[str]) -> dict[str, int | float | str]:
 
 
 def _value(text: str, option: str) -> int | float | str:
+    if text in ("true", "false"):
+        return text == "true"
     for kind in (int, float):
         try:
             number = kind(text)

@@ -7,6 +7,7 @@ from typing import Any
 
 from autoais.errors import FormatError
 from autoais.io.files import records
+from autoais.meta import ais_paper
 from autoais.meta.agreement import Item, f1_to_majority, krippendorff_alpha, pairwise_agreement
 from autoais.metrics.rates import Rate
 
@@ -75,18 +76,19 @@ def report(ratings: Sequence[Rating]) -> dict[str, Any]:
     """Rates of each model, and agreement over all models, as fractions.
 
     Denominators as in the paper: flagged over all items, interpretable over unflagged items, attributable over
-    interpretable items; `ais_of_unflagged` is over unflagged items.
+    interpretable items; `ais_of_unflagged` is over unflagged items. `paper` is `ais_paper.beside_paper`.
     """
     models = dict.fromkeys(rating.model for rating in ratings)
     unflagged = [rating for rating in ratings if not rating.flagged]
     asked = [rating for rating in unflagged if rating.interpretable]
-    return {
+    found = {
         "models": [_model(name, [rating for rating in ratings if rating.model == name]) for name in models],
         "agreement": {
             "interpretable": _agreement((r.interpretable, r.interpretable_agree) for r in unflagged),
             "attributable": _agreement((r.attributable, r.attributable_agree) for r in asked),
         },
     }
+    return found | {"paper": ais_paper.beside_paper(found)}
 
 
 def _model(name: str, ratings: Sequence[Rating]) -> dict[str, Any]:

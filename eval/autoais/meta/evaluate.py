@@ -15,13 +15,14 @@ from autoais.labels import Labelled
 from autoais.meta import correlation
 from autoais.metrics import attrscore
 from autoais.metrics.bootstrap import interval95
-from autoais.types import Judge, Judgement, Verdict, nothing_to_judge
+from autoais.types import Judge, Judgement, Support, Verdict, nothing_to_judge
 
 _BATCH = 512
 _BINS = 10
 _RESAMPLES = 500
 _EXCERPT = 400  # characters kept of question and evidence of a worst disagreement
 _VERDICTS = tuple(Verdict)
+_LEVELS = tuple(Support)
 ROC_STEPS = 20
 
 Floats = NDArray[np.float64]
@@ -151,7 +152,7 @@ class _Rows:
     """The claims of a data set as columns, in an order that depends only on their values.
 
     `label` is the index of a three-way label in AttrScore's classes, `system` the index in `systems`; both are -1 if
-    missing. A missing `probability` is NaN.
+    missing; `level` is that of a level of support. A missing `probability` is NaN.
     """
 
     truth: Bools
@@ -160,6 +161,7 @@ class _Rows:
     probability: Floats
     verdict: NDArray[np.int8]
     label: NDArray[np.int8]
+    level: NDArray[np.int8]
     system: NDArray[np.int32]
     systems: tuple[str, ...]
 
@@ -170,7 +172,7 @@ class _Tally:
     def __init__(self, worst: int) -> None:
         self.worst: list[dict[str, Any]] = []
         self._most = worst
-        self._truth, self._verdict, self._label = array("b"), array("b"), array("b")
+        self._truth, self._verdict, self._label, self._level = array("b"), array("b"), array("b"), array("b")
         self._probability, self._system = array("d"), array("i")
         self._systems: dict[str, int] = {}
         self._has_probabilities = False
@@ -183,6 +185,7 @@ class _Tally:
         self._verdict.append(_VERDICTS.index(judgement.verdict))
         three_way = label.verdict in attrscore.CLASSES
         self._label.append(attrscore.CLASSES.index(label.verdict) if three_way and label.verdict else -1)
+        self._level.append(-1 if label.support is None else _LEVELS.index(label.support))
         self._probability.append(np.nan if probability is None else probability)
         self._system.append(self._systems.setdefault(label.system, len(self._systems)) if label.system else -1)
         if judgement.verdict.ais is not None and judgement.verdict.ais != label.attributable:
@@ -204,10 +207,11 @@ class _Tally:
         """The columns; the rule's zero probabilities are dropped if the judge gave none, since alone they mislead."""
         names = sorted(self._systems)
         place = {self._systems[name]: rank for rank, name in enumerate(names)} | {-1: -1}
-        truth, verdict, label = (np.array(column, np.int8) for column in (self._truth, self._verdict, self._label))
+        columns = (self._truth, self._verdict, self._label, self._level)
+        truth, verdict, label, level = (np.array(column, np.int8) for column in columns)
         system = np.array([place[number] for number in self._system], np.int32)
         probability = np.array(self._probability) if self._has_probabilities else np.full(len(truth), np.nan)
-        order = np.lexsort((system, label, verdict, truth, probability))
+        order = np.lexsort((system, level, label, verdict, truth, probability))
         verdict = verdict[order]
         return _Rows(
             truth[order].astype(np.bool_),
@@ -216,6 +220,7 @@ class _Tally:
             probability[order],
             verdict,
             label[order],
+            level[order],
             system[order],
             tuple(names),
         )
@@ -275,6 +280,7 @@ def _one_set(rows: _Rows, draws: dict[str, Floats]) -> dict[str, Any]:
         "roc": roc_curve(truth, probability),
         "systems": _systems(rows),
         "three_way": _three_way(rows),
+        "levels": _levels(rows),
     }
     return result | {"reasons": {name: _why(name, rows, known) for name, value in result.items() if value is None}}
 
@@ -283,6 +289,10 @@ def _why(name: str, rows: _Rows, known: Bools) -> str:
     """The reason why a figure is null."""
     if name == "systems":
         return f"{len(rows.systems)} systems are named; at least {correlation.MIN_SYSTEMS} are needed"
+    if name == "levels":
+        if (rows.level < 0).all():
+            return "the labels have no levels of support"
+        return "the judge never says partial, only attributable or not"
     if name == "three_way":
         if (rows.label < 0).all():
             return "the labels are two-way"
@@ -314,6 +324,15 @@ def _three_way(rows: _Rows) -> dict[str, Any] | None:
     if Verdict.NOT_ATTRIBUTABLE in said and not set(attrscore.CLASSES[1:]) & set(said):
         return None
     return attrscore.evaluate([attrscore.CLASSES[code] for code in rows.label[there]], said)
+
+
+def _levels(rows: _Rows) -> dict[str, Any] | None:
+    """The levels of support of the judge beside those of people, over the claims that have one."""
+    there = rows.level >= 0
+    said = [_VERDICTS[code].support for code in rows.verdict[there]]
+    if Support.PARTIAL not in said:
+        return None
+    return attrscore.evaluate_levels([_LEVELS[code] for code in rows.level[there]], said)
 
 
 def _average(sets: Sequence[dict[str, Any]], draws: Sequence[dict[str, Floats]]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from autoais.answers import CitedAnswer
 from autoais.judged import JudgedAnswer
-from autoais.metrics import liu
+from autoais.metrics import attrscore, liu
 from autoais.metrics.claims import JudgedClaim
 from autoais.metrics.hagrid import answer_attributable, answer_informative
 from autoais.metrics.rates import Mean, Rate
@@ -26,7 +26,7 @@ class HumanSummary:
     verification-worthy statements (Liu et al. 2023), pooled and averaged over responses, and the means of fluency and
     perceived utility (1 to 5). `agreement`: Cohen's kappa and macro-F1 of the judge over labelled sentences (against
     all their citations together) and over labelled single citations (full support is a yes); items that cite passages
-    without a text are left out.
+    without a text are left out. `levels`: the judge's levels of support beside people's, if the judge says partial.
     """
 
     def __init__(self) -> None:
@@ -38,6 +38,7 @@ class HumanSummary:
         self.support: dict[Support, int] = dict.fromkeys(Support, 0)
         self.liu = CitationScores()
         self.ratings: dict[str, list[float]] = {name: [] for name in _RATED}
+        self.levels: list[tuple[Support, Support | None]] = []
         self.agreement: dict[str, list[tuple[bool, bool | None]]] = {"sentences": [], "citations": []}
 
     def add(self, item: JudgedAnswer) -> None:
@@ -95,6 +96,7 @@ class HumanSummary:
             level = sentence.support.get(cited)
             if level is not None and text:
                 self.agreement["citations"].append((level is Support.FULL, alone.verdict.ais))
+                self.levels.append((level, alone.verdict.support))
 
     def report(self) -> dict[str, Any] | None:
         """`data`, `labels`, `metrics` and `agreement` as JSON, without empty entries; None if nothing is labelled."""
@@ -112,6 +114,9 @@ class HumanSummary:
             "metrics": metrics,
             "agreement": {name: _agreement(pairs) for name, pairs in self.agreement.items() if pairs},
         }
+        given, said = [level for level, _ in self.levels], [level for _, level in self.levels]
+        if Support.PARTIAL in said:
+            result["levels"] = attrscore.evaluate_levels(given, said)
         return {"data": self._data(), **result} if any(result.values()) else None
 
 

@@ -26,8 +26,9 @@ def show_meta(console: "Console", result: dict[str, Any]) -> None:
     for name, one in result["sets"].items():
         if one["systems"] is not None:
             _show_systems(console, name, one["systems"])
-        if one["three_way"] is not None:
-            _show_three_way(console, name, one["three_way"])
+        for key, what in (("three_way", "three-way"), ("levels", "levels of support")):
+            if one[key] is not None:
+                _show_three_way(console, f"{name}: {what}", one[key])
     if any(one["worst"] for one in result["sets"].values()):
         console.print()
         _line(console, "worst disagreements")
@@ -82,10 +83,10 @@ def _show_systems(console: "Console", name: str, systems: dict[str, Any]) -> Non
 
 def _show_three_way(console: "Console", name: str, figures: dict[str, Any]) -> None:
     console.print()
+    without = f", {figures['two_way']} not attributable without a subclass" if "two_way" in figures else ""
     _line(
         console,
-        f"{name}: three-way, n {figures['n']}, {figures['undecided']} undecided, "
-        f"{figures['two_way']} not attributable without a subclass; "
+        f"{name}, n {figures['n']}, {figures['undecided']} undecided{without}; "
         f"micro-F1 {_number(figures['overall']['value'])} {_interval(figures['overall']['interval95'])}, "
         f"macro-F1 {_number(figures['macro']['value'])} {_interval(figures['macro']['interval95'])}",
     )

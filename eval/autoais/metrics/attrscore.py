@@ -1,12 +1,16 @@
-"""AttrScore's metrics (Yue et al. 2023): precision, recall and F1 of three classes, micro ("overall") and macro."""
+"""AttrScore's metrics (Yue et al. 2023): precision, recall and F1 of three classes, micro ("overall") and macro.
+
+The same for the three levels of support (Liu et al. 2023; TREC RAG track).
+"""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from autoais.metrics.bootstrap import resampled_kinds
 from autoais.metrics.rates import Rate
-from autoais.types import Verdict
+from autoais.types import Support, Verdict
 
 if TYPE_CHECKING:
     from autoais.metrics.rates import Floats
@@ -18,23 +22,33 @@ def evaluate(truth: Sequence[Verdict], said: Sequence[Verdict]) -> dict[str, Any
     """Compare verdicts with labels of the three classes; fractions, each with a 95 % interval.
 
     `confusion` has labels as rows and verdicts as columns, both in the order of `classes`. Undecided verdicts, and
-    verdicts of only "not attributable" (`two_way`), are in no column. `overall` is micro-F1 over the rest, as in
-    AttrScore's notebook, which drops unparsed outputs; its floor counts them as wrong. `macro` is the mean F1 of the
-    classes that occur among labels or verdicts. Raises `ValueError` for a label outside the three classes.
+    verdicts of only "not attributable" or "partially attributable" (`two_way`), are in no column. `overall` is micro-F1
+    over the rest, as in AttrScore's notebook, which drops unparsed outputs; its floor counts them as wrong. `macro` is
+    the mean F1 of the classes that occur among labels or verdicts. Raises `ValueError` for a label outside the three
+    classes.
     """
-    if not set(truth) <= set(CLASSES):
-        raise ValueError(f"labels must be among {', '.join(CLASSES)}")
+    undecided = sum(verdict is Verdict.UNDECIDED for verdict in said)
+    two_way = sum(verdict not in CLASSES for verdict in said) - undecided
+    return {"undecided": undecided, "two_way": two_way, **_compare(truth, said, CLASSES)}
+
+
+def evaluate_levels(truth: Sequence[Support], said: Sequence[Support | None]) -> dict[str, Any]:
+    """Compare the levels of support of a judge with those of people; as `evaluate`, with None for undecided."""
+    return {"undecided": sum(level is None for level in said), **_compare(truth, said, tuple(Support))}
+
+
+def _compare(truth: Sequence[StrEnum], said: Sequence[StrEnum | None], classes: Sequence[StrEnum]) -> dict[str, Any]:
+    if not set(truth) <= set(classes):
+        raise ValueError(f"labels must be among {', '.join(classes)}")
     counts = Counter(zip(truth, said, strict=True))
-    cells = [[counts[label, verdict] for verdict in CLASSES] for label in CLASSES]
+    cells = [[counts[label, verdict] for verdict in classes] for label in classes]
     placed, right = sum(map(sum, cells)), sum(cells[i][i] for i in range(3))
     return {
-        "classes": [verdict.value for verdict in CLASSES],
+        "classes": [one.value for one in classes],
         "n": placed,
-        "undecided": sum(verdict is Verdict.UNDECIDED for verdict in said),
-        "two_way": sum(verdict is Verdict.NOT_ATTRIBUTABLE for verdict in said),
         "overall": _rate(right, placed, len(truth) - placed, "nothing was decided"),
         "macro": _figure(cells, _macro, "no class occurs"),
-        "per_class": {verdict.value: _class(cells, i, truth.count(verdict)) for i, verdict in enumerate(CLASSES)},
+        "per_class": {one.value: _class(cells, i, truth.count(one)) for i, one in enumerate(classes)},
         "confusion": cells,
     }
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from autoais.metrics.claims import JudgedClaim
 from autoais.metrics.scores import CitationScores
-from autoais.metrics.support import judged_support
 from autoais.types import Support
 
 
@@ -45,7 +44,7 @@ def add(scores: CitationScores, response: Iterable[Statement], unresolved: int =
     )
 
 
-def judged_statement(judged: JudgedClaim, partial_from: float | None = None) -> Statement:
+def judged_statement(judged: JudgedClaim) -> Statement:
     """Return a judged claim as a statement worth verifying; unresolved markers give no support."""
-    levels = [judged_support(judgement, partial_from) for judgement in judged.alone]
+    levels = [judgement.verdict.support for judgement in judged.alone]
     return Statement(judged.union.verdict.ais, (*levels, *[Support.NONE] * judged.claim.unresolved))

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from autoais.metrics.claims import JudgedClaim
 from autoais.metrics.scores import CitationScores
-from autoais.metrics.support import judged_support
 from autoais.types import Support
 
 WEIGHTS: Mapping[Support, float] = {Support.FULL: 1.0, Support.PARTIAL: 0.5, Support.NONE: 0.0}
@@ -34,7 +33,7 @@ def _best(weights: Sequence[float | None], top: float) -> float | None:
     return None if None in weights and best < top else best
 
 
-def judged_levels(judged: JudgedClaim, partial_from: float | None = None) -> list[Support | None]:
+def judged_levels(judged: JudgedClaim) -> list[Support | None]:
     """Return the level of each citation of a judged claim, in order, then `NONE` for each unresolved marker."""
-    levels = [judged_support(judgement, partial_from) for judgement in judged.alone]
+    levels = [judgement.verdict.support for judgement in judged.alone]
     return levels + [Support.NONE] * judged.claim.unresolved

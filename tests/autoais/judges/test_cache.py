@@ -7,6 +7,7 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,13 @@ def test_what_was_judged_once_is_never_asked_again_and_comes_back_whole(tmp_path
         CachedJudge(other, cache).judge(asked[:2])
         assert len(other.asked) == 2
     assert len(judge.asked) == 6
+
+
+def test_partial_support_is_kept_and_read_from_files_that_had_no_verdict_for_it(tmp_path: Path) -> None:
+    partial = Judgement(Verdict.PARTIALLY_ATTRIBUTABLE, 0.3, "partial support")
+    with JudgementCache(tmp_path / "c.jsonl") as cache:
+        cache.put("j", [("a", partial), ("b", replace(partial, verdict=Verdict.NOT_ATTRIBUTABLE))])
+        assert [cache.get("j", key) for key in "ab"] == [partial, partial]
 
 
 def test_undecided_is_asked_again(tmp_path: Path) -> None:

@@ -347,6 +347,8 @@ def test_labels_are_read_whatever_their_case() -> None:
         (["not-entailment", "entailment"], [no, yes]),
         (["Attributable", "Contradictory", "Extrapolatory"], [yes, against, unsure]),
         (["unsupported", "supported"], [no, yes]),
+        (["SUPPORTED", "PARTIALLY_SUPPORTED", "NOT_SUPPORTED"], [yes, Verdict.PARTIALLY_ATTRIBUTABLE, no]),
+        (["complete_support", "Partial support", "no_support"], [yes, Verdict.PARTIALLY_ATTRIBUTABLE, no]),
     ]:
         assert [verdict for _, verdict in label_verdicts("m", dict(enumerate(labels)))] == verdicts
     with pytest.raises(UserError, match="m: the labels 'LABEL_0', 'LABEL_1', 'LABEL_2' do not show which"):

@@ -1,10 +1,13 @@
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from autoais.errors import UsageError, UserError
 from autoais.judges import open_judge
 from autoais.judges.lexical import LexicalJudge
+from autoais.judges.partial import with_partial
 from autoais.testing import check_judge
 from autoais.text.words import content_stems, idf, words
 from autoais.types import Attribution, Judgement, Span, Verdict
@@ -94,3 +97,35 @@ def test_words_keep_numbers_and_names_whole() -> None:
     assert words("Röntgen’s 150,782 SEK (3.5%) didn't") == ["röntgen", "150,782", "sek", "3.5", "didn't"]
     assert content_stems("The rivers of Poland") == ["river", "poland"]
     assert idf("the-word-nobody-wrote") > idf("vistula") > idf("river") > 0
+
+
+def test_support_below_the_threshold_is_partial_from_a_share_on() -> None:
+    evidence = ("Warsaw is the capital of Poland.",)
+    claims = ("Warsaw is the capital of Poland.", "Warsaw has 7 zeppelins.", "Penguins swim.")
+    judge = open_judge("lexical", partial_from=0.1)
+    judged = judge.judge([Attribution(claim, evidence) for claim in claims])
+    assert [one.verdict for one in judged] == [
+        Verdict.ATTRIBUTABLE, Verdict.PARTIALLY_ATTRIBUTABLE, Verdict.NOT_ATTRIBUTABLE,
+    ]  # fmt: skip
+    plain = open_judge("lexical").judge([Attribution(claim, evidence) for claim in claims])
+    assert [one.probability for one in judged] == [one.probability for one in plain]
+    assert Verdict.PARTIALLY_ATTRIBUTABLE not in {one.verdict for one in plain}
+    assert judge.name == open_judge("lexical").name + "+partial0.1"
+    for value in (0, 0.6, -1, 2):
+        with pytest.raises(UserError, match=rf"partial_from {value}: must be above 0 and below 0.6"):
+            open_judge("lexical", partial_from=value)
+
+
+@given(st.sampled_from(Verdict), st.none() | st.floats(0, 1), st.none() | st.floats(0.01, 0.99))
+def test_partial_from_changes_only_a_no_without_contradiction(
+    verdict: Verdict, probability: float | None, partial_from: float | None
+) -> None:
+    before = Judgement(verdict, probability, "why")
+    after = with_partial(before, partial_from)
+    assert (after.probability, after.reason, after.verdict.ais) == (probability, "why", verdict.ais)
+    if after != before:
+        assert after.verdict is Verdict.PARTIALLY_ATTRIBUTABLE
+        assert verdict in (Verdict.NOT_ATTRIBUTABLE, Verdict.EXTRAPOLATORY)
+        assert probability is not None
+        assert partial_from is not None
+        assert probability >= partial_from

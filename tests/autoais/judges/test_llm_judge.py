@@ -20,6 +20,7 @@ from tests.autoais.test_scoring import row, write
 from tests.chat_server import ChatServer, running
 from tests.conftest import Command, one_line_error
 
+P = Verdict.PARTIALLY_ATTRIBUTABLE
 A, N, E, C, U = (
     Verdict.ATTRIBUTABLE, Verdict.NOT_ATTRIBUTABLE, Verdict.EXTRAPOLATORY, Verdict.CONTRADICTORY, Verdict.UNDECIDED,
 )  # fmt: skip
@@ -175,25 +176,25 @@ def test_a_passage_cannot_close_the_support_prompts_evidence() -> None:
         ("summarization", "There is not enough information to support or contradict the summary.", E),
         ("summarization", "The source cannot contradict it.", U),
         ("support", "Full support", A),
-        ("support", "partial support.", N),
+        ("support", "partial support.", P),
         ("support", "No support", N),
-        ("support", "Level: Partial support", N),
+        ("support", "Level: Partial support", P),
         ("support", "This is not full support.", N),
-        ("support", "Full support is not given: partial support", N),
+        ("support", "Full support is not given: partial support", P),
         ("support", "Full support is not given.", N),
         ("support", "Full support for the statement cannot be found.", N),
-        ("support", "Full support? No. Partial support.", N),
+        ("support", "Full support? No. Partial support.", P),
         ("support", "Fully supported", A),
         ("support", "The evidence fully supports the statement.", A),
         ("support", "It does not fully support the statement.", N),
-        ("support", "Partially supported", N),
-        ("support", "Partly supported: the year is missing.", N),
+        ("support", "Partially supported", P),
+        ("support", "Partly supported: the year is missing.", P),
         ("support", "Not supported", N),
         ("support", "Unsupported.", N),
         ("support", "Support: full", A),
         ("support", "Support level: **Full**", A),
         ("support", '{"support": "full"}', A),
-        ("support", "Support: partial", N),
+        ("support", "Support: partial", P),
         ("support", "Full support - the date is not in doubt.", A),
         ("support", "The level is: Full support, since the evidence is not ambiguous.", A),
         ("support", "Support: none", N),
@@ -381,7 +382,7 @@ def test_osu_2023_asks_for_no_structure_and_misreads_as_the_notebook_does(server
 
 
 @pytest.mark.parametrize(
-    ("level", "verdict"), [("Full support", A), ("Partial support", N), ("No support", N), ("Some support", U)]
+    ("level", "verdict"), [("Full support", A), ("Partial support", P), ("No support", N), ("Some support", U)]
 )
 def test_the_level_of_support_is_the_reason(server: ChatServer, level: str, verdict: Verdict) -> None:
     judgement = judged(server, {"say": f'{{"label": "{level}"}}'}, prompt="support.v1")
@@ -461,7 +462,7 @@ def test_partial_support_by_one_window_goes_before_none_by_another(server: ChatS
         budget=1200,
     )
     (judgement,) = judge.judge([Attribution("It is there.", LONG)])
-    assert (judgement.verdict, judgement.reason) == (N, "partial support")
+    assert (judgement.verdict, judgement.reason) == (P, "partial support")
 
 
 def test_a_claim_that_leaves_no_room_is_undecided_and_nobody_is_asked(server: ChatServer) -> None:

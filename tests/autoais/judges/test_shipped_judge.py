@@ -97,3 +97,17 @@ def test_its_trunk_says_how_alike_texts_are_whatever_else_is_asked() -> None:
     assert all(-1 <= one <= 1 for one in found)
     assert MiniLMJudge().similarities(asked, [asked])[0] > 0.99
     assert MiniLMJudge().similarities(asked, []) == []
+
+
+def test_partial_support_is_opt_in_and_changes_no_probability() -> None:
+    attributions = [Attribution(claim, (ZAMENHOF,)) for claim in [*HOLDS, *LACKS]]
+    plain, banded = MiniLMJudge(), MiniLMJudge(partial_from=0.2)
+    before, after = plain.judge(attributions), banded.judge(attributions)
+    assert [one.probability for one in after] == [one.probability for one in before]
+    assert Verdict.PARTIALLY_ATTRIBUTABLE not in {one.verdict for one in before}
+    for one in after:
+        assert one.probability is not None
+        partial = 0.2 <= one.probability < 0.5
+        assert (one.verdict is Verdict.PARTIALLY_ATTRIBUTABLE) == partial
+    assert Verdict.PARTIALLY_ATTRIBUTABLE in {one.verdict for one in after}
+    assert banded.name == plain.name + "+partial0.2"

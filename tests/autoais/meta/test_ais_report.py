@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from autoais.errors import FormatError
 from autoais.meta.agreement import Item, f1_to_majority, krippendorff_alpha, pairwise_agreement
+from autoais.meta.ais_paper import other_tables
 from autoais.meta.ais_report import COLUMNS, Rating, read_ratings, report
 from tests.conftest import Command, one_line_error
 
@@ -142,3 +143,82 @@ def test_the_papers_tables_come_out_of_the_release(shared_data: Path, name: str)
         agreement = result["agreement"][part]
         values = [agreement[key] for key in ("krippendorff_alpha", "pairwise_agreement", "f1_to_majority")]
         assert (agreement["items"], *(round(value, 3) for value in values)) == golden
+
+
+def rows_of(model: str, flagged: int, vague: int, clear: int, attributable: int) -> list[Rating]:
+    """The ratings of one model, by kind."""
+    kinds = ((True, False, False), (False, False, False), (False, True, False), (False, True, True))
+    return [
+        Rating(model, *kind, None, None)
+        for kind, count in zip(kinds, (flagged, vague, clear, attributable), strict=True)
+        for _ in range(count)
+    ]
+
+
+# Counts that give Table 5 of the paper exactly, with 200 outputs a model
+COMPLETE = {"matchsum": (0, 20, 1, 179), "pointer": (0, 20, 4, 176), "bigbird": (0, 20, 23, 157)}
+REFERENCE = (0, 28, 79, 93)
+
+
+def cells_of(reference: tuple[int, int, int, int]) -> tuple[dict[str, str], list[dict[str, object]]]:
+    """Status of the cells of the model `reference` in Table 5, and the models with missing rows."""
+    ratings = [one for name, counts in COMPLETE.items() for one in rows_of(name, *counts)]
+    paper = report([*ratings, *rows_of("reference", *reference)])["paper"]
+    assert (paper["table"], len(paper["cells"])) == (5, 8)
+    found = {cell["rate"]: cell["status"] for cell in paper["cells"] if cell["model"] == "reference"}
+    assert paper["matching"] == 6 + sum(status == "match" for status in found.values())
+    return found, paper["incomplete"]
+
+
+def test_cells_of_the_paper_match_lack_rows_or_differ() -> None:
+    assert cells_of(REFERENCE) == ({"interpretable": "match", "ais": "match"}, [])
+    # Without one interpretable row, 171 / 199 and 93 / 171 differ from the paper; with it they come out.
+    together = {"model": "reference", "missing": 1, "together": True}
+    assert cells_of((0, 28, 78, 93)) == ({"interpretable": "rows missing", "ais": "rows missing"}, [together])
+    # All rows are there, so nothing explains the difference.
+    assert cells_of((0, 30, 77, 93)) == ({"interpretable": "differs", "ais": "differs"}, [])
+    # One row is missing, but no rating of it gives 54.1 % of 86.0 %.
+    found, incomplete = cells_of((0, 28, 91, 80))
+    assert (found["ais"], incomplete[0]["together"]) == ("differs", False)
+
+
+def test_other_annotations_are_not_put_beside_the_paper(tmp_path: Path, autoais: Command) -> None:
+    ratings = rows_of("reference", *REFERENCE)  # a name of Table 5 without its other models
+    assert report(ratings)["paper"] is None
+    assert other_tables([report(ratings)]) is None
+    path = write(tmp_path / "own.csv", "1,reference,1,1,0,5,4")
+    assert "paper" not in autoais("ais-report", path).stdout
+    assert json.loads(autoais("ais-report", path, "--json").stdout)["other_tables"] is None
+
+
+def test_the_command_prints_the_cells_and_why_a_table_is_not_produced(tmp_path: Path, autoais: Command) -> None:
+    kinds = ("0,0,1,-1,-1", "0,0,0,5,-1", "1,0,0,5,5", "1,1,0,5,5")
+    counts = COMPLETE | {"reference": (0, 28, 78, 93)}
+    rows = [
+        f"1,{model},{kind}"
+        for model, per in counts.items()
+        for kind, n in zip(kinds, per, strict=True)
+        for _ in range(n)
+    ]
+    path = write(tmp_path / "ann_cnn_dm.csv", *rows)
+    printed = autoais("ais-report", path).stdout
+    assert "Table 5 of the paper (CNN/DM)" in printed
+    assert "54.1 / 54.4 *" in printed
+    assert "Tables 3 to 6: 6 of 8 cells match, 2 cannot because rows are missing" in printed
+    assert all(f"Table {number}, " in printed for number in (8, 9, 14, 15, 16))
+    less = write(tmp_path / "less.csv", *(f"1,{model},1,1,0,5,5" for model in counts))
+    assert "of the paper" not in autoais("ais-report", less).stdout
+
+
+def test_34_of_55_cells_match_and_the_other_21_lack_rows(shared_data: Path) -> None:
+    reports = [report(read_ratings(shared_data / f"ais/ann_{name}.csv")) for name in GOLDEN]
+    other = other_tables(reports)
+    assert other is not None
+    assert other["cells"] == {"match": 34, "rows missing": 21, "differs": 0}
+    alone = [one["model"] for report in reports for one in report["paper"]["incomplete"] if not one["together"]]
+    assert alone == ["T5-base"]
+    # Spec E7: p of Table 15, exact binomial and chi-squared with continuity correction
+    found = [(row["variant"], round(row["exact"], 4), round(row["corrected"], 4)) for row in other["table_15"]]
+    assert found == [
+        ("A1", 1.0, 1.0), ("A2 (relaxed)", 1.0, 0.7237), ("A2 (strict)", 0.3438, 0.3428), ("A3", 0.7266, 0.7237),
+    ]  # fmt: skip

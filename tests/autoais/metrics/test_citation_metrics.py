@@ -14,7 +14,6 @@ from autoais.metrics.claims import CitedClaim, JudgedClaim, judge_claims
 from autoais.metrics.liu import Statement
 from autoais.metrics.rates import Tally
 from autoais.metrics.scores import CitationScores
-from autoais.metrics.support import judged_support
 from autoais.text.claims import applicable
 from autoais.types import Attribution, Judge, Judgement, Support, Verdict
 
@@ -237,13 +236,27 @@ def test_partial_support_is_precise_only_where_nothing_is_full(
     assert list(liu.precise(Statement(supported, levels))) == precise
 
 
-def test_levels_of_judges() -> None:
-    no = Judgement(Verdict.NOT_ATTRIBUTABLE, 0.4)
-    assert judged_support(Judgement(Verdict.ATTRIBUTABLE)) == FULL
-    assert judged_support(Judgement(Verdict.UNDECIDED, 0.9), 0.3) is None
-    assert [judged_support(no, at) for at in (None, 0.3, 0.5)] == [NONE, PARTIAL, NONE]
-    assert judged_support(Judgement(Verdict.CONTRADICTORY, 0.4), 0.3) == NONE
-    assert judged_support(Judgement(Verdict.NOT_ATTRIBUTABLE, None, "partial support")) == PARTIAL
+def test_each_verdict_has_a_level_of_support_and_partial_is_no_attribution() -> None:
+    levels = {verdict: verdict.support for verdict in Verdict}
+    assert [verdict for verdict, level in levels.items() if level is FULL] == [Verdict.ATTRIBUTABLE]
+    assert [verdict for verdict, level in levels.items() if level is PARTIAL] == [Verdict.PARTIALLY_ATTRIBUTABLE]
+    assert [verdict for verdict, level in levels.items() if level is None] == [Verdict.UNDECIDED]
+    assert Verdict.PARTIALLY_ATTRIBUTABLE.ais is False
+
+
+def partly_judged() -> list[JudgedClaim]:
+    """Two sentences: one with a partial citation, one with a partial and a full citation."""
+    full, partial = Judgement(Verdict.ATTRIBUTABLE), Judgement(Verdict.PARTIALLY_ATTRIBUTABLE)
+    two = CitedClaim("b", ("x", "y"))
+    return [JudgedClaim(CitedClaim("a", ("x",)), partial, (partial,)), JudgedClaim(two, full, (partial, full))]
+
+
+def test_partial_support_of_a_judge_has_half_the_weight_in_trec_and_lius_rule_in_liu() -> None:
+    of_trec, of_liu = CitationScores(), CitationScores()
+    trec.add(of_trec, [trec.judged_levels(claim) for claim in partly_judged()])
+    assert three(of_trec.pooled())[:2] == [0.5, 0.5]  # the first citations: partial and partial
+    liu.add(of_liu, map(liu.judged_statement, partly_judged()))
+    assert three(of_liu.pooled())[:2] == [1 / 2, 1 / 3]  # only the full one is precise
 
 
 def test_a_judge_gives_liu_statements() -> None:

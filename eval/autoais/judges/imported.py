@@ -1,0 +1,115 @@
+"""`package.module:Class`: judges of the user's own, imported by name. Importing a module runs its code."""
+
+import importlib
+import importlib.util
+import inspect
+import re
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+
+from autoais.errors import UserError, first_line
+from autoais.types import Judge
+
+_SPEC = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*")
+
+
+def is_import_path(name: str) -> bool:
+    """Whether the name has the form `package.module:Class`."""
+    return _SPEC.fullmatch(name) is not None
+
+
+def import_judge(name: str) -> type[Judge]:
+    """Import a module and return its class; `name` is `package.module:Class`.
+
+    The module is looked up as in any import and then in the current folder, so that no file of the current folder takes
+    the place of an installed module. Raises `UserError` if the module cannot be imported, or what it has by that name
+    is no judge.
+    """
+    path, _, wanted = name.partition(":")
+    module = _module(name, path)
+    found = getattr(module, wanted, None)
+    if found is None:
+        raise UserError(f"judge {name!r}: {_where(module)} has no {wanted!r}; {_judges(module)}")
+    if not (inspect.isclass(found) and issubclass(found, Judge)):
+        kind = "a class without that base" if inspect.isclass(found) else type(found).__name__
+        raise UserError(f"judge {name!r}: {wanted} should be a subclass of autoais.Judge, found {kind}")
+    if inspect.isabstract(found):
+        lacking = ", ".join(sorted(found.__abstractmethods__))
+        raise UserError(f"judge {name!r}: class {wanted} lacks {lacking}; a judge defines name and decide")
+    return found
+
+
+def make_judge(name: str, make: Callable[..., Judge], options: Mapping[str, object]) -> Judge:
+    """Open a judge of the class; raises `UserError` if that fails or the judge cannot be used."""
+    needed = [
+        option
+        for option, it in inspect.signature(make).parameters.items()
+        if it.default is it.empty and it.kind not in (it.VAR_POSITIONAL, it.VAR_KEYWORD) and option not in options
+    ]
+    if needed:
+        raise UserError(f"judge {name!r} needs options: {' '.join(f'--judge-option {one}=...' for one in needed)}")
+    try:
+        judge = make(**options)
+        called: object = judge.name
+    except UserError:
+        raise
+    except Exception as error:  # somebody else's code may raise anything
+        raise UserError(f"judge {name!r} cannot be opened: {_what(error)}") from error
+    if callable(called):
+        raise UserError(f"judge {name!r}: its name is a method; put @property before it, or write name = '...'")
+    if not isinstance(called, str) or not called.strip() or not called.isprintable():
+        raise UserError(f"judge {name!r}: its name should be a line of text, found {called!r:.60}")
+    if inspect.iscoroutinefunction(judge.decide):
+        raise UserError(f"judge {name!r}: decide should be a plain function, found an async one")
+    try:
+        inspect.signature(judge.decide).bind([])
+    except TypeError as error:
+        found = inspect.signature(judge.decide)
+        raise UserError(f"judge {name!r}: decide should take one list of Attributions, found decide{found}") from error
+    return judge
+
+
+def _module(name: str, path: str) -> ModuleType:
+    here = str(Path.cwd())
+    try:
+        if importlib.util.find_spec(path.partition(".")[0]) is None and here not in sys.path:
+            sys.path.append(here)  # last: other imports must not find files of this folder first
+            importlib.invalidate_caches()
+        return importlib.import_module(path)
+    except ModuleNotFoundError as error:
+        if error.name and (path == error.name or path.startswith(f"{error.name}.")):
+            raise UserError(
+                f"judge {name!r}: no module called {error.name!r} is installed or in the current folder"
+            ) from error
+        raise UserError(f"judge {name!r}: {path} cannot be imported: {_what(error)}") from error
+    except (Exception, SystemExit) as error:  # a script without a main guard may exit
+        raise UserError(f"judge {name!r}: {path} cannot be imported: {_what(error)}") from error
+
+
+def _what(error: BaseException) -> str:
+    """The error on one line, with the file and line of the code that raised it."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"SyntaxError: {error.msg} ({Path(error.filename).name}:{error.lineno})"
+    frames = [one for one in traceback.extract_tb(error.__traceback__) if not one.filename.startswith("<")]
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    message = first_line(error)
+    kind = type(error).__name__
+    return f"{message if message == kind else f'{kind}: {message}'}{place}"
+
+
+def _where(module: ModuleType) -> str:
+    file = getattr(module, "__file__", None)
+    return f"module {module.__name__}" + (f" ({file})" if file else "")
+
+
+def _judges(module: ModuleType) -> str:
+    """What the module has, for the message about a name that it has not."""
+    own = [
+        name
+        for name, value in vars(module).items()
+        if inspect.isclass(value) and issubclass(value, Judge) and value.__module__ == module.__name__
+    ]
+    return f"it has: {', '.join(sorted(own))}" if own else "it has no subclass of autoais.Judge"

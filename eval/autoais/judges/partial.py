@@ -1,0 +1,27 @@
+"""`partial_from`: partial support by the probability of judges that tell only full support from the rest."""
+
+from dataclasses import replace
+
+from autoais.errors import UserError
+from autoais.types import Judgement, Verdict
+
+_NO = (Verdict.NOT_ATTRIBUTABLE, Verdict.EXTRAPOLATORY)
+
+
+def check_partial_from(partial_from: float | None, below: float = 1.0) -> None:
+    """Raise `UserError` unless the value is None, or above 0 and below the threshold of full support."""
+    if partial_from is not None and not 0 < partial_from < below:
+        raise UserError(f"partial_from {partial_from}: must be above 0 and below {below}, where full support begins")
+
+
+def partial_suffix(partial_from: float | None) -> str:
+    """Return what a judge's name ends with: `+partial0.3`, or nothing."""
+    return "" if partial_from is None else f"+partial{partial_from!r}"
+
+
+def with_partial(judgement: Judgement, partial_from: float | None) -> Judgement:
+    """Return the judgement as partially attributable if it is a no, without contradiction, from that probability on."""
+    near = partial_from is not None and judgement.probability is not None and judgement.probability >= partial_from
+    return (
+        replace(judgement, verdict=Verdict.PARTIALLY_ATTRIBUTABLE) if near and judgement.verdict in _NO else judgement
+    )

@@ -1,0 +1,253 @@
+"""Measures whether the shipped judge tells partial support from full and none, beside counting words.
+
+    python -m scripts.bench.partial ../shared/data --out eval/results/minilm/partial.json
+
+Two sets of the training data have a label for partial support: WiCE (its dev part) and Factcheck-GPT's stances. The
+network was trained on both, but only to tell full support from the rest. The cut from which a claim counts as partly
+supported is fitted on one set and measured on the other, which shares no article and no claim with it, and on halves of
+one set that share no claim. For counting words both cuts may be fitted. Intervals resample claims with all their
+evidence.
+"""
+
+import argparse
+import json
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoais.io.jsonl import dumps, round_floats, write_atomic
+from autoais.io.provenance import provenance
+from autoais.judges.lexical import LexicalJudge
+from autoais.judges.minilm import MiniLMJudge
+from autoais.meta.evaluate import roc_auc
+from autoais.metrics.bootstrap import interval95
+from autoais.types import Attribution, Judge, Support
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+SETS = {("WiCE", "dev"): "WiCE", ("FactcheckGPT-stance", "test"): "FactcheckGPT-stance"}
+LEVELS = {
+    "supported": Support.FULL, "partially_supported": Support.PARTIAL, "not_supported": Support.NONE,
+    "completely-support": Support.FULL, "partially-support": Support.PARTIAL, "irrelevant": Support.NONE,
+    "refute": Support.NONE,
+}  # fmt: skip
+FULL_FROM = {"minilm": 0.5, "lexical": 0.6}
+_RESAMPLES = 2000
+_CUTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Labelled pairs: level (0 none, 1 partial, 2 full), claim (an index per distinct claim), probability per judge."""
+
+    level: Numbers
+    claim: Numbers
+    half: Numbers
+    probability: dict[str, Floats]
+
+    def where(self, chosen: NDArray[np.bool_]) -> "Rows":
+        """The selected rows."""
+        probability = {name: values[chosen] for name, values in self.probability.items()}
+        return Rows(self.level[chosen], self.claim[chosen], self.half[chosen], probability)
+
+
+Cuts = tuple[float, float]  # a pair is partial from the first on and full from the second on
+
+
+def said(values: Floats, cuts: Cuts) -> Numbers:
+    """The level of each pair by the cuts."""
+    return (values >= cuts[0]).astype(np.int64) + (values >= cuts[1])
+
+
+def macro_f1(cells: Floats) -> Floats:
+    """Macro-F1 of confusion matrices (..., 3, 3) with labels as rows."""
+    right = np.diagonal(cells, axis1=-2, axis2=-1)
+    both = cells.sum(axis=-1) + cells.sum(axis=-2)
+    return np.asarray(np.divide(2 * right, both, out=np.zeros_like(right), where=both > 0).mean(axis=-1))
+
+
+def per_claim(rows: Rows, levels: Numbers) -> Floats:
+    """A confusion matrix per claim, (claims, 3, 3)."""
+    _, claims = np.unique(rows.claim, return_inverse=True)
+    cells = np.zeros((claims.max() + 1, 3, 3))
+    np.add.at(cells, (claims, rows.level, levels), 1)
+    return cells
+
+
+def one_cut(name: str) -> Callable[[Sequence[Rows]], Cuts]:
+    """Fits the cut of partial support; that of full support stays as shipped."""
+
+    def fit(sets: Sequence[Rows]) -> Cuts:
+        return best(sets, name, [(low, FULL_FROM[name]) for low in grid(sets, name) if 0 < low < FULL_FROM[name]])
+
+    return fit
+
+
+def two_cuts(name: str) -> Callable[[Sequence[Rows]], Cuts]:
+    """Fits both cuts."""
+
+    def fit(sets: Sequence[Rows]) -> Cuts:
+        cuts = grid(sets, name)
+        return best(sets, name, [(low, high) for low in cuts for high in cuts if low < high])
+
+    return fit
+
+
+def as_shipped(name: str) -> Callable[[Sequence[Rows]], Cuts]:
+    """Nothing is partial."""
+    return lambda _: (FULL_FROM[name], FULL_FROM[name])
+
+
+def grid(sets: Sequence[Rows], name: str) -> list[float]:
+    """Quantiles of the probabilities of all sets, as candidates."""
+    values = np.concatenate([rows.probability[name] for rows in sets])
+    return sorted({round(float(value), 3) for value in np.quantile(values, np.linspace(0, 1, _CUTS))})
+
+
+def best(sets: Sequence[Rows], name: str, candidates: Sequence[Cuts]) -> Cuts:
+    """The cuts with the highest macro-F1, averaged over the sets; the first of equals."""
+
+    def score(cuts: Cuts) -> float:
+        return float(np.mean([macro_f1(per_claim_sum(rows, said(rows.probability[name], cuts))) for rows in sets]))
+
+    return max(candidates, key=score)
+
+
+def per_claim_sum(rows: Rows, levels: Numbers) -> Floats:
+    """The confusion matrix of all rows."""
+    return np.bincount(3 * rows.level + levels, minlength=9).reshape(3, 3).astype(np.float64)
+
+
+METHODS = {
+    "minilm, as shipped": ("minilm", as_shipped("minilm")),
+    "minilm, partial_from": ("minilm", one_cut("minilm")),
+    "lexical, as shipped": ("lexical", as_shipped("lexical")),
+    "lexical, partial_from": ("lexical", one_cut("lexical")),
+    "lexical, two cuts": ("lexical", two_cuts("lexical")),
+}
+OURS, BASELINES = "minilm, partial_from", ("lexical, partial_from", "lexical, two cuts")
+
+
+def read(path: Path, judges: dict[str, Judge]) -> dict[str, Rows]:
+    """The rows of each set, judged."""
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in SETS.values()}
+    with path.open(encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            if (name := SETS.get((row["dataset"], row["split"]))) is not None:
+                found[name].append(row)
+    return {name: judged(rows, judges) for name, rows in found.items()}
+
+
+def judged(rows: Sequence[dict[str, Any]], judges: dict[str, Judge]) -> Rows:
+    """The rows as columns; raises `ValueError` if a judge gives no probability."""
+    pairs = [Attribution(row["claim"], row["evidence"], row["question"]) for row in rows]
+    claims = [zlib.crc32(row["claim"].encode()) for row in rows]
+    order = [Support.NONE, Support.PARTIAL, Support.FULL]
+    probability = {}
+    for name, judge in judges.items():
+        values = [judgement.probability for judgement in judge.judge(pairs)]
+        probability[name] = np.array([-1.0 if value is None else value for value in values])
+        if (probability[name] < 0).any():
+            raise ValueError(f"{judge.name} gives a pair no probability")
+    level = np.array([order.index(LEVELS[row["raw_label"]]) for row in rows])
+    return Rows(level, np.array(claims), np.array(claims) % 2, probability)
+
+
+def measured(parts: Sequence[tuple[Sequence[Rows], Rows]]) -> dict[str, Any]:
+    """The figures of every method, each fitted on the first of a part and measured on the second, over all parts."""
+    rng = np.random.default_rng(0)
+    result: dict[str, Any] = {"n": sum(len(rows.level) for _, rows in parts)}
+    cells: dict[str, Floats] = {}
+    methods = {}
+    for name, (judge, fit) in METHODS.items():
+        cuts = [fit(fitted) for fitted, _ in parts]
+        cells[name] = np.concatenate(
+            [per_claim(rows, said(rows.probability[judge], cut)) for cut, (_, rows) in zip(cuts, parts, strict=True)]
+        )
+        methods[name] = {"cuts": cuts, **figures(cells[name].sum(axis=0))}
+    claims = len(cells[OURS])
+    weights = rng.multinomial(claims, np.full(claims, 1 / claims), _RESAMPLES)
+    draws = {name: macro_f1(np.tensordot(weights, one, axes=1)) for name, one in cells.items()}
+    for name, one in methods.items():
+        one["interval95"] = interval95(draws[name])
+    differences = {
+        name: {
+            "value": methods[OURS]["macro_f1"] - methods[name]["macro_f1"],
+            "interval95": interval95(draws[OURS] - draws[name]),
+        }
+        for name in BASELINES
+    }
+    return result | {"claims": claims, "methods": methods, "ours_minus": differences}
+
+
+def figures(cells: Floats) -> dict[str, Any]:
+    """Macro-F1, F1 of each level, and the confusion matrix with labels as rows, none, partial, full."""
+    right, both = np.diagonal(cells), cells.sum(axis=0) + cells.sum(axis=1)
+    return {
+        "macro_f1": float(macro_f1(cells)),
+        "f1": [float(2 * r / b) if b else 0.0 for r, b in zip(right, both, strict=True)],
+        "accuracy": float(right.sum() / cells.sum()),
+        "confusion": cells.astype(int).tolist(),
+    }
+
+
+def partial_against_none(rows: Rows) -> dict[str, Any]:
+    """ROC-AUC of partial against no support by each judge's probability, which needs no cut."""
+    some = rows.where(rows.level < 2)
+    rng, (_, claims) = np.random.default_rng(0), np.unique(some.claim, return_inverse=True)
+    members = [np.flatnonzero(claims == one) for one in range(claims.max() + 1)]
+    drawn = [np.concatenate([members[i] for i in rng.integers(0, len(members), len(members))]) for _ in range(500)]
+    result = {}
+    for name, values in some.probability.items():
+        draws = [roc_auc(some.level[chosen] == 1, values[chosen]) for chosen in drawn]
+        result[name] = {
+            "value": roc_auc(some.level == 1, values),
+            "interval95": interval95([value for value in draws if value is not None]),
+        }
+    return result | {"n": len(some.level)}
+
+
+def main() -> None:
+    """Measure, print macro-F1 of each method, and write to --out."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, help="folder with labels/attribution_train.jsonl")
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    path = given.data / "labels" / "attribution_train.jsonl"
+    judges: dict[str, Judge] = {"minilm": MiniLMJudge(), "lexical": LexicalJudge()}
+    sets = read(path, judges)
+    tests: dict[str, dict[str, Any]] = {}
+    for name, rows in sets.items():
+        others = [other for key, other in sets.items() if key != name]
+        halves = [rows.where(rows.half == half) for half in (0, 1)]
+        tests[f"{name}, fitted on the other set"] = measured([(others, rows)])
+        tests[f"{name}, fitted on its other half"] = measured([([halves[0]], halves[1]), ([halves[1]], halves[0])])
+    result = {
+        "judge": judges["minilm"].name,
+        "baseline": judges["lexical"].name,
+        "levels": ["none", "partial", "full"],
+        "labels": {name: np.bincount(rows.level, minlength=3).tolist() for name, rows in sets.items()},
+        "partial_from": one_cut("minilm")(list(sets.values()))[0],
+        "tests": tests,
+        "auc_partial_against_none": {name: partial_against_none(rows) for name, rows in sets.items()},
+        "provenance": provenance({"labels": path}),
+    }
+    for test, one in tests.items():
+        print(f"{test}: n {one['n']}, {one['claims']} claims")
+        for method, it in one["methods"].items():
+            low, high = it["interval95"]
+            print(f"  {method:<24} macro-F1 {it['macro_f1']:.3f} [{low:.3f}, {high:.3f}], cuts {it['cuts']}")
+        for name, it in one["ours_minus"].items():
+            low, high = it["interval95"]
+            print(f"  {OURS} - {name}: {it['value']:+.3f} [{low:+.3f}, {high:+.3f}]")
+    write_atomic(given.out, [dumps(round_floats(result), indent=2)])
+
+
+if __name__ == "__main__":
+    main()
