@@ -77,10 +77,6 @@ class CitedAnswer:
             return False
         return all(isinstance(alias, str) for one in found for alias in one)
 
-    def claim(self, sentence: CitedSentence) -> str:
-        """The text to judge: the sentence, or question and item for an item of a list, as in ALCE."""
-        return f"{self.question} {sentence.text}" if self.is_list else sentence.text
-
     @property
     def plain(self) -> str:
         """The whole answer, without markers."""

@@ -397,7 +397,7 @@ def schema(
         typer.echo(dumps(formats.schema_of(name), indent=2))
         return
     for one in formats.names():
-        typer.echo(f"{one:<17} {formats.schema_of(one)['description']}")
+        typer.echo(f"{one:<20} {formats.schema_of(one)['description']}")
 
 
 @app.command()

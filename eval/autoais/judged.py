@@ -154,7 +154,11 @@ def _nuggets(
 
 def _reference_claims(judge: Judge, answers: Sequence[CitedAnswer]) -> Iterator[tuple[bool | None, ...]]:
     """A verdict per claim of each answer's reference; the premise is the answer as ALCE scores it."""
-    listed = [[Attribution(claim, (scored_text(answer),)) for claim in reference_claims(answer)] for answer in answers]
+    listed = []
+    for answer in answers:
+        claims = reference_claims(answer)
+        premise = (scored_text(answer),) if claims else ()
+        listed.append([Attribution(claim, premise) for claim in claims])
     pairs = [pair for row in listed for pair in row]
     verdicts = iter([judgement.verdict.ais for judgement in judge.judge(pairs)] if pairs else [])
     return (tuple(islice(verdicts, len(row))) for row in listed)
@@ -187,14 +191,15 @@ def _asked(answer: CitedAnswer, benchmark: Mapping[str, Question], left: dict[st
 
 def _claims(answer: CitedAnswer) -> list[CitedClaim | None]:
     unresolved = Counter(one.sentence for one in answer.unresolved_markers if one.is_citation)
+    is_list = answer.is_list  # ALCE judges an item of a list together with the question
     return [
         CitedClaim(
-            answer.claim(sentence),
+            f"{answer.question} {sentence.text}" if is_list else sentence.text,
             tuple(answer.passages[cited].evidence for cited in sentence.cites),
             unresolved[number],
-            "" if answer.is_list else answer.question,
+            "" if is_list else answer.question,
         )
-        if answer.is_list or applicable(sentence.text, answer.short_answer)
+        if is_list or applicable(sentence.text, answer.short_answer)
         else None
         for number, sentence in enumerate(answer.sentences)
     ]

@@ -6,6 +6,7 @@ an answer with markers (`[1]` is the first context) cites what the markers say.
 
 import ast
 import json
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -136,7 +137,8 @@ def _listed(cell: str) -> object:
         return None
     for read in (json.loads, ast.literal_eval):
         try:
-            found: object = read(cell)
+            with warnings.catch_warnings(action="ignore"):  # Python warns of `\d`
+                found: object = read(cell)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             continue
         return found

@@ -113,6 +113,8 @@ def test_lists_in_a_csv_are_json_or_what_python_writes(tmp_path: Path) -> None:
     path.write_text(f"{head}q?,{python},A.\r\nr?,{as_json},B.\r\ns?,,C.\r\n", "utf-8")
     found = [[p.text for p in one.passages.values()] for one in formats.read(path)]
     assert found == [[POLAND, "It's so."], [RIVER], []]
+    path.write_text(f"{head}q?,['\\d'],A.\r\n", "utf-8")
+    assert [p.text for p in next(formats.read(path)).passages.values()] == ["\\d"]
     assert messages(path) == []
     for cell in ("no list", "[1]", "['a'", "['a'" + "," * 9, "__import__('os')", "[" * 5000):
         path.write_text(f"{head}q?,{json.dumps(cell)},A.\r\n", "utf-8")
