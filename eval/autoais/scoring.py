@@ -85,7 +85,8 @@ class Summary:
         question, answer = item.question, item.answer
         self.questions += 1
         self.not_applicable += item.claims.count(None)
-        self._asked = number_of(question.text or f"\0{question.id}")
+        # HAGRID has several answers to a question; they are not independent.
+        self._asked = number_of(str(answer.extra.get("query_id", question.id) if answer else question.id))
         self._scores = {}
         self._tally("autoais", [self._outcome(item.ais)])
         self._tally("sentences", [self._outcome(claim.union.verdict.ais) for claim in item.judged])
