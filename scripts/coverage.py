@@ -251,6 +251,16 @@ def simulate(samples: int, tests: int) -> dict[str, Any]:
     return {"samples": samples, "tests": tests, "seed": SEED, "coverage": groups, "false_positives": null}
 
 
+def table(report: Mapping[str, Any]) -> str:
+    """Return the range of the cases of each group as Markdown, in percent: the table of docs/handbook/statistics.md."""
+    lines = [f"| Interval | {' | '.join(map(str, SIZES))} |", "|---" * (len(SIZES) + 1) + "|"]
+    for group, rows in report["coverage"].items():
+        ranges = [[100 * row[str(n)] for row in rows.values()] for n in SIZES]
+        cells = [f"{min(one):.1f} to {max(one):.1f}" for one in ranges]
+        lines.append(f"| {group[0].upper()}{group[1:]} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Parse, simulate, write."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
@@ -258,9 +268,10 @@ def main() -> None:
     parser.add_argument("--tests", type=int, default=2000, help="Comparisons of two equal systems, for each n.")
     parser.add_argument("--out", type=Path, help="Write the report (json).")
     given = parser.parse_args()
-    report = simulate(given.samples, given.tests)
+    report = round_floats({**simulate(given.samples, given.tests), "provenance": provenance({})}, 4)
     if given.out is not None:
-        write_atomic(given.out, [dumps(round_floats({**report, "provenance": provenance({})}, 4), indent=2)])
+        write_atomic(given.out, [dumps(report, indent=2)])
+    print(table(report))
 
 
 if __name__ == "__main__":

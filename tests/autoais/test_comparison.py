@@ -104,6 +104,7 @@ def test_four_to_nothing_is_no_evidence() -> None:
     assert (low, high) == (pytest.approx(-0.2047, abs=5e-5), 1.0)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 12), st.integers(0, 12), st.integers(0, 60))
 def test_the_interval_and_the_test_say_much_the_same(wins: int, losses: int, ties: int) -> None:
     if not wins + losses + ties:

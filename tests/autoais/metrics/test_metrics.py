@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoais.metrics.rates import Rate
@@ -65,6 +65,7 @@ def test_has_answer_matches_whole_tokens(text: str, reference: str, found: bool)
     assert has_answer(text, [reference]) is found
 
 
+@settings(deadline=None)  # the first interval loads scipy
 @given(st.lists(st.sampled_from([True, False, None])))
 def test_a_rate_accounts_for_every_item_and_is_never_nan(outcomes: list[bool | None]) -> None:
     rate = Rate.of(outcomes)
