@@ -116,8 +116,8 @@ def evaluate(labels: Iterable[Labelled], judge: Judge, *, worst: int = 5) -> dic
     `n` counts the decided claims; undecided ones enter only `macro_f1_floor`, where they count as no. Figures that need
     probabilities use the `with_probability` decided claims that have one, and are null for a set in which the judge
     gives none. If nothing is said or cited, the rule of `Judge.judge` decides, with probability 0. `reasons` explains
-    each null. The 95 % intervals are over questions, as claims of one question are not independent; a claim without a
-    question is one of its own. Memory holds 23 bytes per claim and the texts of the `worst` disagreements of each set.
+    each null. The 95 % intervals are over questions, as claims of one question are not independent; claims without a
+    question are taken together if they share their text or their evidence. Memory holds 31 bytes per claim and the texts of the `worst` disagreements of each set.
     """
     tallies: dict[str, _Tally] = {}
     for label, judgement in judged(labels, judge):
@@ -150,7 +150,7 @@ class _Rows:
     """The claims of a data set as columns, in an order that depends only on their values.
 
     `label` is the index of a three-way label in AttrScore's classes, `system` the index in `systems`; both are -1 if
-    missing. `question` is equal for claims of one question. A missing `probability` is NaN.
+    missing. `question` is equal for claims of one question, or that share text or evidence. A missing `probability` is NaN.
     """
 
     truth: Bools
@@ -171,7 +171,8 @@ class _Tally:
         self.worst: list[dict[str, Any]] = []
         self._most = worst
         self._truth, self._verdict, self._label = array("b"), array("b"), array("b")
-        self._probability, self._system, self._question = array("d"), array("i"), array("q")
+        self._probability, self._system = array("d"), array("i")
+        self._claim, self._evidence = array("q"), array("q")  # by number; both the question's, if there is one
         self._systems: dict[str, int] = {}
         self._has_probabilities = False
 
@@ -185,7 +186,10 @@ class _Tally:
         self._label.append(attrscore.CLASSES.index(label.verdict) if three_way and label.verdict else -1)
         self._probability.append(np.nan if probability is None else probability)
         self._system.append(self._systems.setdefault(label.system, len(self._systems)) if label.system else -1)
-        self._question.append(number_of(label.attribution.question or f"\0{label.attribution.claim}"))
+        asked, claim, evidence = label.attribution.question, label.attribution.claim, label.attribution.evidence
+        self._claim.append(number_of(f"question {asked}" if asked else f"claim {claim}"))
+        about = "\0".join(evidence) if evidence and not asked else None
+        self._evidence.append(self._claim[-1] if about is None else number_of(f"evidence {about}"))
         if judgement.verdict.ais is not None and judgement.verdict.ais != label.attributable:
             self._disagreement(label, judgement.verdict, probability)
 
@@ -208,7 +212,7 @@ class _Tally:
         truth, verdict, label = (np.array(column, np.int8) for column in (self._truth, self._verdict, self._label))
         system = np.array([place[number] for number in self._system], np.int32)
         probability = np.array(self._probability) if self._has_probabilities else np.full(len(truth), np.nan)
-        question = np.array(self._question, np.int64)
+        question = _together(np.array(self._claim, np.int64), np.array(self._evidence, np.int64))
         order = np.lexsort((question, system, label, verdict, truth, probability))
         verdict = verdict[order]
         return _Rows(
@@ -222,6 +226,19 @@ class _Tally:
             question[order],
             tuple(names),
         )
+
+
+def _together(a: Numbers, b: Numbers) -> Numbers:
+    """Number the items so that two have one number if they share their `a` or their `b`, directly or by others."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    if not len(a):
+        return a
+    known, places = np.unique(np.concatenate([a, b]), return_inverse=True)
+    ends = places[: len(a)], places[len(a) :]
+    links = coo_array((np.ones(len(a), np.int8), ends), shape=(len(known), len(known)))
+    return np.asarray(connected_components(links, directed=False)[1][ends[0]], dtype=np.int64)
 
 
 def _excerpt(text: str) -> str:

@@ -56,7 +56,7 @@ class Told(Judge):
 def told(*items: tuple[bool, Judgement], dataset: str = "Told", system: str = "") -> tuple[list[Labelled], Told]:
     """Labels of claims "0", "1" ... and a judge that says of them what stands beside."""
     labels = [
-        Labelled(dataset, str(i), Attribution(f"{dataset} {i}", ("text",)), truth, system)
+        Labelled(dataset, str(i), Attribution(f"{dataset} {i}", (f"text {i}",)), truth, system)
         for i, (truth, _) in enumerate(items)
     ]
     return labels, Told({label.attribution.claim: one for label, (_, one) in zip(labels, items, strict=True)})
@@ -504,3 +504,18 @@ def test_a_judge_that_is_always_right_has_no_interval_of_no_width() -> None:
     assert ends["roc_auc"] == ends["balanced_accuracy"] == pytest.approx([0.6915, 1], abs=5e-5)
     assert ends["macro_f1"][1] == ends["cohen_kappa"][1] == 1.0
     assert ends["macro_f1"][0] < 0.9
+
+
+def test_without_a_question_claims_that_share_text_or_evidence_are_one_unit() -> None:
+    def units(*pairs: tuple[str, str]) -> int:
+        labels = [
+            Labelled("D", str(n), Attribution(*pair[:1], tuple(pair[1:])), n % 2 > 0) for n, pair in enumerate(pairs)
+        ]
+        judge = Told({claim: Judgement(YES, 0.5) for claim, _ in pairs})
+        found: int = evaluate(labels, judge)["sets"]["D"]["questions"]
+        return found
+
+    assert units(("a", "1"), ("b", "2"), ("c", "3")) == 3
+    assert units(("a", "1"), ("a", "2"), ("b", "3")) == 2
+    assert units(("a", "1"), ("b", "1"), ("c", "3")) == 2
+    assert units(("a", "1"), ("b", "1"), ("b", "2"), ("c", "2"), ("1", "a")) == 2
