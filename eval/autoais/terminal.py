@@ -116,15 +116,24 @@ def show_comparison(result: dict[str, Any]) -> None:
     console.print(table)
     console.print(
         f"A - B (floors): {difference['value']:+.3f} [{low:+.3f}, {high:+.3f}], p = {difference['p']:.4f} "
-        f"({difference['method']}, {difference['resamples']} resamples)"
+        f"({difference['method']})"
     )
     console.print(f"only A right {counts['only_a']}, only B right {counts['only_b']}, both {counts['both']}")
     for test in (tests["exact"], tests["corrected"]):
         used = " (report this one)" if test["variant"] == tests["used"] else ""
         p = test.get("reason") or f"p = {test['p']:.4f}"
         console.print(f"McNemar, {test['variant']}: {p}{used}")
+    if result["metrics"]:
+        table = _table("metric (undecided as no)", "A", "B", "A - B", "95 % interval", "n", "p", "p (Holm)")
+        for name, one in result["metrics"].items():
+            low, high = one["interval95"]
+            cells = [f"{one['a']:.3f}", f"{one['b']:.3f}", f"{one['value']:+.3f}", f"[{low:+.3f}, {high:+.3f}]"]
+            table.add_row(clean(name), *cells, str(one["n"]), f"{one['p']:.4f}", f"{one['p_holm']:.4f}")
+        console.print()
+        console.print(table)
+        console.print(f"p: randomisation over questions; corrected for {len(result['metrics'])} metrics (Holm)")
     for note in result["notes"]:
-        console.print(note)
+        console.print(clean(note))
 
 
 def show_ais(one: dict[str, Any]) -> None:

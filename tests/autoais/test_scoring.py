@@ -396,3 +396,62 @@ def test_a_judge_that_is_a_part_of_the_system_is_told(tmp_path: Path, autoais: C
 )
 def test_the_model_of_a_judge_is_how_systems_name_it(judge: str, model: str) -> None:
     assert model_of(judge) == model
+
+
+def test_the_scores_of_the_questions_add_up_to_every_metric(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.jsonl",
+        row("1", YES, WRONG, short_answer="Warsaw", nuggets=[["Warsaw"], ["Krakow", "Vistula"]]),
+        row("2", WRONG, UNCITED, short_answer="Old Warsaw", unresolved=[{"marker": "[9]", "reason": "out-of-range"}]),
+        row("3", ("It is Warsaw, in Poland, on the Vistula.", ["p", "r"]), YES, gold=["p", "x"]),
+        row("4"),
+        row("5", ("What is it?", []), YES, answers=[], gold=[]),
+        row("6", ("It is so.", ["r"]), answers=["Warsaw"]),
+    )
+    summary, sums = Summary(choose_metrics("all")), dict[str, list[float]]()
+    for item in judge_answers(read_answers(path), LexicalJudge(), strict=True):
+        for name, pair in summary.add(item).items():
+            if name != "passages":
+                listed = sums.setdefault(name, [0.0, 0.0])
+                listed[:] = listed[0] + pair[0], listed[1] + pair[1]
+    metrics = summary.report("lexical")["metrics"]
+    f1s = {name for name in metrics if "_f1" in name}
+    assert f1s == {"citation_f1", "liu_f1", "liu_f1_averaged"}
+    compared = 0
+    for name, metric in metrics.items():
+        if metric["value"] is not None and name not in f1s:
+            gained, items = sums[name]
+            assert gained / items == pytest.approx(metric.get("floor", metric["value"])), name
+            compared += 1
+    assert compared > 15
+    assert metrics["sentences"]["undecided"] == 1
+
+
+def test_trec_citation_metrics_are_pooled_and_averaged_over_topics(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", row("1", YES, YES, WRONG, UNCITED), row("2", YES), row("3", UNCITED), row("4"))
+    summary = Summary(("trec",))
+    for item in judge_answers(read_answers(path), LexicalJudge()):
+        summary.add(item)
+    metrics = summary.report("lexical")["metrics"]
+    assert (metrics["trec_precision"]["value"], metrics["trec_precision"]["n"]) == (0.75, 4)
+    assert (metrics["trec_recall"]["value"], metrics["trec_recall"]["n"]) == (0.5, 6)
+    # A topic without citations has precision 0, and one without an answer has both.
+    assert metrics["trec_precision_averaged"]["value"] == pytest.approx((2 / 3 + 1 + 0 + 0) / 4)
+    assert metrics["trec_recall_averaged"]["value"] == pytest.approx((2 / 4 + 1 + 0 + 0) / 4)
+    assert metrics["trec_recall_averaged"]["n"] == 4
+    assert metrics["trec_recall_averaged"]["levels"] == metrics["trec_recall"]["levels"]
+
+
+def test_answers_to_one_question_of_hagrid_are_one_unit(tmp_path: Path) -> None:
+    def interval(*ids: object) -> Any:  # noqa: ANN401
+        rows = [
+            row(str(n), YES if n % 4 else WRONG, extra={"query_id": query} if query else {})
+            for n, query in enumerate(ids)
+        ]
+        return report(write(tmp_path / "a.jsonl", *rows))["metrics"]["autoais"]
+
+    apart, together = interval(*[None] * 12), interval(*(n // 4 + 1 for n in range(12)))
+    assert apart["value"] == together["value"] == 0.75
+    assert apart["interval95"] == pytest.approx([0.4281, 0.9451], abs=5e-5)  # Clopper and Pearson's for 9 of 12
+    assert together["interval95"] != apart["interval95"]
+    assert interval(*range(1, 13)) == apart

@@ -401,7 +401,7 @@ def test_liu_and_alce_agree_where_nothing_is_partial_or_redundant(
                 assert counted is True
 
 
-def test_intervals_resample_answers_from_a_fixed_seed() -> None:
+def test_a_tally_pools_items_or_averages_answers() -> None:
     tally = Tally("sentences")
     for values in ([1.0, 1.0], [0.0], [1.0, None], [0.5, 0.0, 0.0]):
         tally.add(values)
