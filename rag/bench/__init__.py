@@ -1,0 +1,1 @@
+"""Benchmarks: run systems over questions, compare the runs and report them."""
