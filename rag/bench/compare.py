@@ -1,0 +1,283 @@
+"""Comparison of any number of systems on the same questions: tests, letters, smallest differences, costs."""
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+from autoais.errors import UserError
+from autoais.metrics.paired import holm
+from rag.bench.items import Item
+from rag.bench.results import Group, Run, SystemRun, grouped, read_run
+
+LEVEL, POWER = 0.05, 0.8
+
+_Value = Callable[[Item], float | bool | None]
+_VALUES: dict[str, _Value] = {
+    "right_attributed": lambda item: item.way == "right_attributed",
+    "right": lambda item: bool(item.right),
+    "em": lambda item: item.em,
+    "f1": lambda item: item.f1,
+    "answer_recall": lambda item: item.answer_recall,
+    "nugget_recall": lambda item: item.nugget_recall,
+    "autoais": lambda item: bool(item.attributed),  # undecided is a no: all systems need the same questions
+    "refused_right": lambda item: None if item.answerable else item.abstained,
+    "refused_wrong": lambda item: item.abstained if item.answerable else None,
+}
+LESS_IS_BETTER = ("refused_wrong",)
+
+
+def compare(*runs: str | Path, allow_different: bool = False) -> dict[str, Any]:
+    """Compare all systems of run folders, question by question.
+
+    `groups` holds one comparison per benchmark, set of questions and judge: numbers of two metrics never share a
+    column. Raises `UserError` if there is more than one group, unless `allow_different`. See `compare_group`.
+    """
+    if not runs:
+        raise UserError("name at least one run folder")
+    groups = grouped(map(read_run, runs), allow_different=allow_different)
+    if sum(len(group.systems) for group in groups) < 2:
+        raise UserError(f"{runs[0]}: has one system; name another run to compare it with")
+    return {"groups": [compare_group(group) for group in groups]}
+
+
+def compare_group(group: Group) -> dict[str, Any]:
+    """Compare the systems of one group.
+
+    - `metrics`: for each, `values` and `letters` by system, and `pairs`, each with the difference a - b, its 95 %
+      interval, the p of McNemar's exact test or of a randomisation test (`autoais.comparison`), `p_holm`, corrected for
+      the number of pairs, and `smallest_difference`, which n questions show with 80 % power. Systems that share a
+      letter cannot be told apart (Piepho 2004). Undecided counts as no.
+    - `differences`: the questions on which the systems' ways differ, with all answers.
+    - `pareto`: quality (right and attributed), seconds and tokens per question, and who is not beaten on both.
+    - `correlation`: Kendall's tau-b and Spearman's rho over systems between EM, AutoAIS and people, for three or more.
+    """
+    labels = [one.label for one in group.systems]
+    by_id = [{item.id: item for item in one.items} for one in group.systems]
+    questions = sorted(by_id[0])
+    listed = [[items[question] for question in questions] for items in by_id]
+    metrics = {}
+    for name, value in _VALUES.items():
+        measured = {
+            label: items
+            for label, items in zip(labels, listed, strict=True)
+            if any(value(item) is not None for item in items)
+        }
+        if measured:
+            metrics[name] = _by_items(value, measured)
+    metrics |= _by_judgements(group.systems, metrics)
+    for name, metric in metrics.items():
+        _conclude(metric, less=name in LESS_IS_BETTER)
+    return {
+        "name": group.name,
+        "benchmark": group.benchmark,
+        "version": group.version,
+        "judge": group.judge,
+        "n": len(questions),
+        "systems": {one.label: one.system for one in group.systems},
+        "level": LEVEL,
+        "power": POWER,
+        "metrics": metrics,
+        "differences": _differences(labels, listed),
+        "pareto": _pareto(group.systems),
+        "correlation": _correlation(group.systems),
+    }
+
+
+# --- metrics ---------------------------------------------------------------------------------------------------
+
+
+def _by_items(value: _Value, listed: Mapping[str, Sequence[Item]]) -> dict[str, Any]:
+    """The values of the systems and the differences of all pairs, over the questions that have the metric."""
+    from autoais.comparison import difference_of_means
+
+    rows = {label: [value(item) for item in items] for label, items in listed.items()}
+    places = enumerate(zip(*rows.values(), strict=True))
+    counted = [place for place, column in places if any(one is not None for one in column)]
+    columns = {label: [float(row[place] or 0) for place in counted] for label, row in rows.items()}
+    pairs = []
+    for a, b in combinations(columns, 2):
+        found = difference_of_means(columns[a], columns[b])
+        changes = [x - y for x, y in zip(columns[a], columns[b], strict=True)]
+        pairs.append({"a": a, "b": b, **found, "smallest_difference": smallest_difference(changes, len(columns))})
+    values = {label: math.fsum(column) / len(column) for label, column in columns.items()}
+    return {"n": len(counted), "values": values, "pairs": pairs}
+
+
+def _by_judgements(systems: Sequence[SystemRun], known: Collection[str]) -> dict[str, Any]:
+    """As `_by_items`, for the metrics over sentences and citations, from the scores in judgements.jsonl."""
+    from autoais.comparison import compare_judgements, read_judgements
+
+    if len(systems) < 2 or not all(one.judgements.is_file() for one in systems):
+        return {}
+    read = {}
+    for one in systems:
+        judged = read_judgements(one.judgements)
+        scores = {name: {k: v for k, v in row.items() if k not in known} for name, row in judged.scores.items()}
+        read[one.label] = replace(judged, scores=scores)
+    found: dict[str, Any] = {}
+    for a, b in combinations(read, 2):
+        for name, pair in compare_judgements(read[a], read[b], a, b)["metrics"].items():
+            metric = found.setdefault(name, {"n": pair["n"], "values": {}, "pairs": []})
+            metric["values"] |= {a: pair.pop("a"), b: pair.pop("b")}
+            metric["pairs"].append({"a": a, "b": b, **pair, "smallest_difference": None})
+    everywhere = len(systems) * (len(systems) - 1) // 2
+    return {name: metric for name, metric in found.items() if len(metric["pairs"]) == everywhere}
+
+
+def _conclude(metric: dict[str, Any], *, less: bool) -> None:
+    """Add Holm's correction over the pairs, and letters from best to worst."""
+    pairs = metric["pairs"]
+    # A p is None where the systems differ on no question.
+    for pair, p in zip(pairs, holm([1.0 if pair["p"] is None else pair["p"] for pair in pairs]), strict=True):
+        pair["p_holm"] = p
+    best = sorted(metric["values"], key=lambda label: (metric["values"][label] * (1 if less else -1), label))
+    metric["letters"] = letters(best, [(pair["a"], pair["b"]) for pair in pairs if pair["p_holm"] < LEVEL])
+
+
+def letters(names: Sequence[str], different: Collection[tuple[str, str]]) -> dict[str, str]:
+    """Return letters by name: two names share a letter if and only if they are not in `different`.
+
+    The insert-and-absorb algorithm (Piepho 2004, Journal of Computational and Graphical Statistics 13:456). `names`
+    come from best to worst; the best has `a`.
+    """
+    order = {name: place for place, name in enumerate(names)}
+    columns = [set(names)]
+    for a, b in sorted(
+        (sorted(pair, key=order.__getitem__) for pair in different), key=lambda p: [order[n] for n in p]
+    ):
+        split = [
+            part for column in columns for part in ((column - {a}, column - {b}) if {a, b} <= column else (column,))
+        ]
+        columns = []
+        for column in sorted(split, key=len, reverse=True):
+            if not any(column <= other for other in columns):  # absorbed by a larger one
+                columns.append(column)
+    columns.sort(key=lambda column: sorted(order[name] for name in column))
+    return {name: "".join(_letter(n) for n, column in enumerate(columns) if name in column) for name in names}
+
+
+def _letter(number: int) -> str:
+    alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    return alphabet[number] if number < len(alphabet) else f"({number + 1})"
+
+
+def smallest_difference(changes: Sequence[float], systems: int = 2) -> float | None:
+    """Return the smallest difference of means that a paired test over these questions shows with 80 % power.
+
+    `changes` are the differences per question. The level is 5 %, divided by the number of pairs of systems. For
+    outcomes 0 and 1 by Connor's formula (1987, Biometrics 43:207) with the share of questions that differ; else by the
+    normal approximation. None if no question differs.
+    """
+    n, pairs = len(changes), max(1, systems * (systems - 1) // 2)
+    normal = NormalDist()
+    z, power = normal.inv_cdf(1 - LEVEL / pairs / 2), normal.inv_cdf(POWER)
+    squares = math.fsum(one * one for one in changes) / n
+    if not squares:
+        return None
+    if not all(one in (-1.0, 0.0, 1.0) for one in changes):
+        variance = squares - (math.fsum(changes) / n) ** 2
+        return (z + power) * math.sqrt(variance / n) if variance > 0 else None
+    # n = (z sqrt(s) + power sqrt(s - d^2))^2 / d^2, solved for d; at most s, as then all changes go one way.
+    low, high = 0.0, squares
+    if n * high**2 < (z * math.sqrt(squares) + power * math.sqrt(max(0.0, squares - high**2))) ** 2:
+        return None
+    for _ in range(60):
+        d = (low + high) / 2
+        enough = n * d**2 >= (z * math.sqrt(squares) + power * math.sqrt(max(0.0, squares - d**2))) ** 2
+        low, high = (low, d) if enough else (d, high)
+    return high
+
+
+# --- questions, costs, correlation ------------------------------------------------------------------------------
+
+
+def _differences(labels: Sequence[str], listed: Sequence[Sequence[Item]]) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": items[0].id,
+            "question": items[0].question,
+            "ways": {label: item.way for label, item in zip(labels, items, strict=True)},
+            "answers": {label: item.answer for label, item in zip(labels, items, strict=True)},
+        }
+        for items in zip(*listed, strict=True)
+        if len({item.way for item in items}) > 1
+    ]
+
+
+def _pareto(systems: Sequence[SystemRun]) -> list[dict[str, Any]]:
+    """Each system's quality and costs; `best_for` names the costs for which no other system is better and cheaper."""
+    points = [
+        {
+            "system": one.label,
+            "quality": one.metrics["ways"]["right_attributed"]["share"],
+            "seconds": _mean([item.seconds for item in one.items]),
+            "tokens": _mean([_tokens(item) for item in one.items]),
+        }
+        for one in systems
+    ]
+    for point in points:
+        point["best_for"] = [cost for cost in ("seconds", "tokens") if not any(_beats(o, point, cost) for o in points)]
+    return points
+
+
+def _tokens(item: Item) -> int | None:
+    given = [count for count in (item.tokens_read, item.tokens_written) if count is not None]
+    return sum(given) if given else None
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
+def _beats(other: Mapping[str, Any], point: Mapping[str, Any], cost: str) -> bool:
+    """Whether the other point is as good and as cheap, and better in one of both; or the point has no such cost."""
+    if point[cost] is None:
+        return True
+    if other[cost] is None or other["quality"] is None or point["quality"] is None:
+        return False
+    a, b = (other["quality"], -other[cost]), (point["quality"], -point[cost])
+    return a != b and a[0] >= b[0] and a[1] >= b[1]
+
+
+def human_share(one: SystemRun) -> float | None:
+    """Return the share of answers that people found attributable, of those that people labelled; None if none."""
+    told = [[s.human for s in item.sentences if s.human is not None] for item in one.items]
+    if any(told):
+        return _mean([float(all(labels)) for labels in told if labels])
+    labels = (one.metrics.get("human") or {}).get("labels")
+    found = labels.get("attributable") if isinstance(labels, dict) else None
+    value = found.get("value") if isinstance(found, dict) else None
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _correlation(systems: Sequence[SystemRun]) -> dict[str, Any]:
+    from autoais.meta.correlation import MIN_SYSTEMS, kendall_tau_b, spearman
+
+    columns = {
+        "em": [one.metrics["metrics"].get("em", {}).get("value") for one in systems],
+        "autoais": [one.metrics["metrics"].get("autoais", {}).get("value") for one in systems],
+        "human": [human_share(one) for one in systems],
+    }
+    found = {}
+    for a, b in combinations(columns, 2):
+        both = [(x, y) for x, y in zip(columns[a], columns[b], strict=True) if x is not None and y is not None]
+        record: dict[str, Any] = {"systems": len(both), "kendall_tau_b": None, "spearman": None}
+        if len(both) < MIN_SYSTEMS:
+            record["reason"] = f"{len(both)} systems have both; at least {MIN_SYSTEMS} are needed"
+        else:
+            import numpy as np
+
+            x, y = np.array(both, dtype=np.float64).T
+            record |= {"kendall_tau_b": kendall_tau_b(x, y), "spearman": spearman(x, y)}
+        found[f"{a} and {b}"] = record
+    return found
+
+
+def compare_runs(runs: Sequence[Run], *, allow_different: bool = False) -> list[dict[str, Any]]:
+    """As `compare`, of runs that are read, without an error for a single system."""
+    return [compare_group(group) for group in grouped(runs, allow_different=allow_different)]

@@ -1,0 +1,432 @@
+"""The figures of a report, drawn by matplotlib as SVG and PNG; equal runs give equal bytes."""
+
+import io
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from autoais.metrics.rates import Rate
+from rag.bench.items import Item
+from rag.bench.results import Group, SystemRun
+from rag.errors import missing_extra
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+WAY_NAMES = {
+    "right_attributed": "right and attributed",
+    "right_unattributed": "right, unattributed",
+    "wrong_attributed": "wrong, attributed",
+    "wrong_unattributed": "wrong",
+    "refused_right": "refused, rightly",
+    "refused_wrong": "refused, wrongly",
+    "undecided": "undecided",
+}
+WAY_COLOURS = {
+    "right_attributed": "#0b7a5e",
+    "right_unattributed": "#7cc9ae",
+    "wrong_attributed": "#f0a35e",
+    "wrong_unattributed": "#b9441f",
+    "refused_right": "#8fb3d9",
+    "refused_wrong": "#4a6fa5",
+    "undecided": "#9a9a9a",
+}
+# Okabe and Ito's colours that show on white and on black; lines also differ in dashes and markers.
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a6fd1", "#888888")
+_DASHES, _MARKERS = ("-", "--", "-.", ":"), "osD^vPX*"
+_SHOWN = 12  # longest list of systems that an alternative text spells out
+_MOST_CITATIONS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure: its file name, title, what it shows in words (for those who do not see it), numbers and drawing."""
+
+    name: str
+    title: str
+    text: str
+    data: dict[str, Any]
+    draw: "Callable[[Axes], None]"
+    height: float = 3.4
+
+    def svg(self, *, dark: bool = False) -> str:
+        """The figure as SVG, with light lines on a transparent ground if `dark`."""
+        with _drawn(self, dark=dark) as canvas:
+            out = io.StringIO()
+            canvas.savefig(out, format="svg", metadata={"Date": None, "Title": self.title}, transparent=True)
+        return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+    def png(self) -> bytes:
+        """The figure as PNG, 200 dots per inch, on white."""
+        with _drawn(self, dark=False) as canvas:
+            out = io.BytesIO()
+            canvas.savefig(out, format="png", dpi=200, metadata={"Software": None})
+        return out.getvalue()
+
+
+@contextmanager
+def _drawn(figure: Figure, *, dark: bool) -> "Iterator[Canvas]":
+    try:
+        import matplotlib as mpl
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure as Canvas
+    except ImportError as error:
+        raise missing_extra("rag bench report", "report") from error
+    from matplotlib import style
+
+    settings: Any = {
+        "svg.hashsalt": figure.name, "font.family": "DejaVu Sans", "font.size": 9, "axes.spines.top": False,
+        "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.3, "grid.linewidth": 0.6,
+        "legend.frameon": False, "text.parse_math": False, "figure.constrained_layout.use": True,
+    }  # fmt: skip
+    with mpl.rc_context(), style.context(["default", *(["dark_background"] if dark else [])]):
+        mpl.rcParams.update(settings)
+        canvas = Canvas(figsize=(6.4, figure.height))
+        FigureCanvasAgg(canvas)
+        figure.draw(canvas.subplots())
+        yield canvas
+
+
+def figures(group: Group, pareto: Sequence[Mapping[str, Any]]) -> list[Figure]:
+    """The figures for which the group has numbers, in the order of the report."""
+    found = [
+        _ways(group.systems),
+        _ranks(group.systems),
+        _quality(group.systems),
+        _reliability(group.systems),
+        _risk(group.systems),
+        _pareto(pareto, "seconds"),
+        _pareto(pareto, "tokens"),
+        _latency(group.systems),
+        _citations(group.systems),
+    ]
+    return [one for one in found if one is not None]
+
+
+def _line(number: int) -> dict[str, Any]:
+    return {"color": _COLOURS[number % len(_COLOURS)], "linestyle": _DASHES[number % len(_DASHES)], "linewidth": 1.6}
+
+
+def _dot(number: int) -> dict[str, Any]:
+    return {"color": _COLOURS[number % len(_COLOURS)], "marker": _MARKERS[number % len(_MARKERS)]}
+
+
+def _scale(axes: "Axes", values: Sequence[float]) -> None:
+    """Make the x axis logarithmic if the values span a factor of ten, with plain numbers at its ticks."""
+    if 0 < 10 * min(values) <= max(values):
+        from matplotlib.ticker import FuncFormatter, NullFormatter
+
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _name(label: str) -> str:
+    """A label that fits, without characters that a font cannot draw."""
+    line = "".join(c if c.isprintable() else "\ufffd" for c in label)
+    return line if len(line) <= 28 else f"{line[:27]}…"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _sentence(parts: Sequence[str]) -> str:
+    return "; ".join(parts[:_SHOWN]) + (f"; and {len(parts) - _SHOWN} more" if len(parts) > _SHOWN else "") + "."
+
+
+# --- one function a figure -------------------------------------------------------------------------------------
+
+
+def _ways(systems: Sequence[SystemRun]) -> Figure:
+    counts = {one.label: {way: one.metrics["ways"][way]["count"] for way in WAY_NAMES} for one in systems}
+
+    def draw(axes: "Axes") -> None:
+        for row, ways in enumerate(counts.values()):
+            total, left = max(1, sum(ways.values())), 0.0
+            for way, count in ways.items():
+                share = count / total
+                axes.barh(row, share, left=left, color=WAY_COLOURS[way], edgecolor="white", linewidth=0.6, height=0.7)
+                if share >= 0.05:
+                    ink = "white" if way in ("right_attributed", "wrong_unattributed", "refused_wrong") else "black"
+                    axes.text(left + share / 2, row, f"{count:,}", ha="center", va="center", color=ink, fontsize=8)
+                left += share
+        from matplotlib.patches import Patch
+        from matplotlib.ticker import PercentFormatter
+
+        axes.set_yticks(range(len(counts)), [_name(label) for label in counts])
+        axes.invert_yaxis()
+        axes.set_xlim(0, 1)
+        axes.xaxis.set_major_formatter(PercentFormatter(1))
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel("share of all questions")
+        handles = [Patch(color=WAY_COLOURS[way], label=name) for way, name in WAY_NAMES.items()]
+        axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=3, fontsize=7.5)
+
+    said = [
+        f"{label}: " + ", ".join(f"{count:,} {WAY_NAMES[way]}" for way, count in ways.items() if count)
+        for label, ways in counts.items()
+    ]
+    title = "What happened to the questions"
+    return Figure("ways", title, _sentence(said), {"counts": counts}, draw, 1.7 + 0.42 * len(counts))
+
+
+def _ranks(systems: Sequence[SystemRun]) -> Figure | None:
+    curves: dict[str, dict[str, Any]] = {}
+    for one in systems:
+        depth = max((len(item.ranking) for item in one.items), default=0)
+        for name, ranks in (
+            ("gold passage", [item.first_gold for item in one.items if item.gold]),
+            ("answer string", [item.answer_hit for item in one.items if item.references]),
+        ):
+            if ranks and depth and any(ranks):
+                counts, cutoffs = Counter(ranks), _cutoffs(depth)
+                yes = [sum(counts[r] for r in range(1, k + 1)) for k in cutoffs]
+                rates = [Rate(hits, len(ranks)) for hits in yes]
+                curves[f"{one.label}, {name}"] = {
+                    "system": one.label,
+                    "k": cutoffs,
+                    "success": [rate.value for rate in rates],
+                    "interval95": [list(rate.interval or (0, 0)) for rate in rates],
+                }
+    if not curves:
+        return None
+    places = {one.label: number for number, one in enumerate(systems)}
+
+    def draw(axes: "Axes") -> None:
+        for name, curve in curves.items():
+            gold = name.endswith("gold passage")
+            look = {"color": _line(places[curve["system"]])["color"], "linestyle": "-" if gold else "--"}
+            axes.plot(curve["k"], curve["success"], label=_name(curve["system"]) + name[len(curve["system"]) :], **look)
+            if gold:
+                low, high = zip(*curve["interval95"], strict=True)
+                axes.fill_between(curve["k"], low, high, color=look["color"], alpha=0.15)
+        deepest = max(curve["k"][-1] for curve in curves.values())
+        _scale(axes, [1, deepest])
+        axes.set_xlim(1, max(deepest, 2))
+        axes.set_ylim(0, 1)
+        axes.set_xlabel("rank cut-off k")
+        axes.set_ylabel("success@k")
+        axes.legend(fontsize=7.5)
+
+    said = [
+        f"{name}: "
+        + ", ".join(
+            f"{_percent(value)} at {k}"
+            for k, value in zip(curve["k"], curve["success"], strict=True)
+            if k in (1, 5, 20, 100) or k == curve["k"][-1]
+        )
+        for name, curve in curves.items()
+    ]
+    return Figure("ranks", "Success by rank cut-off", _sentence(said), {"curves": curves}, draw)
+
+
+def _cutoffs(depth: int) -> list[int]:
+    return [*range(1, min(depth, 20) + 1), *range(25, min(depth, 100) + 1, 5), *range(200, depth + 1, 100)]
+
+
+def _quality(systems: Sequence[SystemRun]) -> Figure | None:
+    metric = "em" if any(_value(one, "em") is not None for one in systems) else "answer_recall"
+    points = {
+        one.label: {"x": one.metrics["metrics"][metric], "y": one.metrics["metrics"]["autoais"]}
+        for one in systems
+        if _value(one, metric) is not None and _value(one, "autoais") is not None
+    }
+    if not points:
+        return None
+    name = "exact match" if metric == "em" else "answer recall"
+    places = {one.label: number for number, one in enumerate(systems)}
+
+    def draw(axes: "Axes") -> None:
+        for label, point in points.items():
+            x, y = point["x"]["value"], point["y"]["value"]
+            bars = {side: _bars(point[side]) for side in ("x", "y")}
+            axes.errorbar(
+                x, y, xerr=bars["x"], yerr=bars["y"], label=_name(label), capsize=2, ls="", **_dot(places[label])
+            )
+        axes.set_xlabel(f"{name} (95 % interval)")
+        axes.set_ylabel("AutoAIS (95 % interval)")
+        axes.legend(fontsize=7.5)
+
+    said = [
+        f"{label}: AutoAIS {_percent(point['y']['value'])}, {name} {_percent(point['x']['value'])}"
+        for label, point in points.items()
+    ]
+    data = {label: {"autoais": point["y"]["value"], metric: point["x"]["value"]} for label, point in points.items()}
+    return Figure("quality", f"AutoAIS against {name}", _sentence(said), data, draw)
+
+
+def _value(one: SystemRun, metric: str) -> float | None:
+    value: float | None = one.metrics["metrics"].get(metric, {}).get("value")
+    return value
+
+
+def _bars(metric: Mapping[str, Any]) -> list[list[float]] | None:
+    ends = metric.get("interval95")
+    value = metric["value"]
+    return [[max(0.0, value - ends[0])], [max(0.0, ends[1] - value)]] if ends else None
+
+
+def _reliability(systems: Sequence[SystemRun]) -> Figure | None:
+    """The judge's probability against people's labels of the same sentences."""
+    told = [
+        (sentence.human, sentence.probability, question)
+        for one in systems
+        for question, item in enumerate(one.items)
+        for sentence in item.sentences
+        if sentence.human is not None and sentence.probability is not None
+    ]
+    if not told:
+        return None
+    import numpy as np
+
+    from autoais.meta.evaluate import calibration_error, reliability
+
+    truth, probability, questions = map(np.array, zip(*told, strict=True))
+    bins = reliability(truth, probability, questions)
+    error = calibration_error(truth, probability)
+
+    def draw(axes: "Axes") -> None:
+        x = [one["probability"] for one in bins]
+        y = [one["attributable"] for one in bins]
+        bars = [_bars({"value": one["attributable"], "interval95": one["interval95"]}) for one in bins]
+        axes.plot([0, 1], [0, 1], color="#8a8a8a", linestyle="--", linewidth=1)
+        for place, bar in zip(zip(x, y, strict=True), bars, strict=True):
+            axes.errorbar(*place, yerr=bar, capsize=2, **_dot(0))
+        axes.plot(x, y, **_line(0))
+        axes.set_xlim(0, 1)
+        axes.set_ylim(0, 1)
+        axes.set_xlabel("the judge's probability of attributable")
+        axes.set_ylabel("share that people found attributable")
+
+    said = [f"at {one['probability']:.2f} people said yes to {_percent(one['attributable'])}" for one in bins]
+    text = f"{len(told):,} sentences with human labels, calibration error {error:.3f}: {_sentence(said)}"
+    return Figure("reliability", "Reliability of the judge", text, {"bins": bins, "calibration_error": error}, draw)
+
+
+def _risk(systems: Sequence[SystemRun]) -> Figure | None:
+    curves = {one.label: found for one in systems if (found := risk_coverage(one.items))}
+    if not curves:
+        return None
+    places = {one.label: number for number, one in enumerate(systems)}
+
+    def draw(axes: "Axes") -> None:
+        for label, curve in curves.items():
+            axes.plot(*zip(*curve, strict=True), label=_name(label), **_line(places[label]))
+        axes.set_xlim(0, 1)
+        axes.set_ylim(0, 1)
+        axes.set_xlabel("coverage: share of questions answered, the most confident first")
+        axes.set_ylabel("risk: share of them wrong")
+        axes.legend(fontsize=7.5)
+
+    said = []
+    for label, curve in curves.items():
+        known = [(goal, next((risk for coverage, risk in curve if coverage >= goal), None)) for goal in (0.2, 0.5, 1.0)]
+        told = [f"{_percent(risk)} wrong at {goal:.0%} coverage" for goal, risk in known if risk is not None]
+        told = told or [f"{_percent(curve[-1][1])} wrong at {curve[-1][0]:.0%} coverage"]
+        said.append(f"{label}: {', '.join(told)}")
+    return Figure("risk", "Risk against coverage", _sentence(said), {"curves": curves}, draw)
+
+
+def risk_coverage(items: Sequence[Item]) -> list[tuple[float, float]]:
+    """Return (coverage, risk) for each minimum confidence, from the most confident answer on.
+
+    Coverage is the share of all questions that are answered; risk is the share of the answers that are wrong. Answers
+    that nobody could call right or wrong are left out. At most 200 points; empty without confidences.
+    """
+    answered = [
+        (item.confidence, item.right)
+        for item in items
+        if not (item.abstained or item.missing) and item.confidence is not None and item.right is not None
+    ]
+    answered.sort(key=lambda pair: -pair[0])
+    points, wrong = [], 0
+    for place, (confidence, right) in enumerate(answered, 1):
+        wrong += not right
+        if place == len(answered) or answered[place][0] != confidence:  # equal confidences enter together
+            points.append((round(place / len(items), 6), round(wrong / place, 6)))
+    step = max(1, math.ceil(len(points) / 200))
+    return points[::-1][::step][::-1]
+
+
+def _pareto(points: Sequence[Mapping[str, Any]], cost: str) -> Figure | None:
+    known = [point for point in points if point[cost] is not None and point["quality"] is not None]
+    if len(known) < 2 or all(point[cost] <= 0 for point in known):
+        return None
+    places = {point["system"]: number for number, point in enumerate(points)}
+    front = sorted((point for point in known if cost in point["best_for"]), key=lambda point: point[cost])
+
+    def draw(axes: "Axes") -> None:
+        for point in known:
+            axes.plot(
+                point[cost], point["quality"], label=_name(point["system"]), ls="", **_dot(places[point["system"]])
+            )
+        x, y = ([point[of] for point in front] for of in (cost, "quality"))
+        axes.step(x, y, where="post", color="#8a8a8a", linewidth=1, zorder=0)
+        _scale(axes, [point[cost] for point in known])
+        axes.set_xlabel(f"{cost} per question")
+        axes.set_ylabel("right and attributed")
+        axes.legend(fontsize=7.5)
+
+    said = [f"{point['system']}: {_percent(point['quality'])} for {point[cost]:.4g} {cost}" for point in known]
+    best = ", ".join(point["system"] for point in front)
+    text = f"{_sentence(said)} No other system is better and cheaper than: {best}."
+    return Figure(f"pareto-{cost}", f"Quality against {cost} per question", text, {"points": known}, draw)
+
+
+def _latency(systems: Sequence[SystemRun]) -> Figure | None:
+    timed = {
+        one.label: sorted(item.seconds for item in one.items if item.seconds is not None)
+        for one in systems
+        if any(item.seconds is not None for item in one.items)
+    }
+    if not timed:
+        return None
+    places = {one.label: number for number, one in enumerate(systems)}
+
+    def draw(axes: "Axes") -> None:
+        for label, seconds in timed.items():
+            axes.ecdf(seconds[:: math.ceil(len(seconds) / 300)], label=_name(label), **_line(places[label]))
+        _scale(axes, [end for seconds in timed.values() for end in (seconds[0], seconds[-1])])
+        axes.set_xlabel("seconds per question")
+        axes.set_ylabel("share of questions")
+        axes.legend(fontsize=7.5)
+
+    quantiles = {
+        label: {f"p{q}": seconds[min(len(seconds) - 1, len(seconds) * q // 100)] for q in (50, 95)}
+        for label, seconds in timed.items()
+    }
+    said = [f"{label}: median {one['p50']:.3g} s, 95 % below {one['p95']:.3g} s" for label, one in quantiles.items()]
+    return Figure("latency", "Seconds per question", _sentence(said), {"quantiles": quantiles}, draw)
+
+
+def _citations(systems: Sequence[SystemRun]) -> Figure | None:
+    shares: dict[str, list[float]] = {}
+    for one in systems:
+        answers = [len(item.cites) for item in one.items if item.sentences]
+        if answers:
+            counts = Counter(min(count, _MOST_CITATIONS) for count in answers)
+            shares[one.label] = [counts[count] / len(answers) for count in range(_MOST_CITATIONS + 1)]
+    if not shares:
+        return None
+    places = {one.label: number for number, one in enumerate(systems)}
+
+    def draw(axes: "Axes") -> None:
+        width = 0.8 / len(shares)
+        for number, (label, values) in enumerate(shares.items()):
+            across = [count - 0.4 + (number + 0.5) * width for count in range(len(values))]
+            axes.bar(across, values, width, label=_name(label), color=_line(places[label])["color"])
+        axes.set_xticks(range(_MOST_CITATIONS + 1), [*map(str, range(_MOST_CITATIONS)), f"{_MOST_CITATIONS} or more"])
+        axes.set_xlabel("passages cited by an answer")
+        axes.set_ylabel("share of answers")
+        axes.legend(fontsize=7.5)
+
+    said = [
+        f"{label}: " + ", ".join(f"{_percent(share)} cite {count}" for count, share in enumerate(values) if share)
+        for label, values in shares.items()
+    ]
+    return Figure("citations", "Passages cited per answer", _sentence(said), {"shares": shares}, draw)

@@ -1,0 +1,202 @@
+"""Run folders as reports and comparisons read them: every file checked, since a folder may come from somebody else."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from autoais.errors import FormatError, UserError
+from autoais.io.jsonl import parse_object
+from autoais.io.provenance import sha256_file
+from autoais.io.schema import INTEGER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, Schema, faults, record
+from rag.bench.items import WAYS, Item, read_items
+
+_LABEL = re.compile(r"[\w+-][\w.+-]*")  # a label is the name of a folder: no separators, no `..`
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+_INTERVAL: Schema = {"type": ["array", "null"], "items": {"type": "number"}, "maxItems": 2}
+_NUMBERS: Schema = {"type": ["object", "null"], "additionalProperties": NUMBER_OR_NULL}
+_METRIC = record({"value": NUMBER_OR_NULL}, {"n": INTEGER, "interval95": _INTERVAL, "reason": TEXT_OR_NULL})
+_WAY = record({"count": _COUNT, "share": NUMBER_OR_NULL, "interval95": _INTERVAL})
+
+MANIFEST: Schema = record(
+    {"benchmark": {"type": "object"}, "systems": {"type": "object", "additionalProperties": STRING}}
+)
+METRICS: Schema = record(
+    {
+        "system": STRING,
+        "label": STRING,
+        "judge": TEXT_OR_NULL,
+        "n": _COUNT,
+        "ways": record(dict.fromkeys(WAYS, _WAY)),
+        "metrics": {"type": "object", "additionalProperties": _METRIC},
+        "latency": _NUMBERS,
+        "tokens": _NUMBERS,
+    },
+    {"money": {"type": ["object", "number", "null"]}, "human": {"type": ["object", "null"]}},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SystemRun:
+    """A system of a run: its short and full name, its items and metrics.json, and its file of judgements."""
+
+    label: str
+    system: str
+    items: Sequence[Item]
+    metrics: dict[str, Any]
+    judgements: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run folder. `judge` is None if the systems were judged by different ones or by none."""
+
+    folder: Path
+    benchmark: str
+    version: str
+    licence: str | None
+    judge: str | None
+    systems: tuple[SystemRun, ...]
+    manifest: dict[str, Any]
+
+    @property
+    def questions(self) -> dict[str, str]:
+        """The text of each question by id."""
+        return {item.id: item.question for item in self.systems[0].items}
+
+    def inputs(self) -> dict[str, str]:
+        """The SHA-256 of every file that was read, by its path in the folder."""
+        names = [
+            "run.json",
+            *(f"{one.label}/{name}" for one in self.systems for name in ("items.jsonl", "metrics.json")),
+        ]
+        return {name: sha256_file(self.folder / name) for name in names}
+
+
+def read_run(folder: str | Path) -> Run:
+    """Read a run folder. Raises `UserError` for a missing or unfinished stage, `FormatError` for a broken file."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder; name the folder that `rag bench run --out` wrote")
+    manifest = _read_json(folder / "run.json", MANIFEST, "is it the folder of a run?")
+    where = f"{folder / 'run.json'}: field 'benchmark'"
+    for fault in faults(manifest["benchmark"], record({"name": STRING, "version": {"type": ["string", "integer"]}})):
+        raise FormatError(f"{where}: {fault}")
+    if not manifest["systems"]:
+        raise UserError(f"{folder / 'run.json'}: names no systems; run the benchmark first")
+    systems = tuple(_read_system(folder, label, name) for label, name in manifest["systems"].items())
+    _check_same_questions(folder, systems)
+    judges = {one.metrics["judge"] for one in systems}
+    licence = manifest["benchmark"].get("licence", manifest.get("licence"))
+    return Run(
+        folder,
+        manifest["benchmark"]["name"],
+        str(manifest["benchmark"]["version"]),
+        licence if isinstance(licence, str) else None,
+        judges.pop() if len(judges) == 1 else None,
+        systems,
+        manifest,
+    )
+
+
+def _read_json(path: Path, schema: Schema, hint: str) -> dict[str, Any]:
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; {hint}") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+    found = parse_object(content, str(path))
+    for fault in faults(found, schema):
+        raise FormatError(f"{path}: {fault}")
+    return found
+
+
+def _read_system(folder: Path, label: str, name: str) -> SystemRun:
+    if not _LABEL.fullmatch(label):
+        raise FormatError(f"{folder / 'run.json'}: the label {label[:60]!r} cannot be the name of a folder")
+    again = f"finish it with: rag bench run --resume --out {folder}"
+    metrics = _read_json(
+        folder / label / "metrics.json", METRICS, f"the stage `measure` of {label} is missing; {again}"
+    )
+    path = folder / label / "items.jsonl"
+    if not path.is_file():
+        raise UserError(f"{path}: no such file; the stage `measure` of {label} is missing; {again}")
+    items = read_items(path)
+    counts = Counter(item.way for item in items)
+    told = {way: metrics["ways"][way]["count"] for way in WAYS}
+    if len(items) != metrics["n"] or any(counts[way] != told[way] for way in WAYS):
+        raise UserError(
+            f"{path}: {len(items)} items that do not add up to the {metrics['n']} of metrics.json; one of them is "
+            f"truncated or old: {again}"
+        )
+    return SystemRun(label, name, items, metrics, folder / label / "judgements.jsonl")
+
+
+def _check_same_questions(folder: Path, systems: Sequence[SystemRun]) -> None:
+    first = {item.id: item.question for item in systems[0].items}
+    for one in systems[1:]:
+        if {item.id: item.question for item in one.items} != first:
+            raise UserError(
+                f"{folder}: {systems[0].label} and {one.label} have answered other questions; measure the run again"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Systems whose numbers may share a column: the same benchmark, questions and judge (with its template)."""
+
+    benchmark: str
+    version: str
+    judge: str | None
+    systems: tuple[SystemRun, ...]
+
+    @property
+    def name(self) -> str:
+        """What tells it from other groups, on one line."""
+        n = len(self.systems[0].items)
+        return f"{self.benchmark} {self.version}, {n:,} questions, judge {self.judge or 'none'}"
+
+
+def grouped(runs: Iterable[Run], *, allow_different: bool = False) -> list[Group]:
+    """Group the systems of all runs by benchmark, questions and judge; labels are made unique by the run's folder.
+
+    Raises `UserError` if there is more than one group, unless `allow_different`, or if a folder is named twice.
+    """
+    runs = list(runs)
+    if twice := [folder for folder, n in Counter(run.folder.resolve() for run in runs).items() if n > 1]:
+        raise UserError(f"{twice[0]} is named twice")
+    labels = Counter(one.label for run in runs for one in run.systems)
+    found: dict[tuple[Any, ...], list[SystemRun]] = {}
+    first: tuple[Run, SystemRun] | None = None
+    taken: set[str] = set()
+    for run in runs:
+        questions = tuple(sorted(run.questions.items()))
+        for one in run.systems:
+            label = one.label if labels[one.label] == 1 else f"{run.folder.resolve().name}/{one.label}"
+            while label in taken:
+                label += "'"
+            taken.add(label)
+            first = first or (run, one)
+            key = (run.benchmark, run.version, one.metrics["judge"], questions)
+            if found and key not in found and not allow_different:
+                raise UserError(f"{_difference(*first, run, one)}; --allow-different shows them in separate columns")
+            found.setdefault(key, []).append(replace(one, label=label))
+    return [Group(key[0], key[1], key[2], tuple(systems)) for key, systems in found.items()]
+
+
+def _difference(run: Run, one: SystemRun, other_run: Run, other: SystemRun) -> str:
+    here, there = f"{run.folder}/{one.label}", f"{other_run.folder}/{other.label}"
+    benchmarks = [f"{one.benchmark} {one.version}" for one in (run, other_run)]
+    if benchmarks[0] != benchmarks[1]:
+        return f"{here} ran the benchmark {benchmarks[0]!r}, {there} {benchmarks[1]!r}"
+    judges = [one.metrics["judge"], other.metrics["judge"]]
+    if judges[0] != judges[1]:
+        return f"{here} was judged by {judges[0]!r}, {there} by {judges[1]!r}"
+    a, b = run.questions, other_run.questions
+    if a.keys() == b.keys():
+        return f"{here} and {there} ask other questions under the same ids"
+    only = [len(a.keys() - b.keys()), len(b.keys() - a.keys())]
+    return f"{here} and {there} have other questions: {only[0]} only in the first, {only[1]} only in the second"
