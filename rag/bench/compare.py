@@ -18,16 +18,16 @@ LEVEL, POWER = 0.05, 0.8
 _Value = Callable[[Item], float | bool | None]
 _VALUES: dict[str, _Value] = {
     "right_attributed": lambda item: item.way == "right_attributed",
-    "right": lambda item: bool(item.right),
+    "right": lambda item: bool(item.right) if item.answerable else None,
     "em": lambda item: item.em,
     "f1": lambda item: item.f1,
     "answer_recall": lambda item: item.answer_recall,
     "nugget_recall": lambda item: item.nugget_recall,
     "autoais": lambda item: bool(item.attributed),  # undecided is a no: all systems need the same questions
-    "refused_right": lambda item: None if item.answerable else item.abstained,
-    "refused_wrong": lambda item: item.abstained if item.answerable else None,
+    "unanswerable_refused": lambda item: None if item.answerable else item.way == "refused_right",
+    "answerable_refused": lambda item: item.way == "refused_wrong" if item.answerable else None,
 }
-LESS_IS_BETTER = ("refused_wrong",)
+LESS_IS_BETTER = ("answerable_refused",)
 
 
 def compare(*runs: str | Path, allow_different: bool = False) -> dict[str, Any]:
@@ -249,8 +249,7 @@ def human_share(one: SystemRun) -> float | None:
     told = [[s.human for s in item.sentences if s.human is not None] for item in one.items]
     if any(told):
         return _mean([float(all(labels)) for labels in told if labels])
-    labels = (one.metrics.get("human") or {}).get("labels")
-    found = labels.get("attributable") if isinstance(labels, dict) else None
+    found = (one.metrics.get("human") or {}).get("attributable")
     value = found.get("value") if isinstance(found, dict) else None
     return float(value) if isinstance(value, int | float) else None
 

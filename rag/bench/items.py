@@ -25,13 +25,15 @@ VERDICTS = (*map(str, Verdict), NOT_APPLICABLE)
 
 @dataclass(frozen=True, slots=True)
 class ItemCitation:
-    """A citation: the passage's id, the span of its text that supports (end exclusive, if known), and the verdict on it
-    alone."""
+    """A citation: the passage's id, the span of its text that supports (end exclusive), and the verdict on it alone.
+
+    The passage is not among the item's if its text is unknown. The verdict is None if single citations were not judged.
+    """
 
     passage: str
     start: int | None
     end: int | None
-    verdict: str
+    verdict: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,8 @@ _RANK: Schema = {"type": ["integer", "null"], "minimum": 1}
 _COUNT: Schema = {"type": ["integer", "null"], "minimum": 0}
 _TRUTH: Schema = {"type": ["boolean", "null"]}
 _VERDICT: Schema = {"type": "string", "enum": list(VERDICTS)}
-_CITATION = record({"passage": STRING, "start": _OFFSET, "end": _OFFSET, "verdict": _VERDICT})
+_VERDICT_OR_NULL: Schema = {"type": ["string", "null"], "enum": [*VERDICTS, None]}
+_CITATION = record({"passage": STRING, "start": _OFFSET, "end": _OFFSET, "verdict": _VERDICT_OR_NULL})
 _SENTENCE = record(
     {
         "text": STRING, "start": _OFFSET, "end": _OFFSET, "verdict": _VERDICT, "probability": NUMBER_OR_NULL,
@@ -180,9 +183,8 @@ def _sentence(row: Mapping[str, Any], passages: Mapping[str, ItemPassage], where
         raise FormatError(f"{where}: its probability should be from 0 to 1, found {probability}")
     citations = tuple(ItemCitation(**_known(ItemCitation, one)) for one in row["citations"])
     for one in citations:
-        if one.passage not in passages:
-            raise FormatError(f"{where} cites {one.passage[:60]!r}, which is not among its passages")
-        _check_span(one.start, one.end, len(passages[one.passage].text), f"{where}, a citation")
+        length = len(passages[one.passage].text) if one.passage in passages else None
+        _check_span(one.start, one.end, length or None, f"{where}, a citation")  # no length: the text is unknown
     _check_span(row["start"], row["end"], None, where)
     for span in row["unsupported"]:
         if len(span) != 2:
@@ -196,7 +198,7 @@ def _check_span(start: int | None, end: int | None, length: int | None, where: s
     if (start is None) != (end is None):
         raise FormatError(f"{where}: 'start' and 'end' should both be given, or both be null")
     if start is not None and end is not None and not start <= end <= (end if length is None else length):
-        raise FormatError(f"{where}: characters {start} to {end} are not in a text of {length} characters")
+        raise FormatError(f"{where}: {start} to {end} is no span of a text of {length or 'unknown'} characters")
 
 
 def read_items(path: str | Path) -> list[Item]:

@@ -16,7 +16,7 @@ from rag.bench.items import WAYS, Item, read_items
 _LABEL = re.compile(r"[\w+-][\w.+-]*")  # a label is the name of a folder: no separators, no `..`
 _COUNT: Schema = {"type": "integer", "minimum": 0}
 _INTERVAL: Schema = {"type": ["array", "null"], "items": {"type": "number"}, "maxItems": 2}
-_NUMBERS: Schema = {"type": ["object", "null"], "additionalProperties": NUMBER_OR_NULL}
+_LATENCY: Schema = {"type": ["object", "null"], "additionalProperties": NUMBER_OR_NULL}
 _METRIC = record({"value": NUMBER_OR_NULL}, {"n": INTEGER, "interval95": _INTERVAL, "reason": TEXT_OR_NULL})
 _WAY = record({"count": _COUNT, "share": NUMBER_OR_NULL, "interval95": _INTERVAL})
 
@@ -31,10 +31,13 @@ METRICS: Schema = record(
         "n": _COUNT,
         "ways": record(dict.fromkeys(WAYS, _WAY)),
         "metrics": {"type": "object", "additionalProperties": _METRIC},
-        "latency": _NUMBERS,
-        "tokens": _NUMBERS,
     },
-    {"money": {"type": ["object", "number", "null"]}, "human": {"type": ["object", "null"]}},
+    {
+        "latency": _LATENCY,
+        "tokens": {"type": ["object", "null"]},
+        "money": {"type": ["object", "null"]},
+        "human": {"type": ["object", "null"]},
+    },
 )
 
 
