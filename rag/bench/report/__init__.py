@@ -1,0 +1,78 @@
+"""Reports of benchmark runs: `report.json`, `report.html`, figures and tables, from run folders and nothing else."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from autoais.errors import UserError
+from autoais.io.jsonl import dumps, round_floats, write_atomic
+from rag.bench.report.page import page
+from rag.bench.report.summary import figure_files, summary
+from rag.bench.report.tables import table
+from rag.bench.results import Run, grouped, read_run
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A written report: its page, and the licences of the data of its runs (empty if unknown)."""
+
+    page: Path
+    licences: tuple[str, ...]
+
+
+def write_report(
+    *runs: str | Path, out: str | Path | None = None, passages: bool = True, allow_different: bool = False
+) -> Report:
+    """Write the report of run folders.
+
+    `out` (default: `report` in the run folder) receives report.html, report.json and figures/*.svg and *.png. Without
+    `passages` the texts of passages are left out. Runs of other benchmarks, questions or judges raise `UserError`,
+    unless `allow_different`, which gives each its own tables. The same runs give the same bytes.
+    """
+    read = _read(runs)
+    if out is None and len(read) > 1:
+        raise UserError("name a folder for the report of several runs: --out FOLDER")
+    folder = read[0].folder / "report" if out is None else Path(out)
+    groups = grouped(read, allow_different=allow_different)
+    found, drawn = summary(read, groups, passages=passages)
+    images = [[(one, one.svg(), one.svg(dark=True)) for one in listed] for listed in drawn]
+    for number, listed in enumerate(images):
+        for figure, light, _ in listed:
+            svg, png = figure_files(figure, number)
+            write_atomic(folder / svg, [light.removesuffix("\n")])
+            _write_bytes(folder / png, figure.png())
+    write_atomic(folder / "report.json", [dumps(round_floats(found), indent=1)])
+    write_atomic(folder / "report.html", [page(found, groups, images, passages=passages).removesuffix("\n")])
+    return Report(folder / "report.html", tuple(found["licences"]))
+
+
+def report_table(*runs: str | Path, kind: str = "md", allow_different: bool = False) -> str:
+    """Return the headline metrics of run folders as a table, `md` or `latex`; raises `UserError` for another kind."""
+    if kind not in ("md", "latex"):
+        raise UserError(f"no table format {kind!r}; there are: md, latex")
+    read = _read(runs)
+    found, _ = summary(read, grouped(read, allow_different=allow_different), passages=False)
+    return table(found, kind)
+
+
+def report_schema() -> dict[str, Any]:
+    """Return the JSON Schema of report.json (draft 2020-12)."""
+    found: dict[str, Any] = json.loads(files("rag.bench.report").joinpath("report.schema.json").read_text("utf-8"))
+    return found
+
+
+def _read(runs: Sequence[str | Path]) -> list[Run]:
+    if not runs:
+        raise UserError("name at least one run folder")
+    return [read_run(run) for run in runs]
+
+
+def _write_bytes(path: Path, content: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from error

@@ -1,0 +1,282 @@
+"""`report.html`: one file without a network. What comes from a run is escaped by Jinja2, or JSON that page.js shows."""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+from rag.bench.items import Item, ItemPassage
+from rag.bench.report.figures import WAY_NAMES, Figure
+from rag.bench.report.tables import HEADLINE, metric_of, visible
+from rag.bench.results import Group
+from rag.errors import missing_extra
+
+_SIGNS = dict(zip(WAY_NAMES, "✔◐▲✘○●?", strict=True))  # as in page.js
+_LIGHT = ("right_attributed", "wrong_unattributed", "refused_wrong")  # dark bars with light numbers
+_HITS = 3  # shown besides the cited passages
+
+
+Image = tuple[Figure, str, str]
+"""A figure and its SVG, for a light and for a dark page."""
+
+
+def page(
+    report: Mapping[str, Any], groups: Sequence[Group], drawn: Sequence[Sequence[Image]], *, passages: bool
+) -> str:
+    """Return the HTML of a report; `drawn` has the figures of each group. Raises `RagError` without Jinja2."""
+    try:
+        from jinja2 import Environment, StrictUndefined
+    except ImportError as error:
+        raise missing_extra("rag bench report", "report") from error
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
+    script, style = _read("page.js"), _read("page.css")
+    labels = ", ".join(system["label"] for group in report["groups"] for system in group["systems"])
+    benchmarks = dict.fromkeys(f"{one['benchmark']} {one['version']}" for one in report["groups"])
+    view = _visible(
+        {
+            "title": f"{', '.join(benchmarks)}: {labels}",
+            "warnings": _warnings(report),
+            "ways": [{"key": way, "name": name, "sign": _SIGNS[way]} for way, name in WAY_NAMES.items()],
+            "groups": [_group(one, listed) for one, listed in zip(report["groups"], drawn, strict=True)],
+            "made": list(_made(report)),
+        }
+    )
+    return environment.from_string(_read("page.html.j2")).render(
+        **view,
+        style=style,
+        script=script,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        data=embedded(questions(groups, passages=passages)),
+    )
+
+
+def _read(name: str) -> str:
+    return files("rag.bench.report").joinpath(name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _visible(value: Any) -> Any:  # noqa: ANN401  (JSON in, JSON out)
+    if isinstance(value, dict):
+        return {key: _visible(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_visible(one) for one in value]
+    return visible(value) if isinstance(value, str) else value
+
+
+def embedded(value: object) -> str:
+    """Return JSON that no HTML parser can leave: `<`, `>` and `&` are escaped, and so are lone surrogates."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return re.sub("[<>&\u2028\u2029\ud800-\udfff]", lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+# --- the questions, for page.js ---------------------------------------------------------------------------------
+
+
+def questions(groups: Sequence[Group], *, passages: bool) -> dict[str, Any]:
+    """Return what page.js reads: passages once, and the questions of each group with the answers of its systems.
+
+    Fields that are null, false or empty are left out. Citations are [passage, start, end, verdict].
+    """
+    places: dict[tuple[str, ItemPassage], int] = {}
+    found = []
+    for group in groups:
+        by_id = [{item.id: item for item in one.items} for one in group.systems]
+        listed = [
+            _question(items[0]) | {"answers": [_answer(item, places) for item in items]}
+            for items in ([of[item.id] for of in by_id] for item in group.systems[0].items)
+        ]
+        found.append({"systems": [one.label for one in group.systems], "questions": listed})
+    shown = [_passage(key, one, texts=passages) for key, one in places]
+    return {"passage_texts": passages, "groups": found, "passages": shown}
+
+
+def _some(**fields: object) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value not in (None, False, "", (), [])}
+
+
+def _question(item: Item) -> dict[str, Any]:
+    return {"id": item.id, "text": item.question} | _some(
+        kind=item.kind,
+        collection=item.collection,
+        references=item.references,
+        gold=item.gold,
+        nuggets=item.nuggets,
+        unanswerable=not item.answerable,
+    )
+
+
+def _passage(key: str, passage: ItemPassage, *, texts: bool) -> dict[str, Any]:
+    text = {"text": passage.text} if texts and passage.text else {}
+    return {"id": key} | _some(title=passage.title, section=passage.section, url=passage.url) | text
+
+
+def _answer(item: Item, places: dict[tuple[str, ItemPassage], int]) -> dict[str, Any]:
+    def place(key: str) -> int:
+        return places.setdefault((key, item.passages.get(key, ItemPassage("", "", "", None))), len(places))
+
+    sentences = []
+    for one in item.sentences:
+        cites = [[place(cite.passage), cite.start, cite.end, cite.verdict] for cite in one.citations]
+        sentence: dict[str, Any] = {"text": one.text, "verdict": one.verdict, "cites": cites}
+        extra = {"p": one.probability, "human": one.human, "unsupported": one.unsupported or None}
+        sentences.append(sentence | {name: value for name, value in extra.items() if value is not None})
+    tokens = None if item.tokens_read is None else [item.tokens_read, item.tokens_written or 0]
+    numbers = {name: getattr(item, name) for name in ("em", "f1", "nugget_recall", "confidence", "seconds")}
+    return (
+        {"way": item.way, "sentences": sentences}
+        | {name: round(value, 4) for name, value in numbers.items() if value is not None}
+        | _some(
+            short=item.short_answer,
+            reason=item.reason,
+            abstained=item.abstained,
+            missing=item.missing,
+            failed=item.failed,
+            first_gold=item.first_gold,
+            answer_hit=item.answer_hit,
+            tokens=tokens,
+            hits=[place(key) for key in item.ranking[:_HITS] if key in item.passages],
+        )
+    )
+
+
+# --- the summary, for the template ------------------------------------------------------------------------------
+
+
+def _warnings(report: Mapping[str, Any]) -> list[str]:
+    found = []
+    if report["passage_texts"]:
+        licences = ", ".join(report["licences"]) or "not stated by the benchmark"
+        found.append(f"This page holds passages of others (licence: {licences}). Check it before you publish the page.")
+    if len(report["groups"]) > 1:
+        found.append(
+            "The systems have other benchmarks, questions or judges: each group has its own tables, and numbers of two "
+            "groups do not compare."
+        )
+    return found
+
+
+def _group(group: Mapping[str, Any], drawn: Sequence[Image]) -> dict[str, Any]:
+    systems, several = group["systems"], len(group["systems"]) > 1
+    compared = group["comparison"]["metrics"]
+    listed = [*HEADLINE, *dict.fromkeys(name for one in systems for name in one["metrics"] if name not in HEADLINE)]
+    with_value = [name for name in listed if any(metric_of(one, name)["value"] is not None for one in systems)]
+    return {
+        "name": group["name"],
+        "n": f"{group['n']:,}",
+        "systems": [
+            {"label": one["label"], "bar": list(_bar(one["ways"], group["n"])), "ways": list(_cells(one["ways"]))}
+            for one in systems
+        ],
+        "rows": [_row(name, systems, compared.get(name, {}) if several else {}) for name in with_value],
+        "smallest": several,
+        "absent": list(_absent(systems, with_value)),
+        "pairs": [
+            _pair(HEADLINE.get(name, name), pair) for name, metric in compared.items() for pair in metric["pairs"]
+        ],
+        "correlation": list(_correlation(group["comparison"]["correlation"])) if several else [],
+        "figures": [
+            {
+                "title": one.title,
+                "text": one.text,
+                "light": base64.b64encode(light.encode()).decode(),
+                "dark": base64.b64encode(dark.encode()).decode(),
+                "height": round(100 * one.height),
+            }
+            for one, light, dark in drawn
+        ],
+    }
+
+
+def _bar(ways: Mapping[str, Any], n: int) -> Iterator[dict[str, Any]]:
+    at = 0
+    for way, name in WAY_NAMES.items():
+        count = ways[way]["count"]
+        if count:
+            x, width = 100 * at / n, 100 * count / n
+            yield {
+                "way": way, "name": name, "count": f"{count:,}", "x": f"{x:.4g}", "width": f"{width:.4g}",
+                "middle": f"{x + width / 2:.4g}", "wide": width >= 6, "light": way in _LIGHT,
+            }  # fmt: skip
+        at += count
+
+
+def _cells(ways: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    for way in WAY_NAMES:
+        one = ways[way]
+        yield {"count": f"{one['count']:,}", "share": _percent(one["share"]), "range": _range(one["interval95"])}
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f} %"
+
+
+def _range(ends: Sequence[float] | None) -> str:
+    return f"[{100 * ends[0]:.1f}, {100 * ends[1]:.1f}]" if ends else ""
+
+
+def _row(name: str, systems: Sequence[Mapping[str, Any]], compared: Mapping[str, Any]) -> dict[str, Any]:
+    cells = []
+    for one in systems:
+        metric = metric_of(one, name)
+        n = metric.get("n")
+        cells.append(
+            {
+                "value": _percent(metric["value"]),
+                "range": _range(metric.get("interval95")),
+                "n": "" if n is None else f"{n:,}",
+                "letters": compared.get("letters", {}).get(one["label"], ""),
+                "reason": metric.get("reason") or "",
+            }
+        )
+    smallest = [pair["smallest_difference"] for pair in compared.get("pairs", ()) if pair["smallest_difference"]]
+    shown = f"{100 * max(smallest):.1f} points" if smallest else ""
+    return {"name": HEADLINE.get(name, name), "headline": name in HEADLINE, "cells": cells, "smallest": shown}
+
+
+def _absent(systems: Sequence[Mapping[str, Any]], with_value: Sequence[str]) -> Iterator[str]:
+    reasons: dict[str, list[str]] = {}
+    for one in systems:
+        for name, metric in one["metrics"].items():
+            if metric["value"] is None and name not in with_value:
+                reasons.setdefault(metric.get("reason") or "no value", []).append(name)
+    for reason, names in reasons.items():
+        yield f"{', '.join(dict.fromkeys(names))}: {reason}"
+
+
+def _pair(metric: str, pair: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "metric": metric,
+        "a": pair["a"],
+        "b": pair["b"],
+        "value": f"{100 * pair['value']:+.1f}",
+        "range": _range(pair["interval95"]),
+        "better": str(pair.get("better", "")),
+        "worse": str(pair.get("worse", "")),
+        "p": _p(pair["p"]),
+        "p_holm": _p(pair["p_holm"]),
+    }
+
+
+def _p(p: float | None) -> str:
+    return "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _correlation(found: Mapping[str, Any]) -> Iterator[str]:
+    for name, one in found.items():
+        if one["kendall_tau_b"] is not None:
+            yield f"{name}: Kendall's tau-b {one['kendall_tau_b']:.2f}, over {one['systems']} systems"
+
+
+def _made(report: Mapping[str, Any]) -> Iterator[str]:
+    for run in report["provenance"]["runs"]:
+        checksums = ", ".join(f"{name} {value[:12]}" for name, value in run["inputs"].items())
+        yield f"run {run['folder']} of {run['benchmark']} {run['version']}: {run['command'] or 'command unknown'}"
+        yield f"SHA-256 of its files: {checksums}"
+    yield "versions: " + ", ".join(f"{name} {value}" for name, value in report["provenance"]["versions"].items())

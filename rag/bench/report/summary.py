@@ -1,0 +1,65 @@
+"""`report.json`: the metrics, comparisons and figures of run folders, as `report.schema.json` describes it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from autoais.io.provenance import versions
+from rag.bench.compare import compare_group
+from rag.bench.report.figures import Figure, figures
+from rag.bench.results import Group, Run
+
+VERSION = 1
+_KEPT = ("system", "ways", "metrics", "latency", "tokens", "money", "human")
+
+
+def summary(
+    runs: Sequence[Run], groups: Sequence[Group], *, passages: bool
+) -> tuple[dict[str, Any], list[list[Figure]]]:
+    """Return `report.json` and the figures of each group; neither holds texts of questions, answers or passages."""
+    records, drawn = [], []
+    for number, group in enumerate(groups):
+        found = compare_group(group)
+        found["differences"] = [{"id": one["id"], "ways": one["ways"]} for one in found["differences"]]
+        listed = figures(group, found["pareto"])
+        drawn.append(listed)
+        records.append(
+            {
+                "name": group.name,
+                "benchmark": group.benchmark,
+                "version": group.version,
+                "judge": group.judge,
+                "n": len(group.systems[0].items),
+                "systems": [
+                    {"label": one.label} | {key: one.metrics.get(key) for key in _KEPT} for one in group.systems
+                ],
+                "comparison": found,
+                "figures": [
+                    {"title": one.title, "text": one.text, "files": figure_files(one, number), "data": one.data}
+                    for one in listed
+                ],
+            }
+        )
+    return {
+        "report_version": VERSION,
+        "passage_texts": passages,
+        "licences": sorted({run.licence for run in runs if run.licence}),
+        "groups": records,
+        "provenance": {"runs": [_run(run) for run in runs], "versions": versions()},
+    }, drawn
+
+
+def figure_files(figure: Figure, group: int) -> list[str]:
+    """Return the paths of a figure below the folder of the report; those of a second group start with `2-`."""
+    prefix = f"{group + 1}-" if group else ""
+    return [f"figures/{prefix}{figure.name}.{kind}" for kind in ("svg", "png")]
+
+
+def _run(run: Run) -> Mapping[str, Any]:
+    command = run.manifest.get("command")
+    return {
+        "folder": run.folder.resolve().name,
+        "benchmark": run.benchmark,
+        "version": run.version,
+        "command": command if isinstance(command, str) else None,
+        "inputs": run.inputs(),
+    }

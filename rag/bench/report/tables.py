@@ -1,0 +1,101 @@
+"""The headline metrics as a Markdown or LaTeX table; equal reports give equal bytes."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+HEADLINE = {
+    "right_attributed": "right and attributed",
+    "right": "right",
+    "em": "exact match",
+    "f1": "F1",
+    "answer_recall": "answer recall",
+    "nugget_recall": "nugget recall",
+    "autoais": "AutoAIS",
+    "autoais_corrected": "AutoAIS, corrected",
+    "citation_recall": "citation recall",
+    "citation_precision": "citation precision",
+    "answerable_refused": "answerable refused",
+    "unanswerable_refused": "unanswerable refused",
+}
+"""The metrics that a table starts with, by their names in metrics.json, with their names for readers."""
+
+_TEX = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
+    sign: f"\\{sign}" for sign in "$%#&_"
+}
+_HIDDEN = re.compile(r"[^\S ]|[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
+
+
+def visible(text: str) -> str:
+    """Return the text with control characters, lone surrogates and marks that reorder text replaced."""
+    return _HIDDEN.sub("\ufffd", text)
+
+
+def metric_of(system: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a metric of a system of report.json; `right_attributed` is a way."""
+    if name == "right_attributed":
+        way = system["ways"][name]
+        return {"value": way["share"], "interval95": way["interval95"], "n": None}
+    found: Mapping[str, Any] = system["metrics"].get(name, {"value": None})
+    return found
+
+
+def table(report: Mapping[str, Any], kind: str) -> str:
+    """Return the table of a report (`report.json`), `md` or `latex`, one per group."""
+    return "\n".join(_markdown(group) if kind == "md" else _latex(group) for group in report["groups"])
+
+
+def _rows(group: Mapping[str, Any], escape: Callable[[str], str]) -> tuple[list[str], list[list[str]]]:
+    names = [name for name in HEADLINE if any(metric_of(one, name)["value"] is not None for one in group["systems"])]
+    compared = group["comparison"]["metrics"] if len(group["systems"]) > 1 else {}
+    rows = []
+    for one in group["systems"]:
+        cells = [escape(visible(one["label"]))]
+        for name in names:
+            value = metric_of(one, name)["value"]
+            letters = compared.get(name, {}).get("letters", {}).get(one["label"], "")
+            cells.append("" if value is None else f"{100 * value:.1f}{_raised(letters, escape)}")
+        seconds = (one["latency"] or {}).get("p50")
+        rows.append([*cells, "" if seconds is None else f"{seconds:.2g}"])
+    return ["system", *(HEADLINE[name] for name in names), "median seconds"], rows
+
+
+def _raised(letters: str, escape: Callable[[str], str]) -> str:
+    if not letters:
+        return ""
+    return f"$^{{\\mathrm{{{letters}}}}}$" if escape is _tex else f" <sup>{letters}</sup>"
+
+
+def _note(group: Mapping[str, Any]) -> str:
+    letters = " Systems with a common letter cannot be told apart (5 %, Holm's correction)."
+    return f"{visible(group['name'])}. Per cent.{letters if len(group['systems']) > 1 else ''}"
+
+
+def _md(text: str) -> str:
+    return re.sub(r"([\\`*_{}\[\]|#~$])", r"\\\1", text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _tex(text: str) -> str:
+    return "".join(_TEX.get(character, character) for character in text)
+
+
+def _markdown(group: Mapping[str, Any]) -> str:
+    head, rows = _rows(group, _md)
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return f"{_md(_note(group))}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _latex(group: Mapping[str, Any]) -> str:
+    head, rows = _rows(group, _tex)
+    top, *body = [f"{' & '.join(line)} \\\\" for line in (head, *rows)]
+    columns = "l" + "r" * (len(head) - 1)
+    lines = [
+        f"% {_note(group)}",
+        f"\\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        top,
+        r"\midrule",
+        *body,
+        r"\bottomrule",
+    ]
+    return "\n".join([*lines, r"\end{tabular}", ""])
