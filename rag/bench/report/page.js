@@ -3,7 +3,7 @@
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const PAGE = 50; // rows shown at once
-const CUT = 1200; // characters of a passage shown at first
+const CUT = 1200; // characters of a passage or sentence shown at first
 
 const WAYS = {
   right_attributed: ["✔", "right and attributed"],
@@ -61,6 +61,24 @@ function marked(text, spans, tag, attributes = {}) {
   }
   parts.push(shown(characters.slice(at).join("")));
   return parts;
+}
+
+/** As `marked`, but of a long text only the part around the first span; and a button for all of it (or null). */
+function excerpt(place, text, spans, tag, attributes = {}) {
+  const characters = Array.from(text);
+  const full = () => place.replaceChildren(...marked(text, spans, tag, attributes));
+  if (characters.length <= CUT) {
+    full();
+    return null;
+  }
+  const first = spans.length ? Math.min(...spans.map((span) => span[0])) : 0;
+  const start = Math.max(0, Math.min(first - CUT / 4, characters.length - CUT));
+  const inside = spans.map(([a, b]) => [Math.max(0, a - start), Math.min(CUT, b - start)]).filter(([a, b]) => a < b);
+  const part = characters.slice(start, start + CUT).join("");
+  place.append(start ? "… " : "", ...marked(part, inside, tag, attributes), start + CUT < characters.length ? " …" : "");
+  const button = make("button", { type: "button" }, `Show all ${characters.length.toLocaleString("en")} characters`);
+  button.addEventListener("click", () => { full(); button.remove(); });
+  return button;
 }
 
 const chip = (way) => make("span", { class: `chip ${way}` }, make("span", { "aria-hidden": "true" }, WAYS[way][0]), ` ${WAYS[way][1]}`);
@@ -206,7 +224,7 @@ function drawDetail(question, number) {
 
 function drawAnswer(answer, label, key) {
   const panel = make("section", { class: "panel", "aria-labelledby": `a-${key}` },
-    make("h4", { id: `a-${key}` }, said("bdi", cut(label, 60)), " ", chip(answer.way)));
+    make("h3", { id: `a-${key}` }, said("bdi", cut(label, 60)), " ", chip(answer.way)));
   const cited = [...new Set(answer.sentences.flatMap((sentence) => sentence.cites.map((cite) => cite[0])))];
   if (answer.sentences.length === 0) {
     panel.append(make("p", { class: "quiet" }, answer.missing ? "No answer in the file." : answer.abstained ? "The system refused to answer." : "No sentences."));
@@ -233,8 +251,10 @@ function drawAnswer(answer, label, key) {
   });
   const others = (answer.hits || []).filter((place) => !cited.includes(place));
   if (others.length) {
-    panel.append(make("details", {}, make("summary", {}, `${others.length} other ${others.length === 1 ? "hit" : "hits"}`),
-      ...others.map((place) => drawPassage(DATA.passages[place], [], "", `p-${key}-${place}`))));
+    const more = make("details", {}, make("summary", {}, `${others.length} other ${others.length === 1 ? "hit" : "hits"}`));
+    const fill = () => more.append(...others.map((place) => drawPassage(DATA.passages[place], [], "", `p-${key}-${place}`)));
+    more.addEventListener("toggle", fill, { once: true });
+    panel.append(more);
   }
   return panel;
 }
@@ -242,7 +262,9 @@ function drawAnswer(answer, label, key) {
 function drawSentence(sentence, cited, key) {
   const [sign, words, kind] = VERDICTS[sentence.verdict];
   const probability = sentence.p === undefined ? "" : ` (${sentence.p.toFixed(2)})`;
-  const item = make("li", {}, make("span", { dir: "auto", class: "said" }, ...marked(sentence.text, sentence.unsupported || [], "u", { class: "unsupported", title: "no support for these words" })));
+  const claim = make("span", { dir: "auto", class: "said" });
+  const more = excerpt(claim, sentence.text, sentence.unsupported || [], "u", { class: "unsupported", title: "no support for these words" });
+  const item = make("li", {}, claim, ...(more ? [" ", more] : []));
   for (const [place, , , verdict] of sentence.cites) {
     const alone = verdict ? VERDICTS[verdict] : null;
     const link = make("a", { href: `#p-${key}-${place}`, class: "cite", title: alone ? `this passage alone: ${alone[1]}` : null }, `[${cited.indexOf(place) + 1}]`);
@@ -270,22 +292,9 @@ function drawPassage(passage, spans, prefix, id) {
     block.append(make("p", { class: "quiet" }, DATA.passage_texts ? "Its text is unknown." : "Its text is left out of this report."));
     return block;
   }
-  const characters = Array.from(passage.text);
   const place = make("p", { dir: "auto", class: "text" });
-  const full = () => place.replaceChildren(...marked(passage.text, spans, "mark"));
-  block.append(place);
-  if (characters.length <= CUT) {
-    full();
-    return block;
-  }
-  const first = spans.length ? Math.min(...spans.map((span) => span[0])) : 0;
-  const start = Math.max(0, Math.min(first - CUT / 4, characters.length - CUT));
-  const inside = spans.map(([a, b]) => [Math.max(0, a - start), Math.min(CUT, b - start)]).filter(([a, b]) => a < b);
-  const part = characters.slice(start, start + CUT).join("");
-  place.append(start ? "… " : "", ...marked(part, inside, "mark"), start + CUT < characters.length ? " …" : "");
-  const button = make("button", { type: "button", class: "more" }, `Show all ${characters.length.toLocaleString("en")} characters`);
-  button.addEventListener("click", () => { full(); button.remove(); });
-  block.append(button);
+  const more = excerpt(place, passage.text, spans, "mark");
+  block.append(place, ...(more ? [more] : []));
   return block;
 }
 
