@@ -11,7 +11,7 @@ from typing import Any
 from autoais.errors import UserError
 from autoais.metrics.paired import holm
 from rag.bench.items import Item
-from rag.bench.results import Group, Run, SystemRun, grouped, read_run
+from rag.bench.results import Group, SystemRun, grouped, read_run
 
 LEVEL, POWER = 0.05, 0.8
 
@@ -30,7 +30,7 @@ _VALUES: dict[str, _Value] = {
 LESS_IS_BETTER = ("answerable_refused",)
 
 
-def compare(*runs: str | Path, allow_different: bool = False) -> dict[str, Any]:
+def compare_runs(*runs: str | Path, allow_different: bool = False) -> dict[str, Any]:
     """Compare all systems of run folders, question by question.
 
     `groups` holds one comparison per benchmark, set of questions and judge: numbers of two metrics never share a
@@ -275,8 +275,3 @@ def _correlation(systems: Sequence[SystemRun]) -> dict[str, Any]:
             record |= {"kendall_tau_b": kendall_tau_b(x, y), "spearman": spearman(x, y)}
         found[f"{a} and {b}"] = record
     return found
-
-
-def compare_runs(runs: Sequence[Run], *, allow_different: bool = False) -> list[dict[str, Any]]:
-    """As `compare`, of runs that are read, without an error for a single system."""
-    return [compare_group(group) for group in grouped(runs, allow_different=allow_different)]

@@ -13,7 +13,7 @@ from autoais.io.provenance import sha256_file
 from autoais.io.schema import INTEGER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, Schema, faults, record
 from rag.bench.items import WAYS, Item, read_items
 
-_LABEL = re.compile(r"[\w+-][\w.+-]*")  # a label is the name of a folder: no separators, no `..`
+_LABEL = re.compile(r"[\w@+-][\w.@+-]*", re.ASCII)  # a label is the name of a folder: no separators, no `..`
 _COUNT: Schema = {"type": "integer", "minimum": 0}
 _INTERVAL: Schema = {"type": ["array", "null"], "items": {"type": "number"}, "maxItems": 2}
 _LATENCY: Schema = {"type": ["object", "null"], "additionalProperties": NUMBER_OR_NULL}
@@ -36,6 +36,8 @@ METRICS: Schema = record(
         "latency": _LATENCY,
         "tokens": {"type": ["object", "null"]},
         "money": {"type": ["object", "null"]},
+        "closed_pool": {"type": ["boolean", "null"]},
+        "same_judge": _COUNT,
         "human": {"type": ["object", "null"]},
     },
 )
@@ -149,18 +151,23 @@ def _check_same_questions(folder: Path, systems: Sequence[SystemRun]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Systems whose numbers may share a column: the same benchmark, questions and judge (with its template)."""
+    """Systems whose numbers may share a column: the same benchmark, questions and judge (with its template).
+
+    `closed_pool` says whether the corpus is a pool with the gold passages in it; None if that is unknown.
+    """
 
     benchmark: str
     version: str
     judge: str | None
+    closed_pool: bool | None
     systems: tuple[SystemRun, ...]
 
     @property
     def name(self) -> str:
         """What tells it from other groups, on one line."""
         n = len(self.systems[0].items)
-        return f"{self.benchmark} {self.version}, {n:,} questions, judge {self.judge or 'none'}"
+        pool = ", closed pool" if self.closed_pool else ""
+        return f"{self.benchmark} {self.version}{pool}, {n:,} questions, judge {self.judge or 'none'}"
 
 
 def grouped(runs: Iterable[Run], *, allow_different: bool = False) -> list[Group]:
@@ -172,7 +179,7 @@ def grouped(runs: Iterable[Run], *, allow_different: bool = False) -> list[Group
     if twice := [folder for folder, n in Counter(run.folder.resolve() for run in runs).items() if n > 1]:
         raise UserError(f"{twice[0]} is named twice")
     labels = Counter(one.label for run in runs for one in run.systems)
-    found: dict[tuple[Any, ...], list[SystemRun]] = {}
+    found: dict[tuple[str, str, str | None, bool | None, tuple[tuple[str, str], ...]], list[SystemRun]] = {}
     first: tuple[Run, SystemRun] | None = None
     taken: set[str] = set()
     for run in runs:
@@ -183,11 +190,14 @@ def grouped(runs: Iterable[Run], *, allow_different: bool = False) -> list[Group
                 label += "'"
             taken.add(label)
             first = first or (run, one)
-            key = (run.benchmark, run.version, one.metrics["judge"], questions)
+            key = (run.benchmark, run.version, one.metrics["judge"], one.metrics.get("closed_pool"), questions)
             if found and key not in found and not allow_different:
                 raise UserError(f"{_difference(*first, run, one)}; --allow-different shows them in separate columns")
             found.setdefault(key, []).append(replace(one, label=label))
-    return [Group(key[0], key[1], key[2], tuple(systems)) for key, systems in found.items()]
+    return [
+        Group(benchmark, version, judge, pool, tuple(systems))
+        for (benchmark, version, judge, pool, _), systems in found.items()
+    ]
 
 
 def _difference(run: Run, one: SystemRun, other_run: Run, other: SystemRun) -> str:
@@ -198,6 +208,8 @@ def _difference(run: Run, one: SystemRun, other_run: Run, other: SystemRun) -> s
     judges = [one.metrics["judge"], other.metrics["judge"]]
     if judges[0] != judges[1]:
         return f"{here} was judged by {judges[0]!r}, {there} by {judges[1]!r}"
+    if one.metrics.get("closed_pool") != other.metrics.get("closed_pool"):
+        return f"{here} and {there} searched other corpora: one of them is a closed pool"
     a, b = run.questions, other_run.questions
     if a.keys() == b.keys():
         return f"{here} and {there} ask other questions under the same ids"

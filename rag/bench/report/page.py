@@ -154,6 +154,17 @@ def _warnings(report: Mapping[str, Any]) -> list[str]:
     if report["passage_texts"]:
         licences = ", ".join(report["licences"]) or "not stated by the benchmark"
         found.append(f"This page holds passages of others (licence: {licences}). Check it before you publish the page.")
+    if any(group["closed_pool"] for group in report["groups"]):
+        found.append(
+            "The corpus is a closed pool: the gold passages were put into it, so retrieval is easier than over all."
+        )
+    for group in report["groups"]:
+        for one in group["systems"]:
+            if one["same_judge"]:
+                found.append(
+                    f"The judge is a part of {one['label']} ({one['same_judge']:,} answers), so its AutoAIS is partly "
+                    "circular; judge the run with another judge too."
+                )
     if len(report["groups"]) > 1:
         found.append(
             "The systems have other benchmarks, questions or judges: each group has its own tables, and numbers of two "

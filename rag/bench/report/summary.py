@@ -9,7 +9,7 @@ from rag.bench.report.figures import Figure, figures
 from rag.bench.results import Group, Run
 
 VERSION = 1
-_KEPT = ("system", "ways", "metrics", "latency", "tokens", "money", "human")
+_KEPT = ("system", "ways", "metrics", "latency", "tokens", "money", "human", "same_judge", "notes")
 
 
 def summary(
@@ -28,6 +28,7 @@ def summary(
                 "benchmark": group.benchmark,
                 "version": group.version,
                 "judge": group.judge,
+                "closed_pool": group.closed_pool,
                 "n": len(group.systems[0].items),
                 "systems": [
                     {"label": one.label} | {key: one.metrics.get(key) for key in _KEPT} for one in group.systems
