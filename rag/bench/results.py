@@ -126,6 +126,9 @@ def _read_system(folder: Path, label: str, name: str) -> SystemRun:
     metrics = _read_json(
         folder / label / "metrics.json", METRICS, f"the stage `measure` of {label} is missing; {again}"
     )
+    for name, metric in [*metrics["metrics"].items(), *metrics["ways"].items()]:
+        if len(metric.get("interval95") or (0, 1)) != 2:
+            raise FormatError(f"{folder / label / 'metrics.json'}: 'interval95' of {name[:60]!r} should be two numbers")
     path = folder / label / "items.jsonl"
     if not path.is_file():
         raise UserError(f"{path}: no such file; the stage `measure` of {label} is missing; {again}")

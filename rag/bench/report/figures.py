@@ -368,6 +368,7 @@ def _pareto(points: Sequence[Mapping[str, Any]], cost: str) -> Figure | None:
         x, y = ([point[of] for point in front] for of in (cost, "quality"))
         axes.step(x, y, where="post", color="#8a8a8a", linewidth=1, zorder=0)
         _scale(axes, [point[cost] for point in known])
+        axes.margins(0.1)
         axes.set_xlabel(f"{cost} per question")
         axes.set_ylabel("right and attributed")
         axes.legend(fontsize=7.5)

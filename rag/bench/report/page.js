@@ -24,12 +24,17 @@ const VERDICTS = {
   not_applicable: ["–", "claims nothing", "unknown"],
 };
 const WINS = new Set(["right_attributed", "refused_right"]);
-// Control characters, and marks that reorder what follows; one sign each, so that offsets still fit.
-const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/g;
+// Control characters, halves of characters, and marks that reorder what follows; one sign each, so that offsets fit.
+const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\p{Cs}]/gu;
 
 const $ = (id) => document.getElementById(id);
 const shown = (text) => String(text).replace(HIDDEN, "\ufffd");
 const cut = (text, length) => (text.length > length ? text.slice(0, length) + "…" : text);
+
+for (const one of DATA.groups) { // what becomes an attribute too
+  one.systems = one.systems.map(shown);
+  for (const question of one.questions) if (question.kind) question.kind = shown(question.kind);
+}
 
 function make(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
@@ -281,11 +286,18 @@ function drawSentence(sentence, cited, key) {
   return item;
 }
 
+/** The address of a web page, or null: no other kind of address becomes a link. */
+function source(text) {
+  const address = text && URL.canParse(text) ? new URL(text) : null;
+  return address && ["http:", "https:"].includes(address.protocol) ? address.href : null;
+}
+
 function drawPassage(passage, spans, prefix, id) {
   const name = cut([passage.title, passage.section].filter(Boolean).join(", ") || passage.id, 200);
   const heading = make("p", { class: "from" }, prefix, said("bdi", name), " ", said("code", cut(passage.id, 120)));
-  if (/^https?:\/\//i.test(passage.url || "")) {
-    heading.append(" ", make("a", { href: passage.url, rel: "noopener noreferrer nofollow", target: "_blank", "aria-label": `source of ${shown(name)}` }, "source"));
+  const address = source(passage.url);
+  if (address) {
+    heading.append(" ", make("a", { href: address, rel: "noopener noreferrer nofollow", target: "_blank", "aria-label": `source of ${shown(name)}` }, "source"));
   }
   const block = make("div", { class: "passage", id, tabindex: "-1" }, heading);
   if (passage.text === undefined) {

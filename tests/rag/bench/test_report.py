@@ -1,0 +1,294 @@
+"""Reports of run folders: the schema, the same bytes, and texts of others that stay texts."""
+
+import base64
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from selectolax.lexbor import LexborHTMLParser
+
+from autoais.cli import run as run_cli
+from autoais.errors import UserError
+from rag.bench.items import read_items
+from rag.bench.report import report_schema, report_table, write_report
+from rag.bench.report.cli import compare as compare_command
+from rag.bench.report.cli import report as report_command
+from rag.bench.report.figures import risk_coverage
+from rag.bench.report.page import embedded
+from tests.conftest import one_line_error
+from tests.rag.bench.folders import HOSTILE, make_run
+
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+jsonschema = pytest.importorskip("jsonschema")
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_run(tmp_path_factory.mktemp("towns") / "run", human=True)
+
+
+@pytest.fixture(scope="module")
+def written(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("report")
+    assert write_report(run_folder, out=out).licences == ("CC BY-SA 4.0",)
+    return out
+
+
+@pytest.fixture(scope="module")
+def html(written: Path) -> LexborHTMLParser:
+    return LexborHTMLParser((written / "report.html").read_text("utf-8"))
+
+
+def data_of(html: LexborHTMLParser) -> dict[str, Any]:
+    node = html.css_first("script#data")
+    assert node is not None
+    found: dict[str, Any] = json.loads(node.text())
+    return found
+
+
+# --- what is written -------------------------------------------------------------------------------------------
+
+
+def test_the_report_fits_its_schema(written: Path) -> None:
+    schema = report_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    report = json.loads((written / "report.json").read_text("utf-8"))
+    jsonschema.validate(report, schema)
+    changes: list[dict[str, object]] = [{"report_version": 2}, {"groups": []}, {"extra": 1}]
+    for change in changes:
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(report | change, schema)
+    (group,) = report["groups"]
+    for figure in group["figures"]:
+        svg, png = (written / file for file in figure["files"])
+        assert svg.read_text("utf-8").startswith("<?xml")
+        assert png.read_bytes().startswith(b"\x89PNG")
+        assert len(figure["text"]) > 20
+    names = [Path(figure["files"][0]).stem for figure in group["figures"]]
+    assert names == [
+        "ways", "ranks", "quality", "reliability", "risk", "pareto-seconds", "pareto-tokens", "latency", "citations",
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_the_same_runs_give_the_same_bytes(run_folder: Path, written: Path, tmp_path: Path) -> None:
+    write_report(run_folder, out=tmp_path)
+    first = {path.relative_to(written): path.read_bytes() for path in written.rglob("*") if path.is_file()}
+    second = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert first == second
+    assert len(first) == 2 + 2 * 9
+
+
+def test_every_question_is_in_the_page(html: LexborHTMLParser, run_folder: Path) -> None:
+    data = data_of(html)
+    (group,) = data["groups"]
+    items = read_items(run_folder / "extractive" / "items.jsonl")
+    assert [one["id"] for one in group["questions"]] == [item.id for item in items]
+    for question, item in zip(group["questions"], items, strict=True):
+        answer = question["answers"][1]
+        assert question["text"] == item.question
+        assert answer["way"] == item.way
+        assert [one["text"] for one in answer["sentences"]] == [one.text for one in item.sentences]
+        for told, sentence in zip(answer["sentences"], item.sentences, strict=True):
+            for (place, start, end, _), cite in zip(told["cites"], sentence.citations, strict=True):
+                passage = data["passages"][place]
+                assert passage["id"] == cite.passage
+                assert passage["text"][start:end] == item.passages[cite.passage].text[cite.start : cite.end]
+
+
+def test_passages_are_shared_between_systems(html: LexborHTMLParser) -> None:
+    keys = [(one["id"], one["text"]) for one in data_of(html)["passages"]]
+    assert len(keys) == len(set(keys))
+
+
+def test_the_figures_have_texts_and_the_tables_have_headings(html: LexborHTMLParser) -> None:
+    assert all(len(image.attributes["alt"] or "") > 20 for image in html.css("img"))
+    assert len(html.css("img")) == 9
+    assert all(table.css("th[scope=col]") for table in html.css("table.numbers"))
+
+
+# --- texts of others -------------------------------------------------------------------------------------------
+
+
+def test_no_text_of_the_run_becomes_markup(html: LexborHTMLParser, written: Path) -> None:
+    scripts = html.css("script")
+    assert [(one.attributes.get("type"), one.attributes.get("id")) for one in scripts] == [
+        ("application/json", "data"), ("module", None),
+    ]  # fmt: skip
+    for node in html.css("*"):
+        assert not [name for name in node.attributes if name.startswith("on")], node.html
+        assert not node.attributes.get("style")
+    assert all((one.attributes["src"] or "").startswith("data:image/svg+xml;base64,") for one in html.css("[src]"))
+    assert not html.css("link, iframe, object, embed, base, form, a[href^=javascript]")
+    source = (written / "report.html").read_text("utf-8")
+    assert "<script>window.broken" not in source
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\x00\x1b]", source.replace(data_text(source), ""))
+
+
+def data_text(source: str) -> str:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', source, re.DOTALL)
+    assert found
+    return found[1]
+
+
+def test_the_policy_allows_the_scripts_and_styles_of_the_page_and_nothing_else(html: LexborHTMLParser) -> None:
+    meta = html.css_first("meta[http-equiv=Content-Security-Policy]")
+    assert meta is not None
+    policy = dict(part.strip().split(" ", 1) for part in (meta.attributes["content"] or "").split(";"))
+    assert policy["default-src"] == "'none'"
+    assert policy["img-src"] == "data:"
+    for kind, place in (("script-src", "script[type=module]"), ("style-src", "style")):
+        node = html.css_first(place)
+        assert node is not None
+        digest = base64.b64encode(hashlib.sha256(node.text().encode()).digest()).decode()
+        assert policy[kind] == f"'sha256-{digest}'"
+
+
+def test_the_script_never_turns_data_into_markup() -> None:
+    script = (Path(__file__).parents[3] / "rag/bench/report/page.js").read_text("utf-8")
+    for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(", "srcdoc"):
+        assert word not in script
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_embedded_json_cannot_be_left_and_reads_back(text: str) -> None:
+    found = embedded({"text": text})
+    found.encode("utf-8")
+    assert not set("<>&\u2028\u2029") & set(found)
+    assert json.loads(found) == {"text": text}
+
+
+def test_a_hostile_name_of_system_or_benchmark_stays_text(tmp_path: Path) -> None:
+    run = make_run(
+        tmp_path / "<b>$x_1&\u202e\x1b[1m", systems=["reader"], benchmark="</title><script>window.broken = 5;"
+    )
+    other = make_run(tmp_path / "2", systems=["reader"], benchmark="</title><script>window.broken = 5;")
+    page = LexborHTMLParser(write_report(run, other, out=tmp_path / "out").page.read_text("utf-8"))
+    assert len(page.css("script")) == 2
+    heading = page.css_first("h1")
+    assert heading is not None
+    assert heading.text().startswith("</title><script>window.broken = 5; 1: <b>$x_1&\ufffd\ufffd[1m/reader")
+    assert r"\$x\_1\&" in report_table(run, other, kind="latex")
+    assert "&lt;b&gt;" in report_table(run, other)
+
+
+# --- options ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_passages_can_be_left_out(run_folder: Path, tmp_path: Path) -> None:
+    path = write_report(run_folder, out=tmp_path, passages=False).page
+    data = data_of(LexborHTMLParser(path.read_text("utf-8")))
+    assert data["passage_texts"] is False
+    assert not any("text" in one for one in data["passages"])
+    assert "has a bridge" not in path.read_text("utf-8")
+    assert json.loads((tmp_path / "report.json").read_text("utf-8"))["passage_texts"] is False
+
+
+@pytest.mark.slow
+def test_a_single_system_has_no_letters(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", n=12, systems=["reader"], hostile=False)
+    page = LexborHTMLParser(write_report(run).page.read_text("utf-8"))
+    assert write_report(run).page == run / "report" / "report.html"
+    assert not page.css(".numbers sup")
+    assert "sup" not in report_table(run)
+
+
+def test_tables(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", n=40, hostile=False)
+    markdown, latex = report_table(run), report_table(run, kind="latex")
+    assert markdown == report_table(run)
+    note, _, head, rule, *rows = markdown.splitlines()
+    assert note.startswith("towns 1, 40 questions, judge lexical@1/full.v1. Per cent.")
+    assert head.startswith("| system | right and attributed | exact match | F1 |")
+    assert rule.count("---:") == head.count("|") - 2
+    assert [row.split(" | ")[0] for row in rows] == ["| reader", "| extractive"]
+    value = json.loads((run / "reader/metrics.json").read_text("utf-8"))["metrics"]["em"]["value"]
+    assert rows[0].split(" | ")[2].startswith(f"{100 * value:.1f} <sup>a")
+    assert latex.count("\\\\\n") == 3
+    assert f"{100 * value:.1f}$^{{\\mathrm{{a" in latex
+    with pytest.raises(UserError, match="md, latex"):
+        report_table(run, kind="csv")
+
+
+@pytest.mark.slow
+def test_runs_of_two_benchmarks_are_refused_or_apart(tmp_path: Path) -> None:
+    runs = [make_run(tmp_path / name, n=12, benchmark=name, hostile=False, systems=["reader"]) for name in ("a", "b")]
+    with pytest.raises(UserError, match="--out"):
+        write_report(*runs)
+    with pytest.raises(UserError, match="--allow-different"):
+        write_report(*runs, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    page = LexborHTMLParser(write_report(*runs, out=tmp_path / "out", allow_different=True).page.read_text("utf-8"))
+    assert len(page.css("option[value='1']")) == 1
+    assert [len(one["systems"]) for one in data_of(page)["groups"]] == [1, 1]
+    report = json.loads((tmp_path / "out/report.json").read_text("utf-8"))
+    assert (tmp_path / "out" / report["groups"][1]["figures"][0]["files"][0]).is_file()
+
+
+def test_risk_against_coverage(run_folder: Path) -> None:
+    items = read_items(run_folder / "reader" / "items.jsonl")
+    curve = risk_coverage(items)
+    answered = [item for item in items if not (item.abstained or item.missing)]
+    assert curve[-1][0] == pytest.approx(len(answered) / len(items), abs=1e-6)
+    assert curve[-1][1] == pytest.approx(sum(not item.right for item in answered) / len(answered), abs=1e-6)
+    assert [coverage for coverage, _ in curve] == sorted(coverage for coverage, _ in curve)
+
+
+# --- commands --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bench(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    import subprocess
+
+    def call(*arguments: str | Path) -> Any:  # noqa: ANN401  (a result as of tests.commands)
+        app = typer.Typer(pretty_exceptions_enable=False)
+        app.command("report")(report_command)
+        app.command("compare")(compare_command)
+        monkeypatch.setattr(sys, "argv", ["rag", *map(str, arguments)])
+        capfd.readouterr()
+        try:
+            run_cli(app)
+            code = 0
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else 0
+        out, err = capfd.readouterr()
+        return subprocess.CompletedProcess([], code, out, err)
+
+    return call
+
+
+@pytest.mark.slow
+def test_the_command_warns_of_passages_of_others(bench: Callable[..., Any], run_folder: Path, tmp_path: Path) -> None:
+    result = bench("report", run_folder, "--out", tmp_path)
+    assert result.returncode == 0
+    warning, page = result.stderr.splitlines()
+    assert warning.startswith("warning: the page holds passages of others (licence: CC BY-SA 4.0)")
+    assert page == str(tmp_path / "report.html")
+
+
+def test_the_command_prints_tables(bench: Callable[..., Any], run_folder: Path) -> None:
+    for kind in ("md", "latex"):
+        assert bench("report", run_folder, "--format", kind).stdout == report_table(run_folder, kind=kind)
+    one_line_error(bench("report", run_folder, "--format", "pdf"), "pdf", "md, latex")
+    one_line_error(bench("report", run_folder / "reader"), "run.json", "no such file")
+
+
+def test_the_command_compares(bench: Callable[..., Any], run_folder: Path, tmp_path: Path) -> None:
+    result = bench("compare", run_folder, "--out", tmp_path / "compare.json")
+    assert result.returncode == 0, result.stderr
+    assert "right_attributed" in result.stdout
+    assert "reader - extractive" in result.stdout
+    saved = json.loads((tmp_path / "compare.json").read_text("utf-8"))
+    assert json.loads(bench("compare", run_folder, "--json").stdout) == saved
+    assert "answers" in saved["groups"][0]["differences"][0]
+    other = make_run(tmp_path / "other", judge="another")
+    one_line_error(bench("compare", run_folder, other), "another", "--allow-different")
