@@ -150,7 +150,8 @@ class _Rows:
     """The claims of a data set as columns, in an order that depends only on their values.
 
     `label` is the index of a three-way label in AttrScore's classes, `system` the index in `systems`; both are -1 if
-    missing. `question` is equal for claims of one question, or that share text or evidence. A missing `probability` is NaN.
+    missing. `question` is equal for claims of one question, or that share text or evidence. A missing `probability` is
+    NaN.
     """
 
     truth: Bools
