@@ -117,7 +117,8 @@ def evaluate(labels: Iterable[Labelled], judge: Judge, *, worst: int = 5) -> dic
     probabilities use the `with_probability` decided claims that have one, and are null for a set in which the judge
     gives none. If nothing is said or cited, the rule of `Judge.judge` decides, with probability 0. `reasons` explains
     each null. The 95 % intervals are over questions, as claims of one question are not independent; claims without a
-    question are taken together if they share their text or their evidence. Memory holds 31 bytes per claim and the texts of the `worst` disagreements of each set.
+    question are taken together if they share their text or their evidence. Memory holds 31 bytes per claim and the
+    texts of the `worst` disagreements of each set.
     """
     tallies: dict[str, _Tally] = {}
     for label, judgement in judged(labels, judge):
