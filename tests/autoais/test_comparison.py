@@ -112,9 +112,10 @@ def test_the_interval_and_the_test_say_much_the_same(wins: int, losses: int, tie
     found = compare(*outcomes(ties, wins, losses, 0))["difference"]
     low, high = found["interval95"]
     assert low <= found["value"] <= high
-    if found["p"] > 0.2:
+    # At a few questions the interval is a little wider than the exact test needs.
+    if found["p"] > 0.1:
         assert low < 0 < high
-    if found["p"] < 0.01:
+    if found["p"] < 0.003:
         assert not low < 0 < high
 
 
