@@ -154,3 +154,17 @@ def test_the_figures_of_the_systems_are_those_of_the_result_file(system: str) ->
     assert f"| {link} | {row}" in (ROOT / "README.md").read_text("utf-8")
     assert f"| `{system}` | {row}" in (ROOT / "docs/handbook/benchmarks.md").read_text("utf-8")
     assert result["closed_pool"]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("reader", "`reader`"), ("extractive", "`extractive`"), ("first hit", "the first BM25 hit, whole")],
+)
+def test_the_figures_about_documents_are_those_of_the_result_file(name: str, told: str) -> None:
+    found = json.loads((ROOT / "eval/results/own-documents/kept.json").read_text("utf-8"))["systems"][name]
+    cells = []
+    for metric in ("right@60", "right@120", "answerable_refused", "unanswerable_refused"):
+        value, (low, high) = found[metric]["value"], found[metric]["interval95"]
+        cells.append(f"{100 * value:.0f} % ({100 * low:.0f} to {100 * high:.0f})")
+    for page in ("README.md", "docs/handbook/benchmarks.md"):
+        assert f"| {told} | {' | '.join(cells)} |" in (ROOT / page).read_text("utf-8")
