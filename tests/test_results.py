@@ -27,15 +27,9 @@ OLD = {
     "eval/results/ask.json",
     "eval/results/documents.json",
     "eval/results/minilm/bench.json",
-    "eval/results/nomiracl/reader.json",
-    "eval/results/open-nq-pool/post-hoc.json",
-    "eval/results/open-nq-pool/post-hoc-constants.json",
     "eval/results/open-nq-pool/reader.json",
     "eval/results/open-nq-pool/repair.json",
     "eval/results/open-nq-pool/repair-few-shot.json",
-    "eval/results/own-documents/dev.json",
-    "eval/results/own-documents/kept.json",
-    "eval/results/own-documents/validation.json",
     "eval/results/retrieval/fused-best.json",
     "eval/results/retrieval/reader-bench.json",
 }
@@ -72,9 +66,13 @@ def parsed_script(monkeypatch: pytest.MonkeyPatch, argv: list[str]) -> list[obje
         app.command()(function)
         raise ParsedError(parsed(typer.main.get_command(app), "script", sys.argv[1:]))
 
+    def stop_app(app: typer.Typer) -> None:
+        raise ParsedError(parsed(typer.main.get_command(app), "script", sys.argv[1:]))
+
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", stop)
     monkeypatch.setattr(argparse.ArgumentParser, "_get_value", value)
     monkeypatch.setattr(typer, "run", stop_typer)
+    monkeypatch.setattr(typer.Typer, "__call__", stop_app)
     module = argv[1] == "-m"
     monkeypatch.setattr(sys, "argv", argv[2:] if module else argv[1:])
     run = partial(runpy.run_module, argv[2]) if module else partial(runpy.run_path, str(ROOT / argv[1]))
