@@ -52,7 +52,7 @@ class Summary:
     - `hagrid`, `hagrid_sentences`: every citation supports the sentence by itself.
     - `liu_*`, `liu_*_averaged`: pooled, and averaged over responses; every sentence counts as worth verifying.
     - `trec_precision`, `trec_recall`: the first citation of a sentence; full 1, partial 0.5, none 0. Pooled over all
-      answers; `_averaged` is the mean over topics, which the track reports. `levels` counts all citations; binary
+      answers; `_averaged` is the mean over topics, as TREC summarises measures. `levels` counts all citations; binary
       judges never give partial.
     - `em`, `f1`: SQuAD's, on `short_answer`. `answer_recall`: a reference string occurs in the cited sentences.
     - `nugget_recall`: the share of a question's nuggets whose phrase the answer contains, mean over questions;
