@@ -218,7 +218,9 @@ def evaluate_run(
     return RunReport(found, one["per_topic"], result)
 
 
-def compare(a: "str | Path | Report", b: "str | Path | Report", metrics: Sequence[str] | None = None) -> dict[str, Any]:
+def compare(
+    a: "str | Path | Report", b: "str | Path | Report", *, metrics: Sequence[str] | None = None
+) -> dict[str, Any]:
     """Compare two systems question by question, on every metric that both have, or on the `metrics` named.
 
     `a` and `b` are files of `autoais score --out` or `Report`s; questions of only one count as not attributable in the

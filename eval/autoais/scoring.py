@@ -80,7 +80,7 @@ class Summary:
         """Count one question of the benchmark, and return its scores, for `compare`.
 
         They are, by metric, the sum of the scores of its items (undecided as 0) and the number of items (`floor` is the
-        ratio of their sums); `passages` counts the passages that the answer lists.
+        ratio of their sums). `passages` counts the passages that the answer lists; `short_answer` says if it has one.
         """
         question, answer = item.question, item.answer
         self.questions += 1
@@ -118,7 +118,8 @@ class Summary:
                 share = len(set(question.gold).intersection(ranking[:k])) / len(set(question.gold))
                 self._tally(f"Success@{k}", [share > 0])
                 self._tally(f"R@{k}", [share])
-        return {"passages": len(ranking), **{name: list(scores) for name, scores in self._scores.items()}}
+        about = {"passages": len(ranking), "short_answer": bool(answer and answer.short_answer is not None)}
+        return about | {name: list(scores) for name, scores in self._scores.items()}
 
     def _tally(self, name: str, values: list[float | None]) -> None:
         tally = self.tallies.setdefault(name, Tally("items"))

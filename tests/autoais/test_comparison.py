@@ -160,12 +160,16 @@ def test_every_metric_is_compared_and_corrected() -> None:
 
 def test_a_missing_question_counts_where_a_mean_is_over_questions() -> None:
     row: Row = {"autoais": (1.0, 1.0), "sentences": (2.0, 2.0), "liu_recall_averaged": (1.0, 1.0), "f1": (0.5, 1.0)}
+    row |= {"trec_recall": (2.0, 2.0), "trec_recall_averaged": (1.0, 1.0), "citation_recall_strict": (1.0, 1.0)}
     found = both({"1": row, "2": row}, {"1": row})
     assert {name: (one["b"], one["n"]) for name, one in found.items()} == {
         "autoais": (0.5, 2),
         "sentences": (1.0, 2),
         "liu_recall_averaged": (1.0, 2),
         "f1": (0.25, 2),
+        "trec_recall": (1.0, 2),
+        "trec_recall_averaged": (0.5, 2),
+        "citation_recall_strict": (1.0, 2),
     }
     # Only what both have is compared, and no depth that no answer reaches.
     deep = {"R@1": (1.0, 1.0), "R@4": (1.0, 1.0), "R@5": (1.0, 1.0)}
@@ -201,7 +205,7 @@ def test_a_missing_answer_is_decided() -> None:
 
 
 def test_scores_count_only_if_both_files_have_them_for_all_questions(tmp_path: Path) -> None:
-    whole = {"scores": {"passages": 3, "autoais": [1, 1], "R@1": [1, 1], "R@5": [1, 1]}}
+    whole = {"scores": {"passages": 3, "short_answer": True, "autoais": [1, 1], "R@1": [1, 1], "R@5": [1, 1]}}
     rows = [judgement("1", 0, "attributable") | whole, judgement("2", 0, "attributable")]
     with_scores = write(tmp_path / "a.jsonl", *[row | whole for row in rows])
     partly = write(tmp_path / "b.jsonl", *rows)
@@ -209,6 +213,11 @@ def test_scores_count_only_if_both_files_have_them_for_all_questions(tmp_path: P
     assert read_judgements(with_scores).depth == 3
     assert read_judgements(partly).scores == {}
     assert list(compare_files(with_scores, with_scores)["metrics"]) == ["autoais", "R@1"]
+    # As in `score`, exact match is absent if the system gives no short answers.
+    for has, metrics in ((True, ["em", "f1"]), (False, [])):
+        scores = {"scores": {"passages": 0, "short_answer": has, "em": [0, 1], "f1": [0, 1]}}
+        path = write(tmp_path / "c.jsonl", judgement("1", 0, "attributable") | scores)
+        assert list(compare_files(path, path)["metrics"]) == metrics
     for pair in ((with_scores, partly), (partly, with_scores)):
         result = compare_files(*pair)
         assert result["metrics"] == {}
@@ -268,9 +277,12 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FormatError):
         read_judgements(write(tmp_path / "a.jsonl", one | {"verdict": None}))
     assert "field 'passages' is missing" in refused(one | {"scores": {"f1": [1, 1]}})
+    assert "field 'short_answer' is missing" in refused(one | {"scores": {"passages": 1}})
     assert "field 'scores' should be" in refused(one | {"scores": [1]})
     for pair in (1, [1], [1, 2, 3], ["1", 1], [2, 1], [-1, 1], [True, True]):
-        assert "'f1' should be two numbers" in refused(one | {"scores": {"passages": 1, "f1": pair}}), pair
+        assert "'f1' should be two numbers" in refused(
+            one | {"scores": {"passages": 1, "short_answer": True, "f1": pair}}
+        ), pair
 
 
 def test_the_command(tmp_path: Path, autoais: Command) -> None:
@@ -291,8 +303,8 @@ def test_the_command(tmp_path: Path, autoais: Command) -> None:
     assert printed["metrics"]["autoais"]["value"] == pytest.approx(1 / 3, abs=1e-6)
     assert {"sentences", "citation_f1", "hagrid", "answer_recall", "Success@1"} < printed["metrics"].keys()
     assert printed["notes"] == []
-    some = json.loads(autoais("compare", *files, "--metrics", "citation_f1, em", "--json").stdout)
-    assert list(some["metrics"]) == ["citation_f1", "em"]
+    some = json.loads(autoais("compare", *files, "--metrics", "citation_f1, answer_recall", "--json").stdout)
+    assert list(some["metrics"]) == ["citation_f1", "answer_recall"]
     one_line_error(autoais("compare", *files, "--metrics", "bleu"), "no metric 'bleu' in both; there are: autoais, ")
     shown = autoais("compare", *files).stdout
     assert "citation_f1" in shown
