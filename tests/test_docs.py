@@ -31,7 +31,7 @@ WITH_PYTHON = [page for page in PAGES if "```python\n" in page.read_text("utf-8"
 NEEDED = {"library.md": ("ir_measures", "pandas")}  # optional packages that a page uses
 SAYS = {
     "own_documents.py": "  citation-metrics.md#2, characters 0 to 93: 'Citation precision is the share of citations",
-    "score_another_system.py": "difference 0.5 95 % interval [0.0, 1.0]",
+    "score_another_system.py": "difference 0.5 95 % interval [-1.0, 1.0]",
     "custom_retriever_and_judge.py": "AutoAIS 1.0 by numbers.v1",
 }
 

@@ -57,7 +57,7 @@ class Summary:
     - `hagrid`, `hagrid_sentences`: every citation supports the sentence by itself.
     - `liu_*`, `liu_*_averaged`: pooled, and averaged over responses; every sentence counts as worth verifying.
     - `trec_precision`, `trec_recall`: the first citation of a sentence; full 1, partial 0.5, none 0. Pooled over all
-      answers; `_averaged` is the mean over topics, which the track reports. `levels` counts all citations; binary
+      answers; `_averaged` is the mean over topics, as TREC summarises measures. `levels` counts all citations; binary
       judges never give partial.
     - `em`, `f1`: SQuAD's, on `short_answer`. `answer_recall`: a reference string occurs in the cited sentences.
     - `nugget_recall`: the share of a question's nuggets whose phrase the answer contains, mean over questions;
@@ -93,7 +93,7 @@ class Summary:
         """Count one question of the benchmark, and return its scores, for `compare`.
 
         They are, by metric, the sum of the scores of its items (undecided as 0) and the number of items (`floor` is the
-        ratio of their sums); `passages` counts the passages that the answer lists.
+        ratio of their sums). `passages` counts the passages that the answer lists; `short_answer` says if it has one.
         """
         question, answer = item.question, item.answer
         self.questions += 1
@@ -131,7 +131,8 @@ class Summary:
                 share = len(set(question.gold).intersection(ranking[:k])) / len(set(question.gold))
                 self._tally(f"Success@{k}", [share > 0])
                 self._tally(f"R@{k}", [share])
-        return {"passages": len(ranking), **{name: list(scores) for name, scores in self._scores.items()}}
+        about = {"passages": len(ranking), "short_answer": bool(answer and answer.short_answer is not None)}
+        return about | {name: list(scores) for name, scores in self._scores.items()}
 
     def _tally(self, name: str, values: list[float | None]) -> None:
         tally = self.tallies.setdefault(name, Tally("items"))
