@@ -51,7 +51,9 @@ SETTINGS = """
 source_paths = ["src"]
 only_mutate = ["src/autoais/{module}.py"]
 also_copy = [{others}]
-pytest_add_cli_args = ["-p", "no:cacheprovider", "--hypothesis-profile=ci", "-m", "not slow", "-k", "not {other_process}"]
+pytest_add_cli_args = [
+  "-p", "no:cacheprovider", "--hypothesis-profile=ci", "-m", "not slow", "-k", "not {other_process}"
+]
 pytest_add_cli_args_test_selection = [{tests}]
 """
 

@@ -75,6 +75,7 @@ def parsed_script(monkeypatch: pytest.MonkeyPatch, argv: list[str]) -> list[obje
     monkeypatch.setattr(typer.Typer, "__call__", stop_app)
     module = argv[1] == "-m"
     monkeypatch.setattr(sys, "argv", argv[2:] if module else argv[1:])
+    monkeypatch.delitem(sys.modules, argv[2], raising=False)
     run = partial(runpy.run_module, argv[2]) if module else partial(runpy.run_path, str(ROOT / argv[1]))
     with pytest.raises(ParsedError) as found:
         run(run_name="__main__")
