@@ -1,5 +1,6 @@
 """Scoring of cited answers: one pass, one judgement per sentence, every question of the benchmark counted."""
 
+import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -294,6 +295,11 @@ def model_of(judge: str) -> str:
     return model.removeprefix("llm:") if model.startswith("llm:") else model + at + rest.partition("/")[0]
 
 
+def names_model(system: object, model: str) -> bool:
+    """Whether the name of a system has a model as a part: not as the beginning or end of another name."""
+    return isinstance(system, str) and bool(re.search(rf"(?<![\w.-]){re.escape(model)}(?![\w.-])", system))
+
+
 @dataclass(frozen=True, slots=True)
 class Scoring:
     """Settings of `score_file`: format, benchmark, corpora with passage texts, and citation metrics.
@@ -380,7 +386,7 @@ class ScoreRun:
         for item in items:
             scores: dict[str, Any] | None = self.summary.add(item)
             self.human.add(item)
-            if item.answer is not None and self._model in str(item.answer.extra.get("system")):
+            if item.answer is not None and names_model(item.answer.extra.get("system"), self._model):
                 self.same_judge += 1
             if self._keep_answers and item.answer is not None:
                 self.kept.append((item.answer, item.ais))
