@@ -92,7 +92,7 @@ fuzz-guided: .venv-fuzz/done
 	PYTHONPATH=.venv-fuzz .venv-test/bin/python -m scripts.fuzzing.guided --seconds $(SECONDS)
 # How often the 95 % intervals hold the truth, and false positives of `compare`: a quarter of an hour.
 coverage: .venv-test/done
-	OPENBLAS_NUM_THREADS=1 .venv-test/bin/python -m scripts.coverage --tests 4000 --out eval/results/coverage.json
+	OPENBLAS_NUM_THREADS=1 .venv-test/bin/python -m scripts.coverage --tests 10000 --out eval/results/coverage.json
 
 # Changes of the code of the evaluator's figures that no test sees: hours. `ONLY="--only metrics/intervals"` tries one module.
 mutation: .venv-test/done

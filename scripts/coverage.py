@@ -1,6 +1,6 @@
 """Measures how often the 95 % intervals hold the truth, and how often `compare` finds a difference where none is.
 
-    python -m scripts.coverage --tests 4000 --out eval/results/coverage.json
+    python -m scripts.coverage --tests 10000 --out eval/results/coverage.json
 
 Draws samples from known populations and calls the functions that `autoais` calls. Coverage of a share of independent
 outcomes is computed, not drawn. With 4,000 samples a coverage of 95 % is measured to within 0.7 points (1.0 for 500 and

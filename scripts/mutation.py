@@ -1,10 +1,9 @@
-"""Changes the code of the evaluator's figures, and counts the changes that no test sees: `make mutation`.
+"""Changes the evaluator's figures in every small way and counts the changes that no test sees: `make mutation`.
 
     python -m scripts.mutation [--only MODULE] [--out REPORT]
 
 Needs mutmut. Each module is tried with the tests that belong to it, in a copy of the repository, one process at a time.
-A survivor is a change after which these tests still pass; the report lists them by mutmut's names, and
-`mutmut show NAME` in the copy (`--work`) prints one.
+A survivor is a change after which these tests still pass; the report shows each.
 """
 
 import argparse
@@ -46,12 +45,15 @@ MODULES = {
     "meta/logistic": ("tests/autoais/meta/test_calibrate.py",),
     "meta/calibrate": ("tests/autoais/meta/test_calibrate.py",),
 }
+OTHER_PROCESS = "test_people_read_figures"  # starts a process, which mutmut cannot follow
 SETTINGS = """
 [tool.mutmut]
 source_paths = ["src"]
 only_mutate = ["src/autoais/{module}.py"]
 also_copy = [{others}]
-pytest_add_cli_args = ["-p", "no:cacheprovider", "--hypothesis-profile=ci", "-m", "not slow"]
+pytest_add_cli_args = [
+  "-p", "no:cacheprovider", "--hypothesis-profile=ci", "-m", "not slow", "-k", "not {other_process}"
+]
 pytest_add_cli_args_test_selection = [{tests}]
 """
 
@@ -69,26 +71,34 @@ def copy(work: Path) -> None:
 def tried(work: Path, module: str) -> dict[str, Any]:
     """Mutate one module; returns counts, and the names of the survivors."""
     shutil.rmtree(work / "mutants", ignore_errors=True)
-    settings = (
-        (ROOT / "pyproject.toml").read_text("utf-8").replace('pythonpath = [".", "eval"]', 'pythonpath = [".", "src"]')
-    )
+    settings = (ROOT / "pyproject.toml").read_text("utf-8")
+    settings = settings.replace('pythonpath = [".", "eval"]', 'pythonpath = [".", "src"]')
     others = sorted(one.name for one in work.iterdir() if one.name not in ("src", "tests", "mutants", "pyproject.toml"))
     made = SETTINGS.format(
         module=module,
+        other_process=OTHER_PROCESS,
         others=", ".join(f'"{name}"' for name in others),
         tests=", ".join(f'"{name}"' for name in MODULES[module]),
     )
     (work / "pyproject.toml").write_text(settings + made, "utf-8")
-    mutmut = Path(sys.executable).with_name("mutmut")
-    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": ""}
-    subprocess.run(
-        [mutmut, "run", "--max-children", "1"], cwd=work, env=environment, stdout=subprocess.DEVNULL, check=True
-    )
-    subprocess.run([mutmut, "export-cicd-stats"], cwd=work, env=environment, stdout=subprocess.DEVNULL, check=True)
+    mutmut(work, "run", "--max-children", "1")
+    mutmut(work, "export-cicd-stats")
     counts = json.loads((work / "mutants/mutmut-cicd-stats.json").read_text("utf-8"))
-    listed = subprocess.run([mutmut, "results"], cwd=work, env=environment, capture_output=True, check=True, text=True)
-    survivors = [line.strip() for line in listed.stdout.splitlines() if line.strip()]
-    return {**{key: count for key, count in counts.items() if count}, "survivors": survivors}
+    names = [line.split(":")[0].strip() for line in mutmut(work, "results").splitlines() if line.strip()]
+    survivors = {name: change(mutmut(work, "show", name)) for name in names}
+    return {"killed": counts["killed"] + counts["timeout"], "total": counts["total"], "survivors": survivors}
+
+
+def mutmut(work: Path, *arguments: str) -> str:
+    """Run mutmut in the copy; returns what it prints."""
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": ""}
+    command = [str(Path(sys.executable).with_name("mutmut")), *arguments]
+    return subprocess.run(command, cwd=work, env=environment, capture_output=True, check=True, text=True).stdout
+
+
+def change(diff: str) -> list[str]:
+    """Return the removed and the added lines of a diff."""
+    return [line for line in diff.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
 
 
 def main() -> None:

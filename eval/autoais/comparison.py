@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 MCNEMAR = "McNemar's exact test"
 RANDOMISATION = "randomisation test"
 _MADE_BY = "write judgements with: autoais score ANSWERS --out FILE"
-_POOLED = ("sentences", "hagrid_sentences", "liu_recall", "liu_precision", "trec_recall", "trec_precision")
+_POOLED = ("sentences", "hagrid_sentences", "trec_recall", "trec_precision")
+_ABOUT = ("passages", "short_answer")  # fields of the scores that are none
+_SHORT = ("em", "f1")  # they need short answers
 _WITH_F1 = ("citation", "liu")  # the metrics for which `score` prints F1
 
 Outcomes = Mapping[str, bool | None]
@@ -64,7 +66,7 @@ def _judgements(rows: Iterable[tuple[str, Mapping[str, Any]]], name: str) -> Jud
     seen: set[tuple[str, int | None]] = set()
     outcomes: dict[str, list[bool | None]] = {}
     scores: dict[str, dict[str, tuple[float, float]]] = {}
-    judge, depth = None, 0
+    judge, depth, short = None, 0, False
     for where, row in rows:
         if "verdict" not in row:
             raise FormatError(f"{where}: field 'verdict' is missing; {_MADE_BY}")
@@ -85,9 +87,12 @@ def _judgements(rows: Iterable[tuple[str, Mapping[str, Any]]], name: str) -> Jud
         if "scores" in row:
             given = dict(field_of(row, "scores", dict, where))
             depth = max(depth, field_of(given, "passages", int, where))
-            scores[question] = {key: _score(given, key, where) for key in given if key != "passages"}
+            short |= field_of(given, "short_answer", bool, where)
+            scores[question] = {key: _score(given, key, where) for key in given if key not in _ABOUT}
     if judge is None:
         raise UserError(f"{name}: no judgements in it; {_MADE_BY}")
+    if not short:
+        scores = {q: {key: pair for key, pair in row.items() if key not in _SHORT} for q, row in scores.items()}
     ais = {question: all_yes(listed) for question, listed in outcomes.items()}
     return Judgements(judge, ais, scores if scores.keys() == ais.keys() else {}, depth)
 
@@ -261,12 +266,12 @@ def _deep_enough(name: str, depth: int) -> bool:
 def _columns(name: str, questions: Sequence[str], ours: Mapping[str, Scores], others: Mapping[str, Scores]) -> "Floats":
     """Sums of scores and counts of items (questions x 2); a question that is missing has the items of the other side.
 
-    Pooled metrics, and means over answers, have no item there.
+    Pooled metrics, and means over answers (not questions), have no item there.
     """
     import numpy as np
 
     nothing = (0.0, 0.0)
-    counts = name not in _POOLED and not name.endswith("_averaged")
+    counts = name not in _POOLED and not name.startswith("liu_") and not name.endswith("_strict")
     return np.array(
         [
             ours[question].get(name, nothing)

@@ -1,5 +1,6 @@
 """Scoring of cited answers: one pass, one judgement per sentence, every question of the benchmark counted."""
 
+import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -57,7 +58,7 @@ class Summary:
     - `hagrid`, `hagrid_sentences`: every citation supports the sentence by itself.
     - `liu_*`, `liu_*_averaged`: pooled, and averaged over responses; every sentence counts as worth verifying.
     - `trec_precision`, `trec_recall`: the first citation of a sentence; full 1, partial 0.5, none 0. Pooled over all
-      answers; `_averaged` is the mean over topics, which the track reports. `levels` counts all citations; binary
+      answers; `_averaged` is the mean over topics, as TREC summarises measures. `levels` counts all citations; binary
       judges never give partial.
     - `em`, `f1`: SQuAD's, on `short_answer`. `answer_recall`: a reference string occurs in the cited sentences.
     - `nugget_recall`: the share of a question's nuggets whose phrase the answer contains, mean over questions;
@@ -93,7 +94,7 @@ class Summary:
         """Count one question of the benchmark, and return its scores, for `compare`.
 
         They are, by metric, the sum of the scores of its items (undecided as 0) and the number of items (`floor` is the
-        ratio of their sums); `passages` counts the passages that the answer lists.
+        ratio of their sums). `passages` counts the passages that the answer lists; `short_answer` says if it has one.
         """
         question, answer = item.question, item.answer
         self.questions += 1
@@ -131,7 +132,8 @@ class Summary:
                 share = len(set(question.gold).intersection(ranking[:k])) / len(set(question.gold))
                 self._tally(f"Success@{k}", [share > 0])
                 self._tally(f"R@{k}", [share])
-        return {"passages": len(ranking), **{name: list(scores) for name, scores in self._scores.items()}}
+        about = {"passages": len(ranking), "short_answer": bool(answer and answer.short_answer is not None)}
+        return about | {name: list(scores) for name, scores in self._scores.items()}
 
     def _tally(self, name: str, values: list[float | None]) -> None:
         tally = self.tallies.setdefault(name, Tally("items"))
@@ -293,6 +295,11 @@ def model_of(judge: str) -> str:
     return model.removeprefix("llm:") if model.startswith("llm:") else model + at + rest.partition("/")[0]
 
 
+def names_model(system: object, model: str) -> bool:
+    """Whether the name of a system has a model as a part: not as the beginning or end of another name."""
+    return isinstance(system, str) and bool(re.search(rf"(?<![\w.-]){re.escape(model)}(?![\w.-])", system))
+
+
 @dataclass(frozen=True, slots=True)
 class Scoring:
     """Settings of `score_file`: format, benchmark, corpora with passage texts, and citation metrics.
@@ -379,7 +386,7 @@ class ScoreRun:
         for item in items:
             scores: dict[str, Any] | None = self.summary.add(item)
             self.human.add(item)
-            if item.answer is not None and self._model in str(item.answer.extra.get("system")):
+            if item.answer is not None and names_model(item.answer.extra.get("system"), self._model):
                 self.same_judge += 1
             if self._keep_answers and item.answer is not None:
                 self.kept.append((item.answer, item.ais))

@@ -35,7 +35,7 @@ def show_report(result: dict[str, Any]) -> None:
     if "same_judge" in result:
         console.print(
             f"warning: the system of {result['same_judge']} answers has this judge as a part, so its score is partly "
-            "circular; score with another judge too (--judge lexical)",
+            "circular; score with a judge that has no part in it too",
             style="yellow",
         )
     if "human" in result:
@@ -203,9 +203,10 @@ def show_other_tables(other: dict[str, Any]) -> None:
     console = new_console()
     match, missing, differ = (other["cells"][status] for status in ("match", "rows missing", "differs"))
     console.print(
-        f"Tables 3 to 6: {match} of {match + missing + differ} cells match, {missing} cannot because rows are missing "
-        f"from the release, {differ} differ otherwise"
+        f"Tables 3 to 6: {match} of {match + missing + differ} cells match, rows that are missing from the release may "
+        f"explain {missing} ({other['not_together']} of them not all at once), {differ} differ otherwise"
     )
+    console.print(f"Table 7: {other['table_7']['match']} of {other['table_7']['cells']} values match")
     console.print("Table 15, correct against the experts (50 outputs)", style="bold")
     table = _table("variant", "both", "original only", "variant only", "neither", "p printed", "p exact", "p corrected")
     for row in other["table_15"]:

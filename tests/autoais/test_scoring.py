@@ -13,7 +13,7 @@ from autoais.judged import judge_answers
 from autoais.judges.lexical import LexicalJudge
 from autoais.markers.grammar import parse
 from autoais.meta.human import HumanSummary
-from autoais.scoring import Summary, choose_metrics, model_of
+from autoais.scoring import Summary, choose_metrics, model_of, names_model
 from autoais.types import Attribution, Judge, Judgement, Question, Span, Verdict
 from tests.conftest import Command, one_line_error
 
@@ -386,6 +386,23 @@ def test_a_judge_that_is_a_part_of_the_system_is_told(tmp_path: Path, autoais: C
 
 
 @pytest.mark.parametrize(
+    ("system", "model", "named"),
+    [
+        ("bm25.v1@10>repair.v1(minilm@95bee50e/256/auto.v1@5)", "minilm@95bee50e", True),
+        ("cosine:minilm@95bee50e/128+0.1*first@40", "minilm@95bee50e", True),
+        ("openai:gpt-4,hagrid.v1", "gpt-4", True),
+        ("openai:gpt-4o,hagrid.v1", "gpt-4", False),
+        ("openai:gpt-4.1,hagrid.v1", "gpt-4", False),
+        ("my-o-system", "o", False),
+        (None, "None", False),
+        (["minilm"], "minilm", False),
+    ],
+)
+def test_a_system_names_a_model_as_a_whole(system: object, model: str, named: bool) -> None:
+    assert names_model(system, model) is named
+
+
+@pytest.mark.parametrize(
     ("judge", "model"),
     [
         ("minilm@95bee50e/256/auto.v1", "minilm@95bee50e"),
@@ -411,7 +428,7 @@ def test_the_scores_of_the_questions_add_up_to_every_metric(tmp_path: Path) -> N
     summary, sums = Summary(choose_metrics("all")), dict[str, list[float]]()
     for item in judge_answers(read_answers(path), LexicalJudge(), strict=True):
         for name, pair in summary.add(item).items():
-            if name != "passages":
+            if name not in ("passages", "short_answer"):
                 listed = sums.setdefault(name, [0.0, 0.0])
                 listed[:] = listed[0] + pair[0], listed[1] + pair[1]
     metrics = summary.report("lexical")["metrics"]

@@ -20,6 +20,7 @@ from autoais.io.jsonl import dumps
 from autoais.judges.lexical import LexicalJudge
 from autoais.judges.options import parse_options
 from autoais.labels import Labelled
+from autoais.meta import correlation
 from autoais.meta.correlation import kendall_tau_b, pearson, spearman
 from autoais.meta.evaluate import (
     balanced_accuracy,
@@ -519,3 +520,34 @@ def test_without_a_question_claims_that_share_text_or_evidence_are_one_unit() ->
     assert units(("a", "1"), ("a", "2"), ("b", "3")) == 2
     assert units(("a", "1"), ("b", "1"), ("c", "3")) == 2
     assert units(("a", "1"), ("b", "1"), ("b", "2"), ("c", "2"), ("1", "a")) == 2
+
+
+def test_the_interval_of_a_correlation_holds_95_of_100_resamples_of_the_questions() -> None:
+    rng = np.random.default_rng(4)
+    # Eight systems that differ in how often they are right, on 60 questions; the judge errs on one in five.
+    truth = rng.random((60, 8)) < np.linspace(0.2, 0.9, 8)
+    said = np.where(rng.random((60, 8)) < 0.2, ~truth, truth)
+    cells = np.eye(4, dtype=np.int64)[2 * truth + said]
+    found = correlation.over_systems(list("abcdefgh"), cells, [0] * 8)
+    assert found["systems"][0]["human"] == truth[:, 0].mean()
+    drawn = []
+    for _ in range(4000):
+        rows = rng.integers(0, 60, 60)
+        value = pearson(truth[rows].mean(axis=0), said[rows].mean(axis=0))
+        assert value is not None
+        drawn.append(value)
+    low, high = found["pearson"]["interval95"]
+    below, above = np.mean(np.array(drawn) < low), np.mean(np.array(drawn) > high)
+    assert (below, above) == (pytest.approx(0.025, abs=0.01), pytest.approx(0.025, abs=0.01))
+    assert (
+        correlation.over_systems(list("abcdefgh"), cells[::-1], [0] * 8)["pearson"]["value"]
+        == found["pearson"]["value"]
+    )
+    assert correlation.over_systems(list("abcdefgh"), cells, [0] * 8) == found
+
+
+def test_resamples_without_a_claim_of_a_system_are_left_out() -> None:
+    cells = np.zeros((3, 3, 4), np.int64)
+    cells[0, 0, 3] = cells[1, 1, 0] = cells[2, 2, 1] = 1  # every system answered one question of its own
+    found = correlation.over_systems(["a", "b", "c"], cells, [0, 0, 0])
+    assert found["pearson"]["value"] == pytest.approx(found["pearson"]["interval95"][0])

@@ -70,6 +70,15 @@ def test_of_yes_and_no_it_is_mcnemars_exact_test() -> None:
     assert p == 1 / (SWAPS + 1)
 
 
+def test_questions_that_do_not_differ_need_no_swap() -> None:
+    a, b = np.ones((20, 2)), np.ones((20, 2))
+    b[:3, 0] = 0
+    ((p, table),) = p_values([Pairs(a, b, ratio_of_sums)])
+    assert p == pytest.approx(0.25)
+    assert table is None
+    assert p_values([Pairs(a, a, ratio_of_sums)]) == [(1.0, None)]
+
+
 def test_tests_that_are_done_together_give_what_they_give_alone() -> None:
     rng = np.random.default_rng(5)
     listed = [Pairs(rng.random((n, 2)), rng.random((n, 2)) + 0.1, ratio_of_sums) for n in (40, 40, 60)]
@@ -81,8 +90,8 @@ def test_tests_that_are_done_together_give_what_they_give_alone() -> None:
 
 
 def test_the_f1_of_sums() -> None:
-    sums = np.array([[1.0, 2, 3, 4], [0, 2, 0, 4], [1, 0, 3, 4], [1, 2, 1, 0]])
-    assert f1_of_sums(sums) == pytest.approx([0.6, 0.0, np.nan, np.nan], nan_ok=True)
+    sums = np.array([[1.0, 2, 3, 4], [0, 2, 0, 4], [1, 0, 3, 4], [1, 2, 1, 0], [1, 8, 1, 4]])
+    assert f1_of_sums(sums) == pytest.approx([0.6, 0.0, np.nan, np.nan, 1 / 6], nan_ok=True)
 
 
 def test_a_swap_without_a_value_counts_as_extreme() -> None:
