@@ -275,7 +275,8 @@ def _shown(value: object) -> str:
 def is_below(path: str) -> bool:
     """Whether a path of a benchmark is relative and names nothing above its folder."""
     parts = PurePosixPath(path).parts
-    return bool(parts) and not path.startswith("/") and ".." not in parts and "\\" not in path and ":" not in path
+    safe = path.isprintable() and "\\" not in path and ":" not in path
+    return safe and bool(parts) and not path.startswith("/") and ".." not in parts
 
 
 def inside(root: Path, path: str, *, links: bool = True) -> Path:

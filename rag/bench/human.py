@@ -38,8 +38,7 @@ class HumanLabels:
         """
         found, tied = {}, 0
         for place, item in enumerate(items):
-            cited = {one["passage"] for sentence in item.sentences for one in sentence["citations"]}
-            votes = self._labels.get(_key(item.question, item.answer, cited), [])
+            votes = self._labels.get(_key(item.question, item.answer, set(item.cites)), [])
             yes = sum(votes)
             if votes and 2 * yes == len(votes):
                 tied += 1

@@ -8,7 +8,8 @@ from typing import Any
 from autoais.metrics.ppi import corrected
 from autoais.metrics.rates import Rate
 from rag.bench.human import HumanLabels
-from rag.bench.items import WAYS, Item, holds_nuggets
+from rag.bench.items import WAYS, Item
+from rag.bench.outcomes import holds_nuggets
 from rag.types import Question
 
 _WORDS = (60, 120)  # cuts of an answer for nuggets
@@ -40,10 +41,15 @@ def item_metrics(items: Sequence[Item]) -> dict[str, Any]:
         for most in _WORDS:
             held = [_holds(item, most) for item in asked if item.nuggets]
             found[f"right@{most}"] = _rate(held, "")
-    found["answerable_refused"] = _rate([item.refused for item in asked], "no question is answerable")
-    found["unanswerable_refused"] = _rate([item.refused for item in others], "every question is answerable")
+    found["answerable_refused"] = _rate([_refused(item) for item in asked], "no question is answerable")
+    found["unanswerable_refused"] = _rate([_refused(item) for item in others], "every question is answerable")
     found["attributed_answers"] = _rate([item.attributed for item in given], "no question was answered")
     return found
+
+
+def _refused(item: Item) -> bool:
+    """Whether the system said that the passages do not answer the question; a failed model refuses nothing."""
+    return item.abstained and not item.failed
 
 
 def _holds(item: Item, words: int) -> bool:

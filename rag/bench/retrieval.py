@@ -81,16 +81,17 @@ class Retrieved:
         other: Callable[[BenchQuestion], Retriever] | None,
     ) -> None:
         self.name, self._path, self._other = name, path, other
-        self._file = path.open("rb")
-        starts = accumulate((len(line) for line in self._file), initial=0)
+        with path.open("rb") as file:
+            starts = list(accumulate((len(line) for line in file), initial=0))
         self._starts = {one.question.id: start for one, start in zip(questions, starts, strict=False)}
         self._asked: BenchQuestion | None = None
         self._row: dict[str, Any] = {}
 
     def asking(self, asked: BenchQuestion) -> float:
         """Prepare for the searches of a question; returns the seconds that searching for it took."""
-        self._file.seek(self._starts[asked.question.id])
-        self._row, self._asked = parse_object(self._file.readline(), str(self._path)), asked
+        with self._path.open("rb") as file:
+            file.seek(self._starts[asked.question.id])
+            self._row, self._asked = parse_object(file.readline(), str(self._path)), asked
         if self._row.get("id") != asked.question.id:
             raise FormatError(f"{self._path}: the hits of question {asked.question.id!r} are not in their place")
         return float(self._row["seconds"])

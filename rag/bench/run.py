@@ -27,7 +27,8 @@ from rag.bench import metrics as measures
 from rag.bench.benchmark import Benchmark, read_benchmark
 from rag.bench.corpora import Corpora
 from rag.bench.human import HumanLabels
-from rag.bench.items import Item, make_item, read_items
+from rag.bench.items import Item, read_items, write_items
+from rag.bench.outcomes import make_item
 from rag.bench.predictions import join_predictions
 from rag.bench.questions import BenchQuestion, questions_of, read_bench_questions, sample
 from rag.bench.retrieval import Given, Retrieved, search_file
@@ -70,8 +71,8 @@ class BenchRun:
         """Return `metrics.json` of a system; raises `FormatError` if the stage measure is missing."""
         return _json(self.folder / label / METRICS)
 
-    def items(self, label: str) -> Iterator[Item]:
-        """Stream the items of a system."""
+    def items(self, label: str) -> list[Item]:
+        """Return the items of a system, one a question."""
         return read_items(self.folder / label / ITEMS)
 
     def questions(self) -> list[BenchQuestion]:
@@ -189,7 +190,7 @@ class _Run:
         self._settings, self._record = self._started(given)
         self._questions = self._asked()
         self._specs = {
-            label: SystemSpec.parse(one["spec"]) for label, one in self._record["systems"].items() if "spec" in one
+            label: SystemSpec.parse(one["spec"]) for label, one in self._record["answers"].items() if "spec" in one
         }
 
     # --- settings and the record --------------------------------------------------------------------------------
@@ -266,20 +267,23 @@ class _Run:
 
     def _new_record(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         specs = [SystemSpec.parse(one) for one in settings["systems"]]
-        names = [spec.label for spec in specs] + [safe(Path(one).stem) for one in settings["predictions"]]
+        names = [spec.label for spec in specs] + [
+            safe(Path(one).stem).replace("@", "-") for one in settings["predictions"]
+        ]
         labels = distinct(names, [*_OURS, RUN, CACHE, "retrieval"])
-        systems: dict[str, Any] = {}
-        for label, spec in zip(labels, specs, strict=False):
-            systems[label] = {"spec": str(spec)}
-        for label, path in zip(labels[len(specs) :], settings["predictions"], strict=True):
-            systems[label] = {"predictions": path}
+        answers: dict[str, Any] = {label: {"spec": str(spec)} for label, spec in zip(labels, specs, strict=False)}
+        answers |= {
+            label: {"predictions": path}
+            for label, path in zip(labels[len(specs) :], settings["predictions"], strict=True)
+        }
         questions = sample(self._all, settings["limit"], settings["seed"])
         write_atomic(self._folder / QUESTIONS, (dumps(one.row()) for one in questions))
         record = {
             **self._fixed(),
             "settings": dict(settings),
             "questions": {"n": len(questions), "sha256": sha256_file(self._folder / QUESTIONS)},
-            "systems": systems,
+            "systems": {label: one.get("spec") or one["predictions"] for label, one in answers.items()},
+            "answers": answers,
             "retrieval": {},
             "indexes": {},
             "command": command(),
@@ -442,7 +446,7 @@ class _Run:
     # --- answer -------------------------------------------------------------------------------------------------
 
     def _answer(self) -> "Iterator[_Task]":
-        for label, one in self._record["systems"].items():
+        for label, one in self._record["answers"].items():
             file = f"{label}/{ANSWERS}"
             if "predictions" in one:
                 yield label, [file], partial(self._read_predictions, label, file)
@@ -450,13 +454,13 @@ class _Run:
                 yield label, [file], partial(self._answer_all, label, file)
 
     def _read_predictions(self, label: str, file: str) -> None:
-        path = Path(self._record["systems"][label]["predictions"])
+        path = Path(self._record["answers"][label]["predictions"])
         chosen = {one.question.id for one in self._questions}
         others = [one.question.text for one in self._all if one.question.id not in chosen]
         joined = join_predictions(path, self._questions, others, self._corpora.find)
         write_atomic(self._folder / file, write_answers(joined.answers))
-        self._record["systems"][label] |= {
-            "system": joined.system,
+        self._record["systems"][label] = joined.system
+        self._record["answers"][label] |= {
             "sha256": sha256_file(path),
             "joined": joined.record,
             "notes": dict(joined.notes),
@@ -477,7 +481,7 @@ class _Run:
                 answer, seconds = answering(asked)
                 journal.write(to_row(answer.to_cited(self._benchmark.id, seconds)))
                 self._progress(f"answering with {label}", done, len(self._questions))
-        self._record["systems"][label]["system"] = answering.name
+        self._record["systems"][label] = answering.name
 
     def _answering(self, spec: SystemSpec) -> "_Answering":
         key = self._search_of(spec)
@@ -512,7 +516,7 @@ class _Run:
         judge = self._judge or open_judge(self._settings["judge"])
         self._judge = judge
         notes: Counter[str] = Counter()
-        given = self._record["systems"][label].get("joined", {}).get("answers", len(self._questions))
+        given = self._record["answers"][label].get("joined", {}).get("answers", len(self._questions))
 
         def answers() -> Iterator[CitedAnswer]:
             for done, one in enumerate(read_answers(self._folder / label / ANSWERS), 1):
@@ -536,7 +540,7 @@ class _Run:
     def _measure_one(self, label: str) -> None:
         folder, settings = self._folder / label, self._settings
         items = list(self._items(folder))
-        write_atomic(folder / ITEMS, (dumps(item.row()) for item in items))
+        write_items(folder / ITEMS, items)
         score = _json(folder / SCORE)
         found = score["metrics"] | measures.item_metrics(items)
         about: dict[str, Any] = {}
@@ -544,10 +548,10 @@ class _Run:
             corrected, human = measures.corrected_autoais(items, HumanLabels(Path(settings["human"])))
             found["autoais_corrected"] = corrected
             about["human"] = human | {"sha256": sha256_file(Path(settings["human"]))}
-        system, used = self._record["systems"][label], measures.tokens(items)
+        told, used = self._record["answers"][label], measures.tokens(items)
         price = settings["price"]
         result = {
-            "system": system["system"],
+            "system": self._record["systems"][label],
             "label": label,
             "judge": score["judge"],
             "benchmark": self._benchmark.id,
@@ -563,8 +567,8 @@ class _Run:
             "latency": measures.latency(items),
             "tokens": used,
             "money": measures.money(used, None if price is None else (price[0], price[1])),
-            "predictions": system.get("joined"),
-            "notes": score["notes"] | system.get("notes", {}),
+            "predictions": told.get("joined"),
+            "notes": score["notes"] | told.get("notes", {}),
             "provenance": {
                 "command": self._record["command"],
                 "versions": self._record["versions"],

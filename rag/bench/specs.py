@@ -61,7 +61,7 @@ class SystemSpec:
         model = re.sub(r"\.gguf$", "", PurePath(models[-1]).name) if models else ""
         given = {"recipe": self.recipe, "k": self.k} | self.options.chosen()
         parts = [kind, *models[:-1], model, *(_option(key, value) for key, value in given.items() if value is not None)]
-        return safe("-".join(filter(None, parts)))
+        return safe("-".join(filter(None, parts))).replace("@", "-")  # a label names a folder of the run
 
 
 def _option(key: str, value: object) -> str:
@@ -69,7 +69,7 @@ def _option(key: str, value: object) -> str:
 
 
 def safe(name: str) -> str:
-    """Return a name that is safe as that of a file: letters, digits, and dots, dashes, pluses and at signs inside."""
+    """Return a name that is safe as that of a file: other characters than letters, digits and `.@+_-` become a dash."""
     cleaned = re.sub(r"[^A-Za-z0-9.@+_-]+", "-", name).strip("-.")[:_LONGEST]
     return cleaned or "system"
 
