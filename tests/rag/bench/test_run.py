@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ QUICK = {"systems": ["extractive"], "judge": "lexical"}
 
 
 def write_benchmark(
-    folder: Path, rows: list[dict[str, Any]], extra: str = 'right = "answer_in_text"', corpus: str | None = None
+    folder: Path, rows: Sequence[Mapping[str, Any]], extra: str = 'right = "answer_in_text"', corpus: str | None = None
 ) -> Path:
     """A benchmark over the shelf in `folder/data`, and its TOML."""
     data = folder / "data"
@@ -314,7 +314,7 @@ def test_a_question_is_asked_of_its_collection(tmp_path: Path) -> None:
         (tmp_path / "data" / "docs" / name).mkdir(parents=True)
         (tmp_path / "data" / "docs" / name / "lamps.md").write_text(f"# Lamps\n\n{text} It is on the left panel.\n")
     asked = "What does the lamp show?"  # the same question of both
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"id": name, "question": asked, "collection": name, "nuggets": [["pump runs"]], "answer": "It runs."}
         for name in ("red", "blue")
     ]
@@ -332,7 +332,9 @@ def test_a_question_is_asked_of_its_collection(tmp_path: Path) -> None:
 
 
 def test_what_a_corpus_cannot_answer_is_counted(tmp_path: Path, rag: Command) -> None:
-    rows = [{key: row[key] for key in ("id", "question", "answers") if key in row} for row in QUESTIONS[:3]]
+    rows: list[dict[str, Any]] = [
+        {key: row[key] for key in ("id", "question", "answers") if key in row} for row in QUESTIONS[:3]
+    ]
     gold = tmp_path / "data" / "gold.jsonl"
     gold.parent.mkdir()
     gold.write_text(dumps({"id": "x", "question": QUESTIONS[0]["question"], "gold": ["b#1"]}) + "\n")
