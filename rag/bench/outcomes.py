@@ -90,10 +90,10 @@ def is_right(asked: BenchQuestion, answer: CitedAnswer, rule: str | None) -> boo
     question = asked.question
     if not asked.answerable:
         return None if answer.abstained else False
-    if answer.abstained:
-        return False
     if rule is None:
         return None
+    if answer.abstained:
+        return False
     name, _, words = rule.partition("@")
     if name == "nuggets":
         return holds_nuggets(answer.plain, question, int(words))

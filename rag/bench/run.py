@@ -44,6 +44,7 @@ RUN, QUESTIONS, CACHE, LOCK = "run.json", "questions.jsonl", "judgements.cache",
 ANSWERS, JUDGEMENTS, SCORE, ITEMS, METRICS = (
     "answers.jsonl", "judgements.jsonl", "score.json", "items.jsonl", "metrics.json",
 )  # fmt: skip
+_AT_ONCE = 16  # pairs judged between two writes: what a kill loses, of a judge that has no `at_once` of its own
 _OURS = {LOCK, QUESTIONS, "index"}  # what a run that was killed at its start leaves
 _SETTLED_BY = {"judge": "judge", "metrics": "judge", "human": "measure", "price": "measure"}  # setting -> its stage
 
@@ -524,7 +525,8 @@ class _Run:
                 self._progress(f"judging {label}", done, given)
 
         with JudgementCache(self._folder / CACHE) as cache:
-            run = ScoreRun(CachedJudge(judge, cache), self._settings["metrics"])
+            cached = CachedJudge(judge, cache, getattr(judge, "at_once", _AT_ONCE))
+            run = ScoreRun(cached, self._settings["metrics"])
             rows = run.records(with_notes(answers(), notes), [one.question for one in self._questions])
             write_atomic(self._folder / label / JUDGEMENTS, (dumps(round_floats(row)) for row in rows))
         about = {key: value for key, value in judge_record(judge).items() if key != "usage"}  # of this call only

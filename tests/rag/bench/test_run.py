@@ -285,7 +285,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
 
 
 def test_passages_come_with_the_questions(tmp_path: Path) -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"query_id": "1", "question": "What is the capital of Poland?", "docids": ["c#1", "b#1"]},
         {"query_id": "2", "question": "What is the capital of Japan?", "docids": ["c#1", "a#1"], "answerable": False},
     ]
@@ -295,7 +295,7 @@ def test_passages_come_with_the_questions(tmp_path: Path) -> None:
     items = run.items("extractive")
     assert [set(item.ranking) for item in items] == [{"c#1", "b#1"}, {"c#1", "a#1"}]
     assert items[0].ranking[0] == "b#1"
-    assert run.metrics("extractive")["metrics"]["right"]["value"] is None
+    assert run.metrics("extractive")["metrics"]["right"]["reason"] == "the benchmark has no rule for right answers"
 
 
 def test_given_passages_may_bring_their_texts(tmp_path: Path) -> None:
