@@ -3,10 +3,11 @@ PYTHON ?= python3.11
 TORCH ?= torch==2.13.0
 DATA ?= ../shared/data
 Q ?= What is citation precision?
+ONLY ?=
 export Q
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: ask test quick check docs whole core bench chaos fuzz fuzz-guided lock audit sbom licences clean
+.PHONY: ask test quick check docs whole core bench chaos coverage fuzz fuzz-guided lock mutation audit sbom licences clean
 
 ask: .venv/ask.done
 	@.venv/bin/rag ask "$$Q" || [ $$? -eq 1 ]
@@ -89,6 +90,14 @@ SECONDS ?= 60
 
 fuzz-guided: .venv-fuzz/done
 	PYTHONPATH=.venv-fuzz .venv-test/bin/python -m scripts.fuzzing.guided --seconds $(SECONDS)
+# How often the 95 % intervals hold the truth, and false positives of `compare`: a quarter of an hour.
+coverage: .venv-test/done
+	OPENBLAS_NUM_THREADS=1 .venv-test/bin/python -m scripts.coverage --tests 10000 --out eval/results/coverage.json
+
+# Changes of the code of the evaluator's figures that no test sees: hours. `ONLY="--only metrics/intervals"` tries one module.
+mutation: .venv-test/done
+	.venv-test/bin/pip install --quiet "mutmut==3.8.1"
+	.venv-test/bin/python -m scripts.mutation $(ONLY) --out eval/results/mutation.json
 
 .venv-tools/done:
 	$(PYTHON) -m venv .venv-tools

@@ -216,7 +216,8 @@ def show_evaluation(result: dict[str, Any]) -> None:
         console.print(clean(f"{run['run']} ({run['tag']}){role}"), style="bold")
         console.print(table)
         if against:
-            console.print(clean(f"difference from {baseline}; p: {one['method']}, {one['resamples']:,} resamples"))
+            methods = ", ".join(sorted({mean["difference"]["method"] for mean in run["measures"].values()}))
+            console.print(clean(f"difference from {baseline}; p: {methods}, two-sided, not corrected for their number"))
     if result["notes"]:
         console.print()
     for line in result["notes"]:

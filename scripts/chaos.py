@@ -16,6 +16,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -78,17 +79,18 @@ def run(argv: Sequence[str], folder: Path, *strace: str) -> subprocess.Completed
     """Run `rag ...` or `autoais ...` in a folder, under strace if it is given."""
     program, *arguments = argv
     code = f"import sys; sys.argv[0] = {program!r}; from {program}.__main__ import main; main()"
-    return subprocess.run(
-        [*strace, sys.executable, "-c", code, *arguments],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, map(os.path.abspath, sys.path)))},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=SECONDS,
-        check=False,
-    )
+    argv = [*strace, sys.executable, "-c", code, *arguments]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, map(os.path.abspath, sys.path)))}
+    with subprocess.Popen(
+        argv, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, errors="replace", start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            said, errors = process.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # what strace runs lives on without it
+            raise
+    return subprocess.CompletedProcess(argv, process.returncode, said, errors)
 
 
 def counted(scenario: Scenario, made: Path) -> dict[str, int]:

@@ -29,8 +29,8 @@ import typer
 import rag
 from autoais.io.jsonl import dumps, read_objects, round_floats, write_atomic
 from autoais.io.provenance import provenance, sha256_file
+from autoais.metrics.intervals import clopper_pearson
 from autoais.metrics.nuggets import first_words, nuggets_found
-from autoais.metrics.rates import wilson
 from rag.index.index import Index
 from rag.training.labelled import Fingerprint, find_quote
 from rag.types import Answer, Question
@@ -100,11 +100,19 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     made: dict[str, Any] = {"system": rows[0]["name"], "answerable": len(asked), "unanswerable": len(others)}
     for most in WORDS:
         right = sum(row[f"all@{most}"] for row in asked)
-        made[f"right@{most}"] = {"value": right / len(asked), "n": len(asked), "interval95": wilson(right, len(asked))}
+        made[f"right@{most}"] = {
+            "value": right / len(asked),
+            "n": len(asked),
+            "interval95": clopper_pearson(right, len(asked)),
+        }
         made[f"nugget_recall@{most}"] = statistics.fmean(row[f"recall@{most}"] for row in asked)
     for name, those in (("answerable_refused", asked), ("unanswerable_refused", others)):
         refused = sum(row["abstained"] for row in those)
-        made[name] = {"value": refused / len(those), "n": len(those), "interval95": wilson(refused, len(those))}
+        made[name] = {
+            "value": refused / len(those),
+            "n": len(those),
+            "interval95": clopper_pearson(refused, len(those)),
+        }
     made["fragments"] = sum(len(row["fragments"]) for row in rows) / sentences if sentences else None
     made["words"] = statistics.fmean(row["words"] for row in asked)
     kinds = sorted({row["kind"] for row in asked})

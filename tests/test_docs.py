@@ -31,7 +31,7 @@ WITH_PYTHON = [page for page in PAGES if "```python\n" in page.read_text("utf-8"
 NEEDED = {"library.md": ("ir_measures", "pandas")}  # optional packages that a page uses
 SAYS = {
     "own_documents.py": "  citation-metrics.md#2, characters 0 to 93: 'Citation precision is the share of citations",
-    "score_another_system.py": "difference 0.5 95 % interval [0.0, 1.0]",
+    "score_another_system.py": "difference 0.5 95 % interval [-1.0, 1.0]",
     "custom_retriever_and_judge.py": "AutoAIS 1.0 by numbers.v1",
 }
 
@@ -154,3 +154,17 @@ def test_the_figures_of_the_systems_are_those_of_the_result_file(system: str) ->
     assert f"| {link} | {row}" in (ROOT / "README.md").read_text("utf-8")
     assert f"| `{system}` | {row}" in (ROOT / "docs/handbook/benchmarks.md").read_text("utf-8")
     assert result["closed_pool"]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("reader", "`reader`"), ("extractive", "`extractive`"), ("first hit", "the first BM25 hit, whole")],
+)
+def test_the_figures_about_documents_are_those_of_the_result_file(name: str, told: str) -> None:
+    found = json.loads((ROOT / "eval/results/own-documents/kept.json").read_text("utf-8"))["systems"][name]
+    cells = []
+    for metric in ("right@60", "right@120", "answerable_refused", "unanswerable_refused"):
+        value, (low, high) = found[metric]["value"], found[metric]["interval95"]
+        cells.append(f"{100 * value:.0f} % ({100 * low:.0f} to {100 * high:.0f})")
+    for page in ("README.md", "docs/handbook/benchmarks.md"):
+        assert f"| {told} | {' | '.join(cells)} |" in (ROOT / page).read_text("utf-8")

@@ -223,20 +223,23 @@ def evaluate_run(
     return RunReport(found, one["per_topic"], result)
 
 
-def compare(a: "str | Path | Report", b: "str | Path | Report") -> dict[str, Any]:
-    """Compare two systems question by question: paired bootstrap and McNemar's test.
+def compare(
+    a: "str | Path | Report", b: "str | Path | Report", *, metrics: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Compare two systems question by question, on every metric that both have, or on the `metrics` named.
 
     `a` and `b` are files of `autoais score --out` or `Report`s; questions of only one count as not attributable in the
-    other. The dict holds the rates of both, the `difference` a - b with its 95 % interval and p, and McNemar's p.
-    Raises `UserError` if their judges differ.
+    other. The dict holds the rates of both, the `difference` a - b with its 95 % interval and p (McNemar's exact test),
+    and the differences of all `metrics`, each with p and p corrected for their number (Holm). Raises `UserError` if
+    their judges differ.
     """
-    from autoais.comparison import compare_judgements, judgements_of, read_judgements
+    from autoais.comparison import Judgements, compare_judgements, judgements_of, read_judgements
 
-    def outcomes(one: "str | Path | Report", name: str) -> Any:  # noqa: ANN401  (judge and outcomes)
+    def read(one: "str | Path | Report", name: str) -> Judgements:
         check_type(name, one, "a Report or a file of judgements", Report, str, Path)
         return judgements_of(one.judgements, name) if isinstance(one, Report) else read_judgements(Path(one))
 
-    result: dict[str, Any] = round_floats(compare_judgements(outcomes(a, "a"), outcomes(b, "b"), "a", "b"))
+    result: dict[str, Any] = round_floats(compare_judgements(read(a, "a"), read(b, "b"), "a", "b", metrics))
     return result
 
 

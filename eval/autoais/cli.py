@@ -183,14 +183,18 @@ def _write_scores(
 def compare(
     a: Annotated[Path, typer.Argument(help="Judgements of one system, from `score --out`.")],
     b: Annotated[Path, typer.Argument(help="Judgements of the other system, by the same judge.")],
+    metrics: Annotated[
+        str | None, typer.Option(help="Metrics to compare, comma-separated (default: all that both files have).")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare two systems question by question: paired bootstrap and McNemar's test."""
+    """Compare two systems question by question, on every metric: intervals, p and p by Holm's correction."""
     from autoais.comparison import compare_files
     from autoais.io.jsonl import round_floats
     from autoais.io.provenance import provenance
 
-    result = round_floats({**compare_files(a, b), "provenance": provenance({"a": a, "b": b})})
+    wanted = None if metrics is None else [name.strip() for name in metrics.split(",")]
+    result = round_floats({**compare_files(a, b, wanted), "provenance": provenance({"a": a, "b": b})})
     if as_json:
         _print_json(result)
     else:

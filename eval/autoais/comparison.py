@@ -1,62 +1,109 @@
-"""Comparison of two systems question by question: paired bootstrap and McNemar's test."""
+"""Comparison of two systems question by question, on every metric: tests, intervals and Holm's correction."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autoais.errors import FormatError, UserError
-from autoais.io.jsonl import field, identifier, read_objects
+from autoais.io.jsonl import field as field_of
+from autoais.io.jsonl import identifier, read_objects
 from autoais.judged import NOT_APPLICABLE
 from autoais.meta.agreement import McNemar, mcnemar, mcnemar_corrected, mcnemar_exact
-from autoais.metrics.bootstrap import PAIRED_RESAMPLES, interval95, paired_draws_of_outcomes, two_sided_p
+from autoais.metrics import intervals, paired
 from autoais.metrics.claims import all_yes
+from autoais.metrics.intervals import Estimate
+from autoais.metrics.paired import Pairs
 from autoais.metrics.rates import Rate
 from autoais.types import Verdict
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from autoais.metrics.intervals import Floats
+
+MCNEMAR = "McNemar's exact test"
+RANDOMISATION = "randomisation test"
 _MADE_BY = "write judgements with: autoais score ANSWERS --out FILE"
+_POOLED = ("sentences", "hagrid_sentences", "trec_recall", "trec_precision")
+_ABOUT = ("passages", "short_answer")  # fields of the scores that are none
+_SHORT = ("em", "f1")  # they need short answers
+_WITH_F1 = ("citation", "liu")  # the metrics for which `score` prints F1
 
 Outcomes = Mapping[str, bool | None]
+Scores = Mapping[str, tuple[float, float]]
 
 
-def read_judgements(path: Path) -> tuple[str, Outcomes]:
-    """Return the judge's name and, by question, whether the answer is attributable, from a file of `score --out`.
+@dataclass(frozen=True, slots=True)
+class Judgements:
+    """The judgements of one system, by question.
+
+    `outcomes` says whether the answer is attributable (None: undecided). `scores` holds, by metric, the sum of the
+    scores of its items and their number (`Summary.add`). `depth` is the length of the longest list of passages.
+    """
+
+    judge: str
+    outcomes: Outcomes
+    scores: Mapping[str, Scores] = field(default_factory=dict)
+    depth: int = 0
+
+
+def read_judgements(path: Path) -> Judgements:
+    """Return the judgements of a file of `score --out`.
 
     An answer is attributable if every sentence is. Sentences that claim nothing are left out; a question without
     other sentences is a no. Raises `FormatError` for a broken row, `UserError` for several judges or an empty file.
     """
-    return _outcomes(read_objects(path), str(path))
+    return _judgements(read_objects(path), str(path))
 
 
-def judgements_of(rows: Iterable[Mapping[str, Any]], name: str) -> tuple[str, Outcomes]:
+def judgements_of(rows: Iterable[Mapping[str, Any]], name: str) -> Judgements:
     """As `read_judgements`, from rows in memory (`Report.judgements`); `name` replaces the path in errors."""
-    return _outcomes(((f"{name}, row {number}", row) for number, row in enumerate(rows, 1)), name)
+    return _judgements(((f"{name}, row {number}", row) for number, row in enumerate(rows, 1)), name)
 
 
-def _outcomes(rows: Iterable[tuple[str, Mapping[str, Any]]], name: str) -> tuple[str, Outcomes]:
+def _judgements(rows: Iterable[tuple[str, Mapping[str, Any]]], name: str) -> Judgements:
     seen: set[tuple[str, int | None]] = set()
     outcomes: dict[str, list[bool | None]] = {}
-    judge = None
+    scores: dict[str, dict[str, tuple[float, float]]] = {}
+    judge, depth, short = None, 0, False
     for where, row in rows:
         if "verdict" not in row:
             raise FormatError(f"{where}: field 'verdict' is missing; {_MADE_BY}")
-        question, verdict = identifier(row, "id", where), field(row, "verdict", str, where)
-        sentence = None if row.get("sentence") is None else field(row, "sentence", int, where)
+        question, verdict = identifier(row, "id", where), field_of(row, "verdict", str, where)
+        sentence = None if row.get("sentence") is None else field_of(row, "sentence", int, where)
         if (question, sentence) in seen:
             raise FormatError(
                 f"{where}: sentence {sentence} of {question!r} occurs twice; every answer needs its own id"
             )
         seen.add((question, sentence))
-        by = field(row, "judge", str, where)
+        by = field_of(row, "judge", str, where)
         if judge is not None and by != judge:
             raise UserError(f"{where}: judged by {by!r}, earlier rows by {judge!r}; score the file with one judge")
         judge = by
         listed = outcomes.setdefault(question, [])
         if verdict != NOT_APPLICABLE:
             listed.append(_ais(verdict, where))
+        if "scores" in row:
+            given = dict(field_of(row, "scores", dict, where))
+            depth = max(depth, field_of(given, "passages", int, where))
+            short |= field_of(given, "short_answer", bool, where)
+            scores[question] = {key: _score(given, key, where) for key in given if key not in _ABOUT}
     if judge is None:
         raise UserError(f"{name}: no judgements in it; {_MADE_BY}")
-    return judge, {question: all_yes(listed) for question, listed in outcomes.items()}
+    if not short:
+        scores = {q: {key: pair for key, pair in row.items() if key not in _SHORT} for q, row in scores.items()}
+    ais = {question: all_yes(listed) for question, listed in outcomes.items()}
+    return Judgements(judge, ais, scores if scores.keys() == ais.keys() else {}, depth)
+
+
+def _score(scores: Mapping[str, Any], name: str, where: str) -> tuple[float, float]:
+    pair = scores[name]
+    if isinstance(pair, list | tuple) and len(pair) == 2 and all(type(one) in (int, float) for one in pair):
+        gained, items = pair
+        if 0 <= gained <= items < float("inf"):
+            return float(gained), float(items)
+    raise FormatError(f"{where}: field 'scores', {name!r} should be two numbers, a sum of scores and their count")
 
 
 def _ais(verdict: str, where: str) -> bool | None:
@@ -67,13 +114,21 @@ def _ais(verdict: str, where: str) -> bool | None:
         raise FormatError(f"{where}: field 'verdict' should be one of {names}; found {verdict!r}") from None
 
 
-def compare(a: Outcomes, b: Outcomes) -> dict[str, Any]:
+def compare(
+    a: Outcomes,
+    b: Outcomes,
+    scores: tuple[Mapping[str, Scores], Mapping[str, Scores]] = ({}, {}),
+    *,
+    depth: int = 0,
+    metrics: Sequence[str] | None = None,
+) -> dict[str, Any]:
     """Compare A and B over the questions of either; a question that a system did not answer is a no.
 
     `a` and `b` are rates (fractions). `difference` is A - B of the floors (undecided counts as no, so that both are
-    over the same questions), with a 95 % interval and a two-sided p from a paired bootstrap over questions. `table`
-    counts the questions that both, only A, only B or neither get right. `mcnemar` holds both variants of McNemar's
-    test; `used` names the one to report.
+    over the same questions), with a 95 % interval and the p of McNemar's exact test. `table` counts the questions that
+    both, only A, only B or neither get right. `mcnemar` holds both variants of McNemar's test; `used` names the one
+    that papers report. `metrics` has the same difference for every metric of both `scores` (those named, if any are):
+    means and ratios are tested by randomisation, and `p_holm` is corrected for the number of metrics.
     """
     questions = sorted(a.keys() | b.keys())
     pairs = [(a.get(question, False), b.get(question, False)) for question in questions]
@@ -82,6 +137,7 @@ def compare(a: Outcomes, b: Outcomes) -> dict[str, Any]:
     )
     both = sum(ours is True and theirs is True for ours, theirs in pairs)
     test = mcnemar(only_a, only_b)
+    ours, theirs = ([float(pair[side] is True) for pair in pairs] for side in (0, 1))
     return {
         "rule": "an answer is attributable if every sentence is attributable to its citations together",
         "questions": len(questions),
@@ -89,7 +145,7 @@ def compare(a: Outcomes, b: Outcomes) -> dict[str, Any]:
         "only_in_b": len(b.keys() - a.keys()),
         "a": Rate.of(ours for ours, _ in pairs).record(),
         "b": Rate.of(theirs for _, theirs in pairs).record(),
-        "difference": _bootstrap(only_a, only_b, len(questions)),
+        "difference": difference_of_means(ours, theirs),
         "table": {"both": both, "only_a": only_a, "only_b": only_b, "neither": len(pairs) - both - only_a - only_b},
         "mcnemar": {
             "used": test.variant,
@@ -97,6 +153,7 @@ def compare(a: Outcomes, b: Outcomes) -> dict[str, Any]:
             "exact": _test(mcnemar_exact(only_a, only_b)),
             "corrected": _test(mcnemar_corrected(only_a, only_b)),
         },
+        "metrics": _metrics(questions, scores, depth, metrics),
     }
 
 
@@ -109,36 +166,144 @@ def _test(test: McNemar) -> dict[str, Any]:
     return record if test.p is not None else record | {"reason": "the systems differ on no question"}
 
 
-def _bootstrap(only_a: int, only_b: int, n: int, *, seed: int = 0) -> dict[str, Any]:
-    draws = paired_draws_of_outcomes(only_a, only_b, n, seed=seed)
-    low, high = interval95(draws) or (0.0, 0.0)
-    return {
-        "value": (only_a - only_b) / n,
-        "interval95": [low, high],
-        "p": two_sided_p(draws),
-        "method": "paired bootstrap over questions, undecided counted as no",
-        "resamples": PAIRED_RESAMPLES,
-        "seed": seed,
-    }
+def difference_of_means(ours: "ArrayLike", theirs: "ArrayLike") -> dict[str, Any]:
+    """Return the mean of ours - theirs over the same questions, with a 95 % interval and a two-sided p.
+
+    McNemar's exact test for values 0 and 1, else a randomisation test. `better` and `worse` count questions.
+    """
+    found, changes = _means(ours, theirs)
+    if "p" not in found:
+        import numpy as np
+
+        ((p, swaps),) = paired.p_values([Pairs(changes[:, None], np.zeros((len(changes), 1)), _first)])
+        found |= {"p": p, "method": RANDOMISATION, "swaps": swaps}
+    return found
 
 
-def compare_files(a: Path, b: Path) -> dict[str, Any]:
+def _means(ours: "ArrayLike", theirs: "ArrayLike") -> "tuple[dict[str, Any], Floats]":
+    """The difference of two means, without p unless the values are 0 and 1; and that of each question."""
+    import numpy as np
+
+    # Sorted, as the order of the questions must not matter; rounded, so that equal values cancel out.
+    changes = np.sort(np.round(np.array(ours, np.float64) - np.array(theirs, np.float64), 12))
+    bound = max(1.0, float(np.abs(changes).max()))
+    better, worse = int((changes > 0).sum()), int((changes < 0).sum())
+    one = intervals.mean(changes, -bound, bound)
+    found = {"value": one.value, "interval95": list(one.interval), "better": better, "worse": worse}
+    if np.isin(changes, (-1.0, 0.0, 1.0)).all():
+        found |= {"p": mcnemar_exact(better, worse).p, "method": MCNEMAR, "swaps": None}
+    return found, changes
+
+
+def _first(sums: "Floats") -> "Floats":
+    return sums[:, 0]
+
+
+def _metrics(
+    questions: Sequence[str],
+    scores: tuple[Mapping[str, Scores], Mapping[str, Scores]],
+    depth: int,
+    wanted: Sequence[str] | None,
+) -> dict[str, Any]:
+    """The differences of all metrics that both systems have."""
+    import numpy as np
+
+    ours, theirs = ({name for row in side.values() for name in row} for side in scores)
+    names = [name for name in _in_order(scores[0]) if name in ours & theirs and _deep_enough(name, depth)]
+    sides = (scores, scores[::-1])
+    columns = {name: [_columns(name, questions, side, other) for side, other in sides] for name in names}
+    sums = {name: [intervals.ratio(*side.T) for side in both] for name, both in columns.items()}
+    found: dict[str, _Metric] = {}
+    for name, (a, b) in columns.items():
+        found[name] = _Metric(sums[name][0], sums[name][1], Pairs(a, b, paired.ratio_of_sums))
+        recall = name.replace("precision", "recall")
+        if name != recall and name.startswith(_WITH_F1) and recall in columns:
+            f1s = [intervals.harmonic_mean(r, p) for r, p in zip(sums[recall], sums[name], strict=True)]
+            both = [np.concatenate(side, axis=1) for side in zip(columns[recall], (a, b), strict=True)]
+            found[name.replace("precision", "f1")] = _Metric(f1s[0], f1s[1], Pairs(both[0], both[1], paired.f1_of_sums))
+    if wanted is not None:
+        if missing := [name for name in wanted if name not in found]:
+            raise UserError(f"no metric {missing[0]!r} in both; there are: {', '.join(found) or 'none'}")
+        found = {name: found[name] for name in wanted}
+    records = {name: one.record() for name, one in found.items() if one.a is not None and one.b is not None}
+    tested = [name for name, record in records.items() if "p" not in record]
+    for name, (p, swaps) in zip(tested, paired.p_values([found[name].pairs for name in tested]), strict=True):
+        records[name] |= {"p": p, "method": RANDOMISATION, "swaps": swaps}
+    corrected = paired.holm([record["p"] for record in records.values()])
+    return {name: record | {"p_holm": p} for (name, record), p in zip(records.items(), corrected, strict=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Metric:
+    """A metric of both systems, and what each question adds to it."""
+
+    a: Estimate | None
+    b: Estimate | None
+    pairs: Pairs
+
+    def record(self) -> dict[str, Any]:
+        """The difference; without p for means and ratios that are not of yes/no outcomes."""
+        assert self.a is not None
+        assert self.b is not None
+        values = {"a": self.a.value, "b": self.b.value}
+        a, b = self.pairs.a, self.pairs.b
+        counted = (a[:, -1] > 0) | (b[:, -1] > 0)
+        if a.shape[1] == 2 and (a[counted, 1] == 1).all() and (b[counted, 1] == 1).all():  # a mean over questions
+            return values | {"n": int(counted.sum())} | _means(a[counted, 0], b[counted, 0])[0]
+        found = intervals.difference(self.a, self.b)
+        return values | {"n": int(counted.sum()), "value": found.value, "interval95": list(found.interval)}
+
+
+def _in_order(scores: Mapping[str, Scores]) -> list[str]:
+    return list(dict.fromkeys(name for question in sorted(scores) for name in scores[question]))
+
+
+def _deep_enough(name: str, depth: int) -> bool:
+    _, at, k = name.partition("@")
+    return not at or (k.isdecimal() and int(k) <= depth)  # beyond the longest list, the value would only repeat
+
+
+def _columns(name: str, questions: Sequence[str], ours: Mapping[str, Scores], others: Mapping[str, Scores]) -> "Floats":
+    """Sums of scores and counts of items (questions x 2); a question that is missing has the items of the other side.
+
+    Pooled metrics, and means over answers (not questions), have no item there.
+    """
+    import numpy as np
+
+    nothing = (0.0, 0.0)
+    counts = name not in _POOLED and not name.startswith("liu_") and not name.endswith("_strict")
+    return np.array(
+        [
+            ours[question].get(name, nothing)
+            if question in ours
+            else (0.0, others[question].get(name, nothing)[1] if counts else 0.0)
+            for question in questions
+        ]
+    )
+
+
+def compare_files(a: Path, b: Path, metrics: Sequence[str] | None = None) -> dict[str, Any]:
     """Compare two files of judgements; raises `UserError` if their judges differ."""
-    return compare_judgements(read_judgements(a), read_judgements(b), str(a), str(b))
+    return compare_judgements(read_judgements(a), read_judgements(b), str(a), str(b), metrics)
 
 
-def compare_judgements(a: tuple[str, Outcomes], b: tuple[str, Outcomes], name_a: str, name_b: str) -> dict[str, Any]:
+def compare_judgements(
+    a: Judgements, b: Judgements, name_a: str, name_b: str, metrics: Sequence[str] | None = None
+) -> dict[str, Any]:
     """Compare two results of `read_judgements`; raises `UserError` if their judges differ."""
-    (judge_a, ours), (judge_b, theirs) = a, b
-    if judge_a != judge_b:
+    if a.judge != b.judge:
         raise UserError(
-            f"{name_a} was judged by {judge_a!r}, {name_b} by {judge_b!r}; score both with one judge to compare"
+            f"{name_a} was judged by {a.judge!r}, {name_b} by {b.judge!r}; score both with one judge to compare"
         )
-    result = compare(ours, theirs)
+    scores = (a.scores, b.scores) if a.scores and b.scores else ({}, {})
+    result = compare(a.outcomes, b.outcomes, scores, depth=max(a.depth, b.depth), metrics=metrics)
     notes = [
         f"{result[f'only_in_{side}']:,} questions are only in {Path(name).name}; in the other they count as not "
         "attributable"
         for side, name in (("a", name_a), ("b", name_b))
         if result[f"only_in_{side}"]
     ]
-    return {"judge": judge_a, **result, "notes": notes}
+    for one, name in ((a, name_a), (b, name_b)):
+        if not one.scores:
+            notes.append(f"{Path(name).name} has no scores of other metrics; score it again with this version")
+    return {"judge": a.judge, **result, "notes": notes}

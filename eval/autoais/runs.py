@@ -14,9 +14,9 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
+from autoais.comparison import difference_of_means
 from autoais.errors import FormatError, UsageError, UserError, missing_extra
 from autoais.io.files import lines
-from autoais.metrics.bootstrap import PAIRED_RESAMPLES, interval95, paired_draws, two_sided_p
 from autoais.metrics.rates import Mean
 from autoais.metrics.short_answers import has_answer
 from autoais.questions import read_questions
@@ -30,7 +30,6 @@ _MEASURE = re.compile(r"(\w+)(?:\(rel=([0-9]{1,4})\))?(?:@([0-9]{1,6}))?")
 _HIGHEST = 1000  # trec_eval keeps a counter for every level of relevance up to the highest
 _BEIR_HEADER = ["query-id", "corpus-id", "score"]
 _DUMP = re.compile(r"\A[0-9]{4}:(?=[0-9])")
-_METHOD = "paired bootstrap over topics, two-sided, not corrected for the number of comparisons"
 
 Qrels = Mapping[str, Mapping[str, int]]
 """Topic -> passage id -> relevance; 0 is judged and not relevant. A topic may have no judgements."""
@@ -363,29 +362,6 @@ def answer_ranks(
 # --- reports ---------------------------------------------------------------------------------------------------
 
 
-def difference(ours: Sequence[float], theirs: Sequence[float], *, seed: int = 0) -> dict[str, Any]:
-    """Return the mean of ours - theirs with a 95 % interval and a two-sided p, from a paired bootstrap over topics.
-
-    The method is that of `autoais.comparison` for verdicts. `better` and `worse` count topics.
-    """
-    import numpy as np
-
-    differences = np.subtract(ours, theirs)
-    draws = paired_draws(differences, seed=seed)
-    low, high = interval95(draws) or (0.0, 0.0)
-    rounded = np.round(differences, 12)
-    return {
-        "value": float(np.sort(rounded).mean()),
-        "interval95": [low, high],
-        "p": two_sided_p(draws),
-        "better": int((rounded > 0).sum()),
-        "worse": int((rounded < 0).sum()),
-        "method": _METHOD,
-        "resamples": PAIRED_RESAMPLES,
-        "seed": seed,
-    }
-
-
 def evaluate(
     runs: Mapping[str, Run],
     qrels: Qrels,
@@ -394,7 +370,7 @@ def evaluate(
     baseline: str | None = None,
     answered: Mapping[str, Mapping[str, int]] | None = None,
 ) -> dict[str, Any]:
-    """Evaluate runs: value, n and 95 % bootstrap interval of each measure over the topics of `qrels`, and per topic.
+    """Evaluate runs: value, n and 95 % interval of each measure over the topics of `qrels`, and per topic.
 
     `baseline` names one of `runs`; the others get a `difference` from it. `answered` holds `answer_ranks` by run.
     Raises `UserError` if a run has none of the topics.
@@ -426,7 +402,7 @@ def evaluate(
         for measure, ours in values[name].items():
             means[measure] = Mean.of(ours).record()
             if baseline is not None and name != baseline:
-                means[measure]["difference"] = difference(ours, values[baseline][measure])
+                means[measure]["difference"] = difference_of_means(ours, values[baseline][measure])
         result["runs"].append(
             {
                 "run": name,

@@ -1,5 +1,6 @@
 """Scoring of cited answers: one pass, one judgement per sentence, every question of the benchmark counted."""
 
+import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +19,9 @@ from autoais.meta.human import HumanSummary
 from autoais.metrics import alce, hagrid, liu, trec
 from autoais.metrics.alce_answers import AlceAnswers, check_mauve
 from autoais.metrics.claims import all_yes
+from autoais.metrics.intervals import number_of
 from autoais.metrics.nuggets import nuggets_found
-from autoais.metrics.rates import Mean, Rate
+from autoais.metrics.rates import Tally
 from autoais.metrics.scores import CitationScores
 from autoais.metrics.short_answers import exact_match, f1, has_answer
 from autoais.types import Judge, Question, Support
@@ -55,54 +57,53 @@ class Summary:
       that come with ALCE's references.
     - `hagrid`, `hagrid_sentences`: every citation supports the sentence by itself.
     - `liu_*`, `liu_*_averaged`: pooled, and averaged over responses; every sentence counts as worth verifying.
-    - `trec_precision`, `trec_recall`: the first citation of a sentence; full 1, partial 0.5, none 0. `levels` counts
-      all citations; binary judges never give partial.
+    - `trec_precision`, `trec_recall`: the first citation of a sentence; full 1, partial 0.5, none 0. Pooled over all
+      answers; `_averaged` is the mean over topics, as TREC summarises measures. `levels` counts all citations; binary
+      judges never give partial.
     - `em`, `f1`: SQuAD's, on `short_answer`. `answer_recall`: a reference string occurs in the cited sentences.
     - `nugget_recall`: the share of a question's nuggets whose phrase the answer contains, mean over questions;
       `all_nuggets`: answers with all of them. With `_judged`: also nuggets that the judge finds supported.
     - `Success@k`, `R@k` (ir_measures): gold passages in the first k; `answer_hit@k`: a reference in the first k texts.
 
-    Keeps a few numbers per question and no text. With `undecided_is_no` (google-2023), undecided counts as no in
-    `autoais` and `sentences`.
+    Intervals are over questions. Keeps a few numbers per question and no text. `as_2023` counts as Attributed QA's
+    script does: undecided is no in `autoais` and `sentences`, and `f1` of two texts that normalise to nothing is 0.
     """
 
     def __init__(
         self,
         metrics: Collection[str] = DEFAULT_METRICS,
         *,
-        undecided_is_no: bool = False,
+        as_2023: bool = False,
         splitter: str | None = None,
         mauve: Path | None = None,
     ) -> None:
         self.metrics = metrics
         self.splitter, self.alce_answers = splitter, AlceAnswers(splitter, mauve)
-        self.undecided_is_no = undecided_is_no
+        self.as_2023 = as_2023
         self.questions = self.given = self.answered = self.unresolved = self.short_answers = self.with_references = 0
         self.not_applicable = 0  # sentences
         self.depth = 0  # of the longest list of passages
-        self.answer_ais: list[bool | None] = []
-        self.sentence_ais: list[bool | None] = []
-        self.answer_hagrid: list[bool | None] = []
-        self.sentence_hagrid: list[bool | None] = []
         self.alce, self.liu, self.trec = CitationScores(), CitationScores(), CitationScores()
         self.strict: alce.StrictScores | None = None
         self.trec_levels: Counter[str] = Counter()
-        self.em: list[float] = []
-        self.f1: list[float] = []
-        self.answer_recall: list[bool | None] = []
-        self.nuggets: list[list[bool | None]] = []  # of each question that has nuggets, as said by its phrases
-        self.nuggets_judged: list[list[bool | None]] = []
-        self.success: dict[int, list[bool | None]] = {k: [] for k in DEPTHS}
-        self.recall: dict[int, list[float]] = {k: [] for k in DEPTHS}
-        self.answer_hit: dict[int, list[bool | None]] = {k: [] for k in DEPTHS}
+        self.tallies: dict[str, Tally] = {}  # the other metrics, by name
+        self._asked = 0  # number of the question of the last answer
+        self._scores: dict[str, tuple[float, float]] = {}  # of the last answer
 
-    def add(self, item: JudgedAnswer) -> None:
-        """Count one question of the benchmark."""
+    def add(self, item: JudgedAnswer) -> dict[str, Any]:
+        """Count one question of the benchmark, and return its scores, for `compare`.
+
+        They are, by metric, the sum of the scores of its items (undecided as 0) and the number of items (`floor` is the
+        ratio of their sums). `passages` counts the passages that the answer lists; `short_answer` says if it has one.
+        """
         question, answer = item.question, item.answer
         self.questions += 1
-        self.answer_ais.append(self._outcome(item.ais))
-        self.sentence_ais.extend(self._outcome(claim.union.verdict.ais) for claim in item.judged)
         self.not_applicable += item.claims.count(None)
+        # HAGRID has several answers to a question; they are not independent.
+        self._asked = number_of(str(answer.extra.get("query_id", question.id) if answer else question.id))
+        self._scores = {}
+        self._tally("autoais", [self._outcome(item.ais)])
+        self._tally("sentences", [self._outcome(claim.union.verdict.ais) for claim in item.judged])
         self._cited(item)
         ranking = answer.ranking if answer else ()
         if answer:
@@ -114,46 +115,55 @@ class Summary:
         if question.answers:
             self.with_references += 1
             short = (answer.short_answer if answer else None) or ""
-            self.em.append(exact_match(short, question.answers))
-            self.f1.append(f1(short, question.answers))
             cited = " ".join(s.text for s in answer.sentences if s.cites) if answer else ""
-            self.answer_recall.append(has_answer(cited, question.answers))
+            self._tally("em", [exact_match(short, question.answers)])
+            self._tally("f1", [f1(short, question.answers, nothing=0.0 if self.as_2023 else 1.0)])
+            self._tally("answer_recall", [has_answer(cited, question.answers)])
             first = next((r for r, i in enumerate(ranking, 1) if _holds(answer, i, question)), None)
             for k in DEPTHS:
-                self.answer_hit[k].append(first is not None and first <= k)
+                self._tally(f"answer_hit@{k}", [first is not None and first <= k])
         if question.nuggets:
-            self.nuggets.append([*nuggets_found(answer.plain if answer else "", question.nuggets)])
-            self.nuggets_judged.append([*item.nuggets])
+            found = nuggets_found(answer.plain if answer else "", question.nuggets)
+            for suffix, held in (("", found), ("_judged", item.nuggets)):
+                self._tally(f"nugget_recall{suffix}", [sum(one is True for one in held) / len(held)])
+                self._tally(f"all_nuggets{suffix}", [all_yes(held)])
         if question.gold:
             for k in DEPTHS:
-                found = len(set(question.gold).intersection(ranking[:k]))
-                self.success[k].append(found > 0)
-                self.recall[k].append(found / len(set(question.gold)))
+                share = len(set(question.gold).intersection(ranking[:k])) / len(set(question.gold))
+                self._tally(f"Success@{k}", [share > 0])
+                self._tally(f"R@{k}", [share])
+        about = {"passages": len(ranking), "short_answer": bool(answer and answer.short_answer is not None)}
+        return about | {name: list(scores) for name, scores in self._scores.items()}
+
+    def _tally(self, name: str, values: list[float | None]) -> None:
+        tally = self.tallies.setdefault(name, Tally("items"))
+        tally.add(values, self._asked)
+        self._scores[name] = tally.last()
 
     def _outcome(self, ais: bool | None) -> bool | None:
-        return ais is True if self.undecided_is_no else ais
-
-    @staticmethod
-    def _share(found: Sequence[bool | None]) -> float:
-        return sum(one is True for one in found) / len(found)
+        return ais is True if self.as_2023 else ais
 
     def _cited(self, item: JudgedAnswer) -> None:
         # A claim counts its own unresolved markers; these have no known sentence, or one that claims nothing.
         unresolved = item.answer.unresolved - sum(c.claim.unresolved for c in item.judged) if item.answer else 0
         if "alce" in self.metrics:
-            alce.add(self.alce, item.judged, unresolved)
+            alce.add(self.alce, item.judged, unresolved, self._asked)
+            self._scores |= self.alce.last("citation", empty=0.0)
             if item.strict is not None:
                 self.strict = self.strict or alce.StrictScores()
-                self.strict.add(item.strict)
+                if self.strict.add(item.strict, self._asked):
+                    self._scores |= self.strict.scores.last("citation", "_strict", empty=0.0)
             self.alce_answers.add(item.answer, item.reference_claims)
         if "hagrid" in self.metrics:
-            self.answer_hagrid.append(item.hagrid)
-            self.sentence_hagrid.extend(map(hagrid.attributable, item.judged))
+            self._tally("hagrid", [item.hagrid])
+            self._tally("hagrid_sentences", [hagrid.attributable(claim) for claim in item.judged])
         if "liu" in self.metrics:
-            liu.add(self.liu, map(liu.judged_statement, item.judged), unresolved)
+            liu.add(self.liu, map(liu.judged_statement, item.judged), unresolved, self._asked)
+            self._scores |= self.liu.last("liu") | self.liu.last("liu", "_averaged", averaged=True)
         if "trec" in self.metrics:
             levels = [trec.judged_levels(claim) for claim in item.judged]
-            trec.add(self.trec, levels)
+            trec.add(self.trec, levels, question=self._asked)
+            self._scores |= self.trec.last("trec") | self.trec.last("trec", "_averaged", empty=0.0)
             self.trec_levels.update(str(level or "undecided") for listed in levels for level in listed)
 
     def _citation_metrics(self) -> dict[str, Any]:
@@ -166,47 +176,52 @@ class Summary:
                     found[f"citation_{name}_strict"] = strict[name] | {"splitter": open_splitter(self.splitter).name}
             found |= self.alce_answers.records()
         if "hagrid" in self.metrics:
-            found["hagrid"] = Rate.of(self.answer_hagrid).record()
-            found["hagrid_sentences"] = Rate.of(self.sentence_hagrid).record()
+            found |= {name: self._rate(name) for name in ("hagrid", "hagrid_sentences")}
         if "liu" in self.metrics:
             found |= {f"liu_{name}": ratio.record() for name, ratio in self.liu.pooled().items()}
             found |= {f"liu_{name}_averaged": ratio.record() for name, ratio in self.liu.averaged().items()}
         if "trec" in self.metrics:
-            pooled = self.trec.pooled()
             levels = {str(level): self.trec_levels[level] for level in [*Support, "undecided"]}
-            found |= {f"trec_{name}": pooled[name].record() | {"levels": levels} for name in ("recall", "precision")}
+            for suffix, three in (("", self.trec.pooled()), ("_averaged", self.trec.averaged(empty=0.0))):
+                found |= {f"trec_{name}{suffix}": three[name].record() for name in ("recall", "precision")}
+            found = {
+                name: one | ({"levels": levels} if name.startswith("trec_") else {}) for name, one in found.items()
+            }
         return found
+
+    def _rate(self, name: str) -> dict[str, Any]:
+        return self.tallies.get(name, Tally("items")).rate().record()
+
+    def _mean(self, name: str) -> dict[str, Any]:
+        return self.tallies[name].mean().record()
 
     def report(self, judge: str) -> dict[str, Any]:
         """Return the metrics by name, as JSON."""
         metrics: dict[str, Any] = {
-            "autoais": Rate.of(self.answer_ais).record(),
-            "sentences": Rate.of(self.sentence_ais).record(),
+            "autoais": self._rate("autoais"),
+            "sentences": self._rate("sentences"),
             **self._citation_metrics(),
         }
         no_references = "no question has reference answers"
         if not self.with_references:
             metrics |= {name: _absent(no_references) for name in ("em", "f1", "answer_recall")}
         else:
-            metrics["answer_recall"] = Rate.of(self.answer_recall).record()
+            metrics["answer_recall"] = self._rate("answer_recall")
             if self.short_answers or not self.given:
-                metrics["em"] = Rate.of(bool(value) for value in self.em).record()
-                metrics["f1"] = Mean.of(self.f1).record()
+                metrics |= {"em": self._rate("em"), "f1": self._mean("f1")}
             else:
                 metrics |= {name: _absent("the system gives no short answers") for name in ("em", "f1")}
-        for suffix, held in (("", self.nuggets), ("_judged", self.nuggets_judged)):
-            if held:
-                shares = [self._share(one) for one in held]
-                metrics[f"nugget_recall{suffix}"] = Mean.of(shares).record()
-                metrics[f"all_nuggets{suffix}"] = Rate.of(map(all_yes, held)).record()
+        for suffix in ("", "_judged"):
+            if "nugget_recall" in self.tallies:
+                metrics[f"nugget_recall{suffix}"] = self._mean(f"nugget_recall{suffix}")
+                metrics[f"all_nuggets{suffix}"] = self._rate(f"all_nuggets{suffix}")
         for k in DEPTHS:
             # Beyond the longest list, the value would only repeat.
             too_deep = f"no answer lists {k} passages" if k > self.depth else None
-            for name, values in (("Success", self.success[k]), ("answer_hit", self.answer_hit[k])):
-                missing = too_deep or (None if values else f"no question has {_NEEDS[name]}")
-                metrics[f"{name}@{k}"] = _absent(missing) if missing else Rate.of(values).record()
-            missing = too_deep or (None if self.recall[k] else f"no question has {_NEEDS['R']}")
-            metrics[f"R@{k}"] = _absent(missing) if missing else Mean.of(self.recall[k]).record()
+            for name, needs in _NEEDS.items():
+                missing = too_deep or (None if f"{name}@{k}" in self.tallies else f"no question has {needs}")
+                record = self._mean if name == "R" else self._rate
+                metrics[f"{name}@{k}"] = _absent(missing) if missing else record(f"{name}@{k}")
         for metric in metrics.values():
             if metric["value"] is None:
                 metric.setdefault("reason", "nothing was decided")
@@ -280,6 +295,11 @@ def model_of(judge: str) -> str:
     return model.removeprefix("llm:") if model.startswith("llm:") else model + at + rest.partition("/")[0]
 
 
+def names_model(system: object, model: str) -> bool:
+    """Whether the name of a system has a model as a part: not as the beginning or end of another name."""
+    return isinstance(system, str) and bool(re.search(rf"(?<![\w.-]){re.escape(model)}(?![\w.-])", system))
+
+
 @dataclass(frozen=True, slots=True)
 class Scoring:
     """Settings of `score_file`: format, benchmark, corpora with passage texts, and citation metrics.
@@ -344,10 +364,9 @@ class ScoreRun:
         if mauve is not None:
             check_mauve(mauve)
         self.judge = judge
-        self.summary = Summary(metrics, undecided_is_no=as_2023, splitter=splitter, mauve=mauve)
+        self.summary = Summary(metrics, as_2023=as_2023, splitter=splitter, mauve=mauve)
         self.human = HumanSummary()
         self._splitter = splitter
-        self._as_2023 = as_2023
         self._model = model_of(judge.name)
         self.same_judge = 0  # answers of systems that have the judge as a part
         self.kept: list[tuple[CitedAnswer, bool | None]] = []
@@ -356,23 +375,24 @@ class ScoreRun:
     def records(
         self, answers: Iterable[CitedAnswer], questions: Iterable[Question] | None = None
     ) -> Iterator[dict[str, Any]]:
-        """Yield one JSON row per sentence (`JudgedAnswer.records`); `report` is complete after the last row."""
+        """Yield one JSON row per sentence (`JudgedAnswer.records`); `report` is complete after the last row.
+
+        The first row of an answer also has its `scores` (`Summary.add`), for `compare`.
+        """
         measured = self.summary.metrics
-        strict = "alce" in measured
         items = judge_answers(
-            answers, self.judge, questions, each=bool(measured), strict=strict, splitter=self._splitter
+            answers, self.judge, questions, each=bool(measured), strict="alce" in measured, splitter=self._splitter
         )
         for item in items:
-            self.summary.add(item)
-            if self._as_2023 and item.question.answers:
-                short = (item.answer.short_answer if item.answer else None) or ""
-                self.summary.f1[-1] = f1(short, item.question.answers, nothing=0.0)
+            scores: dict[str, Any] | None = self.summary.add(item)
             self.human.add(item)
-            if item.answer is not None and self._model in str(item.answer.extra.get("system")):
+            if item.answer is not None and names_model(item.answer.extra.get("system"), self._model):
                 self.same_judge += 1
             if self._keep_answers and item.answer is not None:
                 self.kept.append((item.answer, item.ais))
-            yield from item.records(self.judge.name)
+            for row in item.records(self.judge.name):
+                yield row if scores is None else row | {"scores": scores}
+                scores = None
 
     def report(self) -> dict[str, Any]:
         """Return `Summary.report`, plus the human labels under `human` if there are any.

@@ -35,7 +35,7 @@ def show_report(result: dict[str, Any]) -> None:
     if "same_judge" in result:
         console.print(
             f"warning: the system of {result['same_judge']} answers has this judge as a part, so its score is partly "
-            "circular; score with another judge too (--judge lexical)",
+            "circular; score with a judge that has no part in it too",
             style="yellow",
         )
     if "human" in result:
@@ -116,15 +116,24 @@ def show_comparison(result: dict[str, Any]) -> None:
     console.print(table)
     console.print(
         f"A - B (floors): {difference['value']:+.3f} [{low:+.3f}, {high:+.3f}], p = {difference['p']:.4f} "
-        f"({difference['method']}, {difference['resamples']} resamples)"
+        f"({difference['method']})"
     )
     console.print(f"only A right {counts['only_a']}, only B right {counts['only_b']}, both {counts['both']}")
     for test in (tests["exact"], tests["corrected"]):
         used = " (report this one)" if test["variant"] == tests["used"] else ""
         p = test.get("reason") or f"p = {test['p']:.4f}"
         console.print(f"McNemar, {test['variant']}: {p}{used}")
+    if result["metrics"]:
+        table = _table("metric (undecided as no)", "A", "B", "A - B", "95 % interval", "n", "p", "p (Holm)")
+        for name, one in result["metrics"].items():
+            low, high = one["interval95"]
+            cells = [f"{one['a']:.3f}", f"{one['b']:.3f}", f"{one['value']:+.3f}", f"[{low:+.3f}, {high:+.3f}]"]
+            table.add_row(clean(name), *cells, str(one["n"]), f"{one['p']:.4f}", f"{one['p_holm']:.4f}")
+        console.print()
+        console.print(table)
+        console.print(f"p: randomisation over questions; corrected for {len(result['metrics'])} metrics (Holm)")
     for note in result["notes"]:
-        console.print(note)
+        console.print(clean(note))
 
 
 def show_ais(one: dict[str, Any]) -> None:
@@ -194,9 +203,10 @@ def show_other_tables(other: dict[str, Any]) -> None:
     console = new_console()
     match, missing, differ = (other["cells"][status] for status in ("match", "rows missing", "differs"))
     console.print(
-        f"Tables 3 to 6: {match} of {match + missing + differ} cells match, {missing} cannot because rows are missing "
-        f"from the release, {differ} differ otherwise"
+        f"Tables 3 to 6: {match} of {match + missing + differ} cells match, rows that are missing from the release may "
+        f"explain {missing} ({other['not_together']} of them not all at once), {differ} differ otherwise"
     )
+    console.print(f"Table 7: {other['table_7']['match']} of {other['table_7']['cells']} values match")
     console.print("Table 15, correct against the experts (50 outputs)", style="bold")
     table = _table("variant", "both", "original only", "variant only", "neither", "p printed", "p exact", "p corrected")
     for row in other["table_15"]:

@@ -19,7 +19,6 @@ WEB = ".rag-web-"  # mirrors of pages, which `roots` of the manifest name
 BASE_RECIPE = "bm25"
 _RECIPE_NOTE = "k1 and b are fixed by tantivy's Python binding"
 
-
 Fingerprints = Mapping[str, Mapping[str, Any]]
 """The size (`bytes`) and `sha256` of each file of a folder, by its path in it."""
 

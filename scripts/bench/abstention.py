@@ -27,7 +27,7 @@ from autoais.io.jsonl import dumps, read_objects, round_floats, write_atomic
 from autoais.io.provenance import provenance
 from autoais.meta.evaluate import roc_auc
 from autoais.meta.logistic import fit_logistic
-from autoais.metrics.rates import wilson
+from autoais.metrics.intervals import clopper_pearson
 from autoais.metrics.short_answers import has_answer
 from autoais.questions import read_questions
 from autoais.training.prepare import held_out, questions_key
@@ -222,7 +222,7 @@ def point(confidence: Floats, answerable: NDArray[np.bool_], min_confidence: flo
     for kind, those in (("unanswerable", ~answerable), ("answerable", answerable)):
         refused, n = int((confidence[those] < min_confidence).sum()), int(those.sum())
         row[f"{kind}_refused"] = refused / n
-        row[f"{kind}_interval95"] = list(wilson(refused, n))
+        row[f"{kind}_interval95"] = list(clopper_pearson(refused, n))
     return row
 
 

@@ -25,7 +25,6 @@ from autoais.io.provenance import provenance
 from autoais.judges.lexical import LexicalJudge
 from autoais.judges.minilm import MiniLMJudge
 from autoais.meta.evaluate import roc_auc
-from autoais.metrics.bootstrap import interval95
 from autoais.types import Attribution, Judge, Support
 
 Floats = NDArray[np.float64]
@@ -58,6 +57,11 @@ class Rows:
 
 
 Cuts = tuple[float, float]  # a pair is partial from the first on and full from the second on
+
+
+def interval95(draws: "Floats | list[float]") -> list[float]:
+    """The 95 % percentile interval of bootstrap draws."""
+    return [float(end) for end in np.percentile(draws, [2.5, 97.5])]
 
 
 def said(values: Floats, cuts: Cuts) -> Numbers:

@@ -12,6 +12,7 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,6 +44,10 @@ def main() -> None:
 
 def fuzz(name: str, seconds: int) -> None:
     """Fuzz one target until the first finding; atheris ends the process."""
+    corpus = WORK.absolute() / name
+    corpus.mkdir(parents=True, exist_ok=True)
+    os.environ |= {"RAG_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "RAG_CONFIG": os.devnull}
+    os.chdir(tempfile.mkdtemp(prefix="fuzz-"))  # some targets write to the working directory
     import atheris  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     with atheris.instrument_imports(include=["autoais", "rag"]):
@@ -54,11 +59,8 @@ def fuzz(name: str, seconds: int) -> None:
         for file, data in seeds:  # what is imported late is instrumented too
             fed(replace(target, refuses=False), file, data, random.Random(0))
     names = sorted({file for file, _ in seeds})
-    corpus = WORK.absolute() / name
-    corpus.mkdir(parents=True, exist_ok=True)
     for number, (file, data) in enumerate(seeds):
         (corpus / f"seed-{number}").write_bytes(bytes([names.index(file)]) + data)
-    os.environ |= {"RAG_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "RAG_CONFIG": os.devnull}
 
     def one(data: bytes) -> None:
         if data:

@@ -67,12 +67,14 @@ def test_the_difference_has_an_interval_and_a_p() -> None:
         pytest.approx(0.05 + 1.96 * 0.01037, abs=0.002),
     )
     assert difference["p"] < 0.001
-    assert (difference["seed"], difference["resamples"]) == (0, 10_000)
+    assert (difference["better"], difference["worse"], difference["method"]) == (80, 30, "McNemar's exact test")
+    assert difference["p"] == mcnemar_exact(80, 30).p
     assert result["mcnemar"]["used"] == "chi-squared with continuity correction"
     assert result["table"] == {"both": 400, "only_a": 80, "only_b": 30, "neither": 490}
     assert compare(*outcomes(5, 2, 2, 1))["difference"]["p"] == 1.0
     same = compare(*outcomes(3, 0, 0, 3))
-    assert same["difference"]["interval95"] == [0.0, 0.0]
+    # Of six questions none differs: of others, up to 46 % may.
+    assert same["difference"]["interval95"] == pytest.approx([-0.4593, 0.4593], abs=5e-5)
     assert same["mcnemar"]["corrected"]["reason"] == "the systems differ on no question"
     assert (same["mcnemar"]["p"], same["difference"]["p"]) == (1.0, 1.0)
 
@@ -95,6 +97,133 @@ def test_every_question_counts_once_and_order_changes_nothing(
     assert compare(b, a)["mcnemar"] == result["mcnemar"]
 
 
+def test_four_to_nothing_is_no_evidence() -> None:
+    result = compare(*outcomes(0, 4, 0, 0))
+    assert result["difference"]["p"] == result["mcnemar"]["p"] == 0.125
+    low, high = result["difference"]["interval95"]
+    assert (low, high) == (pytest.approx(-0.2047, abs=5e-5), 1.0)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 12), st.integers(0, 12), st.integers(0, 60))
+def test_the_interval_and_the_test_say_much_the_same(wins: int, losses: int, ties: int) -> None:
+    if not wins + losses + ties:
+        return
+    found = compare(*outcomes(ties, wins, losses, 0))["difference"]
+    low, high = found["interval95"]
+    assert low <= found["value"] <= high
+    # At a few questions the interval is a little wider than the exact test needs.
+    if found["p"] > 0.1:
+        assert low < 0 < high
+    if found["p"] < 0.003:
+        assert not low < 0 < high
+
+
+Row = dict[str, tuple[float, float]]
+
+
+def scored(**rows: Row) -> tuple[dict[str, bool | None], dict[str, Row]]:
+    return {name: row["autoais"][0] == 1 for name, row in rows.items()}, rows
+
+
+def both(a: dict[str, Row], b: dict[str, Row], **settings: Any) -> dict[str, Any]:  # noqa: ANN401  (settings of `compare`)
+    (ours, our_scores), (theirs, their_scores) = scored(**a), scored(**b)
+    metrics: dict[str, Any] = compare(ours, theirs, (our_scores, their_scores), **settings)["metrics"]
+    return metrics
+
+
+def test_every_metric_is_compared_and_corrected() -> None:
+    yes, no = (1.0, 1.0), (0.0, 1.0)
+    good = {"autoais": yes, "sentences": (3.0, 3.0), "citation_recall": yes, "citation_precision": (0.5, 1.0)}
+    poor = {"autoais": no, "sentences": (1.0, 2.0), "citation_recall": (0.5, 1.0), "citation_precision": (0.5, 1.0)}
+    found = both({str(i): good for i in range(8)}, {str(i): poor if i else good for i in range(8)})
+    assert list(found) == ["autoais", "sentences", "citation_recall", "citation_precision", "citation_f1"]
+    assert (found["autoais"]["a"], found["autoais"]["b"], found["autoais"]["n"]) == (1.0, 0.125, 8)
+    assert found["sentences"]["b"] == pytest.approx(10 / 17)
+    assert found["citation_f1"]["a"] == pytest.approx(2 / 3)
+    assert found["citation_f1"]["b"] == pytest.approx(2 * 0.5625 * 0.5 / 1.0625)
+    for one in found.values():
+        assert one["value"] == pytest.approx(one["a"] - one["b"])
+        assert one["interval95"][0] <= one["value"] <= one["interval95"][1]
+    # Seven of eight questions differ, always to A's favour: 2 / 2^7. Precision never differs.
+    assert {name: one["p"] for name, one in found.items()} == {
+        **dict.fromkeys(found, 2 / 2**7),
+        "citation_precision": 1.0,
+    }
+    assert found["autoais"]["method"] == "McNemar's exact test"
+    assert found["sentences"]["method"] == "randomisation test"
+    assert {one["p_holm"] for name, one in found.items() if name != "citation_precision"} == {5 * 2 / 2**7}
+    assert both({"1": good}, {"1": poor}, metrics=["sentences"]).keys() == {"sentences"}
+    with pytest.raises(UserError, match="no metric 'f1' in both; there are: autoais, sentences"):
+        both({"1": good}, {"1": poor}, metrics=["f1"])
+
+
+def test_a_missing_question_counts_where_a_mean_is_over_questions() -> None:
+    row: Row = {"autoais": (1.0, 1.0), "sentences": (2.0, 2.0), "liu_recall_averaged": (1.0, 1.0), "f1": (0.5, 1.0)}
+    row |= {"trec_recall": (2.0, 2.0), "trec_recall_averaged": (1.0, 1.0), "citation_recall_strict": (1.0, 1.0)}
+    found = both({"1": row, "2": row}, {"1": row})
+    assert {name: (one["b"], one["n"]) for name, one in found.items()} == {
+        "autoais": (0.5, 2),
+        "sentences": (1.0, 2),
+        "liu_recall_averaged": (1.0, 2),
+        "f1": (0.25, 2),
+        "trec_recall": (1.0, 2),
+        "trec_recall_averaged": (0.5, 2),
+        "citation_recall_strict": (1.0, 2),
+    }
+    # Only what both have is compared, and no depth that no answer reaches.
+    deep = {"R@1": (1.0, 1.0), "R@4": (1.0, 1.0), "R@5": (1.0, 1.0)}
+    assert both({"1": row | deep}, {"1": row | deep}, depth=4).keys() == {*row, "R@1", "R@4"}
+    assert "R@1" not in both({"1": row | deep}, {"1": row | deep})
+    assert "R@1" not in both({"1": row | deep}, {"1": row}, depth=4)
+    assert both({"1": row | {"em": (0.0, 0.0)}}, {"1": row | {"em": (1.0, 1.0)}}).keys() == set(row)
+
+
+def test_questions_without_a_label_are_not_counted() -> None:
+    row: Row = {"autoais": (1.0, 1.0), "sentences": (2.0, 4.0)}
+    labelled: Row = row | {"em": (1.0, 1.0), "liu_recall": (1.0, 2.0), "liu_precision": (1.0, 2.0)}
+    a = {**{str(n): labelled for n in range(4)}, "4": row, "5": row}
+    b = {name: one | {"em": (0.0, 1.0)} if "em" in one else one for name, one in a.items()}
+    found = both(a, b)
+    assert {name: one["n"] for name, one in found.items()} == {
+        "autoais": 6, "sentences": 6, "em": 4, "liu_recall": 4, "liu_precision": 4, "liu_f1": 4,
+    }  # fmt: skip
+    assert (found["em"]["value"], found["em"]["p"], found["em"]["better"]) == (1.0, 0.125, 4)
+    assert found["em"]["interval95"] == pytest.approx([-0.2047, 1.0], abs=5e-5)
+    # A missing question has the items of the other side, where that has any.
+    assert both(a, {name: one for name, one in b.items() if name not in "35"})["em"]["n"] == 4
+
+
+def test_a_missing_answer_is_decided() -> None:
+    result = compare({"1": True}, {"1": True, "2": None})
+    assert (result["a"]["n"], result["a"]["undecided"], result["a"]["value"]) == (2, 0, 0.5)
+    assert (result["b"]["n"], result["b"]["undecided"], result["only_in_b"]) == (1, 1, 1)
+    assert compare({"1": True, "2": True}, {"1": True})["b"]["n"] == 2
+    assert result["rule"] == "an answer is attributable if every sentence is attributable to its citations together"
+    corrected = compare(*outcomes(0, 3, 5, 0))["mcnemar"]["corrected"]
+    assert corrected["statistic"] == pytest.approx(1 / 8)
+
+
+def test_scores_count_only_if_both_files_have_them_for_all_questions(tmp_path: Path) -> None:
+    whole = {"scores": {"passages": 3, "short_answer": True, "autoais": [1, 1], "R@1": [1, 1], "R@5": [1, 1]}}
+    rows = [judgement("1", 0, "attributable") | whole, judgement("2", 0, "attributable")]
+    with_scores = write(tmp_path / "a.jsonl", *[row | whole for row in rows])
+    partly = write(tmp_path / "b.jsonl", *rows)
+    assert read_judgements(with_scores).scores["1"] == {"autoais": (1.0, 1.0), "R@1": (1.0, 1.0), "R@5": (1.0, 1.0)}
+    assert read_judgements(with_scores).depth == 3
+    assert read_judgements(partly).scores == {}
+    assert list(compare_files(with_scores, with_scores)["metrics"]) == ["autoais", "R@1"]
+    # As in `score`, exact match is absent if the system gives no short answers.
+    for has, metrics in ((True, ["em", "f1"]), (False, [])):
+        scores = {"scores": {"passages": 0, "short_answer": has, "em": [0, 1], "f1": [0, 1]}}
+        path = write(tmp_path / "c.jsonl", judgement("1", 0, "attributable") | scores)
+        assert list(compare_files(path, path)["metrics"]) == metrics
+    for pair in ((with_scores, partly), (partly, with_scores)):
+        result = compare_files(*pair)
+        assert result["metrics"] == {}
+        assert result["notes"] == ["b.jsonl has no scores of other metrics; score it again with this version"]
+
+
 def judgement(question: str, sentence: int | None, verdict: str, judge: str = "j@1") -> dict[str, Any]:
     return {"id": question, "sentence": sentence, "verdict": verdict, "judge": judge}
 
@@ -111,7 +240,9 @@ def test_sentences_are_rolled_up_to_questions(tmp_path: Path) -> None:
         judgement("4", None, "not_attributable"),
         judgement("5", 0, "not_applicable"),
     )
-    assert read_judgements(path) == ("j@1", {"1": True, "2": None, "3": False, "4": False, "5": False})
+    found = read_judgements(path)
+    assert (found.judge, found.scores, found.depth) == ("j@1", {}, 0)
+    assert found.outcomes == {"1": True, "2": None, "3": False, "4": False, "5": False}
 
 
 def test_a_question_in_one_file_only_counts_and_is_noted(tmp_path: Path) -> None:
@@ -120,7 +251,12 @@ def test_a_question_in_one_file_only_counts_and_is_noted(tmp_path: Path) -> None
     result = compare_files(a, b)
     assert (result["questions"], result["only_in_a"], result["only_in_b"]) == (2, 1, 0)
     assert (result["a"]["value"], result["b"]["value"]) == (1.0, 0.5)
-    assert result["notes"] == ["1 questions are only in a.jsonl; in the other they count as not attributable"]
+    assert result["notes"] == [
+        "1 questions are only in a.jsonl; in the other they count as not attributable",
+        "a.jsonl has no scores of other metrics; score it again with this version",
+        "b.jsonl has no scores of other metrics; score it again with this version",
+    ]
+    assert result["metrics"] == {}
 
 
 def test_bad_files_are_refused(tmp_path: Path) -> None:
@@ -129,6 +265,7 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
     def refused(*rows: dict[str, Any]) -> str:
         with pytest.raises(UserError) as caught:
             read_judgements(write(tmp_path / "a.jsonl", *rows))
+        assert "a.jsonl" in str(caught.value)
         return str(caught.value)
 
     assert "no judgements in it" in refused()
@@ -139,6 +276,13 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
     assert "field 'sentence' should be an integer" in refused(one | {"sentence": "0"})
     with pytest.raises(FormatError):
         read_judgements(write(tmp_path / "a.jsonl", one | {"verdict": None}))
+    assert "field 'passages' is missing" in refused(one | {"scores": {"f1": [1, 1]}})
+    assert "field 'short_answer' is missing" in refused(one | {"scores": {"passages": 1}})
+    assert "field 'scores' should be" in refused(one | {"scores": [1]})
+    for pair in (1, [1], [1, 2, 3], ["1", 1], [2, 1], [-1, 1], [True, True]):
+        assert "'f1' should be two numbers" in refused(
+            one | {"scores": {"passages": 1, "short_answer": True, "f1": pair}}
+        ), pair
 
 
 def test_the_command(tmp_path: Path, autoais: Command) -> None:
@@ -156,7 +300,15 @@ def test_the_command(tmp_path: Path, autoais: Command) -> None:
     assert printed["difference"]["value"] == pytest.approx(1 / 3, abs=1e-6)
     assert printed["mcnemar"]["used"] == "exact binomial"
     assert printed["provenance"]["inputs"]["a"]["sha256"]
+    assert printed["metrics"]["autoais"]["value"] == pytest.approx(1 / 3, abs=1e-6)
+    assert {"sentences", "citation_f1", "hagrid", "answer_recall", "Success@1"} < printed["metrics"].keys()
+    assert printed["notes"] == []
+    some = json.loads(autoais("compare", *files, "--metrics", "citation_f1, answer_recall", "--json").stdout)
+    assert list(some["metrics"]) == ["citation_f1", "answer_recall"]
+    one_line_error(autoais("compare", *files, "--metrics", "bleu"), "no metric 'bleu' in both; there are: autoais, ")
     shown = autoais("compare", *files).stdout
+    assert "citation_f1" in shown
+    assert "corrected for" in shown
     assert "A - B (floors): +0.333" in shown
     assert "McNemar, exact binomial: p = 1.0000 (report this one)" in shown
     other = write(tmp_path / "c.jsonl", judgement("1", 0, "attributable"))

@@ -13,7 +13,7 @@ from autoais.judged import judge_answers
 from autoais.judges.lexical import LexicalJudge
 from autoais.markers.grammar import parse
 from autoais.meta.human import HumanSummary
-from autoais.scoring import Summary, choose_metrics, model_of
+from autoais.scoring import Summary, choose_metrics, model_of, names_model
 from autoais.types import Attribution, Judge, Judgement, Question, Span, Verdict
 from tests.conftest import Command, one_line_error
 
@@ -386,6 +386,23 @@ def test_a_judge_that_is_a_part_of_the_system_is_told(tmp_path: Path, autoais: C
 
 
 @pytest.mark.parametrize(
+    ("system", "model", "named"),
+    [
+        ("bm25.v1@10>repair.v1(minilm@95bee50e/256/auto.v1@5)", "minilm@95bee50e", True),
+        ("cosine:minilm@95bee50e/128+0.1*first@40", "minilm@95bee50e", True),
+        ("openai:gpt-4,hagrid.v1", "gpt-4", True),
+        ("openai:gpt-4o,hagrid.v1", "gpt-4", False),
+        ("openai:gpt-4.1,hagrid.v1", "gpt-4", False),
+        ("my-o-system", "o", False),
+        (None, "None", False),
+        (["minilm"], "minilm", False),
+    ],
+)
+def test_a_system_names_a_model_as_a_whole(system: object, model: str, named: bool) -> None:
+    assert names_model(system, model) is named
+
+
+@pytest.mark.parametrize(
     ("judge", "model"),
     [
         ("minilm@95bee50e/256/auto.v1", "minilm@95bee50e"),
@@ -396,3 +413,62 @@ def test_a_judge_that_is_a_part_of_the_system_is_told(tmp_path: Path, autoais: C
 )
 def test_the_model_of_a_judge_is_how_systems_name_it(judge: str, model: str) -> None:
     assert model_of(judge) == model
+
+
+def test_the_scores_of_the_questions_add_up_to_every_metric(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.jsonl",
+        row("1", YES, WRONG, short_answer="Warsaw", nuggets=[["Warsaw"], ["Krakow", "Vistula"]]),
+        row("2", WRONG, UNCITED, short_answer="Old Warsaw", unresolved=[{"marker": "[9]", "reason": "out-of-range"}]),
+        row("3", ("It is Warsaw, in Poland, on the Vistula.", ["p", "r"]), YES, gold=["p", "x"]),
+        row("4"),
+        row("5", ("What is it?", []), YES, answers=[], gold=[]),
+        row("6", ("It is so.", ["r"]), answers=["Warsaw"]),
+    )
+    summary, sums = Summary(choose_metrics("all")), dict[str, list[float]]()
+    for item in judge_answers(read_answers(path), LexicalJudge(), strict=True):
+        for name, pair in summary.add(item).items():
+            if name not in ("passages", "short_answer"):
+                listed = sums.setdefault(name, [0.0, 0.0])
+                listed[:] = listed[0] + pair[0], listed[1] + pair[1]
+    metrics = summary.report("lexical")["metrics"]
+    f1s = {name for name in metrics if "_f1" in name}
+    assert f1s == {"citation_f1", "liu_f1", "liu_f1_averaged"}
+    compared = 0
+    for name, metric in metrics.items():
+        if metric["value"] is not None and name not in f1s:
+            gained, items = sums[name]
+            assert gained / items == pytest.approx(metric.get("floor", metric["value"])), name
+            compared += 1
+    assert compared > 15
+    assert metrics["sentences"]["undecided"] == 1
+
+
+def test_trec_citation_metrics_are_pooled_and_averaged_over_topics(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", row("1", YES, YES, WRONG, UNCITED), row("2", YES), row("3", UNCITED), row("4"))
+    summary = Summary(("trec",))
+    for item in judge_answers(read_answers(path), LexicalJudge()):
+        summary.add(item)
+    metrics = summary.report("lexical")["metrics"]
+    assert (metrics["trec_precision"]["value"], metrics["trec_precision"]["n"]) == (0.75, 4)
+    assert (metrics["trec_recall"]["value"], metrics["trec_recall"]["n"]) == (0.5, 6)
+    # A topic without citations has precision 0, and one without an answer has both.
+    assert metrics["trec_precision_averaged"]["value"] == pytest.approx((2 / 3 + 1 + 0 + 0) / 4)
+    assert metrics["trec_recall_averaged"]["value"] == pytest.approx((2 / 4 + 1 + 0 + 0) / 4)
+    assert metrics["trec_recall_averaged"]["n"] == 4
+    assert metrics["trec_recall_averaged"]["levels"] == metrics["trec_recall"]["levels"]
+
+
+def test_answers_to_one_question_of_hagrid_are_one_unit(tmp_path: Path) -> None:
+    def interval(*ids: object) -> Any:  # noqa: ANN401
+        rows = [
+            row(str(n), YES if n % 4 else WRONG, extra={"query_id": query} if query else {})
+            for n, query in enumerate(ids)
+        ]
+        return report(write(tmp_path / "a.jsonl", *rows))["metrics"]["autoais"]
+
+    apart, together = interval(*[None] * 12), interval(*(n // 4 + 1 for n in range(12)))
+    assert apart["value"] == together["value"] == 0.75
+    assert apart["interval95"] == pytest.approx([0.4281, 0.9451], abs=5e-5)  # Clopper and Pearson's for 9 of 12
+    assert together["interval95"] != apart["interval95"]
+    assert interval(*range(1, 13)) == apart

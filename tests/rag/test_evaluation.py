@@ -112,7 +112,7 @@ def test_a_run_is_compared_with_a_baseline_by_a_named_test(rag: Command, tmp_pat
     result = rag("eval-run", good, "--qrels", qrels, "-m", "Success@1", "-m", "RR", "--baseline", poor)
     assert result.returncode == 0, result.stderr
     assert "poor (poor), the baseline" in result.stdout
-    assert f"difference from {poor}; p: paired bootstrap over topics, two-sided" in result.stdout
+    assert f"difference from {poor}; p: McNemar's exact test, randomisation test, two-sided" in result.stdout
     record = json.loads(
         rag("eval-run", good, "--qrels", qrels, "-m", "Success@1", "-m", "RR", "--baseline", poor, "--json").stdout
     )
@@ -121,7 +121,7 @@ def test_a_run_is_compared_with_a_baseline_by_a_named_test(rag: Command, tmp_pat
     assert "difference" not in first["measures"]["RR"]
     found = second["measures"]["RR"]["difference"]
     assert found["value"] == pytest.approx(1 - 30 / 40 / 2)
-    assert (found["better"], found["worse"], found["seed"]) == (40, 0, 0)
+    assert (found["better"], found["worse"], found["method"]) == (40, 0, "randomisation test")
     assert found["p"] < 0.001
     assert "per_topic" not in second
 

@@ -13,7 +13,7 @@ MOST_MISSING = 20  # rows of a model; the release lacks at most 8, and more woul
 STATUSES = ("match", "rows missing", "differs")
 RATES = ("flagged", "interpretable", "ais")  # the columns Flag, Int and AIS
 AGREEMENT = ("f1_to_majority", "pairwise_agreement", "krippendorff_alpha")  # the columns F1, PA and alpha
-_NOT_ALL = "the release has majority labels and counts of agreement, not the single ratings"
+_NOT_ALL = "the reason is not known; the release has majority labels and counts of agreement, not the single ratings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +191,10 @@ def _agreement(agreement: Mapping[str, Any], table: PaperTable) -> dict[str, Any
 def other_tables(files: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """What belongs to no single file, for reports of `ais_report.report`; None if none is of the paper's release.
 
-    `cells` counts the cells of Tables 3 to 6 by status over all files. `table_15` has McNemar's test of each variant of
-    the task against the original design, in both forms, from the counts that the paper prints. `without_data` says why
-    the release gives no values for the other tables.
+    `cells` counts the cells of Tables 3 to 6 by status over all files; of those with "rows missing", `not_together`
+    are of a model whose values do not come out of one completion. `table_7` counts the matching values. `table_15` has
+    McNemar's test of each variant of the task against the original design, in both forms, from the counts that the
+    paper prints. `without_data` says why the release gives no values for the other tables.
     """
     statuses = Counter(cell["status"] for one in files if one["paper"] for cell in one["paper"]["cells"])
     if not statuses:
@@ -214,8 +215,16 @@ def other_tables(files: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
             }
         )
     cells = {status: statuses[status] for status in STATUSES}
+    papers = [one["paper"] for one in files if one["paper"]]
+    apart = {one["model"] for paper in papers for one in paper["incomplete"] if not one["together"]}
+    not_together = sum(
+        cell["status"] == "rows missing" and cell["model"] in apart for paper in papers for cell in paper["cells"]
+    )
+    agreement = [cell["status"] for paper in papers for cell in paper["agreement"]["cells"]]
     return {
         "cells": cells,
         "table_15": found,
+        "not_together": not_together,
+        "table_7": {"match": agreement.count("match"), "cells": len(agreement)},
         "without_data": {str(number): why for number, why in WITHOUT_DATA.items()},
     }

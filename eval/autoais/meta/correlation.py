@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from autoais.metrics.bootstrap import interval95
-
 Floats = NDArray[np.float64]
 MIN_SYSTEMS = 3  # with two systems every correlation is 1 or -1
 _RESAMPLES = 1000
@@ -49,10 +47,13 @@ MEASURES: Mapping[str, Callable[[Floats, Floats], float | None]] = {
 def over_systems(names: Sequence[str], cells: NDArray[np.int64], undecided: Sequence[int]) -> dict[str, Any]:
     """Each system's share of attributable claims by human labels and by the judge, and correlations of the two.
 
-    `cells` (systems x 4) counts each system's decided claims: no by both, yes by the judge only, yes by humans only,
-    yes by both. The 95 % intervals resample claims within each system with replacement. Systems without decided claims
-    are listed but left out of the correlations. Rates are fractions; the seed is 0.
+    `cells` (questions x systems x 4) counts decided claims: no by both, yes by the judge only, yes by humans only, yes
+    by both. The 95 % intervals are the middle of the correlations of resampled questions (a bootstrap, seed 0): they
+    hold for other questions to the same systems. Systems without decided claims are listed but left out of the
+    correlations. Rates are fractions.
     """
+    per_question = cells
+    cells = per_question.sum(axis=0)
     n = cells.sum(axis=1)
     rated = n > 0
     systems = [
@@ -69,17 +70,24 @@ def over_systems(names: Sequence[str], cells: NDArray[np.int64], undecided: Sequ
     if result["n"] < MIN_SYSTEMS:
         reason = f"{result['n']} systems have decided claims; at least {MIN_SYSTEMS} are needed"
         return result | {name: {"value": None, "interval95": None, "reason": reason} for name in MEASURES}
-    rng = np.random.default_rng(0)
-    draws = [rng.multinomial(count, row / count, _RESAMPLES) for row, count in zip(cells[rated], n[rated], strict=True)]
-    drawn = np.stack(draws, axis=1)  # resamples x systems x 4
+    drawn = _resampled(per_question[:, rated])
     for name, measure in MEASURES.items():
         value = measure(*_rates(cells[rated]))
         values = [one for draw in drawn if (one := measure(*_rates(draw))) is not None]
-        ends = None if value is None else interval95(values)
-        result[name] = {"value": value, "interval95": list(ends) if ends else None}
+        ends = None if value is None or not values else np.percentile(values, [2.5, 97.5]).tolist()
+        result[name] = {"value": value, "interval95": ends}
         if value is None:
             result[name]["reason"] = "all systems have the same human or judge rate"
     return result
+
+
+def _resampled(cells: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Cells (systems x 4) of resampled questions; draws in which a system has no claim are left out."""
+    rng = np.random.default_rng(0)
+    questions, systems, _ = cells.shape
+    flat, even = cells.reshape(questions, -1), np.full(questions, 1 / questions)
+    draws = (rng.multinomial(questions, even) @ flat for _ in range(_RESAMPLES))
+    return [one for draw in draws if (one := draw.reshape(systems, 4)).sum(axis=1).all()]
 
 
 def _rates(cells: NDArray[np.int64]) -> tuple[Floats, Floats]:

@@ -8,7 +8,7 @@ from autoais.judged import JudgedAnswer
 from autoais.metrics import attrscore, liu
 from autoais.metrics.claims import JudgedClaim
 from autoais.metrics.hagrid import answer_attributable, answer_informative
-from autoais.metrics.rates import Mean, Rate
+from autoais.metrics.rates import Mean, Rate, Tally
 from autoais.metrics.scores import CitationScores
 from autoais.types import CitedSentence, Support
 
@@ -24,21 +24,21 @@ class HumanSummary:
     attributable, over those labelled at all, as in HAGRID's Table 3 (an answer is informative if any sentence is,
     attributable if all are), and citations by level of support. `metrics`: citation recall, precision and F1 over
     verification-worthy statements (Liu et al. 2023), pooled and averaged over responses, and the means of fluency and
-    perceived utility (1 to 5). `agreement`: Cohen's kappa and macro-F1 of the judge over labelled sentences (against
-    all their citations together) and over labelled single citations (full support is a yes); items that cite passages
-    without a text are left out. `levels`: the judge's levels of support beside people's, if the judge says partial.
+    perceived utility (1 to 5). Intervals are over questions. `agreement`: Cohen's kappa and macro-F1 of the judge over
+    labelled sentences (against all their citations together) and over labelled single citations (full support is a
+    yes); items that cite passages without a text are left out. `levels`: the judge's levels of support beside people's,
+    if the judge says partial.
     """
 
     def __init__(self) -> None:
         self.questions = self.answers = self.quotes = self.citations = 0
         self._last: object = None
-        self.labels: dict[str, list[bool | None]] = {
-            name: [] for name in ("informative", "attributable", "informative_sentences", "attributable_sentences")
-        }
-        self.support: dict[Support, int] = dict.fromkeys(Support, 0)
+        names = ("informative", "attributable", "informative_sentences", "attributable_sentences")
+        self.labels = {name: Tally(name) for name in names}
+        self.support = {level: Tally(str(level)) for level in Support}
         self.liu = CitationScores()
-        self.ratings: dict[str, list[float]] = {name: [] for name in _RATED}
-        self.levels: list[tuple[Support, Support | None]] = []
+        self.ratings: dict[str, list[tuple[float, int]]] = {name: [] for name in _RATED}  # with their questions
+        self.levels: list[tuple[Support, Support | None, int]] = []  # with their questions
         self.agreement: dict[str, list[tuple[bool, bool | None]]] = {"sentences": [], "citations": []}
 
     def add(self, item: JudgedAnswer) -> None:
@@ -49,24 +49,27 @@ class HumanSummary:
         self._size(answer)
         informative = [sentence.informative for sentence in answer.sentences]
         attributable = [sentence.attributable for sentence in answer.sentences]
-        self.labels["informative_sentences"] += informative
-        self.labels["attributable_sentences"] += attributable
+        self._label("informative_sentences", informative)
+        self._label("attributable_sentences", attributable)
         rolled_up = (answer_informative(informative), answer_attributable(attributable))
         for name, given, rolled in zip(
             ("informative", "attributable"), (answer.informative, answer.attributable), rolled_up, strict=True
         ):
-            self.labels[name].append(rolled if given is None else given)
+            self._label(name, [rolled if given is None else given])
         if any(sentence.worthy is not None for sentence in answer.sentences):
-            liu.add(self.liu, map(_statement, answer.sentences))
+            liu.add(self.liu, map(_statement, answer.sentences), question=self.questions)
         for name in _RATED:
             if answer.extra.get(name) in _LIKERT:
-                self.ratings[name].append(_LIKERT.index(answer.extra[name]) + 1)
+                self.ratings[name].append((_LIKERT.index(answer.extra[name]) + 1, self.questions))
+        levels = [one.support for sentence in answer.sentences for one in sentence.citations if one.support is not None]
+        for level, tally in self.support.items():
+            tally.add([one is level for one in levels], self.questions)
         for sentence, claim in zip(answer.sentences, item.claims, strict=True):
-            for level in (one.support for one in sentence.citations):
-                if level is not None:
-                    self.support[level] += 1
             if claim is not None:
                 self._agree(answer, sentence, claim)
+
+    def _label(self, name: str, given: Sequence[bool | None]) -> None:
+        self.labels[name].add([label for label in given if label is not None], self.questions)
 
     def _size(self, answer: CitedAnswer) -> None:
         question = answer.extra.get("query_id", answer.id)
@@ -96,27 +99,28 @@ class HumanSummary:
             level = sentence.support.get(cited)
             if level is not None and text:
                 self.agreement["citations"].append((level is Support.FULL, alone.verdict.ais))
-                self.levels.append((level, alone.verdict.support))
+                self.levels.append((level, alone.verdict.support, self.questions))
 
     def report(self) -> dict[str, Any] | None:
         """`data`, `labels`, `metrics` and `agreement` as JSON, without empty entries; None if nothing is labelled."""
-        labels = {name: _labels(Rate.of(x for x in given if x is not None)) for name, given in self.labels.items()}
-        judged = sum(self.support.values())
-        for level, count in self.support.items() if judged else ():
-            labels[f"{level}_support"] = _labels(Rate(count, judged))
+        labels = {name: _labels(tally.rate()) for name, tally in self.labels.items()}
+        labels |= {f"{level}_support": _labels(tally.rate()) for level, tally in self.support.items()}
         metrics: dict[str, Any] = {}
         if len(self.liu.recall):
             metrics = {f"liu_{name}": ratio.record() for name, ratio in self.liu.pooled().items()}
             metrics |= {f"liu_{name}_averaged": ratio.record() for name, ratio in self.liu.averaged().items()}
-        metrics |= {name: Mean.of(given).record() for name, given in self.ratings.items() if given}
+        for name, given in self.ratings.items():
+            if given:
+                metrics[name] = Mean.of(*map(list, zip(*given, strict=True)), low=1.0, high=5.0).record()
         result = {
             "labels": {name: one for name, one in labels.items() if one["n"]},
             "metrics": metrics,
             "agreement": {name: _agreement(pairs) for name, pairs in self.agreement.items() if pairs},
         }
-        given, said = [level for level, _ in self.levels], [level for _, level in self.levels]
+        said = [level for _, level, _ in self.levels]
         if Support.PARTIAL in said:
-            result["levels"] = attrscore.evaluate_levels(given, said)
+            labelled, asked = [level for level, _, _ in self.levels], [question for _, _, question in self.levels]
+            result["levels"] = attrscore.evaluate_levels(labelled, said, asked)
         return {"data": self._data(), **result} if any(result.values()) else None
 
 

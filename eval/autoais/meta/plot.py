@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 from xml.sax.saxutils import escape
 
-from autoais.metrics.rates import wilson
-
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _COLUMNS = 4
 _SIDE = 190  # of a square plot, in pixels
@@ -29,7 +27,7 @@ def reliability_svg(result: dict[str, Any]) -> Iterator[str]:
     """The lines of an SVG of a `meta.evaluate` result: the reliability and the ROC curve of each data set.
 
     Each dot is one bin of probabilities: mean probability (x), share of claims labelled attributable (y) with its
-    95 % Wilson interval, and n below. The ROC curve goes through its 21 stored points. A set without probabilities
+    95 % interval, and n below. The ROC curve goes through its 21 stored points. A set without probabilities
     shows the reason instead.
     """
     sets = result["sets"]
@@ -68,7 +66,7 @@ def _panel(name: str, one: dict[str, Any]) -> Iterator[str]:
     points = []
     for item in one["reliability"]:
         x, share = _x(item["probability"]), item["attributable"]
-        low, high = wilson(round(share * item["n"]), item["n"])
+        low, high = item["interval95"]
         points.append(f"{x},{_y(_TOP, share)}")
         yield f'<line class="ends" x1="{x}" x2="{x}" y1="{_y(_TOP, low)}" y2="{_y(_TOP, high)}"/>'
     yield f'<polyline class="line" points="{" ".join(points)}"/>'

@@ -24,7 +24,9 @@ def citations(judged: JudgedClaim) -> Iterator[bool | None]:
         yield alone.verdict.ais if others is True else None if others is None else True
 
 
-def add(scores: CitationScores, answer: Iterable[JudgedClaim], unresolved: int = 0) -> None:
+def add(
+    scores: CitationScores, answer: Iterable[JudgedClaim], unresolved: int = 0, question: int | None = None
+) -> None:
     """Add one answer, normalised: unresolved markers, of a claim or of the answer, are wrong citations.
 
     Read the result with `scores.averaged(empty=0.0)`: an answer without sentences or citations scores 0.
@@ -32,7 +34,7 @@ def add(scores: CitationScores, answer: Iterable[JudgedClaim], unresolved: int =
     claims = list(answer)
     wrong = unresolved + sum(judged.claim.unresolved for judged in claims)
     counted = [outcome for judged in claims for outcome in citations(judged)]
-    scores.add([judged.union.verdict.ais for judged in claims], counted + [False] * wrong)
+    scores.add([judged.union.verdict.ais for judged in claims], counted + [False] * wrong, question)
 
 
 def strict_claims(
@@ -60,23 +62,27 @@ class StrictScores:
     """
 
     def __init__(self) -> None:
-        self._scores = CitationScores()
+        self.scores = CitationScores()
         self.left_out = self.undecided = 0
 
-    def add(self, answer: Iterable[JudgedClaim]) -> None:
-        """Add one answer, with the judged claims of `strict_claims`."""
+    def add(self, answer: Iterable[JudgedClaim], question: int | None = None) -> bool:
+        """Add one answer, with the judged claims of `strict_claims`; False if it is left out.
+
+        `question` is as in `Tally.add`.
+        """
         claims = list(answer)
         if not claims:
             self.left_out += 1
-            return
+            return False
         self.undecided += sum(judged.union.verdict.ais is None for judged in claims)
         outcomes = [bool(outcome) for judged in claims for outcome in _strict_citations(judged)]
         # One wrong citation gives an answer without citations precision 0.
-        self._scores.add([judged.union.verdict.ais is True for judged in claims], outcomes or [False])
+        self.scores.add([judged.union.verdict.ais is True for judged in claims], outcomes or [False], question)
+        return True
 
     def averaged(self) -> dict[str, Ratio]:
         """Return recall, precision and F1, means over the answers that were not left out."""
-        return self._scores.averaged()
+        return self.scores.averaged()
 
     def records(self) -> dict[str, dict[str, object]]:
         """Return recall, precision and F1 as JSON, each with the counts of undecided sentences and answers left out."""

@@ -32,7 +32,9 @@ def precise(statement: Statement) -> Iterator[bool | None]:
             yield None if statement.supported is None or None in levels else True
 
 
-def add(scores: CitationScores, response: Iterable[Statement], unresolved: int = 0) -> None:
+def add(
+    scores: CitationScores, response: Iterable[Statement], unresolved: int = 0, question: int | None = None
+) -> None:
     """Add one response; `unresolved` markers are citations without support.
 
     Read the result with `scores.pooled()` and `scores.averaged()`; which of them the paper reports is unknown.
@@ -41,6 +43,7 @@ def add(scores: CitationScores, response: Iterable[Statement], unresolved: int =
     scores.add(
         [statement.supported for statement in worthy],
         [outcome for statement in worthy for outcome in precise(statement)] + [False] * unresolved,
+        question,
     )
 
 

@@ -4,32 +4,14 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from autoais.metrics.bootstrap import mean_interval, resampled
+from autoais.metrics import intervals
+from autoais.metrics.intervals import Estimate, Interval, clopper_pearson
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-
-_Z95 = 1.959963984540054  # two-sided 95 % quantile of the standard normal
-
-
-def wilson(successes: int, n: int) -> tuple[float, float]:
-    """Return the 95 % Wilson score interval of a proportion, both ends 0 to 1; n must be above 0."""
-    if n <= 0 or not 0 <= successes <= n:
-        raise ValueError(f"wilson({successes}, {n}): need 0 <= successes <= n and n > 0")
-    p = successes / n
-    centre = p + _Z95**2 / (2 * n)
-    margin = _Z95 * math.sqrt(p * (1 - p) / n + _Z95**2 / (4 * n * n))
-    scale = 1 + _Z95**2 / n
-    # The bounds are exactly 0 and 1 there; rounding must not exceed them.
-    low = 0.0 if successes == 0 else (centre - margin) / scale
-    high = 1.0 if successes == n else (centre + margin) / scale
-    return low, high
+    from autoais.metrics.intervals import Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +19,26 @@ class Rate:
     """A proportion with its undecided items: of `total` items, `yes` are yes and `undecided` are undecided.
 
     `value` is over the decided items (n = total - undecided). `floor` is over all items, with undecided as no; compare
-    it with published AutoAIS values. Absent values are None, never NaN.
+    it with published AutoAIS values. Absent values are None, never NaN. `estimate` is over questions, for items that
+    are not independent.
     """
 
     yes: int
     total: int
     undecided: int = 0
+    estimate: Estimate | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, outcomes: Iterable[bool | None]) -> "Rate":
-        """Return the rate of outcomes; None is undecided."""
+    def of(cls, outcomes: Iterable[bool | None], questions: Sequence[int] | None = None) -> "Rate":
+        """Return the rate of outcomes; None is undecided. `questions` numbers the question of each outcome.
+
+        Without `questions`, the outcomes are independent: each is of another question.
+        """
+        if questions is not None:
+            tally = Tally("items")
+            for outcome, question in zip(outcomes, questions, strict=True):
+                tally.add([outcome], question)
+            return tally.rate()
         counts = Counter(outcomes)
         return cls(counts[True], sum(counts.values()), counts[None])
 
@@ -66,9 +58,11 @@ class Rate:
         return self.yes / self.total if self.total else None
 
     @property
-    def interval(self) -> tuple[float, float] | None:
-        """The 95 % Wilson interval of `value`."""
-        return wilson(self.yes, self.n) if self.n else None
+    def interval(self) -> Interval | None:
+        """The 95 % interval of `value`: Clopper and Pearson's, with questions as the units if they are known."""
+        if self.estimate is not None:
+            return self.estimate.interval
+        return clopper_pearson(self.yes, self.n) if self.n else None
 
     def record(self) -> dict[str, Any]:
         """Return JSON: value, floor, n, total, undecided, interval95; all rates as fractions."""
@@ -84,21 +78,36 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """The mean of per-question values (0 to 1) with a 95 % bootstrap percentile interval."""
+    """The mean of values, one or more per question, with a 95 % interval."""
 
     value: float | None
     n: int
-    interval95: tuple[float, float] | None
+    interval95: Interval | None
 
     @classmethod
-    def of(cls, values: Sequence[float], *, resamples: int = 1000, seed: int = 0) -> "Mean":
-        """Return the mean of all values; the interval resamples them with a fixed seed."""
+    def of(
+        cls, values: Sequence[float], questions: Sequence[int] | None = None, *, low: float = 0.0, high: float = 1.0
+    ) -> "Mean":
+        """Return the mean of all values, which are between `low` and `high`.
+
+        `questions` numbers the question of each value; without it, each is of another question. A value beyond the
+        bounds widens them (some retrieval measures have none).
+        """
         if not values:
             return cls(None, 0, None)
         import numpy as np  # a slow import that `rag ask` does not need
 
-        data = np.sort(np.asarray(values, dtype=np.float64))  # the order of the questions must not matter
-        return cls(float(data.mean()), len(data), mean_interval(data, resamples=resamples, seed=seed))
+        data = np.asarray(values, dtype=np.float64)
+        low, high = min(low, float(data.min())), max(high, float(data.max()))
+        if questions is None:
+            found = intervals.mean(data, low, high)
+        else:
+            gained, items = intervals.by_question(questions, data - low, np.ones_like(data))
+            share = intervals.ratio(gained / (high - low), items)
+            assert share is not None  # there are values
+            found = replace(share, value=low + (high - low) * share.value, parts=share.parts * (high - low))
+            found = replace(found, low=low, high=high)
+        return cls(math.fsum(values) / len(values), len(values), found.interval)
 
     def record(self) -> dict[str, Any]:
         """Return JSON: value, n, interval95, as fractions."""
@@ -129,33 +138,61 @@ class Ratio:
 
 
 class Tally:
-    """The scores of each answer's items, for pooled and averaged ratios; keeps 24 bytes per answer."""
+    """The scores of each answer's items, for rates, pooled and averaged ratios; keeps 32 bytes per answer.
+
+    Intervals are over questions: a question may have several answers.
+    """
 
     def __init__(self, items: str) -> None:
         self.items = items  # "sentences" or "citations", for the reason of an absent value
-        self._gained, self._decided, self._all = array("d"), array("d"), array("d")
+        self._gained, self._decided, self._all, self._question = array("d"), array("d"), array("d"), array("q")
 
     def __len__(self) -> int:
         return len(self._all)
 
-    def add(self, values: Iterable[float | None]) -> None:
-        """Add one answer: the score of each of its items, 0 to 1, None if undecided."""
+    def add(self, values: Iterable[float | None], question: int | None = None) -> None:
+        """Add one answer: the score of each of its items, 0 to 1, None if undecided.
+
+        `question` numbers its question; by default it has one of its own.
+        """
         listed = list(values)
         decided = [value for value in listed if value is not None]
         self._gained.append(math.fsum(decided))
         self._decided.append(len(decided))
         self._all.append(len(listed))
+        self._question.append(len(self._question) if question is None else question)
+
+    def last(self, empty: float | None = None, *, averaged: bool = False) -> tuple[float, float]:
+        """Return what the last answer adds to the floor: the sum of its scores (undecided as 0) and its items.
+
+        With `averaged`, its mean score and 1, or `empty` and 1 if it has no items, or nothing if `empty` is None.
+        """
+        gained, items = self._gained[-1], self._all[-1]
+        if not averaged:
+            return gained, items
+        return (gained / items, 1.0) if items else (0.0, 0.0) if empty is None else (empty, 1.0)
+
+    def rate(self) -> Rate:
+        """Return the rate of yes/no items (scores 1 and 0)."""
+        total, decided = int(sum(self._all)), int(sum(self._decided))
+        return Rate(int(sum(self._gained)), total, total - decided, self.estimate())
+
+    def mean(self) -> Mean:
+        """Return the mean of one item per answer."""
+        found = self.estimate()
+        return Mean(None if found is None else found.value, int(sum(self._decided)), intervals.interval(found))
 
     def pooled(self) -> Ratio:
-        """Return the mean score over the items of all answers; the interval resamples answers."""
+        """Return the mean score over the items of all answers."""
         gained, decided, total = math.fsum(self._gained), int(sum(self._decided)), int(sum(self._all))
+        found = self.estimate()
         return Ratio(
             gained / decided if decided else None,
             gained / total if total else None,
             decided,
             total,
             total - decided,
-            resampled(self.columns(), ratio_of_sums),
+            intervals.interval(found),
             None if decided else self._missing(),
         )
 
@@ -163,36 +200,47 @@ class Tally:
         """Return the mean over answers of their mean scores; n, total and undecided count answers.
 
         An answer without items has the value `empty`, and is left out if that is None. An answer without decided items
-        is undecided. The interval resamples answers.
+        is undecided.
         """
         pairs = list(zip(self._gained, self._all, strict=True))
         floors = [gained / items if items else empty for gained, items in pairs]
         known = [value for value in floors if value is not None]
-        values, counted = self.columns(empty, averaged=True).T
+        values, counted = self._columns(empty, averaged=True)
         n = int(counted.sum())
+        found = self.estimate(empty, averaged=True)
         return Ratio(
             math.fsum(values) / n if n else None,
             math.fsum(known) / len(known) if known else None,
             n,
             len(known),
             len(known) - n,
-            resampled(self.columns(empty, averaged=True), ratio_of_sums),
+            intervals.interval(found),
             None if n else self._missing(),
         )
 
-    def columns(self, empty: float | None = None, *, averaged: bool = False) -> "Floats":
-        """Return an array (answers x 2); the ratio of its column sums is the pooled or the averaged value."""
+    def estimate(self, empty: float | None = None, *, averaged: bool = False) -> Estimate | None:
+        """Return the pooled or the averaged value as an estimate over questions; None if nothing was decided.
+
+        Two tallies to which the same answers were added have the same questions in the same order.
+        """
+        if not self._all:
+            return None
+        gained, items = intervals.by_question(self._question, *self._columns(empty, averaged=averaged))
+        return intervals.ratio(gained, items)
+
+    def _columns(self, empty: float | None = None, *, averaged: bool = False) -> "tuple[Floats, Floats]":
+        """Return two numbers per answer; the ratio of their sums is the pooled or the averaged value."""
         import numpy as np
 
         gained, decided, total = (np.array(column) for column in (self._gained, self._decided, self._all))
         if not averaged:
-            return np.stack([gained, decided], axis=1)
+            return gained, decided
         values = np.divide(gained, decided, out=np.zeros_like(gained), where=decided > 0)
         counted = decided > 0
         if empty is not None:
             values[total == 0] = empty
             counted |= total == 0
-        return np.stack([values, counted.astype(np.float64)], axis=1)
+        return values, counted.astype(np.float64)
 
     def _missing(self) -> str:
         return "nothing was decided" if sum(self._all) else f"there are no {self.items}"
@@ -203,8 +251,3 @@ def harmonic(recall: float | None, precision: float | None) -> float | None:
     if recall is None or precision is None:
         return None
     return 2 * recall * precision / (recall + precision) if recall + precision else 0.0
-
-
-def ratio_of_sums(sums: "Floats") -> float | None:
-    """Return the first sum divided by the second; None if the second is 0."""
-    return float(sums[0] / sums[1]) if sums[1] else None

@@ -1,13 +1,9 @@
 """Citation recall, precision and F1 over answers, shared by the rules of ALCE, Liu et al. and TREC."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from autoais.metrics.bootstrap import resampled
-from autoais.metrics.rates import Ratio, Tally, harmonic, ratio_of_sums
-
-if TYPE_CHECKING:
-    from autoais.metrics.rates import Floats
+from autoais.metrics.intervals import harmonic_mean, interval
+from autoais.metrics.rates import Ratio, Tally, harmonic
 
 
 class CitationScores:
@@ -16,10 +12,20 @@ class CitationScores:
     def __init__(self) -> None:
         self.recall, self.precision = Tally("sentences"), Tally("citations")
 
-    def add(self, sentences: Iterable[float | None], citations: Iterable[float | None]) -> None:
-        """Add one answer: scores from 0 to 1, None if undecided."""
-        self.recall.add(sentences)
-        self.precision.add(citations)
+    def add(
+        self, sentences: Iterable[float | None], citations: Iterable[float | None], question: int | None = None
+    ) -> None:
+        """Add one answer: scores from 0 to 1, None if undecided. `question` as in `Tally.add`."""
+        self.recall.add(sentences, question)
+        self.precision.add(citations, question)
+
+    def last(
+        self, prefix: str, suffix: str = "", empty: float | None = None, *, averaged: bool = False
+    ) -> dict[str, tuple[float, float]]:
+        """Return what the last answer adds to recall and precision (`Tally.last`), averaged if `empty` is given."""
+        averaged = averaged or empty is not None
+        both = {"recall": self.recall, "precision": self.precision}
+        return {f"{prefix}_{name}{suffix}": tally.last(empty, averaged=averaged) for name, tally in both.items()}
 
     def pooled(self) -> dict[str, Ratio]:
         """Return recall, precision and F1 over all sentences and citations of all answers."""
@@ -31,21 +37,15 @@ class CitationScores:
 
     def _three(self, recall: Ratio, precision: Ratio, empty: float | None, *, averaged: bool) -> dict[str, Ratio]:
         """Add F1, the harmonic mean; its n counts answers, its undecided is the sum of both."""
-        import numpy as np
-
-        tallies = (self.recall, self.precision)
-        columns = np.concatenate([tally.columns(empty, averaged=averaged) for tally in tallies], axis=1)
+        parts = (tally.estimate(empty, averaged=averaged) for tally in (self.recall, self.precision))
+        found = harmonic_mean(*parts)
         f1 = Ratio(
             harmonic(recall.value, precision.value),
             harmonic(recall.floor, precision.floor),
             len(self.recall),
             len(self.recall),
             recall.undecided + precision.undecided,
-            resampled(columns, _f1_of_sums),
+            interval(found),
             recall.reason or precision.reason,
         )
         return {"recall": recall, "precision": precision, "f1": f1}
-
-
-def _f1_of_sums(sums: "Floats") -> float | None:
-    return harmonic(ratio_of_sums(sums[:2]), ratio_of_sums(sums[2:]))

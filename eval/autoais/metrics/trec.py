@@ -15,6 +15,7 @@ def add(
     *,
     weights: Mapping[Support, float] = WEIGHTS,
     first_only: bool = True,
+    question: int | None = None,
 ) -> None:
     """Add one answer, given the levels of each sentence's citations in order; read `scores.pooled()`.
 
@@ -25,7 +26,7 @@ def add(
     sentences = [list(levels[:1] if first_only else levels) for levels in answer]
     weighed = [[None if level is None else weights[level] for level in levels] for levels in sentences]
     top = max(weights.values())
-    scores.add((_best(one, top) for one in weighed), (weight for one in weighed for weight in one))
+    scores.add((_best(one, top) for one in weighed), (weight for one in weighed for weight in one), question)
 
 
 def _best(weights: Sequence[float | None], top: float) -> float | None:

@@ -20,6 +20,7 @@ from autoais.io.jsonl import dumps
 from autoais.judges.lexical import LexicalJudge
 from autoais.judges.options import parse_options
 from autoais.labels import Labelled
+from autoais.meta import correlation
 from autoais.meta.correlation import kendall_tau_b, pearson, spearman
 from autoais.meta.evaluate import (
     balanced_accuracy,
@@ -56,7 +57,7 @@ class Told(Judge):
 def told(*items: tuple[bool, Judgement], dataset: str = "Told", system: str = "") -> tuple[list[Labelled], Told]:
     """Labels of claims "0", "1" ... and a judge that says of them what stands beside."""
     labels = [
-        Labelled(dataset, str(i), Attribution(f"{dataset} {i}", ("text",)), truth, system)
+        Labelled(dataset, str(i), Attribution(f"{dataset} {i}", (f"text {i}",)), truth, system)
         for i, (truth, _) in enumerate(items)
     ]
     return labels, Told({label.attribution.claim: one for label, (_, one) in zip(labels, items, strict=True)})
@@ -111,10 +112,12 @@ def test_known_values() -> None:
     assert roc_auc(truth, np.array([0.9, 0.4, 0.4, 0.1])) == pytest.approx(3.5 / 4)
     assert roc_auc(np.array([True, True]), np.array([0.1, 0.2])) is None
     probability = np.array([1.0, 0.95, 0.0, 0.05])
-    assert reliability(truth, probability) == [
+    bins = reliability(truth, probability, np.array([1, 2, 3, 4]))
+    assert [{key: value for key, value in one.items() if key != "interval95"} for one in bins] == [
         {"bin": 0, "n": 2, "probability": 0.025, "attributable": 0.0},
         {"bin": 9, "n": 2, "probability": 0.975, "attributable": 1.0},
     ]
+    assert bins[1]["interval95"] == pytest.approx([0.1581, 1], abs=5e-5)  # Clopper and Pearson's for 2 of 2
     assert calibration_error(truth, probability) == pytest.approx(0.025)
     # one yes in front of all, one between the two no: half the yes at no false alarm, all from 0.5 on
     curve = roc_curve(truth, np.array([0.9, 0.4, 0.5, 0.1]))
@@ -329,7 +332,7 @@ def test_agreement_stays_in_range_and_does_not_see_which_class_is_called_yes(pai
 @given(CLAIMS)
 def test_the_calibration_error_is_the_weighted_gap_of_the_bins(pairs: list[tuple[bool, float]]) -> None:
     truth, probability = np.array([t for t, _ in pairs]), np.array([p for _, p in pairs])
-    bins = reliability(truth, probability)
+    bins = reliability(truth, probability, np.arange(len(pairs)))
     assert sum(item["n"] for item in bins) == len(pairs)
     gaps = sum(item["n"] * abs(item["probability"] - item["attributable"]) for item in bins) / len(pairs)
     assert calibration_error(truth, probability) == pytest.approx(gaps)
@@ -471,3 +474,80 @@ def test_reports_say_how_the_judge_was_asked(tmp_path: Path, autoais: Command) -
     assert again["usage"] == {"requests": 0, "prompt_tokens": 0, "completion_tokens": 0}
     assert autoais("calibrate", labels, "--judge", "lexical", "--out", out).returncode == 0
     assert json.loads(out.read_text())["provenance"]["judge"] == {"name": LexicalJudge().name}
+
+
+def test_claims_of_one_question_are_no_independent_ones() -> None:
+    def found(*questions: str) -> dict[str, Any]:
+        items = [(n % 3 > 0, Judgement(YES if n % 5 else NO, (n % 10 + n // 6) / 20)) for n in range(60)]
+        labels, judge = told(*items)
+        asked = [
+            replace(label, attribution=replace(label.attribution, question=question))
+            for label, question in zip(labels, questions, strict=True)
+        ]
+        return evaluate(asked, judge, worst=0)["sets"]["Told"]  # type: ignore[no-any-return]
+
+    apart, named = found(*[""] * 60), found(*map(str, range(60)))
+    assert apart == named
+    assert apart["questions"] == 60
+    few = found(*(str(n // 6) for n in range(60)))
+    assert few["questions"] == 10
+    for name, ends in apart["interval95"].items():
+        assert few[name] == apart[name]
+        assert few["interval95"][name] != ends
+        assert ends[0] < apart[name] < ends[1]
+    assert few["reliability"][5]["interval95"] != apart["reliability"][5]["interval95"]
+
+
+def test_a_judge_that_is_always_right_has_no_interval_of_no_width() -> None:
+    labels, judge = told(*[(n % 2 > 0, Judgement(YES if n % 2 else NO, 0.9 if n % 2 else 0.1)) for n in range(20)])
+    ends = evaluate(labels, judge)["sets"]["Told"]["interval95"]
+    # The yeses are ten questions, and so are the noes; F1 and kappa are over all twenty.
+    assert ends["roc_auc"] == ends["balanced_accuracy"] == pytest.approx([0.6915, 1], abs=5e-5)
+    assert ends["macro_f1"][1] == ends["cohen_kappa"][1] == 1.0
+    assert ends["macro_f1"][0] < 0.9
+
+
+def test_without_a_question_claims_that_share_text_or_evidence_are_one_unit() -> None:
+    def units(*pairs: tuple[str, str]) -> int:
+        labels = [
+            Labelled("D", str(n), Attribution(*pair[:1], tuple(pair[1:])), n % 2 > 0) for n, pair in enumerate(pairs)
+        ]
+        judge = Told({claim: Judgement(YES, 0.5) for claim, _ in pairs})
+        found: int = evaluate(labels, judge)["sets"]["D"]["questions"]
+        return found
+
+    assert units(("a", "1"), ("b", "2"), ("c", "3")) == 3
+    assert units(("a", "1"), ("a", "2"), ("b", "3")) == 2
+    assert units(("a", "1"), ("b", "1"), ("c", "3")) == 2
+    assert units(("a", "1"), ("b", "1"), ("b", "2"), ("c", "2"), ("1", "a")) == 2
+
+
+def test_the_interval_of_a_correlation_holds_95_of_100_resamples_of_the_questions() -> None:
+    rng = np.random.default_rng(4)
+    # Eight systems that differ in how often they are right, on 60 questions; the judge errs on one in five.
+    truth = rng.random((60, 8)) < np.linspace(0.2, 0.9, 8)
+    said = np.where(rng.random((60, 8)) < 0.2, ~truth, truth)
+    cells = np.eye(4, dtype=np.int64)[2 * truth + said]
+    found = correlation.over_systems(list("abcdefgh"), cells, [0] * 8)
+    assert found["systems"][0]["human"] == truth[:, 0].mean()
+    drawn = []
+    for _ in range(4000):
+        rows = rng.integers(0, 60, 60)
+        value = pearson(truth[rows].mean(axis=0), said[rows].mean(axis=0))
+        assert value is not None
+        drawn.append(value)
+    low, high = found["pearson"]["interval95"]
+    below, above = np.mean(np.array(drawn) < low), np.mean(np.array(drawn) > high)
+    assert (below, above) == (pytest.approx(0.025, abs=0.01), pytest.approx(0.025, abs=0.01))
+    assert (
+        correlation.over_systems(list("abcdefgh"), cells[::-1], [0] * 8)["pearson"]["value"]
+        == found["pearson"]["value"]
+    )
+    assert correlation.over_systems(list("abcdefgh"), cells, [0] * 8) == found
+
+
+def test_resamples_without_a_claim_of_a_system_are_left_out() -> None:
+    cells = np.zeros((3, 3, 4), np.int64)
+    cells[0, 0, 3] = cells[1, 1, 0] = cells[2, 2, 1] = 1  # every system answered one question of its own
+    found = correlation.over_systems(["a", "b", "c"], cells, [0, 0, 0])
+    assert found["pearson"]["value"] == pytest.approx(found["pearson"]["interval95"][0])

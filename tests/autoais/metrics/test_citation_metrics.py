@@ -11,6 +11,7 @@ from autoais.markers.alce import StrictSentence
 from autoais.metrics import alce, attrscore, hagrid, liu, trec
 from autoais.metrics.alce import StrictScores, strict_claims
 from autoais.metrics.claims import CitedClaim, JudgedClaim, judge_claims
+from autoais.metrics.intervals import harmonic_mean
 from autoais.metrics.liu import Statement
 from autoais.metrics.rates import Tally
 from autoais.metrics.scores import CitationScores
@@ -401,7 +402,7 @@ def test_liu_and_alce_agree_where_nothing_is_partial_or_redundant(
                 assert counted is True
 
 
-def test_intervals_resample_answers_from_a_fixed_seed() -> None:
+def test_a_tally_pools_items_or_averages_answers() -> None:
     tally = Tally("sentences")
     for values in ([1.0, 1.0], [0.0], [1.0, None], [0.5, 0.0, 0.0]):
         tally.add(values)
@@ -411,6 +412,34 @@ def test_intervals_resample_answers_from_a_fixed_seed() -> None:
     assert pooled.interval95 is not None
     assert pooled.interval95[0] < 0.5 < pooled.interval95[1]
     assert tally.averaged().value == pytest.approx((1 + 0 + 1 + 0.5 / 3) / 4)
+
+
+def test_f1_is_that_of_its_recall_and_precision() -> None:
+    scores = CitationScores()
+    scores.add([1.0, None], [1.0, 0.0, None])
+    scores.add([1.0, 0.0, 0.0], [0.5])
+    scores.add([0.0], [None])
+    for ratios, averaged in ((scores.pooled(), False), (scores.averaged(), True)):
+        f1, recall, precision = ratios["f1"], ratios["recall"], ratios["precision"]
+        assert recall.value is not None
+        assert precision.value is not None
+        assert f1.value == pytest.approx(2 / (1 / recall.value + 1 / precision.value))
+        assert (f1.n, f1.total) == (3, 3)
+        assert f1.undecided == recall.undecided + precision.undecided > 0
+        found = harmonic_mean(*(tally.estimate(averaged=averaged) for tally in (scores.recall, scores.precision)))
+        assert found is not None
+        assert f1.interval95 == found.interval
+    assert CitationScores().pooled()["recall"].reason == "there are no sentences"
+    assert scores.last("x") == {"x_recall": (0.0, 1.0), "x_precision": (0.0, 1.0)}
+    assert scores.last("x", "_averaged", averaged=True) == {
+        "x_recall_averaged": (0.0, 1.0),
+        "x_precision_averaged": (0.0, 1.0),
+    }
+    scores.add([], [])
+    assert scores.last("x", averaged=True) == {"x_recall": (0.0, 0.0), "x_precision": (0.0, 0.0)}
+    assert scores.last("x", empty=0.5) == {"x_recall": (0.5, 1.0), "x_precision": (0.5, 1.0)}
+    scores.add([1.0, 0.5], [None, 1.0])
+    assert scores.last("x", empty=0.5) == {"x_recall": (0.75, 1.0), "x_precision": (0.5, 1.0)}
 
 
 # --- questions and instructions ------------------------------------------------------------------------------------

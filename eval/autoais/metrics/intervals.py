@@ -1,0 +1,154 @@
+"""95 % confidence intervals of rates, means and ratios over questions, without random numbers.
+
+Shares of independent yes/no outcomes get the exact interval of Clopper and Pearson (1934). Everything else (shares of
+sentences, means, F1, figures of a judge) gets the same interval at its effective sample size (Korn and Graubard 1998,
+Survey Methodology 24:193): the number of independent yes/no outcomes with the same variance. The variance is that
+between questions, of the linearised statistic; its degrees of freedom are estimated from the fourth moment
+(Satterthwaite 1946, Biometrics Bulletin 2:110). `scripts/coverage.py` measures the coverage.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+Interval = tuple[float, float]
+
+_Z = 1.959963984540054  # two-sided 95 % quantile of the standard normal
+_LEAST_DF = 3.0  # fewer degrees of freedom cannot be told from a sample; chosen by the simulation
+_NOTHING = 1e-12  # rounding errors are smaller
+
+
+def clopper_pearson(successes: float, n: float) -> Interval:
+    """Return the exact 95 % interval of a proportion, both ends 0 to 1; an effective n need not be whole.
+
+    Raises `ValueError` unless 0 <= successes <= n and n > 0.
+    """
+    if not 0 <= successes <= n or n <= 0:
+        raise ValueError(f"clopper_pearson({successes}, {n}): need 0 <= successes <= n and n > 0")
+    from scipy.special import betaincinv  # a slow import that `rag ask` does not need
+
+    failures = n - successes
+    low = float(betaincinv(successes, failures + 1, 0.025)) if successes > 0 else 0.0
+    high = float(betaincinv(successes + 1, failures, 0.975)) if failures > 0 else 1.0
+    return low, high
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A statistic over questions, and what each question adds to its error.
+
+    `parts` (one per question) sum to 0; the variance is n / (n - 1) times the sum of their squares. `n` counts the
+    questions that enter, and `size` is their effective number, smaller where some weigh more (Kish 1965). `low` and
+    `high` bound the statistic. If `exact`, it is the share of yes among n independent outcomes.
+    """
+
+    value: float
+    parts: "Floats"
+    n: int
+    size: float
+    low: float = 0.0
+    high: float = 1.0
+    exact: bool = False
+
+    @property
+    def interval(self) -> Interval:
+        """The 95 % interval, within `low` and `high`."""
+        span = self.high - self.low
+        p = min(max((self.value - self.low) / span, 0.0), 1.0)
+        low, high = clopper_pearson(round(p * self.n), self.n) if self.exact else self._by_variance(p, span)
+        return self.low + span * low, self.low + span * high
+
+    def _by_variance(self, p: float, span: float) -> Interval:
+        import numpy as np
+        from scipy.special import stdtrit
+
+        squares = np.sort((self.parts / span) ** 2)  # sorted: the order of the questions must not matter
+        total = float(squares.sum())
+        if self.n < 2 or math.sqrt(total) < _NOTHING or not _NOTHING < p < 1 - _NOTHING:
+            # All questions agree. The share of others, of which none was seen, may be up to `unseen`.
+            unseen = clopper_pearson(0, self.size)[1]
+            return p * (1 - unseen), p + (1 - p) * unseen
+        spread = float((squares**2).sum()) - total**2 / self.n
+        df = 2 * total**2 / spread if spread > 0 else math.inf
+        t = float(stdtrit(min(max(df, _LEAST_DF), self.n - 1), 0.975))
+        effective = p * (1 - p) / (total * self.n / (self.n - 1)) * (_Z / t) ** 2
+        return clopper_pearson(p * effective, effective)
+
+
+def number_of(question: str) -> int:
+    """Return a number that stands for the text of a question, below 2^56."""
+    return int.from_bytes(blake2b(question.encode("utf-8", "surrogatepass"), digest_size=7).digest())
+
+
+def interval(estimate: Estimate | None) -> Interval | None:
+    """Return the 95 % interval of an estimate, if there is one."""
+    return None if estimate is None else estimate.interval
+
+
+def by_question(questions: "ArrayLike", *columns: "Floats") -> "list[Floats]":
+    """Return the sums of columns over the items of each question; `questions` numbers the question of each item."""
+    import numpy as np
+
+    _, places = np.unique(questions, return_inverse=True)
+    return [np.bincount(places, column).astype(np.float64) for column in columns]
+
+
+def ratio(gained: "Floats", items: "Floats") -> Estimate | None:
+    """Return the ratio of two sums over questions, 0 to 1; None if the second is 0."""
+    total = math.fsum(items)
+    if total <= 0:
+        return None
+    value, counted = math.fsum(gained) / total, items > 0
+    exact = bool((items[counted] == items.max()).all() and ((gained == 0) | (gained == items)).all())
+    size = total**2 / math.fsum(items**2)
+    return Estimate(value, (gained - value * items) / total, int(counted.sum()), size, exact=exact)
+
+
+def mean(values: "Floats", low: float = 0.0, high: float = 1.0) -> Estimate:
+    """Return the mean of one value per question, at least one; all are between `low` and `high`."""
+    value, n = math.fsum(values) / len(values), len(values)
+    exact = bool(((values == low) | (values == high)).all())
+    return Estimate(value, (values - value) / n, n, n, low, high, exact)
+
+
+def combined(value: float, *terms: tuple[float, Estimate], low: float = 0.0, high: float = 1.0) -> Estimate:
+    """Return a function of estimates over the same questions (delta method): `terms` are its slopes and arguments."""
+    parts = sum((slope * one.parts for slope, one in terms[1:]), terms[0][0] * terms[0][1].parts)
+    n, size = max(one.n for _, one in terms), min(one.size for _, one in terms)
+    return Estimate(value, parts, n, size, low, high)
+
+
+def harmonic_mean(a: Estimate | None, b: Estimate | None) -> Estimate | None:
+    """Return the harmonic mean (F1) of two ratios over the same questions; None if one is absent."""
+    if a is None or b is None:
+        return None
+    if not a.value + b.value:
+        return combined(0.0, (0.0, a), (0.0, b))
+    share = a.value / (a.value + b.value)
+    return combined(2 * a.value * b.value / (a.value + b.value), (2 * (1 - share) ** 2, a), (2 * share**2, b))
+
+
+def difference(a: Estimate, b: Estimate) -> Estimate:
+    """Return a - b, over the same questions in the same order; both are between 0 and 1."""
+    return combined(a.value - b.value, (1.0, a), (-1.0, b), low=-1.0, high=1.0)
+
+
+def average(estimates: Sequence[Estimate]) -> Estimate:
+    """Return the mean of estimates over different questions, with the same bounds."""
+    import numpy as np
+
+    k = len(estimates)
+    # Each keeps its own n / (n - 1), which is the larger the fewer questions there are.
+    scaled = [one.parts * math.sqrt(one.n / max(one.n - 1, 1)) for one in estimates]
+    n = sum(one.n for one in estimates)
+    parts = np.concatenate(scaled) * (math.sqrt((n - 1) / n) / k)
+    size = k**2 / sum(1 / one.size for one in estimates)
+    return Estimate(sum(one.value for one in estimates) / k, parts, n, size, estimates[0].low, estimates[0].high)

@@ -1,0 +1,128 @@
+"""Changes the evaluator's figures in every small way and counts the changes that no test sees: `make mutation`.
+
+    python -m scripts.mutation [--only MODULE] [--out REPORT]
+
+Needs mutmut. Each module is tried with the tests that belong to it, in a copy of the repository, one process at a time.
+A survivor is a change after which these tests still pass; the report shows each.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from autoais.io.jsonl import dumps, write_atomic
+from autoais.io.provenance import provenance
+
+ROOT = Path(__file__).parents[1]
+METRICS = ("tests/autoais/metrics",)
+META = ("tests/autoais/meta", "tests/autoais/metrics/test_intervals.py")
+MODULES = {
+    "metrics/intervals": METRICS,
+    "metrics/paired": ("tests/autoais/metrics/test_paired.py",),
+    "metrics/rates": (*METRICS, "tests/autoais/test_scoring.py"),
+    "metrics/scores": (*METRICS, "tests/autoais/test_scoring.py"),
+    "metrics/claims": METRICS,
+    "metrics/alce": METRICS,
+    "metrics/hagrid": METRICS,
+    "metrics/liu": METRICS,
+    "metrics/trec": METRICS,
+    "metrics/support": METRICS,
+    "metrics/nuggets": METRICS,
+    "metrics/short_answers": METRICS,
+    "metrics/attrscore": (*METRICS, *META),
+    "comparison": ("tests/autoais/test_comparison.py", "tests/autoais/test_runs.py"),
+    "meta/agreement": ("tests/autoais/test_comparison.py", "tests/autoais/meta/test_ais_report.py"),
+    "meta/ais_report": ("tests/autoais/meta/test_ais_report.py",),
+    "meta/correlation": META,
+    "meta/evaluate": META,
+    "meta/human": ("tests/autoais/test_scoring.py", "tests/autoais/formats"),
+    "meta/logistic": ("tests/autoais/meta/test_calibrate.py",),
+    "meta/calibrate": ("tests/autoais/meta/test_calibrate.py",),
+}
+OTHER_PROCESS = "test_people_read_figures"  # starts a process, which mutmut cannot follow
+SETTINGS = """
+[tool.mutmut]
+source_paths = ["src"]
+only_mutate = ["src/autoais/{module}.py"]
+also_copy = [{others}]
+pytest_add_cli_args = [
+  "-p", "no:cacheprovider", "--hypothesis-profile=ci", "-m", "not slow", "-k", "not {other_process}"
+]
+pytest_add_cli_args_test_selection = [{tests}]
+"""
+
+
+def copy(work: Path) -> None:
+    """Copy the tracked files; the package lies in `src`, where mutmut looks for it."""
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    for name in names.decode().split("\0")[:-1]:
+        source, target = ROOT / name, work / name.replace("eval/autoais/", "src/autoais/")
+        if source.is_file():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target)
+
+
+def tried(work: Path, module: str) -> dict[str, Any]:
+    """Mutate one module; returns counts, and the names of the survivors."""
+    shutil.rmtree(work / "mutants", ignore_errors=True)
+    settings = (ROOT / "pyproject.toml").read_text("utf-8")
+    settings = settings.replace('pythonpath = [".", "eval"]', 'pythonpath = [".", "src"]')
+    others = sorted(one.name for one in work.iterdir() if one.name not in ("src", "tests", "mutants", "pyproject.toml"))
+    made = SETTINGS.format(
+        module=module,
+        other_process=OTHER_PROCESS,
+        others=", ".join(f'"{name}"' for name in others),
+        tests=", ".join(f'"{name}"' for name in MODULES[module]),
+    )
+    (work / "pyproject.toml").write_text(settings + made, "utf-8")
+    mutmut(work, "run", "--max-children", "1")
+    mutmut(work, "export-cicd-stats")
+    counts = json.loads((work / "mutants/mutmut-cicd-stats.json").read_text("utf-8"))
+    names = [line.split(":")[0].strip() for line in mutmut(work, "results").splitlines() if line.strip()]
+    survivors = {name: change(mutmut(work, "show", name)) for name in names}
+    return {"killed": counts["killed"] + counts["timeout"], "total": counts["total"], "survivors": survivors}
+
+
+def mutmut(work: Path, *arguments: str) -> str:
+    """Run mutmut in the copy; returns what it prints."""
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": ""}
+    command = [str(Path(sys.executable).with_name("mutmut")), *arguments]
+    return subprocess.run(command, cwd=work, env=environment, capture_output=True, check=True, text=True).stdout
+
+
+def change(diff: str) -> list[str]:
+    """Return the removed and the added lines of a diff."""
+    return [line for line in diff.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+
+
+def main() -> None:
+    """Try the modules and write what was killed."""
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser.add_argument("--only", choices=list(MODULES), action="append", help="Module; repeatable (default: all).")
+    parser.add_argument("--work", type=Path, help="Keep the copy in this folder.")
+    parser.add_argument("--out", type=Path, help="Write the report (json); modules that are not tried stay in it.")
+    given = parser.parse_args()
+    os.nice(19)
+    modules: dict[str, Any] = {}
+    if given.out is not None and given.out.exists():
+        modules = json.loads(given.out.read_text("utf-8"))["modules"]
+    with tempfile.TemporaryDirectory() as folder:
+        work = given.work or Path(folder)
+        copy(work)
+        for module in given.only or MODULES:
+            modules[module] = tried(work, module)
+            found = modules[module]
+            print(f"{module}: {found.get('killed', 0)} of {found['total']} killed", flush=True)
+            if given.out is not None:
+                totals = {key: sum(one.get(key, 0) for one in modules.values()) for key in ("killed", "total")}
+                write_atomic(given.out, [dumps({**totals, "modules": modules, "provenance": provenance({})}, indent=2)])
+
+
+if __name__ == "__main__":
+    main()
