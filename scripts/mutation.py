@@ -21,7 +21,7 @@ from autoais.io.provenance import provenance
 
 ROOT = Path(__file__).parents[1]
 METRICS = ("tests/autoais/metrics",)
-META = ("tests/autoais/meta", "tests/autoais/metrics/test_intervals.py")
+META = ("tests/autoais/meta/test_meta.py", "tests/autoais/metrics/test_intervals.py")
 MODULES = {
     "metrics/intervals": METRICS,
     "metrics/paired": ("tests/autoais/metrics/test_paired.py",),
@@ -51,7 +51,7 @@ SETTINGS = """
 source_paths = ["src"]
 only_mutate = ["src/autoais/{module}.py"]
 also_copy = [{others}]
-pytest_add_cli_args = ["-p", "no:cacheprovider", "--hypothesis-profile=ci", "-m", "not slow", "-k", "not {other_process}"]
+pytest_add_cli_args = ["-p", "no:cacheprovider", "--hypothesis-profile=ci", "-k", "not {other_process}"]
 pytest_add_cli_args_test_selection = [{tests}]
 """
 
@@ -91,7 +91,10 @@ def mutmut(work: Path, *arguments: str) -> str:
     """Run mutmut in the copy; returns what it prints."""
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": ""}
     command = [str(Path(sys.executable).with_name("mutmut")), *arguments]
-    return subprocess.run(command, cwd=work, env=environment, capture_output=True, check=True, text=True).stdout
+    ended = subprocess.run(command, cwd=work, env=environment, capture_output=True, check=False, text=True)
+    if ended.returncode:
+        raise SystemExit(f"mutmut {' '.join(arguments)}: {ended.stdout[-2000:]}{ended.stderr[-2000:]}")
+    return ended.stdout
 
 
 def change(diff: str) -> list[str]:

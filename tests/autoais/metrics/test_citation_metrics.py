@@ -418,10 +418,7 @@ def test_f1_is_that_of_its_recall_and_precision() -> None:
         assert f1.interval95 == found.interval
     assert CitationScores().pooled()["recall"].reason == "there are no sentences"
     assert scores.last("x") == {"x_recall": (0.0, 1.0), "x_precision": (0.0, 1.0)}
-    assert scores.last("x", "_averaged", averaged=True) == {
-        "x_recall_averaged": (0.0, 1.0),
-        "x_precision_averaged": (0.0, 1.0),
-    }
+    assert scores.last("x", "_mean", averaged=True) == {"x_recall_mean": (0.0, 1.0), "x_precision_mean": (0.0, 1.0)}
     scores.add([], [])
     assert scores.last("x", averaged=True) == {"x_recall": (0.0, 0.0), "x_precision": (0.0, 0.0)}
     assert scores.last("x", empty=0.5) == {"x_recall": (0.5, 1.0), "x_precision": (0.5, 1.0)}
