@@ -45,13 +45,13 @@ MODULES = {
     "meta/logistic": ("tests/autoais/meta/test_calibrate.py",),
     "meta/calibrate": ("tests/autoais/meta/test_calibrate.py",),
 }
-OTHER_PROCESS = "test_people_read_figures"  # starts a process, which mutmut cannot follow
+PROCESSES = ("people_read_figures", "no_width_of_terminal", "how_the_judge_was_asked")  # tests that start one
 SETTINGS = """
 [tool.mutmut]
 source_paths = ["src"]
 only_mutate = ["src/autoais/{module}.py"]
 also_copy = [{others}]
-pytest_add_cli_args = ["-p", "no:cacheprovider", "--hypothesis-profile=ci", "-k", "not {other_process}"]
+pytest_add_cli_args = ["-p", "no:cacheprovider", "--hypothesis-profile=ci", "-k", "not {others_see}"]
 pytest_add_cli_args_test_selection = [{tests}]
 """
 
@@ -74,7 +74,7 @@ def tried(work: Path, module: str) -> dict[str, Any]:
     others = sorted(one.name for one in work.iterdir() if one.name not in ("src", "tests", "mutants", "pyproject.toml"))
     made = SETTINGS.format(
         module=module,
-        other_process=OTHER_PROCESS,
+        others_see=" and not ".join(PROCESSES),
         others=", ".join(f'"{name}"' for name in others),
         tests=", ".join(f'"{name}"' for name in MODULES[module]),
     )
