@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float64]
+    Numbers = NDArray[np.int64]
 
 Interval = tuple[float, float]
 
@@ -86,6 +87,20 @@ class Estimate:
 def number_of(question: str) -> int:
     """Return a number that stands for the text of a question, below 2^56."""
     return int.from_bytes(blake2b(question.encode("utf-8", "surrogatepass"), digest_size=7).digest())
+
+
+def together(a: "Numbers", b: "Numbers") -> "Numbers":
+    """Number the items from 0: two have one number if they share their `a` or their `b`, directly or by others."""
+    import numpy as np
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    if not len(a):
+        return a
+    known, places = np.unique(np.concatenate([a, b]), return_inverse=True)
+    ends = places[: len(a)], places[len(a) :]
+    links = coo_array((np.ones(len(a), np.int8), ends), shape=(len(known), len(known)))
+    return np.asarray(connected_components(links, directed=False)[1][ends[0]], dtype=np.int64)
 
 
 def interval(estimate: Estimate | None) -> Interval | None:
