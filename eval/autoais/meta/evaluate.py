@@ -416,6 +416,6 @@ def _average(sets: Sequence[dict[str, Any]], estimates: Sequence[dict[str, Estim
         average[name] = sum(sets[number][name] for number in there) / len(there) if there else None
         counts[name] = len(there)
         found = [one for number in there if (one := estimates[number][name]) is not None]
-        ends[name] = _interval(intervals.average(found)) if found else None
+        ends[name] = list(intervals.average(found)) if found else None
     reasons = {name: "no data set has it" for name in FIGURES if average[name] is None}
     return average | {"interval95": ends, "sets": counts, "reasons": reasons}
