@@ -52,8 +52,8 @@ def over_systems(names: Sequence[str], cells: NDArray[np.int64], undecided: Sequ
     `cells` (questions x systems x 4) counts decided claims: no by both, yes by the judge only, yes by humans only, yes
     by both. The 95 % intervals are the middle of the correlations of resampled questions (a bootstrap, seed 0): they
     hold for other questions to the same systems. There is none below 10 questions, or if the correlation is undefined
-    in more than 5 % of the resamples (`interval95_reason`). Systems without decided claims are listed but left out of the
-    correlations. Rates are fractions.
+    in more than 5 % of the resamples (`interval95_reason`). Systems without decided claims are listed but left out of
+    the correlations. Rates are fractions.
     """
     per_question = cells
     cells = per_question.sum(axis=0)

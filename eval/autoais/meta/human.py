@@ -25,10 +25,10 @@ class HumanSummary:
     labelled informative or attributable, over those labelled at all, as in HAGRID's Table 3 (an answer is informative
     if any sentence is, attributable if all are), and citations by level of support. `metrics`: citation recall,
     precision and F1 over verification-worthy statements (Liu et al. 2023), pooled and averaged over responses, and the
-    means of fluency and perceived utility (1 to 5). Intervals are over questions. `agreement`: Cohen's kappa and macro-F1 of the judge over
-    labelled sentences (against all their citations together) and over labelled single citations (full support is a
-    yes); items that cite passages without a text are left out. `levels`: the judge's levels of support beside people's,
-    if the judge says partial.
+    means of fluency and perceived utility (1 to 5). Intervals are over questions. `agreement`: Cohen's kappa and
+    macro-F1 of the judge over labelled sentences (against all their citations together) and over labelled single
+    citations (full support is a yes); items that cite passages without a text are left out. `levels`: the judge's
+    levels of support beside people's, if the judge says partial.
     """
 
     def __init__(self) -> None:
