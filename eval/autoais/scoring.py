@@ -157,7 +157,7 @@ class Summary:
                 self.strict = self.strict or alce.StrictScores()
                 if self.strict.add(item.strict, self._asked):
                     self._scores |= self.strict.scores.last("citation", "_strict", empty=0.0)
-            self.alce_answers.add(item.answer, item.reference_claims)
+            self._scores |= self.alce_answers.add(item.answer, item.reference_claims, self._asked)
         if "hagrid" in self.metrics:
             self._tally("hagrid", [item.hagrid])
             self._tally("hagrid_sentences", [hagrid.attributable(claim) for claim in item.judged])

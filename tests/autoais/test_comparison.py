@@ -316,6 +316,25 @@ def test_answers_to_one_question_are_one_unit(tmp_path: Path, autoais: Command) 
     assert once["difference"]["p"] == once["mcnemar"]["exact"]["p"] == 2 / 2**5
 
 
+def test_the_answer_metrics_of_alce_are_compared_over_questions(tmp_path: Path, autoais: Command) -> None:
+    def judged(name: str, right: int) -> tuple[dict[str, Any], Path]:
+        rows = [
+            asked(f"{q}/{n}", YES, query_id=q, qa_pairs=[{"short_answers": ["Warsaw" if q < right else "Krakow"]}])
+            for q in range(8)
+            for n in range(5)
+        ]
+        out = tmp_path / f"{name}.out"
+        result = autoais("score", write(tmp_path / name, *rows), "--json", "--out", out)
+        assert result.returncode == 0, result.stderr
+        return json.loads(result.stdout)["metrics"]["str_em"], out
+
+    (ours, a), (theirs, b) = judged("a", 6), judged("b", 1)
+    assert (ours["value"], ours["n"], theirs["value"]) == (0.75, 40, 0.125)
+    assert ours["interval95"] == pytest.approx(clopper_pearson(6, 8), abs=1e-6)
+    found = compare_files(a, b, ["str_em", "str_hit"])["metrics"]
+    assert {(one["value"], one["n"], one["p"]) for one in found.values()} == {(0.625, 8, 2 / 2**5)}
+
+
 def test_the_question_of_an_answer_may_be_known_to_one_side_only() -> None:
     a: dict[str, bool | None] = {str(n): True for n in range(6)}
     b: dict[str, bool | None] = {str(n): False for n in range(6)}

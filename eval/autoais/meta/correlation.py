@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 MIN_SYSTEMS = 3  # with two systems every correlation is 1 or -1
 _RESAMPLES = 1000
+_LEAST_QUESTIONS = 10  # resamples of fewer are too much alike
+_LEAST_DEFINED = 0.95  # of the resamples
 
 
 def pearson(x: Floats, y: Floats) -> float | None:
@@ -49,8 +51,9 @@ def over_systems(names: Sequence[str], cells: NDArray[np.int64], undecided: Sequ
 
     `cells` (questions x systems x 4) counts decided claims: no by both, yes by the judge only, yes by humans only, yes
     by both. The 95 % intervals are the middle of the correlations of resampled questions (a bootstrap, seed 0): they
-    hold for other questions to the same systems. Systems without decided claims are listed but left out of the
-    correlations. Rates are fractions.
+    hold for other questions to the same systems. There is none below 10 questions, or if the correlation is undefined
+    in more than 5 % of the resamples (`interval95_reason`). Systems without decided claims are listed but left out of
+    the correlations. Rates are fractions.
     """
     per_question = cells
     cells = per_question.sum(axis=0)
@@ -70,14 +73,27 @@ def over_systems(names: Sequence[str], cells: NDArray[np.int64], undecided: Sequ
     if result["n"] < MIN_SYSTEMS:
         reason = f"{result['n']} systems have decided claims; at least {MIN_SYSTEMS} are needed"
         return result | {name: {"value": None, "interval95": None, "reason": reason} for name in MEASURES}
+    questions = int(per_question.any(axis=(1, 2)).sum())
     drawn = _resampled(per_question[:, rated])
     for name, measure in MEASURES.items():
         value = measure(*_rates(cells[rated]))
         values = [one for draw in drawn if (one := measure(*_rates(draw))) is not None]
-        ends = None if value is None or not values else np.percentile(values, [2.5, 97.5]).tolist()
-        result[name] = {"value": value, "interval95": ends}
         if value is None:
-            result[name]["reason"] = "all systems have the same human or judge rate"
+            result[name] = {
+                "value": None,
+                "interval95": None,
+                "reason": "all systems have the same human or judge rate",
+            }
+            continue
+        missing = None
+        if questions < _LEAST_QUESTIONS:
+            missing = f"{questions} questions have decided claims; at least {_LEAST_QUESTIONS} are needed"
+        elif len(values) < _LEAST_DEFINED * _RESAMPLES:
+            missing = f"the correlation is undefined in {_RESAMPLES - len(values)} of {_RESAMPLES} resamples"
+        if missing is None:
+            result[name] = {"value": value, "interval95": np.percentile(values, [2.5, 97.5]).tolist()}
+        else:
+            result[name] = {"value": value, "interval95": None, "interval95_reason": missing}
     return result
 
 

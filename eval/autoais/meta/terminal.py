@@ -76,9 +76,8 @@ def _show_systems(console: "Console", name: str, systems: dict[str, Any]) -> Non
     console.print(table)
     for key, called in (("kendall_tau_b", "Kendall tau-b"), ("spearman", "Spearman"), ("pearson", "Pearson")):
         figure = systems[key]
-        _line(
-            console, f"{called} {_number(figure['value'])} {_interval(figure['interval95'])}{figure.get('reason', '')}"
-        )
+        why = figure.get("reason") or figure.get("interval95_reason", "")
+        _line(console, f"{called} {_number(figure['value'])} {_interval(figure['interval95'])}{why}")
 
 
 def _show_three_way(console: "Console", name: str, figures: dict[str, Any]) -> None:

@@ -6,14 +6,14 @@ references are those of ALCE's files, which `CitedAnswer.extra` keeps: `qa_pairs
 """
 
 import string
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autoais.errors import UserError, missing_extra
 from autoais.markers.alce import Splitter, first_line, list_items, open_splitter, remove_citations
-from autoais.metrics.rates import Mean
+from autoais.metrics.rates import Tally
 from autoais.metrics.short_answers import normalize_answer
 
 if TYPE_CHECKING:
@@ -127,46 +127,51 @@ class AlceAnswers:
 
     def __init__(self, splitter: str | None = None, mauve: Path | None = None) -> None:
         self._splitter, self._mauve = splitter, mauve
-        self._values: dict[str, list[float]] = {}
-        self._claims_undecided = self._missing = 0
+        self._tallies: dict[str, Tally] = {}
+        self._claims_undecided = 0
         self._absent: dict[str, str] = {}
         self._texts: list[tuple[str, str]] = []
 
-    def add(self, answer: "CitedAnswer | None", claims_held: Sequence[bool | None] = ()) -> None:
-        """Count one question; `claims_held` has a verdict per claim of the reference."""
-        if answer is None:
-            self._missing += 1
-            return
+    def add(
+        self, answer: "CitedAnswer | None", claims_held: Sequence[bool | None] = (), question: int | None = None
+    ) -> dict[str, tuple[float, float]]:
+        """Count one question, and return its score and 1 by measure, for `compare`.
+
+        `claims_held` has a verdict per claim of the reference. `question` is as in `Tally.add`. Questions without an
+        answer come last: they have the measures of the others.
+        """
+        values = dict.fromkeys(self._tallies, 0.0) if answer is None else self._values(answer, claims_held)
+        for name, value in values.items():
+            self._tallies.setdefault(name, Tally("answers")).add([value], question)
+        return {name: (value, 1.0) for name, value in values.items()}
+
+    def _values(self, answer: "CitedAnswer", claims_held: Sequence[bool | None]) -> dict[str, float]:
+        values: dict[str, float] = {}
         text = scored_text(answer)
         if short := short_answers(answer):
             match = string_match(text, short)
-            self._add({"str_em": match, "str_hit": float(match == 1)})
+            values |= {"str_em": match, "str_hit": float(match == 1)}
         if answer.is_list:
-            self._add(qampari(text, answer.extra["answers"]))
+            values |= qampari(text, answer.extra["answers"])
         if claims_held:
             self._claims_undecided += sum(outcome is None for outcome in claims_held)
-            self._add({"claims_nli": sum(outcome is True for outcome in claims_held) / len(claims_held)})
+            values["claims_nli"] = sum(outcome is True for outcome in claims_held) / len(claims_held)
         if answer.is_list:  # ALCE computes neither for lists
-            return
+            return values
         if references := long_answers(answer):
             try:
-                self._add({"rougeLsum": rouge_lsum(text, references, open_splitter(self._splitter))})
+                values["rougeLsum"] = rouge_lsum(text, references, open_splitter(self._splitter))
             except UserError as error:
                 self._absent["rougeLsum"] = str(error)
         written = answer.extra.get("answer")
         if self._mauve is not None and isinstance(written, str):
             human, machine = (f"{answer.question} {one.strip()}" for one in (written, text))
             self._texts.append((human, machine))
-
-    def _add(self, values: Mapping[str, float]) -> None:
-        for name, value in values.items():
-            self._values.setdefault(name, []).append(value)
+        return values
 
     def records(self) -> dict[str, dict[str, Any]]:
         """Return the measures by ALCE's names, as JSON; those whose package is missing are null with the reason."""
-        found: dict[str, dict[str, Any]] = {}
-        for name, values in self._values.items():
-            found[name] = Mean.of(values + [0.0] * self._missing).record()
+        found: dict[str, dict[str, Any]] = {name: tally.mean().record() for name, tally in self._tallies.items()}
         if "claims_nli" in found:
             found["claims_nli"]["undecided_as_no"] = self._claims_undecided
         if "rougeLsum" in found:

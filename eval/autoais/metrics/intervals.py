@@ -163,12 +163,10 @@ def combined(value: float, *terms: tuple[float, Estimate], low: float = 0.0, hig
     parts = sum((slope * one.parts for slope, one in terms[1:]), terms[0][0] * terms[0][1].parts)
     n, size = max(one.n for _, one in terms), min(one.size for _, one in terms)
     added = [one.squared_arms(slope) for slope, one in terms if not one.varies]
-    # Terms that vary may have arms of terms of their own.
-    added += [
-        tuple(slope**2 * arm for arm in (one.arms if slope >= 0 else one.arms[::-1]))
-        for slope, one in terms
-        if one.varies
-    ]
+    for slope, one in terms:
+        if one.varies:  # it may have arms of its own terms
+            below, above = one.arms if slope >= 0 else one.arms[::-1]
+            added.append((slope**2 * below, slope**2 * above))
     found = Estimate(value, parts, n, size, low, high)
     if not found.varies:
         return found

@@ -547,7 +547,28 @@ def test_the_interval_of_a_correlation_holds_95_of_100_resamples_of_the_question
 
 
 def test_resamples_without_a_claim_of_a_system_are_left_out() -> None:
-    cells = np.zeros((3, 3, 4), np.int64)
-    cells[0, 0, 3] = cells[1, 1, 0] = cells[2, 2, 1] = 1  # every system answered one question of its own
+    cells = np.zeros((12, 3, 4), np.int64)
+    cells[:4, 0, 3] = cells[4:8, 1, 0] = cells[8:, 2, 1] = 1  # every system answered four questions of its own
     found = correlation.over_systems(["a", "b", "c"], cells, [0, 0, 0])
     assert found["pearson"]["value"] == pytest.approx(found["pearson"]["interval95"][0])
+
+
+def test_a_correlation_over_few_questions_has_no_interval() -> None:
+    def found(questions: int) -> dict[str, Any]:
+        cells = np.zeros((questions, 3, 4), np.int64)
+        cells[:, 0], cells[:, 1], cells[:, 2] = [8, 0, 0, 2], [5, 0, 0, 5], [2, 0, 0, 8]
+        empty = np.zeros((20, 3, 4), np.int64)  # no claim was decided
+        result = correlation.over_systems(["a", "b", "c"], np.concatenate([cells, empty]), [0, 0, 0])
+        return dict(result["kendall_tau_b"])
+
+    reason = "questions have decided claims; at least 10 are needed"
+    assert found(1) == {"value": 1.0, "interval95": None, "interval95_reason": f"1 {reason}"}
+    assert found(9)["interval95_reason"] == f"9 {reason}"
+    assert found(40)["interval95"] == [1.0, 1.0]
+    # One system was asked once: a third of the resamples lack it.
+    rare = np.zeros((30, 3, 4), np.int64)
+    rare[:, 0], rare[:, 1], rare[0, 2] = [8, 0, 0, 2], [5, 0, 0, 5], [2, 0, 0, 8]
+    one = correlation.over_systems(["a", "b", "c"], rare, [0, 0, 0])["pearson"]
+    assert one["value"] is not None
+    assert one["interval95"] is None
+    assert one["interval95_reason"].startswith("the correlation is undefined in ")

@@ -169,7 +169,7 @@ def test_the_interval_of_a_mean_over_sets() -> None:
         assert abs(value - both[side]) == pytest.approx(math.hypot(*arms) / 2)
     assert intervals.average([one]) == pytest.approx(one.interval)
     # A small set that is all right is not sure: 10 of 10 are [.69, 1], 100 of 200 are [.43, .57].
-    sure, half = intervals.mean(np.ones(10)), intervals.mean(np.arange(200) % 2.0)
+    sure, half = intervals.mean(np.ones(10)), intervals.mean(np.array([0.0, 1.0] * 100))
     (sure_low, _), (half_low, half_high) = sure.interval, half.interval
     assert intervals.average([sure, half]) == pytest.approx(
         (0.75 - math.hypot(1 - sure_low, 0.5 - half_low) / 2, 0.75 + (half_high - 0.5) / 2)
