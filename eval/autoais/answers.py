@@ -23,6 +23,9 @@ from autoais.io.schema import (
 )
 from autoais.types import Citation, CitedSentence, Passage, Support, Unresolved
 
+WHOLE_CONTEXT = "whole context"
+"""Origin of a citation that no system made: the answer is judged against all passages that it was given."""
+
 
 @dataclass(frozen=True, slots=True)
 class CitedAnswer:
@@ -68,6 +71,12 @@ class CitedAnswer:
     def unresolved(self) -> int:
         """The number of citation markers that resolve to no passage (`Unresolved.is_citation`)."""
         return sum(one.is_citation for one in self.unresolved_markers)
+
+    @property
+    def whole_context(self) -> bool:
+        """Whether the answer is judged against all its passages, and cites nothing by itself (`WHOLE_CONTEXT`)."""
+        origins = {one.origin for sentence in self.sentences for one in sentence.citations}
+        return origins == {WHOLE_CONTEXT} and not self.unresolved_markers
 
     @property
     def is_list(self) -> bool:

@@ -30,6 +30,7 @@ DEPTHS = (1, 5, 20, 100)
 CITATION_METRICS = ("alce", "hagrid", "liu", "trec")  # they need judgements of single citations
 DEFAULT_METRICS = ("alce", "hagrid")
 _NEEDS = {"Success": "gold passages", "R": "gold passages", "answer_hit": "reference answers"}
+_NO_CITATIONS = "no answer has citations of its own: they are judged against all their contexts"
 _NO_SENTENCES = "answers without sentences, not attributable (set `abstained` if intended)"
 _NO_TEXT = "cited passages without a text, not attributable (--corpus FILE adds texts)"
 
@@ -65,6 +66,10 @@ class Summary:
       `all_nuggets`: answers with all of them. With `_judged`: also nuggets that the judge finds supported.
     - `Success@k`, `R@k` (ir_measures): gold passages in the first k; `answer_hit@k`: a reference in the first k texts.
 
+    Citation metrics leave out answers without citations of their own, which are judged against all their contexts
+    (`CitedAnswer.whole_context`); they are absent if no other answer cites anything. The report counts such answers as
+    `without_citations`, if there are any.
+
     Intervals are over questions. Keeps a few numbers per question and no text. `as_2023` counts as Attributed QA's
     script does: undecided is no in `autoais` and `sentences`, and `f1` of two texts that normalise to nothing is 0.
     """
@@ -82,6 +87,7 @@ class Summary:
         self.as_2023 = as_2023
         self.questions = self.given = self.answered = self.unresolved = self.short_answers = self.with_references = 0
         self.not_applicable = 0  # sentences
+        self.citing = self.whole_context = 0  # answers with citations of their own, and `CitedAnswer.whole_context`
         self.depth = 0  # of the longest list of passages
         self.alce, self.liu, self.trec = CitationScores(), CitationScores(), CitationScores()
         self.strict: alce.StrictScores | None = None
@@ -148,6 +154,13 @@ class Summary:
         return ais is True if self.as_2023 else ais
 
     def _cited(self, item: JudgedAnswer) -> None:
+        if "alce" in self.metrics:
+            self._scores |= self.alce_answers.add(item.answer, item.reference_claims, self._asked)
+        if item.answer and item.answer.whole_context:
+            self.whole_context += 1
+            return
+        if item.answer:
+            self.citing += bool(item.answer.unresolved or any(one.cites for one in item.answer.sentences))
         # A claim counts its own unresolved markers; these have no known sentence, or one that claims nothing.
         unresolved = item.answer.unresolved - sum(c.claim.unresolved for c in item.judged) if item.answer else 0
         if "alce" in self.metrics:
@@ -157,7 +170,6 @@ class Summary:
                 self.strict = self.strict or alce.StrictScores()
                 if self.strict.add(item.strict, self._asked):
                     self._scores |= self.strict.scores.last("citation", "_strict", empty=0.0)
-            self._scores |= self.alce_answers.add(item.answer, item.reference_claims, self._asked)
         if "hagrid" in self.metrics:
             self._tally("hagrid", [item.hagrid])
             self._tally("hagrid_sentences", [hagrid.attributable(claim) for claim in item.judged])
@@ -172,13 +184,14 @@ class Summary:
 
     def _citation_metrics(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
+        about_texts = self.alce_answers.records() if "alce" in self.metrics else {}
         if "alce" in self.metrics:
             strict = {} if self.strict is None else self.strict.records()
             for name, ratio in self.alce.averaged(empty=0.0).items():
                 found[f"citation_{name}"] = ratio.record()
                 if strict:
                     found[f"citation_{name}_strict"] = strict[name] | {"splitter": open_splitter(self.splitter).name}
-            found |= self.alce_answers.records()
+            found |= about_texts
         if "hagrid" in self.metrics:
             found |= {name: self._rate(name) for name in ("hagrid", "hagrid_sentences")}
         if "liu" in self.metrics:
@@ -191,6 +204,8 @@ class Summary:
             found = {
                 name: one | ({"levels": levels} if name.startswith("trec_") else {}) for name, one in found.items()
             }
+        if self.whole_context and not self.citing:
+            return {name: one if name in about_texts else _absent(_NO_CITATIONS) for name, one in found.items()}
         return found
 
     def _rate(self, name: str) -> dict[str, Any]:
@@ -235,6 +250,7 @@ class Summary:
             "answered": self.answered,
             "unresolved_markers": self.unresolved,
             "not_applicable": self.not_applicable,
+            **({"without_citations": self.whole_context} if self.whole_context else {}),
             "metrics": metrics,
         }
 

@@ -32,6 +32,8 @@ def show_report(result: dict[str, Any]) -> None:
         console.print(f"{result['not_applicable']} sentences are questions or instructions and were not judged")
     if result["unresolved_markers"]:
         console.print(f"{result['unresolved_markers']} citation markers could not be resolved")
+    if "without_citations" in result:
+        console.print(f"{result['without_citations']} answers without citations are left out of the citation metrics")
     if "same_judge" in result:
         console.print(
             f"warning: the system of {result['same_judge']} answers has this judge as a part, so its score is partly "

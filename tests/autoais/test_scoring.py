@@ -1,4 +1,5 @@
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -7,14 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autoais import formats
 from autoais.answers import from_row, read_answers
 from autoais.errors import FormatError, UserError
+from autoais.formats.convert import count_losses
+from autoais.io.jsonl import write_atomic
 from autoais.judged import judge_answers
 from autoais.judges.lexical import LexicalJudge
 from autoais.markers.grammar import parse
 from autoais.meta.human import HumanSummary
 from autoais.metrics.intervals import clopper_pearson
-from autoais.scoring import Summary, choose_metrics, model_of, names_model
+from autoais.scoring import Scoring, Summary, choose_metrics, model_of, names_model, score_file
 from autoais.types import Attribution, Judge, Judgement, Question, Span, Verdict
 from tests.conftest import Command, one_line_error
 
@@ -258,6 +262,52 @@ def test_citation_metrics_by_hand(tmp_path: Path) -> None:
     assert (rows[-1]["sentence"], rows[-1]["verdict"], rows[-1]["reason"]) == (
         None, "not_attributable", "nothing was said",
     )  # fmt: skip
+
+
+def citation_metrics(path: Path) -> tuple[dict[str, Any], int]:
+    """The citation metrics, and the number of answers left out of them."""
+    run, _ = score_file(path, LexicalJudge(), Scoring(formats.detect(path), metrics=("alce", "hagrid", "liu", "trec")))
+    report = run.report()
+    assert report["metrics"]["sentences"]["value"] is not None
+    found = {k: v for k, v in report["metrics"].items() if k.startswith(("citation_", "hagrid", "liu_", "trec_"))}
+    return found, report.get("without_citations", 0)
+
+
+CONTEXTS = ["Warsaw is the capital of Poland.", "The Vistula flows north."]
+SILENT = {"user_input": "capital?", "retrieved_contexts": CONTEXTS, "response": "Warsaw is the capital of Poland."}
+CITING = SILENT | {"response": "Warsaw is the capital of Poland [2]."}
+
+
+def test_contexts_that_no_answer_cites_are_no_citations(tmp_path: Path) -> None:
+    path = write(tmp_path / "ragas.jsonl", SILENT, SILENT | {"response": "No."}, SILENT | {"retrieved_contexts": []})
+    kept = tmp_path / "kept.jsonl"
+    write_atomic(kept, formats.write(formats.read(path), "answers"))
+    for file in (path, kept):
+        found, left_out = citation_metrics(file)
+        assert left_out == 2
+        assert {"citation_recall", "hagrid", "liu_precision", "trec_recall"} <= found.keys()
+        for metric in found.values():
+            assert (metric["value"], metric["reason"][:38]) == (None, "no answer has citations of its own: th")
+    out = tmp_path / "out.jsonl"
+    score_file(path, LexicalJudge(), Scoring("ragas"), out)
+    first = json.loads(out.read_text().splitlines()[0])
+    assert first["verdict"] == "attributable"
+    assert not any(name.startswith(("citation", "hagrid")) for name in first["scores"])
+
+
+def test_answers_without_citations_of_their_own_are_left_out_and_counted(tmp_path: Path) -> None:
+    found, left_out = citation_metrics(write(tmp_path / "both.jsonl", SILENT, CITING, SILENT))
+    assert left_out == 2
+    assert (found, 0) == citation_metrics(write(tmp_path / "one.jsonl", CITING))
+    assert found["citation_recall"]["value"] == 0
+
+
+def test_a_conversion_tells_that_contexts_become_citations(tmp_path: Path) -> None:
+    path = write(tmp_path / "ragas.jsonl", SILENT, CITING)
+    for target, lost in (("hagrid", 1), ("trulens", 0), ("answers", 0)):
+        losses: Counter[str] = Counter()
+        list(count_losses(formats.read(path), formats.FORMATS[target], losses))
+        assert losses["no citations of its own"] == lost
 
 
 def test_metrics_are_chosen_by_name() -> None:

@@ -1,7 +1,8 @@
 """Answers with retrieved contexts, as RAG evaluators keep them (RAGAS, RAGChecker, DeepEval, TruLens, FlashRAG).
 
-Their measures judge an answer against all its contexts. So a sentence of an answer without any marker cites them all;
-an answer with markers (`[1]` is the first context) cites what the markers say.
+Their measures judge an answer against all its contexts. So a sentence of an answer without any marker is judged against
+them all (`WHOLE_CONTEXT`), which is no citation of the system: citation metrics leave it out. An answer with markers
+(`[1]` is the first context) cites what the markers say.
 """
 
 import ast
@@ -10,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from autoais.answers import CitedAnswer
+from autoais.answers import WHOLE_CONTEXT, CitedAnswer
 from autoais.errors import FormatError
 from autoais.formats.base import Fault, Notes, Row
 from autoais.formats.marked import Marked, sentences, written_answer
@@ -20,7 +21,7 @@ ALL_CITED = "answers without citations, judged against all their contexts"
 _UNCITED = "answers without citations; readers of this format judge them against all their contexts"
 CONTEXT_FEATURES = frozenset(
     {"sentences", "citations beyond the first", "texts of passages", "passages not cited", "markers as written"}
-)
+) | {"no citations of its own"}
 _LONGEST_LIST, _LONGEST_PYTHON = 1 << 24, 1 << 20  # characters of a list in a CSV cell; Python's parser takes far more
 
 
@@ -49,7 +50,8 @@ def context_answer(
     marked, all_cited = _read(output or "", len(order))
     if all_cited:
         notes[ALL_CITED] += 1
-    everything = tuple(map(Citation, order))  # shared by the sentences: there may be many of both
+    origin = WHOLE_CONTEXT if all_cited else None
+    everything = tuple(Citation(one, origin=origin) for one in order)  # shared by sentences: there may be many of both
     return CitedAnswer(
         id=key,
         question=question,
@@ -68,7 +70,7 @@ def context_answer(
 
 
 def _read(output: str, n: int) -> tuple[list[Marked], bool]:
-    """Return the sentences, and whether all of them cite all contexts, because there is no marker."""
+    """Return the sentences, and whether they are judged against all contexts, because there is no marker."""
     marked = sentences(output, n)
     return marked, n > 0 and bool(marked) and not any(one.cites or one.unresolved for one in marked)
 

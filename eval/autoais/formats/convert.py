@@ -27,6 +27,7 @@ FEATURES: dict[str, Callable[[CitedAnswer], bool]] = {
     "levels of support": lambda a: any(s.support for s in a.sentences),
     "quotes": lambda a: any(c.quote for s in a.sentences for c in s.citations),
     "markers as written": lambda a: a.output is not None and a.output != a.plain,
+    "no citations of its own": lambda a: a.whole_context,  # its contexts would become citations
     "unresolved markers": lambda a: bool(a.unresolved_markers),
     "abstention": lambda a: a.abstained,
 }

@@ -408,6 +408,9 @@ def test_a_file_of_another_tool_is_scored(tmp_path: Path, autoais: Command) -> N
     report = json.loads(result.stdout)
     assert (report["format"], report["metrics"]["sentences"]["n"]) == ("ragchecker", 1)
     assert report["metrics"]["sentences"]["value"] == 1
+    assert report["metrics"]["citation_recall"]["value"] is None
+    shown = autoais("score", path, "--judge", "lexical").stdout
+    assert "1 answers without citations are left out of the citation metrics" in shown
 
 
 def test_the_table_of_formats_in_the_handbook_is_what_there_is() -> None:
