@@ -11,6 +11,8 @@ SHIPPED = {
     "prompts/judge": "autoais/_shipped/prompts",
     "indexes": "rag/_shipped/indexes",
     "eval/benchmarks": "rag/_shipped/benchmarks",
+    "eval/benchmarks/handbook": "rag/_shipped/benchmarks/handbook",
+    "eval/benchmarks/own-documents": "rag/_shipped/benchmarks/own-documents",
     "docs/handbook": "rag/_shipped/handbook",
 }
 

@@ -181,7 +181,7 @@ class SystemKind:
     """An entry of `SYSTEMS`.
 
     `recipe` and `k` are the defaults, `requires` names what the system needs, and `options` the fields of `Options`
-    that it supports.
+    that it supports. `searches_question` is false for a system that searches with other queries, or not at all.
     """
 
     description: str
@@ -190,6 +190,7 @@ class SystemKind:
     k: int
     open: Callable[[Settings], System]
     options: frozenset[str] = frozenset()
+    searches_question: bool = True
 
 
 def _extractive(settings: Settings) -> System:
@@ -283,7 +284,13 @@ SYSTEMS: Registry[SystemKind] = Registry(
         "gguf": SystemKind(_CITED, "gguf:<file>, the extra gguf", "best", 5, _cited("gguf"), _CITED_OPTIONS),
         "hf": SystemKind(_CITED, "hf:<name or folder>, the extra models", "best", 5, _cited("hf"), _CITED_OPTIONS),
         "closed-book": SystemKind(
-            "what a model remembers, without sources", "closed-book:<model>", "bm25", 0, _closed_book, _MODEL_OPTIONS
+            "what a model remembers, without sources",
+            "closed-book:<model>",
+            "bm25",
+            0,
+            _closed_book,
+            _MODEL_OPTIONS,
+            searches_question=False,
         ),
         "post-hoc": SystemKind(
             "what a model remembers, then sources searched for it",
@@ -292,6 +299,7 @@ SYSTEMS: Registry[SystemKind] = Registry(
             10,
             _post_hoc,
             _MODEL_OPTIONS,
+            searches_question=False,
         ),
         "llm-retriever": SystemKind(
             "what a model remembers, citing the page that it names",
@@ -300,6 +308,7 @@ SYSTEMS: Registry[SystemKind] = Registry(
             10,
             _llm_retriever,
             _MODEL_OPTIONS,
+            searches_question=False,
         ),
     },
     RagError,
@@ -333,11 +342,18 @@ def list_systems() -> dict[str, SystemKind]:
 
 
 def open_system(
-    name: str, index: Index, options: Options | None = None, *, k: int | None = None, recipe: str | None = None
+    name: str,
+    index: Index,
+    options: Options | None = None,
+    *,
+    k: int | None = None,
+    recipe: str | None = None,
+    retriever: Retriever | None = None,
 ) -> System:
     """Open a system by name (`kind` or `kind:model`) over an index.
 
-    `recipe` and `k` default to the system's own. Raises `RagError` for an unknown name or an unsupported option.
+    `recipe` and `k` default to the system's own; an open `retriever` takes the place of a recipe. Raises `RagError`
+    for an unknown name or an unsupported option.
     """
     check_type("system", name, "a name such as 'reader'", str)
     kind, _, model = name.partition(":")
@@ -351,5 +367,5 @@ def open_system(
         check_type("k", k, "an int", Integral)
         if k < 1:
             raise RagError(f"k must be at least 1, not {k}")
-    retriever = open_retriever(recipe or row.recipe, index)
-    return row.open(Settings(index, model, retriever, row.k if k is None else k, options))
+    opened = open_retriever(recipe or row.recipe, index) if retriever is None else retriever
+    return row.open(Settings(index, model, opened, row.k if k is None else k, options))

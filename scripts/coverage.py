@@ -167,6 +167,19 @@ def judge(rng: np.random.Generator, n: int, *, figure: str, alike: float, truth:
     return truth, intervals.interval(JUDGE[figure](*judged(rng, n, alike=alike)))
 
 
+def rare(rng: np.random.Generator, n: int, *, right: float, refused: float) -> Draw:
+    """Balanced accuracy where one claim in ten is a yes (at least three); a yes is found with `right`."""
+    truth = np.arange(n) < max(3, n // 10)
+    said = np.where(truth, rng.random(n) < right, rng.random(n) >= refused)
+    return (right + refused) / 2, intervals.interval(evaluate._balanced_accuracy(truth, said, np.arange(n)))
+
+
+def small_set(rng: np.random.Generator, n: int, *, p: float) -> Draw:
+    """The average of two data sets: n questions with rate p, and 300 with rate one half."""
+    sets = [(rng.random(size) < rate).astype(np.float64) for size, rate in ((n, p), (300, 0.5))]
+    return (p + 0.5) / 2, intervals.average([intervals.mean(one) for one in sets])
+
+
 def cases() -> Iterator[tuple[str, str, Callable[[np.random.Generator, int], Draw]]]:
     """Yield group, name and sampler of every case."""
     for p in (0.02, 0.1, 0.5, 0.9, 0.98):
@@ -184,6 +197,11 @@ def cases() -> Iterator[tuple[str, str, Callable[[np.random.Generator, int], Dra
         yield "difference of shares", f"only A {a}, only B {b}", partial(difference, a=a, b=b)
     for name in ("answer F1: 60 % 0, 20 % 1", "uniform", "reciprocal rank", "beta(.2, 5), skewness 3.3"):
         yield "difference of means", name, partial(mean_difference, name=name)
+    for right, refused in ((0.95, 0.5), (0.9, 0.8), (0.98, 0.7)):
+        sampler = partial(rare, right=right, refused=refused)
+        yield "balanced accuracy, one in ten yes", f"{right} of yes, {refused} of no", sampler
+    for p in (0.5, 0.9, 0.95, 0.98):
+        yield "average of a small set and 300", f"small set {p}", partial(small_set, p=p)
     for alike in (0.0, 0.5):
         population = judged(generator(f"population {alike}"), 200_000, alike=alike)
         for figure, estimate in JUDGE.items():

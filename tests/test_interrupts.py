@@ -59,3 +59,12 @@ def test_an_interrupt_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": f"{tmp_path}:{ROOT}:{ROOT / 'eval'}"}
     result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("program", ["autoais", "rag"])
+def test_the_usage_names_the_command_as_people_type_it(program: str) -> None:
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}"}
+    call = [sys.executable, "-m", program, "nothing"]
+    result = subprocess.run(call, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert result.stderr.splitlines()[0] == f"Usage: {program} [OPTIONS] COMMAND [ARGS]..."

@@ -64,6 +64,7 @@ def test_the_wheel_holds_both_packages_and_the_data_and_nothing_else(tmp_path: P
     code = {path.removeprefix("eval/") for path in _tracked("rag", "eval/autoais")}
     assert inside == code | set(shipped(ROOT).values())
     assert {"rag/py.typed", "autoais/py.typed", "rag/_shipped/handbook/ais.md"} <= inside
+    assert "rag/_shipped/benchmarks/handbook/questions.jsonl" in inside
     assert {f"autoais/_shipped/prompts/{name}.txt" for name in prompt_names()} <= inside
 
 
@@ -76,6 +77,8 @@ def _tracked(*folders: str) -> list[str]:
 
 def test_the_hook_and_the_resources_agree() -> None:
     of_rag = {source: f"rag/_shipped/{kind}" for kind, source in resources._IN_CHECKOUT.items()}
+    folders = ("handbook", "own-documents")  # of questions, beside the benchmarks
+    of_rag |= {f"eval/benchmarks/{name}": f"rag/_shipped/benchmarks/{name}" for name in folders}
     assert {"prompts/judge": "autoais/_shipped/prompts", **of_rag} == SHIPPED
     assert {path.split("/")[-1] for path in shipped(ROOT) if path.startswith("prompts/judge/")} == {
         f"{name}.txt" for name in prompt_names()

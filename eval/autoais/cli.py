@@ -1,6 +1,7 @@
 """The command `autoais`: parse, call, print."""
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -445,7 +446,7 @@ def _print_json(value: object) -> None:
 def run(application: typer.Typer) -> None:
     """Run a command line; a `UserError` becomes one line on standard error and exit code 2."""
     try:
-        application()
+        application(prog_name=Path(sys.argv[0]).name)  # click would make `python -m rag.rag` of `python -m rag`
     except UserError as error:
         _fail(str(error))
     except OSError as error:

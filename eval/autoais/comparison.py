@@ -9,16 +9,17 @@ from autoais.errors import FormatError, UserError
 from autoais.io.jsonl import field as field_of
 from autoais.io.jsonl import identifier, read_objects
 from autoais.judged import NOT_APPLICABLE
-from autoais.meta.agreement import McNemar, mcnemar, mcnemar_corrected, mcnemar_exact
+from autoais.meta.agreement import McNemar, mcnemar_corrected, mcnemar_exact
 from autoais.metrics import intervals, paired
 from autoais.metrics.claims import all_yes
-from autoais.metrics.intervals import Estimate
+from autoais.metrics.intervals import Estimate, number_of, together
 from autoais.metrics.paired import Pairs
 from autoais.metrics.rates import Rate
 from autoais.types import Verdict
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
 
     from autoais.metrics.intervals import Floats
 
@@ -26,7 +27,7 @@ MCNEMAR = "McNemar's exact test"
 RANDOMISATION = "randomisation test"
 _MADE_BY = "write judgements with: autoais score ANSWERS --out FILE"
 _POOLED = ("sentences", "hagrid_sentences", "trec_recall", "trec_precision")
-_ABOUT = ("passages", "short_answer")  # fields of the scores that are none
+_ABOUT = ("question", "passages", "short_answer")  # fields of the scores that are none
 _SHORT = ("em", "f1")  # they need short answers
 _WITH_F1 = ("citation", "liu")  # the metrics for which `score` prints F1
 
@@ -36,16 +37,19 @@ Scores = Mapping[str, tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Judgements:
-    """The judgements of one system, by question.
+    """The judgements of one system.
 
-    `outcomes` says whether the answer is attributable (None: undecided). `scores` holds, by metric, the sum of the
-    scores of its items and their number (`Summary.add`). `depth` is the length of the longest list of passages.
+    All are by the id of an answer. `outcomes` says whether it is attributable (None: undecided). `scores` holds, by
+    metric, the sum of the scores of its items and their number (`Summary.add`). `asked` is the key of its question
+    (`JudgedAnswer.asked`): answers with the same key are not independent; an answer without one has a question of its
+    own. `depth` is the length of the longest list of passages.
     """
 
     judge: str
     outcomes: Outcomes
     scores: Mapping[str, Scores] = field(default_factory=dict)
     depth: int = 0
+    asked: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_judgements(path: Path) -> Judgements:
@@ -66,6 +70,7 @@ def _judgements(rows: Iterable[tuple[str, Mapping[str, Any]]], name: str) -> Jud
     seen: set[tuple[str, int | None]] = set()
     outcomes: dict[str, list[bool | None]] = {}
     scores: dict[str, dict[str, tuple[float, float]]] = {}
+    asked: dict[str, str] = {}
     judge, depth, short = None, 0, False
     for where, row in rows:
         if "verdict" not in row:
@@ -88,13 +93,15 @@ def _judgements(rows: Iterable[tuple[str, Mapping[str, Any]]], name: str) -> Jud
             given = dict(field_of(row, "scores", dict, where))
             depth = max(depth, field_of(given, "passages", int, where))
             short |= field_of(given, "short_answer", bool, where)
+            if "question" in given:
+                asked[question] = field_of(given, "question", str, where)
             scores[question] = {key: _score(given, key, where) for key in given if key not in _ABOUT}
     if judge is None:
         raise UserError(f"{name}: no judgements in it; {_MADE_BY}")
     if not short:
         scores = {q: {key: pair for key, pair in row.items() if key not in _SHORT} for q, row in scores.items()}
     ais = {question: all_yes(listed) for question, listed in outcomes.items()}
-    return Judgements(judge, ais, scores if scores.keys() == ais.keys() else {}, depth)
+    return Judgements(judge, ais, scores if scores.keys() == ais.keys() else {}, depth, asked)
 
 
 def _score(scores: Mapping[str, Any], name: str, where: str) -> tuple[float, float]:
@@ -121,40 +128,62 @@ def compare(
     *,
     depth: int = 0,
     metrics: Sequence[str] | None = None,
+    asked: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
 ) -> dict[str, Any]:
-    """Compare A and B over the questions of either; a question that a system did not answer is a no.
+    """Compare A and B over the answers of either, matched by id; what one system did not answer is a no.
 
     `a` and `b` are rates (fractions). `difference` is A - B of the floors (undecided counts as no, so that both are
-    over the same questions), with a 95 % interval and the p of McNemar's exact test. `table` counts the questions that
-    both, only A, only B or neither get right. `mcnemar` holds both variants of McNemar's test; `used` names the one
-    that papers report. `metrics` has the same difference for every metric of both `scores` (those named, if any are):
-    means and ratios are tested by randomisation, and `p_holm` is corrected for the number of metrics.
+    over the same answers), with a 95 % interval and the p of `method`. `table` counts the answers that both, only A,
+    only B or neither get right. `mcnemar` holds both variants of McNemar's test. `metrics` has the same difference for
+    every metric of both `scores` (those named, if any are), and `p_holm` is corrected for their number.
+
+    Intervals and tests are over questions: `asked` has the question of each answer, by default one of its own. Yes/no
+    outcomes have McNemar's exact test if each question has one answer; everything else is tested by randomisation of
+    the sums of each question.
     """
-    questions = sorted(a.keys() | b.keys())
-    pairs = [(a.get(question, False), b.get(question, False)) for question in questions]
+    answers = sorted(a.keys() | b.keys())
+    units = _units(answers, *asked)
+    questions = int(units.max()) + 1 if len(units) else 0
+    pairs = [(a.get(answer, False), b.get(answer, False)) for answer in answers]
     only_a, only_b = (
         sum(ours is True and theirs is not True for ours, theirs in side) for side in (pairs, _swap(pairs))
     )
     both = sum(ours is True and theirs is True for ours, theirs in pairs)
-    test = mcnemar(only_a, only_b)
-    ours, theirs = ([float(pair[side] is True) for pair in pairs] for side in (0, 1))
+    columns = [_summed(units, [(float(pair[side] is True), 1.0) for pair in pairs]) for side in (0, 1)]
+    (difference,) = _tested([_Metric.of(*columns)])
     return {
         "rule": "an answer is attributable if every sentence is attributable to its citations together",
-        "questions": len(questions),
+        "questions": questions,
+        "answers": len(answers),
         "only_in_a": len(a.keys() - b.keys()),
         "only_in_b": len(b.keys() - a.keys()),
-        "a": Rate.of(ours for ours, _ in pairs).record(),
-        "b": Rate.of(theirs for _, theirs in pairs).record(),
-        "difference": difference_of_means(ours, theirs),
+        "a": Rate.of((ours for ours, _ in pairs), units.tolist()).record(),
+        "b": Rate.of((theirs for _, theirs in pairs), units.tolist()).record(),
+        "difference": {name: value for name, value in difference.items() if name not in ("a", "b", "n")},
         "table": {"both": both, "only_a": only_a, "only_b": only_b, "neither": len(pairs) - both - only_a - only_b},
         "mcnemar": {
-            "used": test.variant,
-            "p": test.p,
             "exact": _test(mcnemar_exact(only_a, only_b)),
             "corrected": _test(mcnemar_corrected(only_a, only_b)),
-        },
-        "metrics": _metrics(questions, scores, depth, metrics),
+        }
+        if questions == len(answers)
+        else {"reason": "some questions have several answers, which are not independent"},
+        "metrics": _metrics(answers, units, scores, depth, metrics),
     }
+
+
+def _units(answers: Sequence[str], *asked: Mapping[str, str]) -> "NDArray[np.int64]":
+    """Number the questions of the answers; answers are of one question if either side has the same key for them."""
+    import numpy as np
+
+    keys = [[number_of(f"asked {side[one]}" if one in side else f"id {one}") for one in answers] for side in asked]
+    return together(*(np.array(side, np.int64) for side in keys))
+
+
+def _summed(units: "NDArray[np.int64]", rows: "Sequence[tuple[float, float]] | Floats") -> "Floats":
+    """Sum the rows (answers x 2) of each question."""
+    import numpy as np
+
+    return np.stack(intervals.by_question(units, *np.array(rows, np.float64).reshape(-1, 2).T), axis=1)
 
 
 def _swap(pairs: Iterable[tuple[bool | None, bool | None]]) -> list[tuple[bool | None, bool | None]]:
@@ -200,7 +229,8 @@ def _first(sums: "Floats") -> "Floats":
 
 
 def _metrics(
-    questions: Sequence[str],
+    answers: Sequence[str],
+    units: "NDArray[np.int64]",
     scores: tuple[Mapping[str, Scores], Mapping[str, Scores]],
     depth: int,
     wanted: Sequence[str] | None,
@@ -211,24 +241,24 @@ def _metrics(
     ours, theirs = ({name for row in side.values() for name in row} for side in scores)
     names = [name for name in _in_order(scores[0]) if name in ours & theirs and _deep_enough(name, depth)]
     sides = (scores, scores[::-1])
-    columns = {name: [_columns(name, questions, side, other) for side, other in sides] for name in names}
-    sums = {name: [intervals.ratio(*side.T) for side in both] for name, both in columns.items()}
+    columns = {name: [_summed(units, _columns(name, answers, *both)) for both in sides] for name in names}
     found: dict[str, _Metric] = {}
     for name, (a, b) in columns.items():
-        found[name] = _Metric(sums[name][0], sums[name][1], Pairs(a, b, paired.ratio_of_sums))
+        found[name] = _Metric.of(a, b)
         recall = name.replace("precision", "recall")
         if name != recall and name.startswith(_WITH_F1) and recall in columns:
-            f1s = [intervals.harmonic_mean(r, p) for r, p in zip(sums[recall], sums[name], strict=True)]
             both = [np.concatenate(side, axis=1) for side in zip(columns[recall], (a, b), strict=True)]
+            f1s = [
+                intervals.harmonic_mean(*(intervals.ratio(*one.T) for one in (side[:, :2], side[:, 2:])))
+                for side in both
+            ]
             found[name.replace("precision", "f1")] = _Metric(f1s[0], f1s[1], Pairs(both[0], both[1], paired.f1_of_sums))
     if wanted is not None:
         if missing := [name for name in wanted if name not in found]:
             raise UserError(f"no metric {missing[0]!r} in both; there are: {', '.join(found) or 'none'}")
         found = {name: found[name] for name in wanted}
-    records = {name: one.record() for name, one in found.items() if one.a is not None and one.b is not None}
-    tested = [name for name, record in records.items() if "p" not in record]
-    for name, (p, swaps) in zip(tested, paired.p_values([found[name].pairs for name in tested]), strict=True):
-        records[name] |= {"p": p, "method": RANDOMISATION, "swaps": swaps}
+    found = {name: one for name, one in found.items() if one.a is not None and one.b is not None}
+    records = dict(zip(found, _tested(list(found.values())), strict=True))
     corrected = paired.holm([record["p"] for record in records.values()])
     return {name: record | {"p_holm": p} for (name, record), p in zip(records.items(), corrected, strict=True)}
 
@@ -240,6 +270,11 @@ class _Metric:
     a: Estimate | None
     b: Estimate | None
     pairs: Pairs
+
+    @classmethod
+    def of(cls, a: "Floats", b: "Floats") -> "_Metric":
+        """The ratio of two sums; `a` and `b` are questions x 2."""
+        return cls(intervals.ratio(*a.T), intervals.ratio(*b.T), Pairs(a, b, paired.ratio_of_sums))
 
     def record(self) -> dict[str, Any]:
         """The difference; without p for means and ratios that are not of yes/no outcomes."""
@@ -254,6 +289,15 @@ class _Metric:
         return values | {"n": int(counted.sum()), "value": found.value, "interval95": list(found.interval)}
 
 
+def _tested(metrics: "Sequence[_Metric]") -> list[dict[str, Any]]:
+    """The records of metrics that both systems have, with p; those tested by randomisation share their swaps."""
+    records = [one.record() for one in metrics]
+    open_ones = [place for place, record in enumerate(records) if "p" not in record]
+    for place, (p, swaps) in zip(open_ones, paired.p_values([metrics[one].pairs for one in open_ones]), strict=True):
+        records[place] |= {"p": p, "method": RANDOMISATION, "swaps": swaps}
+    return records
+
+
 def _in_order(scores: Mapping[str, Scores]) -> list[str]:
     return list(dict.fromkeys(name for question in sorted(scores) for name in scores[question]))
 
@@ -263,8 +307,8 @@ def _deep_enough(name: str, depth: int) -> bool:
     return not at or (k.isdecimal() and int(k) <= depth)  # beyond the longest list, the value would only repeat
 
 
-def _columns(name: str, questions: Sequence[str], ours: Mapping[str, Scores], others: Mapping[str, Scores]) -> "Floats":
-    """Sums of scores and counts of items (questions x 2); a question that is missing has the items of the other side.
+def _columns(name: str, answers: Sequence[str], ours: Mapping[str, Scores], others: Mapping[str, Scores]) -> "Floats":
+    """Sums of scores and counts of items (answers x 2); an answer that is missing has the items of the other side.
 
     Pooled metrics, and means over answers (not questions), have no item there.
     """
@@ -274,10 +318,10 @@ def _columns(name: str, questions: Sequence[str], ours: Mapping[str, Scores], ot
     counts = name not in _POOLED and not name.startswith("liu_") and not name.endswith("_strict")
     return np.array(
         [
-            ours[question].get(name, nothing)
-            if question in ours
-            else (0.0, others[question].get(name, nothing)[1] if counts else 0.0)
-            for question in questions
+            ours[answer].get(name, nothing)
+            if answer in ours
+            else (0.0, others[answer].get(name, nothing)[1] if counts else 0.0)
+            for answer in answers
         ]
     )
 
@@ -296,9 +340,10 @@ def compare_judgements(
             f"{name_a} was judged by {a.judge!r}, {name_b} by {b.judge!r}; score both with one judge to compare"
         )
     scores = (a.scores, b.scores) if a.scores and b.scores else ({}, {})
-    result = compare(a.outcomes, b.outcomes, scores, depth=max(a.depth, b.depth), metrics=metrics)
+    depth, asked = max(a.depth, b.depth), (a.asked, b.asked)
+    result = compare(a.outcomes, b.outcomes, scores, depth=depth, metrics=metrics, asked=asked)
     notes = [
-        f"{result[f'only_in_{side}']:,} questions are only in {Path(name).name}; in the other they count as not "
+        f"{result[f'only_in_{side}']:,} answers are only in {Path(name).name}; in the other they count as not "
         "attributable"
         for side, name in (("a", name_a), ("b", name_b))
         if result[f"only_in_{side}"]

@@ -39,6 +39,18 @@ class JudgedAnswer:
     reference_claims: tuple[bool | None, ...] = ()
 
     @property
+    def asked(self) -> str:
+        """What tells its question from others: answers with the same key are not independent.
+
+        The answer's `query_id`, if it is an integer or a string that is not empty (HAGRID has several answers to a
+        question); else the text of the question without differences of white space, or its id if there is no text.
+        """
+        given = self.answer.extra.get("query_id") if self.answer else None
+        if isinstance(given, int | str) and not isinstance(given, bool) and str(given).strip():
+            return str(given)
+        return " ".join(self.question.text.split()) or self.question.id
+
+    @property
     def judged(self) -> list[JudgedClaim]:
         """The judged claims, without sentences that claim nothing."""
         return [claim for claim in self.claims if claim is not None]

@@ -64,7 +64,10 @@ def _sniff(line: bytes) -> Callable[[bytes, str, int], Question]:
 def _json(line: bytes, where: str, number: int) -> Question:
     row = parse_object(line, where)
     name = next((name for name in ("id", "query_id") if name in row), None)
-    found = (strings(row, name, where) for name in ("answers", "answer", "golden_answers"))
+    # Beside nuggets, a string is somebody's wording of the answer, which is not compared with anything.
+    worded = "nuggets" in row and isinstance(row.get("answer"), str)
+    names = ("answers", *(() if worded else ("answer",)), "golden_answers")
+    found = (strings(row, name, where) for name in names)
     answers = next(filter(None, found), ())
     key = identifier(row, name, where) if name else str(number)
     nuggets = field(row, "nuggets", list, where) if "nuggets" in row else []

@@ -94,13 +94,13 @@ class Summary:
         """Count one question of the benchmark, and return its scores, for `compare`.
 
         They are, by metric, the sum of the scores of its items (undecided as 0) and the number of items (`floor` is the
-        ratio of their sums). `passages` counts the passages that the answer lists; `short_answer` says if it has one.
+        ratio of their sums). `question` is the question's key (`JudgedAnswer.asked`), `passages` counts the passages
+        that the answer lists, and `short_answer` says if it has one.
         """
         question, answer = item.question, item.answer
         self.questions += 1
         self.not_applicable += item.claims.count(None)
-        # HAGRID has several answers to a question; they are not independent.
-        self._asked = number_of(str(answer.extra.get("query_id", question.id) if answer else question.id))
+        self._asked = number_of(item.asked)
         self._scores = {}
         self._tally("autoais", [self._outcome(item.ais)])
         self._tally("sentences", [self._outcome(claim.union.verdict.ais) for claim in item.judged])
@@ -132,7 +132,11 @@ class Summary:
                 share = len(set(question.gold).intersection(ranking[:k])) / len(set(question.gold))
                 self._tally(f"Success@{k}", [share > 0])
                 self._tally(f"R@{k}", [share])
-        about = {"passages": len(ranking), "short_answer": bool(answer and answer.short_answer is not None)}
+        about = {
+            "question": item.asked,
+            "passages": len(ranking),
+            "short_answer": bool(answer and answer.short_answer is not None),
+        }
         return about | {name: list(scores) for name, scores in self._scores.items()}
 
     def _tally(self, name: str, values: list[float | None]) -> None:

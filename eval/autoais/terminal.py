@@ -112,26 +112,31 @@ def show_comparison(result: dict[str, Any]) -> None:
         table.add_row(side.upper(), value, interval, str(rate["n"]), str(rate["undecided"]), f"{rate['floor']:.3f}")
     difference, tests, counts = result["difference"], result["mcnemar"], result["table"]
     low, high = difference["interval95"]
-    console.print(f"{result['questions']} questions, judge {result['judge']}")
+    several = "" if result["answers"] == result["questions"] else f", {result['answers']} answers"
+    console.print(f"{result['questions']} questions{several}, judge {result['judge']}")
     console.print(table)
     console.print(
         f"A - B (floors): {difference['value']:+.3f} [{low:+.3f}, {high:+.3f}], p = {difference['p']:.4f} "
         f"({difference['method']})"
     )
     console.print(f"only A right {counts['only_a']}, only B right {counts['only_b']}, both {counts['both']}")
-    for test in (tests["exact"], tests["corrected"]):
-        used = " (report this one)" if test["variant"] == tests["used"] else ""
+    if "reason" in tests:
+        console.print(f"McNemar: {tests['reason']}")
+    for test in (tests[name] for name in ("exact", "corrected") if name in tests):
         p = test.get("reason") or f"p = {test['p']:.4f}"
-        console.print(f"McNemar, {test['variant']}: {p}{used}")
+        console.print(f"McNemar, {test['variant']}: {p}")
     if result["metrics"]:
-        table = _table("metric (undecided as no)", "A", "B", "A - B", "95 % interval", "n", "p", "p (Holm)")
+        table = _table("metric (undecided as no)", "A", "B", "A - B", "95 % interval", "n", "p", "p (Holm)", "test")
         for name, one in result["metrics"].items():
             low, high = one["interval95"]
             cells = [f"{one['a']:.3f}", f"{one['b']:.3f}", f"{one['value']:+.3f}", f"[{low:+.3f}, {high:+.3f}]"]
-            table.add_row(clean(name), *cells, str(one["n"]), f"{one['p']:.4f}", f"{one['p_holm']:.4f}")
+            table.add_row(clean(name), *cells, str(one["n"]), f"{one['p']:.4f}", f"{one['p_holm']:.4f}", one["method"])
         console.print()
         console.print(table)
-        console.print(f"p: randomisation over questions; corrected for {len(result['metrics'])} metrics (Holm)")
+        console.print(
+            f"tests are over questions; p (Holm) is corrected for {len(result['metrics'])} metrics; fewer, chosen "
+            "before you look, need less correction: --metrics autoais,citation_f1"
+        )
     for note in result["notes"]:
         console.print(clean(note))
 

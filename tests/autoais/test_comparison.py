@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from autoais.comparison import compare, compare_files, read_judgements
 from autoais.errors import FormatError, UserError
 from autoais.meta.agreement import mcnemar, mcnemar_corrected, mcnemar_exact
+from autoais.metrics.intervals import clopper_pearson
 from tests.autoais.test_scoring import WRONG, YES, row, write
 from tests.conftest import Command, one_line_error
 
@@ -69,14 +70,15 @@ def test_the_difference_has_an_interval_and_a_p() -> None:
     assert difference["p"] < 0.001
     assert (difference["better"], difference["worse"], difference["method"]) == (80, 30, "McNemar's exact test")
     assert difference["p"] == mcnemar_exact(80, 30).p
-    assert result["mcnemar"]["used"] == "chi-squared with continuity correction"
+    assert result["mcnemar"]["exact"]["p"] == difference["p"]
+    assert result["mcnemar"]["corrected"]["p"] == mcnemar_corrected(80, 30).p
     assert result["table"] == {"both": 400, "only_a": 80, "only_b": 30, "neither": 490}
     assert compare(*outcomes(5, 2, 2, 1))["difference"]["p"] == 1.0
     same = compare(*outcomes(3, 0, 0, 3))
     # Of six questions none differs: of others, up to 46 % may.
     assert same["difference"]["interval95"] == pytest.approx([-0.4593, 0.4593], abs=5e-5)
     assert same["mcnemar"]["corrected"]["reason"] == "the systems differ on no question"
-    assert (same["mcnemar"]["p"], same["difference"]["p"]) == (1.0, 1.0)
+    assert (same["mcnemar"]["exact"]["p"], same["difference"]["p"]) == (1.0, 1.0)
 
 
 verdicts = st.dictionaries(st.sampled_from("abcdefgh"), st.sampled_from([True, False, None]), min_size=1)
@@ -99,7 +101,7 @@ def test_every_question_counts_once_and_order_changes_nothing(
 
 def test_four_to_nothing_is_no_evidence() -> None:
     result = compare(*outcomes(0, 4, 0, 0))
-    assert result["difference"]["p"] == result["mcnemar"]["p"] == 0.125
+    assert result["difference"]["p"] == result["mcnemar"]["exact"]["p"] == 0.125
     low, high = result["difference"]["interval95"]
     assert (low, high) == (pytest.approx(-0.2047, abs=5e-5), 1.0)
 
@@ -252,7 +254,7 @@ def test_a_question_in_one_file_only_counts_and_is_noted(tmp_path: Path) -> None
     assert (result["questions"], result["only_in_a"], result["only_in_b"]) == (2, 1, 0)
     assert (result["a"]["value"], result["b"]["value"]) == (1.0, 0.5)
     assert result["notes"] == [
-        "1 questions are only in a.jsonl; in the other they count as not attributable",
+        "1 answers are only in a.jsonl; in the other they count as not attributable",
         "a.jsonl has no scores of other metrics; score it again with this version",
         "b.jsonl has no scores of other metrics; score it again with this version",
     ]
@@ -285,11 +287,51 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
         ), pair
 
 
+def asked(identifier: str, *sentences: tuple[str, list[str]], **fields: object) -> dict[str, Any]:
+    return row(identifier, *sentences, **{"question": f"What is the capital of land {identifier}?"} | fields)
+
+
+def test_answers_to_one_question_are_one_unit(tmp_path: Path, autoais: Command) -> None:
+    """Eight questions with five identical answers each: A is right on six, B on one of them."""
+
+    def judged(name: str, right: int, of: int = 5) -> Path:
+        rows = [asked(f"{q}/{n}", YES if q < right else WRONG, query_id=q) for q in range(8) for n in range(of)]
+        out = tmp_path / f"{name}.out"
+        result = autoais("score", write(tmp_path / name, *rows), "--metrics", "alce", "--out", out)
+        assert result.returncode == 0, result.stderr
+        return out
+
+    a, b = judged("a", 6), judged("b", 1)
+    result = compare_files(a, b)
+    assert (result["questions"], result["answers"], result["table"]["only_a"]) == (8, 40, 25)
+    assert result["a"]["interval95"] == pytest.approx(clopper_pearson(6, 8))
+    assert (result["difference"]["p"], result["difference"]["method"]) == (2 / 2**5, "randomisation test")
+    assert result["mcnemar"] == {"reason": "some questions have several answers, which are not independent"}
+    assert result["metrics"]["citation_f1"]["p"] == result["metrics"]["sentences"]["p"] == 2 / 2**5
+    assert {one["n"] for one in result["metrics"].values()} == {8}
+    shown = autoais("compare", a, b).stdout
+    assert "8 questions, 40 answers" in shown
+    assert "McNemar: some questions have several answers" in shown
+    once = compare_files(judged("a", 6, 1), judged("b", 1, 1))
+    assert once["difference"]["p"] == once["mcnemar"]["exact"]["p"] == 2 / 2**5
+
+
+def test_the_question_of_an_answer_may_be_known_to_one_side_only() -> None:
+    a: dict[str, bool | None] = {str(n): True for n in range(6)}
+    b: dict[str, bool | None] = {str(n): False for n in range(6)}
+    first, second = {str(n): "one" for n in range(4)}, {"3": "two", "4": "two"}
+    assert compare(a, b)["questions"] == 6
+    assert compare(a, b, asked=(first, {}))["questions"] == 3
+    result = compare(a, b, asked=(first, second))  # 0 to 3 by the first, 3 and 4 by the second
+    assert (result["questions"], result["difference"]["p"]) == (2, 0.5)
+    assert compare(b, a, asked=(second, first))["questions"] == 2
+
+
 def test_the_command(tmp_path: Path, autoais: Command) -> None:
     files = []
     for name, rows in {
-        "a": [row("1", YES), row("2", YES), row("3")],
-        "b": [row("1", YES), row("2", WRONG), row("3")],
+        "a": [asked("1", YES), asked("2", YES), asked("3")],
+        "b": [asked("1", YES), asked("2", WRONG), asked("3")],
     }.items():
         files.append(tmp_path / f"{name}.out.jsonl")
         assert autoais("score", write(tmp_path / f"{name}.jsonl", *rows), "--out", files[-1]).returncode == 0
@@ -298,7 +340,7 @@ def test_the_command(tmp_path: Path, autoais: Command) -> None:
     printed = json.loads(result.stdout)
     assert printed["questions"] == 3
     assert printed["difference"]["value"] == pytest.approx(1 / 3, abs=1e-6)
-    assert printed["mcnemar"]["used"] == "exact binomial"
+    assert printed["mcnemar"]["exact"]["variant"] == "exact binomial"
     assert printed["provenance"]["inputs"]["a"]["sha256"]
     assert printed["metrics"]["autoais"]["value"] == pytest.approx(1 / 3, abs=1e-6)
     assert {"sentences", "citation_f1", "hagrid", "answer_recall", "Success@1"} < printed["metrics"].keys()
@@ -310,7 +352,10 @@ def test_the_command(tmp_path: Path, autoais: Command) -> None:
     assert "citation_f1" in shown
     assert "corrected for" in shown
     assert "A - B (floors): +0.333" in shown
-    assert "McNemar, exact binomial: p = 1.0000 (report this one)" in shown
+    assert "p = 1.0000 (McNemar's exact test)" in shown
+    assert "McNemar, exact binomial: p = 1.0000" in shown
+    assert "report this one" not in shown
+    assert "--metrics" in shown
     other = write(tmp_path / "c.jsonl", judgement("1", 0, "attributable"))
     one_line_error(autoais("compare", files[0], other), "c.jsonl by 'j@1'", "score both with one judge")
     one_line_error(autoais("compare", files[0], tmp_path / "gone"), "gone", "cannot be read")

@@ -13,6 +13,7 @@ from autoais.judged import judge_answers
 from autoais.judges.lexical import LexicalJudge
 from autoais.markers.grammar import parse
 from autoais.meta.human import HumanSummary
+from autoais.metrics.intervals import clopper_pearson
 from autoais.scoring import Summary, choose_metrics, model_of, names_model
 from autoais.types import Attribution, Judge, Judgement, Question, Span, Verdict
 from tests.conftest import Command, one_line_error
@@ -428,7 +429,7 @@ def test_the_scores_of_the_questions_add_up_to_every_metric(tmp_path: Path) -> N
     summary, sums = Summary(choose_metrics("all")), dict[str, list[float]]()
     for item in judge_answers(read_answers(path), LexicalJudge(), strict=True):
         for name, pair in summary.add(item).items():
-            if name not in ("passages", "short_answer"):
+            if name not in ("question", "passages", "short_answer"):
                 listed = sums.setdefault(name, [0.0, 0.0])
                 listed[:] = listed[0] + pair[0], listed[1] + pair[1]
     metrics = summary.report("lexical")["metrics"]
@@ -462,7 +463,7 @@ def test_trec_citation_metrics_are_pooled_and_averaged_over_topics(tmp_path: Pat
 def test_answers_to_one_question_of_hagrid_are_one_unit(tmp_path: Path) -> None:
     def interval(*ids: object) -> Any:  # noqa: ANN401
         rows = [
-            row(str(n), YES if n % 4 else WRONG, extra={"query_id": query} if query else {})
+            row(str(n), YES if n % 4 else WRONG, question=f"What is {n}?", **{"query_id": query} if query else {})
             for n, query in enumerate(ids)
         ]
         return report(write(tmp_path / "a.jsonl", *rows))["metrics"]["autoais"]
@@ -472,3 +473,37 @@ def test_answers_to_one_question_of_hagrid_are_one_unit(tmp_path: Path) -> None:
     assert apart["interval95"] == pytest.approx([0.4281, 0.9451], abs=5e-5)  # Clopper and Pearson's for 9 of 12
     assert together["interval95"] != apart["interval95"]
     assert interval(*range(1, 13)) == apart
+    assert interval(*"abcdefghijkl") == apart
+    # What is no id tells nothing of the question.
+    for no_id in (["x"], {"x": 1}, " ", True, 1.5):
+        assert interval(*[no_id] * 12) == apart, no_id
+
+
+def test_answers_of_several_systems_to_one_question_are_one_unit(tmp_path: Path) -> None:
+    def interval(*asked: str) -> Any:  # noqa: ANN401
+        rows = [row(str(n), YES if n % 4 else WRONG, question=text) for n, text in enumerate(asked)]
+        return report(write(tmp_path / "a.jsonl", *rows))["metrics"]["autoais"]["interval95"]
+
+    apart, together = (interval(*(f"What is {n // of}?" for n in range(12))) for of in (1, 4))
+    assert together != apart
+    assert interval(*(f" What  is {n // 4}?\n" if n % 2 else f"What is {n // 4}?" for n in range(12))) == together
+
+
+def test_the_order_of_labelled_answers_does_not_matter(tmp_path: Path) -> None:
+    rows = [
+        row(f"{q}/{n}", YES, query_id=q, attributable=q > 2, fluency="Agree" if q > 3 else "Neutral")
+        for q in range(10)
+        for n in range(4)
+    ]
+    rows[0]["passages"] = [*rows[0]["passages"], POLAND | {"id": "q"}]
+
+    def human(*given: dict[str, Any]) -> Any:  # noqa: ANN401
+        summary = HumanSummary()
+        for item in judge_answers(read_answers(write(tmp_path / "a.jsonl", *given)), LexicalJudge()):
+            summary.add(item)
+        return summary.report()
+
+    found = human(*rows)
+    assert (found["data"]["questions"], found["data"]["answers"], found["data"]["quotes_per_question"]) == (10, 40, 2.1)
+    assert found["labels"]["attributable"]["interval95"] == pytest.approx(clopper_pearson(7, 10))
+    assert human(*(rows[n * 7 % 40] for n in range(40))) == found

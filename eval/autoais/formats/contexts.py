@@ -21,7 +21,7 @@ _UNCITED = "answers without citations; readers of this format judge them against
 CONTEXT_FEATURES = frozenset(
     {"sentences", "citations beyond the first", "texts of passages", "passages not cited", "markers as written"}
 )
-_LONGEST_LIST = 1 << 24  # characters of a list in a CSV cell
+_LONGEST_LIST, _LONGEST_PYTHON = 1 << 24, 1 << 20  # characters of a list in a CSV cell; Python's parser takes far more
 
 
 def passages_of(contexts: Iterable[tuple[str | None, str, str]]) -> dict[str, Passage]:
@@ -111,7 +111,13 @@ def strings_in(row: Mapping[str, Any], name: str, where: str) -> list[str]:
     value = row.get(name)
     if value is None or (isinstance(value, str) and not value.strip()):
         return []
-    value = _listed(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        cell, value = value, _listed(value)
+        if value is None and len(cell) > _LONGEST_PYTHON:
+            raise FormatError(
+                f"{where}: field {name!r} has {len(cell):,} characters; a list of more than "
+                f"{_LONGEST_PYTHON >> 20} MiB should be JSON, of at most {_LONGEST_LIST >> 20} MiB"
+            )
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
         raise FormatError(f"{where}: field {name!r} should be a list of strings")
     return value
@@ -135,7 +141,7 @@ def _listed(cell: str) -> object:
     """Return the list of a CSV cell; None if it is no list."""
     if len(cell) > _LONGEST_LIST or not cell.lstrip().startswith("["):
         return None
-    for read in (json.loads, ast.literal_eval):
+    for read in (json.loads, ast.literal_eval)[: 1 if len(cell) > _LONGEST_PYTHON else 2]:
         try:
             with warnings.catch_warnings(action="ignore"):  # Python warns of `\d`
                 found: object = read(cell)

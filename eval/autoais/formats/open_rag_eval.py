@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from itertools import count, groupby
 from typing import Any
 
 from autoais.answers import CitedAnswer
+from autoais.errors import FormatError
 from autoais.formats.aqa import csv_table
-from autoais.formats.base import Format, Notes, Row
+from autoais.formats.base import Fault, Format, Notes, Row
 from autoais.formats.marked import sentences, written_answer
 from autoais.io.schema import IDENTIFIER, STRING, record
 from autoais.types import Citation, CitedSentence, Passage, Unresolved
@@ -17,25 +18,70 @@ _NUMBER = re.compile(r"\[?(\d{1,4})\]?")  # a passage's id is the marker that ci
 
 
 def _run(row: Row) -> tuple[str, str]:
-    return row[1].get("query_id") or row[1]["query"], row[1].get("query_run") or ""
+    return row[1].get("query_id") or row[1]["query"], row[1].get("query_run") or "1"
+
+
+def _told(rows: Iterable[Row]) -> Iterator[tuple[Row, str | None]]:
+    """Yield each row with its fault, if it would lose data of the rows before it."""
+    begun: dict[tuple[str, str], str] = {}
+    for (query, run), group in groupby(rows, _run):
+        first = begun.get((query, run))
+        answer, ids = "", dict[str, str]()
+        for where, row in group:
+            begun.setdefault((query, run), where)
+            key, given = _id(row), row["generated_answer"].strip()
+            fault = None
+            if first:
+                fault = f"run {run[:60]!r} of query {query[:60]!r} began at {first}; its rows should be adjacent"
+            elif key and key in ids:
+                fault = f"field 'passage_id': {key[:60]!r} occurs twice in its run (first at {ids[key]})"
+            elif answer and given and given != answer:
+                fault = f"field 'generated_answer': a second answer in run {run[:60]!r} of query {query[:60]!r}"
+            ids.setdefault(key, where)
+            answer = answer or given
+            yield (where, row), fault
+
+
+def _id(row: dict[str, Any]) -> str:
+    """Return the id of a passage; `[1]` for `1`, empty if there is none."""
+    given: str = row["passage_id"].strip()
+    number = _NUMBER.fullmatch(given)
+    return f"[{int(number[1])}]" if number else given
+
+
+def _check(rows: Iterable[Row]) -> Iterator[Fault]:
+    for (where, _), fault in _told(rows):
+        if fault:
+            yield Fault(where, fault)
+
+
+def _sound(rows: Iterable[Row]) -> Iterator[Row]:
+    for (where, row), fault in _told(rows):
+        if fault:
+            raise FormatError(f"{where}: {fault}")
+        yield where, row
 
 
 def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
-    for (query, run), group in groupby(rows, _run):
+    for (query, run), group in groupby(_sound(rows), _run):
         listed = [row for _, row in group]
-        yield _answer(query if run in ("", "1") else f"{query}/{run}", run, listed)
+        yield _answer(query if run == "1" else f"{query}/{run}", listed[0].get("query_run") or "", listed)
 
 
 def _answer(key: str, run: str, rows: list[dict[str, Any]]) -> CitedAnswer:
     passages: dict[str, Passage] = {}
     by_number: dict[int, str] = {}
+    taken = {_id(row) for row in rows}
+    free = (number for number in count(1) if f"[{number}]" not in taken)  # for ids that are empty or no numbers
     for row in rows:
         given = row["passage_id"].strip()
         if not given and not row["passage"].strip():
             continue
-        number = _NUMBER.fullmatch(given)
+        found = _NUMBER.fullmatch(given)
+        number = int(found[1]) if found else next(free)
+        given = given or f"[{number}]"
         passages[given] = Passage(given, text=row["passage"])
-        by_number.setdefault(int(number[1]) if number else len(by_number) + 1, given)
+        by_number[number] = given
     output = next((row["generated_answer"] for row in rows if row["generated_answer"].strip()), "")
     marked = sentences(output, max(by_number, default=0))
     bad = []
@@ -85,6 +131,7 @@ OPEN_RAG_EVAL = Format(
     required_fields=("query", "passage_id", "passage", "generated_answer"),
     read=_read,
     write=_write,
+    check=_check,
     supports=frozenset(
         {"sentences", "citations beyond the first", "texts of passages", "passages not cited", "markers as written"}
     ),

@@ -25,7 +25,7 @@ _LONGEST_LINE = 256 << 20
 _RATIO, _FREE = 1000, 16 << 20  # unpacked data may have so many times its size, or so many bytes
 _LONGEST_DOCUMENT = 1 << 30
 _SPACE = re.compile(r"\s*")
-_DECODER = json.JSONDecoder()
+_DECODER = json.JSONDecoder(parse_int=len)  # only finds where values end; Python refuses integers of 4,301 digits
 _LISTS, _ARTIFACTS, _IN_ARTIFACT = ("data", "results"), "artifacts", ("data", "value")
 _OTHER_KINDS = (
     (b"PAR1", "a Parquet file", "pandas.read_parquet(FILE).to_json(OUT, orient='records', lines=True) converts it"),
@@ -243,11 +243,15 @@ def _document(path: Path) -> Iterator[Record]:
                 yield where, parse_object(text[start:end].encode(), where)
             except FormatError as error:
                 yield where, error
-    except (ValueError, RecursionError) as error:
-        place = error.pos if isinstance(error, json.JSONDecodeError) else at
-        where = f"{path}:{text.count(chr(10), 0, place) + 1}"
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
-        yield where, FormatError(f"{where}: not JSON: {reason}")
+    except json.JSONDecodeError as error:
+        where = f"{path}:{text.count(chr(10), 0, error.pos) + 1}"
+        yield where, FormatError(f"{where}: not JSON: {error.msg}")
+    except RecursionError:  # where the record ends is not known
+        where = f"{path}:{number}"
+        yield (
+            where,
+            FormatError(f"{where}: a record from here on is nested too deeply; it and what follows are not read"),
+        )
 
 
 def _items(text: str) -> Generator[tuple[int, int]]:
@@ -261,8 +265,14 @@ def _items(text: str) -> Generator[tuple[int, int]]:
 def _object_items(text: str, at: int, *, inside: bool = False) -> Generator[tuple[int, int], None, int]:
     """Yield the records in the lists of an object; `inside` an artifact also a record that stands alone."""
     at = _skip(text, at + 1)
+    names: set[str] = set()
     while text[at : at + 1] != "}":
+        start = at
         name, at = _DECODER.raw_decode(text, at)
+        if not isinstance(name, str) or name in names:
+            says = f"key {name[:60]!r} occurs twice" if isinstance(name, str) else "a key should be a string"
+            raise json.JSONDecodeError(says, text, start)
+        names.add(name)
         at = _expect(text, at, ":")
         opens = text[at : at + 1]
         if opens == "[" and name in (_IN_ARTIFACT if inside else _LISTS):
@@ -288,7 +298,12 @@ def _object_items(text: str, at: int, *, inside: bool = False) -> Generator[tupl
 def _next(text: str, at: int, closing: str) -> int:
     """Return the place of the next item, or of the closing bracket."""
     at = _skip(text, at)
-    return _expect(text, at, ",") if text[at : at + 1] != closing else at
+    if text[at : at + 1] == closing:
+        return at
+    comma, at = at, _expect(text, at, ",")
+    if text[at : at + 1] == closing:
+        raise json.JSONDecodeError(f"a comma before {closing!r}", text, comma)
+    return at
 
 
 def _list_items(text: str, at: int) -> Generator[tuple[int, int], None, int]:

@@ -41,7 +41,18 @@ def _int(text: str) -> int:
     return int(text)
 
 
-_DECODER = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_float, parse_int=_int)
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):  # readers differ on which of the values counts
+        names = [name for name, _ in pairs]
+        twice = next(name for number, name in enumerate(names) if name in names[:number])
+        raise ValueError(f"key {twice[:60]!r} occurs twice")
+    return found
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_constant=_reject_constant, parse_float=_float, parse_int=_int
+)
 
 
 def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -58,7 +69,10 @@ def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def parse_object(line: bytes, where: str) -> dict[str, Any]:
-    """Parse one JSON object in UTF-8; raises `FormatError`, also for NaN, Infinity and numbers beyond a float."""
+    """Parse one JSON object in UTF-8; raises `FormatError`.
+
+    Also for NaN, Infinity, numbers beyond a float, and a key that occurs twice.
+    """
     try:
         value = _DECODER.decode(line.removeprefix(codecs.BOM_UTF8).decode("utf-8"))
     except UnicodeDecodeError as error:

@@ -54,7 +54,7 @@ def open_judge(name: str = DEFAULT, **options: object) -> Judge:
         if not _fits(value, wanted := known[option]):
             raise UserError(f"judge {name!r}: option {option!r} should be {_type_names(wanted)}, found {value!r}")
     if own:
-        return make_judge(name, make, given)
+        return make_judge(name, make, given, taken=JUDGES)
     return make(model, **given) if colon else make(**given)
 
 

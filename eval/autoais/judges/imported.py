@@ -6,7 +6,7 @@ import inspect
 import re
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -14,6 +14,8 @@ from autoais.errors import UserError, first_line
 from autoais.types import Judge
 
 _SPEC = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*")
+
+_KIND = re.compile(r"[@:/+]")  # ends the first word of a judge's name
 
 
 def is_import_path(name: str) -> bool:
@@ -42,8 +44,13 @@ def import_judge(name: str) -> type[Judge]:
     return found
 
 
-def make_judge(name: str, make: Callable[..., Judge], options: Mapping[str, object]) -> Judge:
-    """Open a judge of the class; raises `UserError` if that fails or the judge cannot be used."""
+def make_judge(
+    name: str, make: Callable[..., Judge], options: Mapping[str, object], taken: Container[str] = ()
+) -> Judge:
+    """Open a judge of the class; raises `UserError` if that fails or the judge cannot be used.
+
+    Its name must not begin with a word of `taken`, the kinds of other judges: judgements are cached by name.
+    """
     needed = [
         option
         for option, it in inspect.signature(make).parameters.items()
@@ -62,6 +69,8 @@ def make_judge(name: str, make: Callable[..., Judge], options: Mapping[str, obje
         raise UserError(f"judge {name!r}: its name is a method; put @property before it, or write name = '...'")
     if not isinstance(called, str) or not called.strip() or not called.isprintable():
         raise UserError(f"judge {name!r}: its name should be a line of text, found {called!r:.60}")
+    if (kind := _KIND.split(called.strip(), maxsplit=1)[0]) in taken:
+        raise UserError(f"judge {name!r}: its name {called!r:.60} is one of the judge {kind!r}; choose another")
     if inspect.iscoroutinefunction(judge.decide):
         raise UserError(f"judge {name!r}: decide should be a plain function, found an async one")
     try:
@@ -74,9 +83,11 @@ def make_judge(name: str, make: Callable[..., Judge], options: Mapping[str, obje
 
 def _module(name: str, path: str) -> ModuleType:
     here = str(Path.cwd())
+    added = False
     try:
         if importlib.util.find_spec(path.partition(".")[0]) is None and here not in sys.path:
             sys.path.append(here)  # last: other imports must not find files of this folder first
+            added = True
             importlib.invalidate_caches()
         return importlib.import_module(path)
     except ModuleNotFoundError as error:
@@ -87,6 +98,9 @@ def _module(name: str, path: str) -> ModuleType:
         raise UserError(f"judge {name!r}: {path} cannot be imported: {_what(error)}") from error
     except (Exception, SystemExit) as error:  # a script without a main guard may exit
         raise UserError(f"judge {name!r}: {path} cannot be imported: {_what(error)}") from error
+    finally:
+        if added and here in sys.path:  # later imports of the program do not look here
+            sys.path.remove(here)
 
 
 def _what(error: BaseException) -> str:

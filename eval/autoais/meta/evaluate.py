@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from autoais.labels import Labelled
 from autoais.meta import correlation
 from autoais.metrics import attrscore, intervals
-from autoais.metrics.intervals import Estimate, by_question, combined, number_of, ratio
+from autoais.metrics.intervals import Estimate, by_question, combined, number_of, ratio, together
 from autoais.types import Judge, Judgement, Support, Verdict, nothing_to_judge
 
 _BATCH = 512
@@ -218,7 +218,7 @@ class _Tally:
         truth, verdict, label, level = (np.array(column, np.int8) for column in columns)
         system = np.array([place[number] for number in self._system], np.int32)
         probability = np.array(self._probability) if self._has_probabilities else np.full(len(truth), np.nan)
-        question = _together(np.array(self._claim, np.int64), np.array(self._evidence, np.int64))
+        question = together(np.array(self._claim, np.int64), np.array(self._evidence, np.int64))
         order = np.lexsort((question, system, level, label, verdict, truth, probability))
         verdict = verdict[order]
         return _Rows(
@@ -233,19 +233,6 @@ class _Tally:
             question[order],
             tuple(names),
         )
-
-
-def _together(a: Numbers, b: Numbers) -> Numbers:
-    """Number the items so that two have one number if they share their `a` or their `b`, directly or by others."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    if not len(a):
-        return a
-    known, places = np.unique(np.concatenate([a, b]), return_inverse=True)
-    ends = places[: len(a)], places[len(a) :]
-    links = coo_array((np.ones(len(a), np.int8), ends), shape=(len(known), len(known)))
-    return np.asarray(connected_components(links, directed=False)[1][ends[0]], dtype=np.int64)
 
 
 def _excerpt(text: str) -> str:
@@ -429,6 +416,6 @@ def _average(sets: Sequence[dict[str, Any]], estimates: Sequence[dict[str, Estim
         average[name] = sum(sets[number][name] for number in there) / len(there) if there else None
         counts[name] = len(there)
         found = [one for number in there if (one := estimates[number][name]) is not None]
-        ends[name] = _interval(intervals.average(found)) if found else None
+        ends[name] = list(intervals.average(found)) if found else None
     reasons = {name: "no data set has it" for name in FIGURES if average[name] is None}
     return average | {"interval95": ends, "sets": counts, "reasons": reasons}

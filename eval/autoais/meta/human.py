@@ -8,6 +8,7 @@ from autoais.judged import JudgedAnswer
 from autoais.metrics import attrscore, liu
 from autoais.metrics.claims import JudgedClaim
 from autoais.metrics.hagrid import answer_attributable, answer_informative
+from autoais.metrics.intervals import number_of
 from autoais.metrics.rates import Mean, Rate, Tally
 from autoais.metrics.scores import CitationScores
 from autoais.types import CitedSentence, Support
@@ -20,9 +21,9 @@ class HumanSummary:
     """Collects human labels of answers, sentences and citations, and the judge's verdicts on labelled items.
 
     `data`: counts of questions, answers, quotes (passages) and citations, as in HAGRID's Table 2 (Kamalloo et al.
-    2023); answers to one question must be adjacent. `labels`: answers and sentences labelled informative or
-    attributable, over those labelled at all, as in HAGRID's Table 3 (an answer is informative if any sentence is,
-    attributable if all are), and citations by level of support. `metrics`: citation recall, precision and F1 over
+    2023); of the answers to one question, the one with the most quotes counts them. `labels`: answers and sentences
+    labelled informative or attributable, over those labelled at all, as in HAGRID's Table 3 (an answer is informative
+    if any sentence is, attributable if all are), and citations by level of support. `metrics`: citation recall, precision and F1 over
     verification-worthy statements (Liu et al. 2023), pooled and averaged over responses, and the means of fluency and
     perceived utility (1 to 5). Intervals are over questions. `agreement`: Cohen's kappa and macro-F1 of the judge over
     labelled sentences (against all their citations together) and over labelled single citations (full support is a
@@ -31,8 +32,8 @@ class HumanSummary:
     """
 
     def __init__(self) -> None:
-        self.questions = self.answers = self.quotes = self.citations = 0
-        self._last: object = None
+        self.answers = self.citations = 0
+        self.quotes: dict[int, int] = {}  # by question
         names = ("informative", "attributable", "informative_sentences", "attributable_sentences")
         self.labels = {name: Tally(name) for name in names}
         self.support = {level: Tally(str(level)) for level in Support}
@@ -46,51 +47,45 @@ class HumanSummary:
         answer = item.answer
         if answer is None:
             return
-        self._size(answer)
+        question = number_of(item.asked)
+        self.quotes[question] = max(self.quotes.get(question, 0), len(answer.passages))
+        self.answers += 1
+        self.citations += sum(len(sentence.cites) for sentence in answer.sentences)
         informative = [sentence.informative for sentence in answer.sentences]
         attributable = [sentence.attributable for sentence in answer.sentences]
-        self._label("informative_sentences", informative)
-        self._label("attributable_sentences", attributable)
+        self._label("informative_sentences", informative, question)
+        self._label("attributable_sentences", attributable, question)
         rolled_up = (answer_informative(informative), answer_attributable(attributable))
         for name, given, rolled in zip(
             ("informative", "attributable"), (answer.informative, answer.attributable), rolled_up, strict=True
         ):
-            self._label(name, [rolled if given is None else given])
+            self._label(name, [rolled if given is None else given], question)
         if any(sentence.worthy is not None for sentence in answer.sentences):
-            liu.add(self.liu, map(_statement, answer.sentences), question=self.questions)
+            liu.add(self.liu, map(_statement, answer.sentences), question=question)
         for name in _RATED:
             if answer.extra.get(name) in _LIKERT:
-                self.ratings[name].append((_LIKERT.index(answer.extra[name]) + 1, self.questions))
+                self.ratings[name].append((_LIKERT.index(answer.extra[name]) + 1, question))
         levels = [one.support for sentence in answer.sentences for one in sentence.citations if one.support is not None]
         for level, tally in self.support.items():
-            tally.add([one is level for one in levels], self.questions)
+            tally.add([one is level for one in levels], question)
         for sentence, claim in zip(answer.sentences, item.claims, strict=True):
             if claim is not None:
-                self._agree(answer, sentence, claim)
+                self._agree(answer, sentence, claim, question)
 
-    def _label(self, name: str, given: Sequence[bool | None]) -> None:
-        self.labels[name].add([label for label in given if label is not None], self.questions)
-
-    def _size(self, answer: CitedAnswer) -> None:
-        question = answer.extra.get("query_id", answer.id)
-        if question != self._last:
-            self._last = question
-            self.questions += 1
-            self.quotes += len(answer.passages)
-        self.answers += 1
-        self.citations += sum(len(sentence.cites) for sentence in answer.sentences)
+    def _label(self, name: str, given: Sequence[bool | None], question: int) -> None:
+        self.labels[name].add([label for label in given if label is not None], question)
 
     def _data(self) -> dict[str, Any]:
         return {
-            "questions": self.questions,
+            "questions": len(self.quotes),
             "answers": self.answers,
             "citations": self.citations,
-            "quotes_per_question": self.quotes / self.questions,
-            "answers_per_question": self.answers / self.questions,
+            "quotes_per_question": sum(self.quotes.values()) / len(self.quotes),
+            "answers_per_question": self.answers / len(self.quotes),
             "citations_per_answer": self.citations / self.answers,
         }
 
-    def _agree(self, answer: CitedAnswer, sentence: CitedSentence, claim: JudgedClaim) -> None:
+    def _agree(self, answer: CitedAnswer, sentence: CitedSentence, claim: JudgedClaim, question: int) -> None:
         texts = [bool(answer.passages[cited].text.strip()) for cited in sentence.cites]
         if sentence.attributable is not None and (any(texts) or not texts):
             self.agreement["sentences"].append((sentence.attributable, claim.union.verdict.ais))
@@ -99,7 +94,7 @@ class HumanSummary:
             level = sentence.support.get(cited)
             if level is not None and text:
                 self.agreement["citations"].append((level is Support.FULL, alone.verdict.ais))
-                self.levels.append((level, alone.verdict.support, self.questions))
+                self.levels.append((level, alone.verdict.support, question))
 
     def report(self) -> dict[str, Any] | None:
         """`data`, `labels`, `metrics` and `agreement` as JSON, without empty entries; None if nothing is labelled."""

@@ -2,14 +2,15 @@
 
 Shares of independent yes/no outcomes get the exact interval of Clopper and Pearson (1934). Everything else (shares of
 sentences, means, F1, figures of a judge) gets the same interval at its effective sample size (Korn and Graubard 1998,
-Survey Methodology 24:193): the number of independent yes/no outcomes with the same variance. The variance is that
+Survey Methodology 24:193): the number of independent yes/no outcomes with the same variance. It is adjusted as in their
+paper, with the normal quantile in place of t_{n-1}, which is wider at small n. The variance is that
 between questions, of the linearised statistic; its degrees of freedom are estimated from the fourth moment
 (Satterthwaite 1946, Biometrics Bulletin 2:110). `scripts/coverage.py` measures the coverage.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float64]
+    Numbers = NDArray[np.int64]
 
 Interval = tuple[float, float]
 
@@ -48,6 +50,7 @@ class Estimate:
     `parts` (one per question) sum to 0; the variance is n / (n - 1) times the sum of their squares. `n` counts the
     questions that enter, and `size` is their effective number, smaller where some weigh more (Kish 1965). `low` and
     `high` bound the statistic. If `exact`, it is the share of yes among n independent outcomes.
+    `arms` are added to the squared distances of the ends from the value: the error of terms without a variance.
     """
 
     value: float
@@ -57,6 +60,12 @@ class Estimate:
     low: float = 0.0
     high: float = 1.0
     exact: bool = False
+    arms: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def varies(self) -> bool:
+        """Whether questions differ; if none does, the parts say nothing of the error."""
+        return math.sqrt(math.fsum(self.parts**2)) >= _NOTHING
 
     @property
     def interval(self) -> Interval:
@@ -64,7 +73,19 @@ class Estimate:
         span = self.high - self.low
         p = min(max((self.value - self.low) / span, 0.0), 1.0)
         low, high = clopper_pearson(round(p * self.n), self.n) if self.exact else self._by_variance(p, span)
-        return self.low + span * low, self.low + span * high
+        low, high = self.low + span * low, self.low + span * high
+        if not any(self.arms):
+            return low, high
+        below, above = (
+            math.sqrt(end**2 + arm) for end, arm in zip((self.value - low, high - self.value), self.arms, strict=True)
+        )
+        return max(self.value - below, self.low), min(self.value + above, self.high)
+
+    def squared_arms(self, slope: float) -> tuple[float, float]:
+        """Return the squared distances of the ends of the interval from the value, of slope times the estimate."""
+        low, high = self.interval
+        below, above = (slope * (self.value - low)) ** 2, (slope * (high - self.value)) ** 2
+        return (below, above) if slope >= 0 else (above, below)
 
     def _by_variance(self, p: float, span: float) -> Interval:
         import numpy as np
@@ -86,6 +107,20 @@ class Estimate:
 def number_of(question: str) -> int:
     """Return a number that stands for the text of a question, below 2^56."""
     return int.from_bytes(blake2b(question.encode("utf-8", "surrogatepass"), digest_size=7).digest())
+
+
+def together(a: "Numbers", b: "Numbers") -> "Numbers":
+    """Number the items from 0: two have one number if they share their `a` or their `b`, directly or by others."""
+    import numpy as np
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    if not len(a):
+        return a
+    known, places = np.unique(np.concatenate([a, b]), return_inverse=True)
+    ends = places[: len(a)], places[len(a) :]
+    links = coo_array((np.ones(len(a), np.int8), ends), shape=(len(known), len(known)))
+    return np.asarray(connected_components(links, directed=False)[1][ends[0]], dtype=np.int64)
 
 
 def interval(estimate: Estimate | None) -> Interval | None:
@@ -120,10 +155,24 @@ def mean(values: "Floats", low: float = 0.0, high: float = 1.0) -> Estimate:
 
 
 def combined(value: float, *terms: tuple[float, Estimate], low: float = 0.0, high: float = 1.0) -> Estimate:
-    """Return a function of estimates over the same questions (delta method): `terms` are its slopes and arguments."""
+    """Return a function of estimates over the same questions (delta method): `terms` are its slopes and arguments.
+
+    A term in which no question differs has no variance, and may still be wrong: the arms of its own interval are added
+    in quadrature, if the others have a variance (Zou and Donner 2008, Statistics in Medicine 27:1693).
+    """
     parts = sum((slope * one.parts for slope, one in terms[1:]), terms[0][0] * terms[0][1].parts)
     n, size = max(one.n for _, one in terms), min(one.size for _, one in terms)
-    return Estimate(value, parts, n, size, low, high)
+    added = [one.squared_arms(slope) for slope, one in terms if not one.varies]
+    # Terms that vary may have arms of terms of their own.
+    added += [
+        tuple(slope**2 * arm for arm in (one.arms if slope >= 0 else one.arms[::-1]))
+        for slope, one in terms
+        if one.varies
+    ]
+    found = Estimate(value, parts, n, size, low, high)
+    if not found.varies:
+        return found
+    return replace(found, arms=(sum(below for below, _ in added), sum(above for _, above in added)))
 
 
 def harmonic_mean(a: Estimate | None, b: Estimate | None) -> Estimate | None:
@@ -141,14 +190,14 @@ def difference(a: Estimate, b: Estimate) -> Estimate:
     return combined(a.value - b.value, (1.0, a), (-1.0, b), low=-1.0, high=1.0)
 
 
-def average(estimates: Sequence[Estimate]) -> Estimate:
-    """Return the mean of estimates over different questions, with the same bounds."""
-    import numpy as np
+def average(estimates: Sequence[Estimate]) -> Interval:
+    """Return the 95 % interval of the mean of estimates over different questions.
 
-    k = len(estimates)
-    # Each keeps its own n / (n - 1), which is the larger the fewer questions there are.
-    scaled = [one.parts * math.sqrt(one.n / max(one.n - 1, 1)) for one in estimates]
-    n = sum(one.n for one in estimates)
-    parts = np.concatenate(scaled) * (math.sqrt((n - 1) / n) / k)
-    size = k**2 / sum(1 / one.size for one in estimates)
-    return Estimate(sum(one.value for one in estimates) / k, parts, n, size, estimates[0].low, estimates[0].high)
+    The arms of their own intervals are added in quadrature (MOVER; Zou and Donner 2008, Statistics in Medicine
+    27:1693), so that a set without a variance adds its error too.
+    """
+    value, k = math.fsum(one.value for one in estimates) / len(estimates), len(estimates)
+    below, above = (
+        math.sqrt(math.fsum(arms)) for arms in zip(*(one.squared_arms(1 / k) for one in estimates), strict=True)
+    )
+    return value - below, value + above

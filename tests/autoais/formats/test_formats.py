@@ -3,6 +3,7 @@
 import copy
 import gzip
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -642,6 +643,46 @@ def test_faults_of_a_document_have_the_line_where_their_record_begins(tmp_path: 
     path.write_text('[{"query": "q", "answer": "a", "reference": "r", "label": "Attributable"}, {"query": NaN}]')
     assert formats.detect(path) == "attrscore"
     assert "NaN is not a JSON number" in messages(path)[0]
+
+
+def test_a_document_goes_on_after_a_number_that_is_too_large(tmp_path: Path) -> None:
+    good, large = (json.dumps({"user_input": "q?", "response": "A."})[:-1] + f', "x": {x}}}' for x in (1, "1" * 6000))
+    path = tmp_path / "a.json"
+    path.write_text(f'[{good},\n{large},\n{good},\n{good[:-1]}, "y": NaN}}]')
+    assert [message[:40] for message in messages(path)] == [
+        ":2: not JSON: the number 111111111111111",
+        ":4: not JSON: NaN is not a JSON number",
+    ]
+
+
+def test_what_is_nested_too_deeply_ends_a_document_and_says_so(tmp_path: Path) -> None:
+    good = '{"user_input": "q?", "response": "A."}'
+    path = tmp_path / "a.json"
+    path.write_text(f'[{good},\n{{"x": {"[" * 100_000}{"]" * 100_000}}},\n{good}]')
+    assert messages(path) == [":1: a record from here on is nested too deeply; it and what follows are not read"]
+
+
+RECORD = '{"user_input": "q?", "response": "A."}'
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (f"[{RECORD},\n]", "1: not JSON: a comma before ']'"),
+        (f'{{"results": [{RECORD}],\n}}', "1: not JSON: a comma before '}'"),
+        (RECORD.replace("}", ', "response": "B."}'), "1: not JSON: key 'response' occurs twice"),
+        (RECORD.replace("}", ', "x": {"a": 1, "a": 1}}'), "1: not JSON: key 'a' occurs twice"),
+        (f'[{RECORD},\n{RECORD[:-1]}, "response": "B."}}]', "2: not JSON: key 'response' occurs twice"),
+        (f'{{"results": [{RECORD}],\n"results": [{RECORD}]}}', "2: not JSON: key 'results' occurs twice"),
+        (f'{{\n1: 2, "results": [{RECORD}]}}', "2: not JSON: a key should be a string"),
+    ],
+)
+def test_json_that_readers_take_in_different_ways_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(text)
+    assert f":{says}" in messages(path)
+    with pytest.raises(FormatError, match=re.escape(says)):
+        list(formats.read(path, "ragas"))
 
 
 def test_trec_citations_are_numbers_from_zero_or_docids(tmp_path: Path) -> None:

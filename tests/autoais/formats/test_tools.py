@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,56 @@ def test_lists_in_a_csv_are_json_or_what_python_writes(tmp_path: Path) -> None:
         with pytest.raises(FormatError, match=r"r\.csv:2: field 'retrieved_contexts' should be a list of strings"):
             list(formats.read(path))
         assert messages(path) == [":2: field 'retrieved_contexts' should be a list of strings"]
+
+
+def test_a_long_list_in_a_csv_should_be_json(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    head = "user_input,retrieved_contexts,response\r\n"
+    path.write_text(f'{head}q?,"{["so"] * 200_000}",A.\r\n', "utf-8")
+    says = ":2: field 'retrieved_contexts' has 1,200,000 characters; a list of more than 1 MiB should be JSON"
+    with pytest.raises(FormatError, match=re.escape(says)):
+        list(formats.read(path))
+    assert [message.startswith(says) for message in messages(path)] == [True]
+    cell = json.dumps(["so"] * 200_000).replace('"', '""')
+    path.write_text(f'{head}q?,"{cell}",A.\r\n', "utf-8")
+    assert [len(one.passages) for one in formats.read(path)] == [200_000]
+
+
+HEAD_OF_RUNS = "query_id,query,query_run,passage_id,passage,generated_answer\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (
+            "q1,x?,1,[1],A.,So [1].\nq1,x?,1,[1],B.,\n",
+            "3: field 'passage_id': '[1]' occurs twice in its run (first at ",
+        ),
+        ("q1,x?,1,[1],A.,So [1].\nq1,x?,1,1,B.,\n", "3: field 'passage_id': '[1]' occurs twice in its run (first at "),
+        ("q1,x?,1,d,A.,So [1].\nq1,x?,1,d,B.,\n", "3: field 'passage_id': 'd' occurs twice in its run (first at "),
+        (
+            "q1,x?,1,[1],A.,So.\nq1,x?,1,[2],B.,No.\n",
+            "3: field 'generated_answer': a second answer in run '1' of query",
+        ),
+        ("q1,x?,1,[1],A.,So.\nq2,y?,1,[1],B.,No.\nq1,x?,,[2],C.,\n", "4: run '1' of query 'q1' began at "),
+    ],
+)
+def test_rows_of_open_rag_eval_that_would_replace_others_are_refused(tmp_path: Path, rows: str, says: str) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text(HEAD_OF_RUNS + rows)
+    (message,) = messages(path)
+    assert message.startswith(f":{says}")
+    with pytest.raises(FormatError, match=re.escape(says)):
+        list(formats.read(path))
+
+
+def test_passages_of_open_rag_eval_without_an_id_are_numbered(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text(f"{HEAD_OF_RUNS}q1,x?,1,,A.,So [1][2][3].\nq1,x?,1,[2],B.,So [1][2][3].\nq1,x?,1,d,C.,\n")
+    (answer,) = formats.read(path)
+    assert {key: one.text for key, one in answer.passages.items()} == {"[1]": "A.", "[2]": "B.", "d": "C."}
+    assert answer.sentences[0].cites == ("[1]", "[2]", "d")
+    assert messages(path) == []
 
 
 def test_a_conversation_of_ragas_is_refused_with_its_field(tmp_path: Path) -> None:

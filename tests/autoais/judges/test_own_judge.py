@@ -249,6 +249,37 @@ def test_files_of_the_current_folder_do_not_take_the_place_of_installed_modules(
     assert "has no 'Years'" in missing.stderr
 
 
+def test_the_current_folder_is_searched_for_the_judge_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    (folder / "here_only.py").write_text(YEARS)
+    (folder / "here_broken.py").write_text("import nothing_of_that_name\n")
+    before = list(sys.path)
+    assert autoais.open_judge("here_only:Years").name == "years.v1/4False"
+    assert sys.path == before
+    with pytest.raises(autoais.UserError, match="cannot be imported"):
+        autoais.open_judge("here_broken:Years")
+    assert sys.path == before
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "here_only")
+    autoais.open_judge("here_only:Years")
+    assert str(folder) in sys.path
+
+
+@pytest.mark.parametrize(
+    "called", ["minilm@d07a8b3c/512/v1", "lexical@2/0.7/v1", "llm:gpt@host/1", "minilm", "lexical+"]
+)
+def test_the_name_of_another_judge_is_refused(
+    folder: Path, autoais: Command, monkeypatch: pytest.MonkeyPatch, called: str
+) -> None:
+    (folder / "named.py").write_text(YEARS.replace('f"years.v1/{self.digits}{self.strict}"', repr(called)))
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "named", raising=False)
+    one_line_error(
+        autoais("score", folder / "answers.jsonl", "--judge", "named:Years"),
+        f"judge 'named:Years': its name {called!r} is one of the judge",
+    )
+
+
 def test_the_example_of_the_handbook_keeps_the_contract_and_scores(folder: Path) -> None:
     page = (ROOT / "docs/handbook/evaluation.md").read_text("utf-8")
     (block,) = [one for one in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "(Judge)" in one]

@@ -414,6 +414,42 @@ def test_a_tally_pools_items_or_averages_answers() -> None:
     assert tally.averaged().value == pytest.approx((1 + 0 + 1 + 0.5 / 3) / 4)
 
 
+def test_strict_scores_count_what_they_leave_out_and_what_was_undecided() -> None:
+    judge, scores = table("a", undecided=["b"]), StrictScores()
+    assert [scores.add(answer) for answer in ([], judged(judge, "a", "b"), [], judged(judge, "b", ""))] == [
+        False, True, False, True,
+    ]  # fmt: skip
+    for record in scores.records().values():
+        assert (record["left_out"], record["undecided_as_no"]) == (2, 2)
+    assert three(scores.averaged())[:2] == [0.25, 0.25]
+
+
+def test_an_unresolved_marker_is_a_wrong_citation_of_liu_and_support_may_be_partial() -> None:
+    scores = CitationScores()
+    liu.add(scores, map(liu.judged_statement, judged(table("a"), "a")), unresolved=1)
+    assert scores.pooled()["precision"].value == 0.5
+    near = Judgement(Verdict.PARTIALLY_ATTRIBUTABLE, 0.4)
+    claim = JudgedClaim(CitedClaim("It is so.", ("x",)), near, (near,))
+    assert liu.judged_statement(claim).citations == tuple(trec.judged_levels(claim)) == (PARTIAL,)
+
+
+def test_every_metric_takes_the_answers_to_one_question_together() -> None:
+    def intervals_of(questions: Sequence[int | None]) -> list[Any]:
+        ours, theirs, weighed, strict = CitationScores(), CitationScores(), CitationScores(), StrictScores()
+        for number, question in enumerate(questions):
+            claims = judged(table("a"), "a" if number % 3 else "b")
+            alce.add(ours, claims, 0, question)
+            liu.add(theirs, map(liu.judged_statement, claims), 0, question)
+            trec.add(weighed, [trec.judged_levels(claim) for claim in claims], question=question)
+            strict.add(claims, question)
+        every = (ours.averaged(0.0), theirs.pooled(), theirs.averaged(), weighed.pooled(), strict.averaged())
+        return [ratio.interval95 for three_of in every for ratio in three_of.values()]
+
+    apart, together = intervals_of([None] * 12), intervals_of([number // 4 for number in range(12)])
+    assert intervals_of(range(12)) == apart
+    assert all(one != other for one, other in zip(apart, together, strict=True))
+
+
 def test_f1_is_that_of_its_recall_and_precision() -> None:
     scores = CitationScores()
     scores.add([1.0, None], [1.0, 0.0, None])
@@ -431,10 +467,7 @@ def test_f1_is_that_of_its_recall_and_precision() -> None:
         assert f1.interval95 == found.interval
     assert CitationScores().pooled()["recall"].reason == "there are no sentences"
     assert scores.last("x") == {"x_recall": (0.0, 1.0), "x_precision": (0.0, 1.0)}
-    assert scores.last("x", "_averaged", averaged=True) == {
-        "x_recall_averaged": (0.0, 1.0),
-        "x_precision_averaged": (0.0, 1.0),
-    }
+    assert scores.last("x", "_mean", averaged=True) == {"x_recall_mean": (0.0, 1.0), "x_precision_mean": (0.0, 1.0)}
     scores.add([], [])
     assert scores.last("x", averaged=True) == {"x_recall": (0.0, 0.0), "x_precision": (0.0, 0.0)}
     assert scores.last("x", empty=0.5) == {"x_recall": (0.5, 1.0), "x_precision": (0.5, 1.0)}

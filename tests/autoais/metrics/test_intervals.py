@@ -42,7 +42,7 @@ def test_clopper_pearson_holds_the_proportion_and_knows_no_sides(x: int, n: int)
 
 
 def expected(values: Floats, df: float) -> tuple[float, float]:
-    """Korn and Graubard's interval of a mean, written as in their paper."""
+    """Korn and Graubard's interval of a mean, with the normal quantile in place of their t of n - 1."""
     n, p = len(values), values.mean()
     effective = p * (1 - p) / (values.var(ddof=1) / n) * (stats.norm.ppf(0.975) / stats.t.ppf(0.975, df)) ** 2
     x = p * effective
@@ -163,13 +163,37 @@ def test_a_mean_beyond_its_bounds_widens_them() -> None:
 def test_the_interval_of_a_mean_over_sets() -> None:
     rng = np.random.default_rng(3)
     one, two = intervals.mean(rng.random(400)), intervals.mean(rng.beta(2, 5, 100))
-    both = intervals.average([one, two])
-    assert both.value == pytest.approx((one.value + two.value) / 2)
-    half = math.dist(one.interval, (one.value, one.value)), math.dist(two.interval, (two.value, two.value))
-    assert math.dist(both.interval, (both.value, both.value)) == pytest.approx(math.hypot(*half) / 2, rel=0.02)
-    assert intervals.average([one]).interval == pytest.approx(one.interval)
-    sure = intervals.mean(np.ones(10))
-    assert intervals.average([sure, sure]).interval == pytest.approx((1 - clopper_pearson(0, 20)[1], 1))
+    both, value = intervals.average([one, two]), (one.value + two.value) / 2
+    for side in (0, 1):
+        arms = one.value - one.interval[side], two.value - two.interval[side]
+        assert abs(value - both[side]) == pytest.approx(math.hypot(*arms) / 2)
+    assert intervals.average([one]) == pytest.approx(one.interval)
+    # A small set that is all right is not sure: 10 of 10 are [.69, 1], 100 of 200 are [.43, .57].
+    sure, half = intervals.mean(np.ones(10)), intervals.mean(np.arange(200) % 2.0)
+    (sure_low, _), (half_low, half_high) = sure.interval, half.interval
+    assert intervals.average([sure, half]) == pytest.approx(
+        (0.75 - math.hypot(1 - sure_low, 0.5 - half_low) / 2, 0.75 + (half_high - 0.5) / 2)
+    )
+    assert intervals.average([sure, half]) == pytest.approx((0.592, 0.786), abs=1e-3)
+
+
+def test_a_part_without_variance_still_has_an_error() -> None:
+    # Balanced accuracy: all of 10 yes are found, and 100 of 200 no.
+    truth = np.array([True] * 10 + [False] * 200)
+    said = np.array([True] * 10 + [False, True] * 100)
+    found = evaluate._balanced_accuracy(truth, said, np.arange(210))
+    assert found is not None
+    low, high = found.interval
+    assert found.value == 0.75
+    assert low == pytest.approx(0.59, abs=0.01)
+    assert high == pytest.approx(0.79, abs=0.01)
+    # Turned around, the error is on the other side; in a difference of differences it stays.
+    again = evaluate._balanced_accuracy(truth, ~said, np.arange(210))
+    assert again is not None
+    assert again.interval == pytest.approx((1 - high, 1 - low), abs=1e-9)
+    nested = intervals.difference(again, found)
+    assert nested.interval[0] < -0.5 < nested.interval[1]
+    assert nested.arms == pytest.approx([again.arms[i] + found.arms[1 - i] for i in (0, 1)])
 
 
 # --- the delta method against the jackknife ----------------------------------------------------------------------

@@ -1,0 +1,295 @@
+"""Benchmarks: a TOML that names questions, corpus and rules by path and checksum (`eval/benchmarks`, or your own)."""
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from autoais.io.provenance import sha256_file
+from rag.errors import RagError, UserError, check_type
+from rag.resources import folder, names
+
+TASKS = ("answer", "given")
+RIGHT = ("em", "answer_recall", "answer_in_text", "gold_cited", "nuggets@60", "nuggets@120")
+HANDBOOK = "handbook"  # the only corpus that ships
+
+_LARGEST = 1 << 20  # bytes of a TOML
+_LONGEST = 400  # characters of a description
+_MOST_HITS = 1000
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_KINDS = {str: "a string", int: "an integer", bool: "true or false", dict: "a table"}
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file of a benchmark: below the data folder, or (`shipped`) beside its TOML. `sha256` is None if it ships."""
+
+    file: str
+    sha256: str | None = None
+    shipped: bool = False
+
+    def check(self, data: Path | None, home: Path) -> Path:
+        """Return the path of the file; raises `RagError` if it is missing or has another checksum."""
+        path = inside(home if self.shipped else _data(data), self.file, links=not self.shipped)
+        if not path.is_file():
+            raise RagError(f"{path} is missing; name the folder of the data")
+        if self.sha256 is not None and (found := sha256_file(path)) != self.sha256:
+            raise RagError(f"{path} is another version: sha256 {found[:12]}..., expected {self.sha256[:12]}...")
+        return path
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """What a benchmark searches: a file with its checksum, a folder of documents, or the handbook that ships.
+
+    `format` is a corpus format of `rag index build` (None: detected).
+    """
+
+    path: str
+    sha256: str | None = None
+    format: str | None = None
+    shipped: bool = False
+
+    def check(self, data: Path | None) -> Path:
+        """Return the path of the file or folder; raises `RagError` if it is missing or has another checksum."""
+        path = inside(_data(data), self.path)
+        if self.sha256 is not None:
+            return DataFile(self.path, self.sha256).check(data, path)
+        if not path.exists():
+            raise RagError(f"{path} is missing; name the folder of the data")
+        return path
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """Questions, corpora and rules of a benchmark.
+
+    `task` is `answer` (search a corpus) or `given` (the passages come with each question). `corpora` has one entry, or
+    one per collection that questions name in their field `collection`, or none if the passages are given with texts.
+    `right` is the rule by which an answer counts as right (`rag.bench.items.is_right`); None if the benchmark cannot
+    say. `k` is the depth for every system (None: the system's own). `count` is the number of questions, `part` the
+    value of their field `part` (None: all). `gold` is a file of the same questions with gold passages of this corpus.
+    Every report of a result must state `closed_pool`.
+    `home` is the folder of the TOML, `sha256` its checksum.
+    """
+
+    name: str
+    version: int
+    description: str
+    licence: str
+    task: str
+    closed_pool: bool
+    right: str | None
+    k: int | None
+    count: int
+    questions: DataFile
+    part: str | None
+    gold: DataFile | None
+    corpora: Mapping[str, Corpus]
+    home: Path
+    sha256: str
+
+    @property
+    def id(self) -> str:
+        """Name and version, as results name it."""
+        return f"{self.name}.v{self.version}"
+
+    @property
+    def needs_data(self) -> bool:
+        """Whether anything of it lies in a data folder."""
+        shipped = [self.questions.shipped, *(one.shipped for one in self.corpora.values())]
+        return self.gold is not None or not all(shipped)
+
+
+def list_benchmarks() -> list[Benchmark]:
+    """Return the benchmarks that ship with rag, sorted by name."""
+    return [read_benchmark(name) for name in names("benchmarks", ".toml")]
+
+
+def read_benchmark(name: str | Path) -> Benchmark:
+    """Read a benchmark that ships with rag by name, or your own by path (`.toml`).
+
+    A file is data: nothing in it is run, and its paths stay below the data folder (or beside the file). Raises
+    `RagError` for an unknown name, and for a file that is not a benchmark.
+    """
+    check_type("benchmark", name, "a name or a .toml file", str, Path)
+    known = names("benchmarks", ".toml")
+    if str(name) in known:
+        home = Path(str(folder("benchmarks")))
+        path, where = home / f"{name}.toml", str(name)
+    elif str(name).endswith(".toml"):
+        path = Path(name)
+        home, where = path.parent, str(name)
+    else:
+        raise RagError(
+            f"no benchmark called {str(name)!r}; there are: {', '.join(known)}, or a file that ends in .toml"
+        )
+    try:
+        with path.open("rb") as file:
+            text = file.read(_LARGEST + 1)
+        if len(text) > _LARGEST:
+            raise RagError(f"{where}: not a benchmark: it is longer than {_LARGEST:,} bytes")
+        table = tomllib.loads(text.decode("utf-8"))
+    except OSError as error:
+        raise RagError(f"{where}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise RagError(f"{where}: not a benchmark: {str(error).splitlines()[0]}") from error
+    return _benchmark(_Table(table, where), home, sha256(text).hexdigest())
+
+
+def _benchmark(table: "_Table", home: Path, digest: str) -> Benchmark:
+    table.only(
+        "name", "version", "description", "licence", "task", "closed_pool", "right", "k", "questions", "gold",
+        "corpus", "corpora",
+    )  # fmt: skip
+    name = table.line("name")
+    if not _NAME.fullmatch(name):
+        raise table.error("name", "letters, digits, dots, dashes and underscores", name)
+    questions = table.table("questions")
+    questions.only("file", "sha256", "shipped", "part", "count")
+    count = questions.integer("count", 1, 10**9)
+    gold = table.table("gold") if "gold" in table.row else None
+    if gold is not None:
+        gold.only("file", "sha256", "shipped")
+    return Benchmark(
+        name=name,
+        version=table.integer("version", 1, 10**6),
+        description=table.line("description"),
+        licence=table.line("licence"),
+        task=table.one_of("task", TASKS, "answer"),
+        closed_pool=table.flag("closed_pool"),
+        right=table.one_of("right", RIGHT) if "right" in table.row else None,
+        k=table.integer("k", 1, _MOST_HITS) if "k" in table.row else None,
+        count=count,
+        questions=_file(questions),
+        part=questions.line("part") if "part" in questions.row else None,
+        gold=None if gold is None else _file(gold),
+        corpora=dict(_corpora(table)),
+        home=home,
+        sha256=digest,
+    )
+
+
+def _file(table: "_Table") -> DataFile:
+    shipped = "shipped" in table.row and table.flag("shipped")
+    return DataFile(table.path("file"), None if shipped else table.checksum(), shipped)
+
+
+def _corpora(table: "_Table") -> Iterable[tuple[str, Corpus]]:
+    if table.row.get("task") == "given" and not table.row.keys() & {"corpus", "corpora"}:
+        return
+    if ("corpus" in table.row) == ("corpora" in table.row):
+        raise RagError(f"{table.where}: not a benchmark: it should have either [corpus] or [corpora.NAME]")
+    if "corpus" in table.row:
+        yield "", _corpus(table.table("corpus"))
+        return
+    several = table.table("corpora")
+    for name in several.row:
+        if not _NAME.fullmatch(name):
+            raise several.error(name, "a name of letters, digits, dots, dashes and underscores", name)
+        yield name, _corpus(several.table(name))
+    if not several.row:
+        raise RagError(f"{table.where}: not a benchmark: [corpora] is empty")
+
+
+def _corpus(table: "_Table") -> Corpus:
+    table.only("file", "folder", "sha256", "format", "shipped")
+    form = table.line("format") if "format" in table.row else None
+    if "shipped" in table.row and table.flag("shipped"):
+        return Corpus(table.one_of("folder", (HANDBOOK,)), format=form, shipped=True)
+    if ("file" in table.row) == ("folder" in table.row):
+        raise RagError(f"{table.where}: a corpus should have either a file or a folder")
+    if "folder" in table.row:
+        return Corpus(table.path("folder"), format=form)
+    return Corpus(table.path("file"), table.checksum(), form)
+
+
+class _Table:
+    """A table of a TOML; a value of another type is a `RagError` that names it."""
+
+    def __init__(self, row: Mapping[str, Any], where: str) -> None:
+        self.row, self.where = row, where
+
+    def only(self, *known: str) -> None:
+        """Raise `RagError` for an unknown key, so that a typo is not ignored."""
+        if unknown := sorted(set(self.row) - set(known)):
+            raise RagError(f"{self.where}: unknown setting {_shown(unknown[0])}; there are: {', '.join(sorted(known))}")
+
+    def error(self, name: str, wanted: str, found: object) -> RagError:
+        return RagError(f"{self.where}: {_shown(name)} should be {wanted}, found {_shown(found)}")
+
+    def _get(self, name: str, kind: type) -> Any:  # noqa: ANN401  (of type `kind`)
+        if name not in self.row:
+            raise RagError(f"{self.where}: not a benchmark: setting {name!r} is missing")
+        value = self.row[name]
+        if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
+            raise self.error(name, _KINDS[kind], value)
+        return value
+
+    def table(self, name: str) -> "_Table":
+        return _Table(self._get(name, dict), f"{self.where}: [{name}]")
+
+    def flag(self, name: str) -> bool:
+        return bool(self._get(name, bool))
+
+    def integer(self, name: str, low: int, high: int) -> int:
+        value: int = self._get(name, int)
+        if not low <= value <= high:
+            raise self.error(name, f"from {low:,} to {high:,}", value)
+        return value
+
+    def line(self, name: str) -> str:
+        value: str = self._get(name, str)
+        if not value.strip() or not value.isprintable() or len(value) > _LONGEST:
+            raise self.error(name, f"one line of 1 to {_LONGEST} printable characters", value)
+        return value
+
+    def one_of(self, name: str, known: tuple[str, ...], default: str | None = None) -> str:
+        value = self.line(name) if name in self.row or default is None else default
+        if value not in known:
+            raise self.error(name, f"one of {', '.join(known)}", value)
+        return value
+
+    def checksum(self) -> str:
+        value = self.line("sha256")
+        if not _SHA256.fullmatch(value):
+            raise self.error("sha256", "64 hexadecimal digits in lower case", value)
+        return value
+
+    def path(self, name: str) -> str:
+        value = self.line(name)
+        if not is_below(value):
+            raise self.error(name, "a relative path that stays in its folder", value)
+        return value
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def is_below(path: str) -> bool:
+    """Whether a path of a benchmark is relative and names nothing above its folder."""
+    parts = PurePosixPath(path).parts
+    safe = path.isprintable() and "\\" not in path and ":" not in path
+    return safe and bool(parts) and not path.startswith("/") and ".." not in parts
+
+
+def inside(root: Path, path: str, *, links: bool = True) -> Path:
+    """Return the path below `root`; raises `RagError` if it leaves it, which links may do only if `links` is set."""
+    found = root / path
+    if not is_below(path) or not (links or found.resolve().is_relative_to(root.resolve())):
+        raise RagError(f"{path!r} leaves {root}; a benchmark names files below it")
+    return found
+
+
+def _data(data: Path | None) -> Path:
+    if data is None:
+        raise RagError("the benchmark needs its data: name the folder with --data")
+    if not data.is_dir():
+        raise UserError(f"{data} is not a folder; name the folder of the data")
+    return data

@@ -1,0 +1,106 @@
+"""`rag bench`: parse, call, print."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rag.bench.report.cli import compare, report
+
+# Commands import what they use, so that `rag --help` loads no engine.
+
+bench_app = typer.Typer(no_args_is_help=True, help="Run benchmarks and read the results.")
+
+
+@bench_app.command("list")
+def list_(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the benchmarks."""
+    from rag.bench.benchmark import list_benchmarks
+    from rag.bench.terminal import benchmark_record, show_benchmarks
+
+    found = list_benchmarks()
+    if as_json:
+        from autoais.io.jsonl import dumps
+
+        typer.echo(dumps([benchmark_record(one) for one in found], indent=2))
+    else:
+        show_benchmarks(found)
+
+
+@bench_app.command("run")
+def run(
+    name: Annotated[str, typer.Argument(help="Benchmark: a name of `rag bench list`, or your own .toml file.")],
+    out: Annotated[Path, typer.Option(help="Folder of the run.")],
+    data: Annotated[Path | None, typer.Option(help="Folder with the benchmark's files.")] = None,
+    system: Annotated[
+        list[str] | None,
+        typer.Option(help="System, also with options: reader,recipe=best,k=16; repeatable (default: reader)."),
+    ] = None,
+    predictions: Annotated[
+        list[Path] | None,
+        typer.Option(help="Answers of another system, in any format of `autoais schema`; repeatable."),
+    ] = None,
+    index: Annotated[
+        Path | None, typer.Option(help="Index of the corpus; built there if it is missing (default: in the run).")
+    ] = None,
+    corpus: Annotated[Path | None, typer.Option(help="Corpus to search instead of the benchmark's.")] = None,
+    judge: Annotated[str | None, typer.Option(help="Judge, as for `autoais score` (default: minilm).")] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(help="Citation metrics: alce, hagrid, liu, trec (comma-separated; default: alce,hagrid), or all."),
+    ] = None,
+    human: Annotated[
+        Path | None, typer.Option(help="Answers of these systems with human labels, which correct AutoAIS.")
+    ] = None,
+    price: Annotated[
+        tuple[float, float] | None,
+        typer.Option(min=0, metavar="INPUT OUTPUT", help="Price per million input and output tokens."),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Ask a sample of so many questions.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the sample (default: 0).")] = None,
+    stage: Annotated[
+        str | None, typer.Option(help="Run one stage again: retrieve, answer, judge or measure; drops later ones.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")] = False,
+) -> None:
+    """Run systems over a benchmark, judge their answers and print the metrics.
+
+    A stopped run continues with --resume and ends with the same files.
+    """
+    from rag.bench.run import run_benchmark
+    from rag.bench.terminal import bench_progress, show_run
+
+    with bench_progress() as progress:
+        found = run_benchmark(
+            name,
+            out,
+            data,
+            systems=system or (),
+            predictions=predictions or (),
+            index=index,
+            corpus=corpus,
+            judge=judge,
+            metrics=metrics,
+            human=human,
+            price=price,
+            limit=limit,
+            seed=seed,
+            stage=stage,
+            resume=resume,
+            progress=progress,
+        )
+    if stage in (None, "measure"):
+        measured = [found.metrics(label) for label in found.labels]
+        if as_json:
+            from autoais.io.jsonl import dumps
+
+            typer.echo(dumps(measured, indent=2))
+        else:
+            show_run(found, measured)
+
+
+bench_app.command("report")(report)
+bench_app.command("compare")(compare)

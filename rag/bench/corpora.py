@@ -1,0 +1,109 @@
+"""The indexes of a benchmark's corpora, opened when they are needed and built where they are missing."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from autoais.corpora import find_passages
+from autoais.io.provenance import sha256_file
+from rag.bench.benchmark import Benchmark, inside
+from rag.errors import RagError
+from rag.index.index import Index
+from rag.index.manifest import MANIFEST
+from rag.index.open import open_index
+from rag.types import Passage
+
+Progress = Callable[[str, int, int], None]
+
+
+class Corpora:
+    """Opens the index of each corpus of a benchmark, once.
+
+    `folder` is the index, or the folder of the indexes if the benchmark has several corpora; what is missing is built
+    there. `corpus` replaces the benchmark's only corpus.
+    """
+
+    def __init__(
+        self, benchmark: Benchmark, data: Path | None, folder: Path, corpus: Path | None, progress: Progress | None
+    ) -> None:
+        if corpus is not None and list(benchmark.corpora) != [""]:
+            raise RagError(f"{benchmark.id} has several corpora; only a benchmark with one takes another")
+        if corpus is not None and not corpus.exists():
+            raise RagError(f"{corpus}: no such file or folder; name a corpus")
+        self._benchmark, self._data, self._folder, self._corpus = benchmark, data, folder, corpus
+        self._progress = progress
+        self._open: dict[str, Index] = {}
+
+    def name_of(self, collection: str | None) -> str:
+        """The corpus that a question's collection is searched in."""
+        return collection if collection is not None and collection in self._benchmark.corpora else ""
+
+    def open(self, name: str) -> Index:
+        """Return the index of a corpus; builds it if it is missing."""
+        if name not in self._open:
+            self._open[name] = self._opened(name)
+        return self._open[name]
+
+    def _opened(self, name: str) -> Index:
+        if name not in self._benchmark.corpora:
+            raise RagError(f"{self._benchmark.id} has no corpus; its passages come with the questions")
+        corpus = self._benchmark.corpora[name]
+        if corpus.shipped and self._corpus is None:
+            return open_index(None)
+        place = self._place(name)
+        if not self._is_built(name):
+            from rag.api import build_index
+
+            source = self._corpus or corpus.check(self._data)
+            form = None if self._corpus else corpus.format
+            documents = source.is_dir()
+            return build_index(
+                source.resolve(), place, format=form, skip_bad=documents, replace=True, progress=self._progress
+            )
+        return open_index(place)
+
+    def _place(self, name: str) -> Path:
+        return self._folder / f"{name}.index" if name else self._folder
+
+    def _is_built(self, name: str) -> bool:
+        place = self._place(name)
+        return name in self._open or (place / MANIFEST).exists() or any(place.glob("segments_*"))
+
+    def _source(self) -> Path | None:
+        """The file or folder of the only corpus; None if there are several, if it ships, or without a data folder."""
+        corpus = self._benchmark.corpora.get("")
+        if self._corpus is not None or corpus is None or corpus.shipped or self._data is None:
+            return self._corpus
+        return inside(self._data, corpus.path)
+
+    def find(self, wanted: set[str]) -> Mapping[str, Passage]:
+        """Return the passages with these ids, those that the corpora have.
+
+        Reads the corpus file where there is no index of it, which takes less than building one.
+        """
+        source = self._source()
+        if source is not None and source.is_file() and not self._is_built(""):
+            if self._corpus is None:
+                self._benchmark.corpora[""].check(self._data)
+            return find_passages([source], wanted, Counter())
+        found: dict[str, Passage] = {}
+        for each in self._benchmark.corpora:
+            store = self.open(each).store
+            found |= {key: passage for key in sorted(wanted) if (passage := store.get(key)) is not None}
+        return found
+
+    def record(self) -> dict[str, Any]:
+        """Return name, checksum and recipe of the open indexes, by corpus."""
+        return {
+            name: {"name": index.name, "passages": index.manifest["passages"]}
+            | {key: index.manifest[key] for key in ("checksum", "recipe", "analyzer")}
+            for name, index in sorted(self._open.items())
+        }
+
+    def source_record(self) -> dict[str, Any]:
+        """Return what is searched, by corpus: path below the data folder and SHA-256 of files."""
+        if self._corpus is not None:
+            digest = sha256_file(self._corpus) if self._corpus.is_file() else None
+            return {"": {"path": self._corpus.name, "sha256": digest}}
+        return {name: {"path": one.path, "sha256": one.sha256} for name, one in sorted(self._benchmark.corpora.items())}

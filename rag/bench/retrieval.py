@@ -1,0 +1,114 @@
+"""The hits of a run, searched once for all systems that share retriever and depth."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from autoais.errors import FormatError
+from autoais.io.jsonl import field, parse_object
+from rag.answering import Journal, pending
+from rag.bench.questions import BenchQuestion, passage_of, passage_row
+from rag.errors import QuestionError, RagError
+from rag.retrievers import Retriever
+from rag.retrievers.rerank import Scorer
+from rag.types import Hit, Passage
+
+Search = Callable[[BenchQuestion], Sequence[Hit]]
+
+
+class Given:
+    """Ranks the passages that come with a question, as the recipe `shortlist` does: by static embeddings."""
+
+    def __init__(self, find: Callable[[set[str]], Mapping[str, Passage]], questions: Iterable[BenchQuestion]) -> None:
+        from rag.retrievers.rerank import scorer
+
+        self._scorer: Scorer = scorer("static")
+        self.name = f"given>{self._scorer.name}"
+        unknown = {one.id for asked in questions for one in asked.passages if not one.text}
+        self._known = find(unknown) if unknown else {}
+        if lost := sorted(unknown - self._known.keys()):
+            raise RagError(f"the corpus lacks {len(lost):,} passages that the questions give, such as {lost[0]!r}")
+
+    def search(self, asked: BenchQuestion, k: int) -> list[Hit]:
+        """Return the first k of the question's passages, best first."""
+        passages = [one if one.text else self._known[one.id] for one in asked.passages]
+        scores = self._scorer.score(asked.question.text, passages)
+        return sorted(map(Hit, passages, scores), key=lambda hit: (-hit.score, hit.passage.id))[:k]
+
+
+def search_file(
+    path: Path,
+    questions: Sequence[BenchQuestion],
+    search: Search,
+    settings: Mapping[str, Any],
+    progress: Callable[[int, int], None],
+) -> None:
+    """Write the hits of each question to a file, one row a question; a stopped run continues.
+
+    Rows: `id`, `hits` (`passage`, `score`), `reason` if the question cannot be searched, and `seconds`.
+    """
+    with Journal(path, settings, resume=path.exists()) as journal:
+        pending([one.question for one in questions], journal.done)
+        for done, asked in enumerate(questions[len(journal.done) :], len(journal.done) + 1):
+            journal.write(_searched(asked, search))
+            progress(done, len(questions))
+
+
+def _searched(asked: BenchQuestion, search: Search) -> dict[str, Any]:
+    started, reason, hits = time.perf_counter(), None, []
+    try:
+        hits = list(search(asked))
+    except QuestionError as error:
+        reason = str(error)
+    seconds = round(time.perf_counter() - started, 4)
+    rows = [{"passage": passage_row(hit.passage), "score": float(hit.score)} for hit in hits]
+    return {"id": asked.question.id, "hits": rows, **({"reason": reason} if reason else {}), "seconds": seconds}
+
+
+class Retrieved:
+    """A retriever that has the hits of the question that a run asks at the moment (`asking`), from `search_file`.
+
+    Another query goes to `other(question)`, a retriever over the same corpus; None refuses it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        path: Path,
+        questions: Sequence[BenchQuestion],
+        other: Callable[[BenchQuestion], Retriever] | None,
+    ) -> None:
+        self.name, self._path, self._other = name, path, other
+        with path.open("rb") as file:
+            starts = list(accumulate((len(line) for line in file), initial=0))
+        self._starts = {one.question.id: start for one, start in zip(questions, starts, strict=False)}
+        self._asked: BenchQuestion | None = None
+        self._row: dict[str, Any] = {}
+
+    def asking(self, asked: BenchQuestion) -> float:
+        """Prepare for the searches of a question; returns the seconds that searching for it took."""
+        with self._path.open("rb") as file:
+            file.seek(self._starts[asked.question.id])
+            self._row, self._asked = parse_object(file.readline(), str(self._path)), asked
+        if self._row.get("id") != asked.question.id:
+            raise FormatError(f"{self._path}: the hits of question {asked.question.id!r} are not in their place")
+        return float(self._row["seconds"])
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """Return at most k hits per query."""
+        return [self._search(query, k) for query in queries]
+
+    def _search(self, query: str, k: int) -> list[Hit]:
+        assert self._asked is not None, "call `asking` first"
+        if query != self._asked.question.text:
+            if self._other is None:
+                raise RagError("this benchmark gives the passages of each question: a system cannot search for others")
+            return self._other(self._asked).search([query], k)[0]
+        if self._row.get("reason") is not None:
+            raise QuestionError(self._row["reason"])
+        where = str(self._path)
+        return [
+            Hit(passage_of(field(hit, "passage", dict, where), where), hit["score"]) for hit in self._row["hits"][:k]
+        ]

@@ -1,0 +1,149 @@
+"""Terminal output of `rag bench`."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from autoais.terminal import clean, new_console
+from rag.bench.benchmark import Benchmark
+from rag.terminal import counted, note, progress_bar
+
+if TYPE_CHECKING:
+    from rag.bench.run import BenchRun
+
+_ROWS = (
+    "right", "right@60", "right@120", "em", "f1", "answer_recall", "nugget_recall", "autoais", "autoais_corrected",
+    "attributed_answers", "citation_recall", "citation_precision", "hagrid", "liu_recall", "liu_precision",
+    "trec_recall", "trec_precision", "answerable_refused", "unanswerable_refused", "Success@1", "Success@5",
+    "Success@20", "answer_hit@5", "answer_hit@20",
+)  # fmt: skip
+
+
+def benchmark_record(benchmark: Benchmark) -> dict[str, Any]:
+    """Return what `rag bench list` says of a benchmark, as JSON."""
+    return {
+        "name": benchmark.name,
+        "version": benchmark.version,
+        "description": benchmark.description,
+        "questions": benchmark.count,
+        "corpus": _corpus(benchmark),
+        "closed_pool": benchmark.closed_pool,
+        "task": benchmark.task,
+        "right": benchmark.right,
+        "needs_data": benchmark.needs_data,
+        "licence": benchmark.licence,
+    }
+
+
+def _corpus(benchmark: Benchmark) -> str:
+    corpora = list(benchmark.corpora.values())
+    if not corpora:
+        return "given"
+    if len(corpora) > 1:
+        return f"{len(corpora)} collections"
+    return corpora[0].path + (" (ships)" if corpora[0].shipped else "")
+
+
+def show_benchmarks(benchmarks: Sequence[Benchmark]) -> None:
+    """Print a table of the benchmarks."""
+    from rich.table import Table
+
+    table = Table("name", "questions", "corpus", "task", "licence", "about", box=None, pad_edge=False)
+    table.columns[1].justify = "right"
+    for one in benchmarks:
+        cells = (_corpus(one), one.task, one.licence, one.description)
+        table.add_row(one.name, f"{one.count:,}", *map(clean, cells))
+    new_console().print(table)
+
+
+def show_run(run: "BenchRun", measured: Sequence[Mapping[str, Any]]) -> None:
+    """Print the four ways and the metrics of a run, a column per system, then what to know about them."""
+    from rich.table import Table
+
+    record, console = run.record["benchmark"], new_console()
+    pool = ", a closed pool" if record["closed_pool"] else ""
+    title = f"{record['name']}.v{record['version']}: {counted(run.record['questions']['n'], 'question')}{pool}"
+    console.print(clean(f"{title}, judged by {measured[0]['judge']}"))
+    console.print()
+    table = Table("", *(clean(one["label"]) for one in measured), box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for way in measured[0]["ways"]:
+        table.add_row(way.replace("_", " "), *(_share(one["ways"][way]) for one in measured))
+    table.add_section()
+    for name in _ROWS:
+        if any(one["metrics"].get(name, {}).get("value") is not None for one in measured):
+            table.add_row(name, *(_value(one["metrics"].get(name, {})) for one in measured))
+    if any(one["latency"] for one in measured):
+        table.add_row("seconds, p50", *(f"{one['latency']['p50']:.2f}" if one["latency"] else "" for one in measured))
+        table.add_row("seconds, p95", *(f"{one['latency']['p95']:.2f}" if one["latency"] else "" for one in measured))
+    if any(one["money"] for one in measured):
+        table.add_row("money", *(f"{one['money']['total']:.4f}" if one["money"] else "" for one in measured))
+    console.print(table)
+    for line in _remarks(run, measured):
+        note(line)
+    note(f"run in {run.folder}")
+
+
+def _share(way: Mapping[str, Any]) -> str:
+    return f"{way['count']:,} ({way['share']:.1%})"
+
+
+def _value(metric: Mapping[str, Any]) -> str:
+    if metric.get("value") is None:
+        return ""
+    ends = metric.get("interval95")
+    return f"{metric['value']:.3f}" + (" [{:.3f}, {:.3f}]".format(*ends) if ends else "")
+
+
+def _remarks(run: "BenchRun", measured: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    benchmark = run.record["benchmark"]
+    if 0 < benchmark["without_gold"] < benchmark["questions"]:
+        known = f"{benchmark['without_gold']:,} of {benchmark['questions']:,} questions"
+        yield f"{known} have no known gold passage in this corpus; they count like the others"
+    for one in measured:
+        if one["same_judge"]:
+            count = counted(one["same_judge"], "answer")
+            yield f"{one['label']}: {count} by a system that has the judge as a part; its AutoAIS is circular"
+        joined = one["predictions"] or {}
+        for what, remark in _JOINED.items():
+            if (found := joined.get(what)) and found["count"]:
+                example = f", such as {found['examples'][0]!r:.80}" if found["examples"] else ""
+                yield f"{one['label']}: {found['count']:,} {remark}{example}"
+        if joined.get("not_asked"):
+            yield f"{one['label']}: {joined['not_asked']:,} answers to questions outside the sample, left out"
+        for what, count in one["notes"].items():
+            yield f"{one['label']}: {count:,} {what}"
+
+
+_JOINED = {
+    "unknown": "questions outside the benchmark, discarded",
+    "duplicates": "repeated answers, of which the last counts",
+    "missing": "questions without an answer, which count as wrong",
+    "not_in_corpus": "cited passages that are not in the corpus",
+    "other_text": "passages with another text in the corpus, which is the one judged",
+}
+
+
+@contextmanager
+def bench_progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar for each step of a run; a stopped run prints how to continue."""
+    from contextlib import ExitStack
+
+    step = ""
+    with ExitStack() as stack:
+        advance: Any = None
+
+        def update(what: str, done: int, total: int) -> None:
+            nonlocal step, advance
+            if what != step:
+                stack.close()
+                step, advance = what, stack.enter_context(progress_bar(what, total, "questions"))
+            advance(done, "", total)
+
+        try:
+            yield update
+        except KeyboardInterrupt:
+            stack.close()
+            note(f"stopped while {step or 'starting'}; --resume continues from there")
+            raise

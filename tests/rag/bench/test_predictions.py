@@ -1,0 +1,166 @@
+"""Answers of other systems, and people's labels of answers, joined with a benchmark."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autoais.io.jsonl import dumps, read_objects
+from rag.bench import open_run, run_benchmark
+from rag.bench.run import BenchRun
+from rag.errors import RagError
+from tests.conftest import Command
+from tests.rag.bench.test_run import QUESTIONS, ways, write_benchmark
+
+POLAND, CURIE, VISTULA = (row["question"] for row in QUESTIONS[:3])
+CSV = f"""question,answer,attribution
+{POLAND},Krakow,b#1
+{POLAND},Warsaw,b#1
+{CURIE},1867,a#9
+Who asks this?,Nobody,a#1
+"""
+
+
+@pytest.fixture
+def towns(tmp_path: Path) -> Callable[..., BenchRun]:
+    benchmark = write_benchmark(tmp_path, QUESTIONS, 'right = "answer_in_text"\nk = 3')
+
+    def run(out: str = "RUN", **options: Any) -> BenchRun:  # noqa: ANN401
+        return run_benchmark(benchmark, tmp_path / out, tmp_path / "data", **({"judge": "lexical"} | options))
+
+    return run
+
+
+def rows_of(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(dumps(row) + "\n" for row in rows), "utf-8")
+    return path
+
+
+def cited(question: str, answer: str, passage: str, **more: object) -> dict[str, Any]:
+    """A row of answers.jsonl with one sentence that cites one passage."""
+    return {
+        "id": f"theirs-{question}", "question": question, "passages": [{"id": passage, "text": ""}],
+        "sentences": [{"text": answer, "citations": [{"passage": passage}]}], **more,
+    }  # fmt: skip
+
+
+def test_predictions_are_joined_by_question(towns: Callable[..., BenchRun], tmp_path: Path, rag: Command) -> None:
+    file = tmp_path / "theirs@v2.csv"
+    file.write_text(CSV)
+    arguments = ("--data", tmp_path / "data", "--predictions", file, "--judge", "lexical", "--out", tmp_path / "RUN")
+    done = rag("bench", "run", tmp_path / "towns.toml", *arguments)
+    assert done.returncode == 0, done.stderr
+    run = open_run(tmp_path / "RUN")
+    assert run.labels == ["theirs-v2"]
+    assert "retrieve" not in run.record["stages"]
+    assert not (tmp_path / "RUN" / "index").exists()  # the corpus was read, not indexed
+    first, second, third, *_ = run.items("theirs-v2")
+    assert (first.way, first.em, first.missing) == ("right_attributed", 1, False)
+    assert first.passages["b#1"].text.startswith("Warsaw is the capital")
+    assert (second.em, second.way) == (1, "right_unattributed")  # nobody knows a passage a#9
+    assert (third.missing, third.way, third.em) == (True, "wrong_unattributed", 0)
+    joined = run.metrics("theirs-v2")["predictions"]
+    assert joined["unknown"] == {"count": 1, "examples": ["Who asks this?"]}
+    assert joined["duplicates"]["count"] == 1
+    assert joined["missing"] == {"count": 3, "examples": [row["question"] for row in QUESTIONS[2:]]}
+    assert joined["not_in_corpus"] == {"count": 1, "examples": ["a#9"]}
+    for remark in ("1 questions outside the benchmark", "'Who asks this?'", "3 questions without an answer", "'a#9'"):
+        assert remark in done.stderr
+
+
+def test_the_corpus_decides_what_a_passage_says(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    forged = cited(VISTULA, "The Vistula is 2,000 miles long.", "b#2")
+    forged["passages"][0]["text"] = "The Vistula is 2,000 miles long."
+    run = towns(predictions=[rows_of(tmp_path / "forged.jsonl", [forged])])
+    item = run.items("forged")[2]
+    assert item.passages["b#2"].text.startswith("The Vistula is the longest")
+    assert item.way == "right_unattributed"
+    assert run.metrics("forged")["predictions"]["other_text"] == {"count": 1, "examples": ["b#2"]}
+
+
+def test_own_and_others_answers_stand_side_by_side(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    towns("ours", systems=["extractive"])
+    answers = tmp_path / "ours" / "extractive" / "answers.jsonl"
+    run = towns(systems=["extractive"], predictions=[answers])
+    assert run.labels == ["extractive", "answers"]
+    assert run.record["systems"]["answers"] == run.record["systems"]["extractive"]
+    assert ways(run, "answers") == ways(run, "extractive")
+    assert run.metrics("answers")["metrics"] == run.metrics("extractive")["metrics"]
+
+
+def test_a_sample_leaves_other_answers_out(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    rows = [cited(f" {row['question']}  ", "Warsaw", "b#1", id=str(n)) for n, row in enumerate(QUESTIONS)]
+    run = towns(predictions=[rows_of(tmp_path / "all.jsonl", rows)], limit=2)
+    joined = run.metrics("all")["predictions"]
+    assert (joined["answers"], joined["not_asked"], joined["unknown"]["count"]) == (2, 3, 0)
+
+
+def test_predictions_for_something_else_are_refused(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    with pytest.raises(RagError, match="no answer has its question in the benchmark; do they belong together"):
+        towns(predictions=[rows_of(tmp_path / "other.jsonl", [cited("Who?", "Nobody", "b#1")])])
+
+
+def test_the_last_of_two_answers_counts(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    rows = [cited(POLAND, "Krakow", "b#1", id="x"), cited(POLAND, "Warsaw", "b#1", id="y")]
+    run = towns(predictions=[rows_of(tmp_path / "twice.jsonl", rows)])
+    assert run.items("twice")[0].answer == "Warsaw"
+    assert run.metrics("twice")["predictions"]["duplicates"] == {"count": 1, "examples": [POLAND]}
+
+
+def test_a_model_that_fails_refuses_nothing(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    rows = [
+        {"id": row["id"], "question": row["question"], "abstained": True, "failed": row["id"] == "4"}
+        for row in QUESTIONS
+    ]
+    run = towns(predictions=[rows_of(tmp_path / "silent.jsonl", rows)])
+    assert ways(run, "silent")["4"] == "wrong_unattributed"
+    assert run.metrics("silent")["metrics"]["unanswerable_refused"]["value"] == 0
+    assert run.metrics("silent")["metrics"]["answerable_refused"]["value"] == 1
+
+
+def test_tokens_and_money_are_counted(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    trace = {"tokens": {"read": 1000, "written": 100}}
+    rows = [cited(POLAND, "Warsaw", "b#1", trace=trace, seconds=2.0), cited(CURIE, "1867", "a#2", trace=trace, id="z")]
+    run = towns(predictions=[rows_of(tmp_path / "paid.jsonl", rows)], price=(1.0, 10.0))
+    metrics = run.metrics("paid")
+    assert metrics["tokens"]["read"] == 2000
+    assert metrics["money"] == {"price_per_million": [1.0, 10.0], "total": 0.004, "per_answer": 0.002}
+    assert metrics["latency"] == {"p50": 2.0, "p95": 2.0, "mean": 2.0, "n": 1}
+
+
+def test_human_labels_correct_the_judge(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    towns(systems=["extractive"])
+    labelled = [row for _, row in read_objects(tmp_path / "RUN" / "extractive" / "answers.jsonl")]
+    for row in labelled:
+        row["attributable"] = row["id"] != "1"  # people disagree with the judge once
+    labelled.append(cited(POLAND, "Another answer.", "b#1", attributable=True))
+    human = rows_of(tmp_path / "human.jsonl", labelled)
+    with pytest.raises(RagError, match="started with another human"):
+        towns(resume=True, human=human, judge=None)
+    metrics = towns(stage="measure", human=human).metrics("extractive")
+    raw, corrected = metrics["metrics"]["autoais"], metrics["metrics"]["autoais_corrected"]
+    assert raw["value"] == 0.6
+    assert corrected["value"] == pytest.approx(0.4)
+    assert corrected["interval95"][0] < 0.4 < corrected["interval95"][1]
+    assert (corrected["labelled"], metrics["human"]["labels"], metrics["human"]["answers"]) == (3, 6, 5)
+    few = rows_of(tmp_path / "few.jsonl", labelled[:1])
+    again = towns(stage="measure", human=few).metrics("extractive")
+    assert again["metrics"]["autoais_corrected"]["reason"] == "1 of the answers have human labels; 2 are needed"
+    none = rows_of(tmp_path / "none.jsonl", [cited(POLAND, "Warsaw", "b#1")])
+    with pytest.raises(RagError, match="no answer in it has a label"):
+        towns(stage="measure", human=none)
+
+
+def test_a_judge_that_is_part_of_the_system_is_said(tmp_path: Path, rag: Command) -> None:
+    benchmark = write_benchmark(tmp_path, QUESTIONS[:2])
+    arguments = ("--data", tmp_path / "data", "--out", tmp_path / "RUN", "--predictions")
+    row = cited(POLAND, "Warsaw is the capital of Poland.", "b#1", system="post-hoc(minilm@95bee50e)")
+    done = rag("bench", "run", benchmark, *arguments, rows_of(tmp_path / "a.jsonl", [row]))
+    assert done.returncode == 0, done.stderr
+    metrics = json.loads((tmp_path / "RUN" / "a" / "metrics.json").read_text())
+    if metrics["same_judge"]:  # while this revision of the judge ships
+        assert "its AutoAIS is circular" in done.stderr
+    else:
+        pytest.skip("another judge ships")

@@ -1,0 +1,405 @@
+"""A run goes from questions to metrics in files; killed at any moment, it ends with the same ones."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autoais.io.jsonl import dumps, read_objects
+from autoais.io.locks import exclusive_lock
+from autoais.io.provenance import sha256_file
+from rag.answering import answer_file
+from rag.bench import open_run, read_items, run_benchmark
+from rag.bench.run import STAGES, BenchRun
+from rag.errors import FormatError, RagError, UsageError, UserError
+from rag.index.open import open_index
+from rag.systems import open_system
+from tests.conftest import Command, one_line_error, write_corpus
+
+ROOT = Path(__file__).parents[3]
+QUESTIONS: list[dict[str, Any]] = [
+    {"id": "1", "question": "What is the capital of Poland?", "answers": ["Warsaw"], "gold": ["b#1"], "kind": "fact"},
+    {"id": "2", "question": "When was Curie born in Warsaw?", "answers": ["1867"], "gold": ["a#2"], "kind": "date"},
+    {"id": "3", "question": "How long is the Vistula river?", "answers": ["2,000 miles"], "gold": ["b#2"]},
+    {"id": "4", "question": "Who sings at the opera of Gdansk?", "answerable": False},
+    {"id": "5", "question": "the", "answers": ["a word"], "gold": ["c#1"]},
+]
+QUICK = {"systems": ["extractive"], "judge": "lexical"}
+
+
+def write_benchmark(
+    folder: Path, rows: Sequence[Mapping[str, Any]], extra: str = 'right = "answer_in_text"', corpus: str | None = None
+) -> Path:
+    """A benchmark over the shelf in `folder/data`, and its TOML."""
+    data = folder / "data"
+    data.mkdir(exist_ok=True)
+    write_corpus(data / "shelf.jsonl")
+    (data / "questions.jsonl").write_text("".join(dumps(row) + "\n" for row in rows), "utf-8")
+    searched = f'[corpus]\nfile = "shelf.jsonl"\nsha256 = "{sha256_file(data / "shelf.jsonl")}"'
+    (folder / "towns.toml").write_text(
+        'name = "towns"\nversion = 1\ndescription = "Towns"\nlicence = "ours"\nclosed_pool = true\n'
+        f'{extra}\n[questions]\nfile = "questions.jsonl"\ncount = {len(rows)}\n'
+        f'sha256 = "{sha256_file(data / "questions.jsonl")}"\n{searched if corpus is None else corpus}\n',
+        "utf-8",
+    )
+    return folder / "towns.toml"
+
+
+@pytest.fixture
+def towns(tmp_path: Path) -> Callable[..., BenchRun]:
+    """Runs the benchmark of towns into a folder of that name."""
+    benchmark = write_benchmark(tmp_path, QUESTIONS, 'right = "answer_in_text"\nk = 3')
+
+    def run(out: str = "RUN", **options: Any) -> BenchRun:  # noqa: ANN401
+        return run_benchmark(benchmark, tmp_path / out, tmp_path / "data", **(QUICK | options))
+
+    return run
+
+
+def ways(run: BenchRun, label: str = "extractive") -> dict[str, str]:
+    return {item.id: item.way for item in run.items(label)}
+
+
+def timeless(folder: Path) -> dict[str, object]:
+    """The files of a run without the times in them, and without the checksums of the files that hold times."""
+
+    def strip(value: Any) -> Any:  # noqa: ANN401
+        if isinstance(value, dict):
+            times = {"seconds", "latency", "command"} | ({"sha256"} if value.keys() == {"rows", "sha256"} else set())
+            return {key: strip(one) for key, one in value.items() if key not in times}
+        return [strip(one) for one in value] if isinstance(value, list) else value
+
+    found: dict[str, object] = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and "index" not in path.parts):
+        name = path.relative_to(folder).as_posix()
+        if path.suffix == ".jsonl":
+            found[name] = [strip(row) for _, row in read_objects(path)]
+        elif path.suffix == ".json":
+            found[name] = strip(json.loads(path.read_text("utf-8")))
+        else:
+            found[name] = path.read_bytes()
+    return found
+
+
+def test_every_question_goes_one_way(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    run = towns()
+    assert ways(run) == {
+        "1": "right_attributed", "2": "right_attributed", "3": "wrong_attributed", "4": "refused_right",
+        "5": "refused_wrong",
+    }  # fmt: skip
+    metrics = run.metrics("extractive")
+    assert (metrics["n"], metrics["benchmark"], metrics["closed_pool"]) == (5, "towns.v1", True)
+    assert sum(way["count"] for way in metrics["ways"].values()) == 5
+    assert sum(way["share"] for way in metrics["ways"].values()) == pytest.approx(1)
+    assert metrics["metrics"]["right"]["value"] == 0.5  # of the four that can be answered
+    assert metrics["metrics"]["answerable_refused"]["value"] == 0.25
+    assert metrics["metrics"]["unanswerable_refused"]["value"] == 1
+    assert metrics["metrics"]["attributed_answers"]["value"] == 1
+    assert metrics["metrics"]["em"] == {"value": None, "reason": "the system gives no short answers"}
+    assert metrics["latency"]["n"] == 5
+    first = run.items("extractive")[0]
+    assert (first.kind, first.first_gold, first.answer_hit, first.em) == ("fact", 1, 1, None)
+    assert set(first.passages) >= set(first.cites)
+    assert {file for stage in run.record["stages"].values() for file in stage} == {
+        "retrieval/bm25@3.jsonl", "extractive/answers.jsonl", "extractive/judgements.jsonl", "extractive/score.json",
+        "extractive/items.jsonl", "extractive/metrics.json",
+    }  # fmt: skip
+    assert open_run(tmp_path / "RUN").record == run.record
+
+
+def test_items_and_metrics_are_those_of_autoais(
+    towns: Callable[..., BenchRun], tmp_path: Path, autoais: Command
+) -> None:
+    """The same answers, judged by the command, give the same judgements and metrics."""
+    run = towns(systems=["reader"])
+    folder = tmp_path / "RUN"
+    out, report = tmp_path / "judgements.jsonl", tmp_path / "report.json"
+    answers, questions = folder / "reader" / "answers.jsonl", folder / "questions.jsonl"
+    done = autoais("score", answers, "--questions", questions, "--judge", "lexical", "--out", out, "--report", report)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "reader" / "judgements.jsonl").read_text() == out.read_text()
+    scored = json.loads(report.read_text())["metrics"]
+    assert {name: run.metrics("reader")["metrics"][name] for name in scored} == scored
+    items = [item for item in run.items("reader") if item.references]
+    assert scored["em"]["value"] == sum(item.em or 0 for item in items) / len(items)
+    assert scored["answer_recall"]["value"] == sum(bool(item.answer_recall) for item in items) / len(items)
+
+
+def test_answers_are_those_of_the_system(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    """Hits that are searched once and shared change no answer."""
+    towns(systems=["reader", "extractive", "extractive,recipe=shortlist", "extractive,k=2"])
+    run = open_run(tmp_path / "RUN")
+    assert run.labels == ["reader", "extractive", "extractive-shortlist", "extractive-k2"]
+    assert set(run.record["stages"]["retrieve"]) == {
+        "retrieval/shortlist@3.jsonl", "retrieval/bm25@3.jsonl", "retrieval/bm25@2.jsonl",
+    }  # fmt: skip
+    index = open_index(tmp_path / "RUN" / "index")
+    for label, name, k, recipe in (("reader", "reader", 3, None), ("extractive-k2", "extractive", 2, None),
+                                   ("extractive-shortlist", "extractive", 3, "shortlist")):  # fmt: skip
+        system = open_system(name, index, k=k, recipe=recipe)
+        assert run.record["systems"][label] == system.name
+        answer_file(tmp_path / "RUN" / "questions.jsonl", tmp_path / f"{label}.jsonl", system, index)
+        ours, theirs = (
+            [row | {"seconds": 0, "index": ""} for _, row in read_objects(path)]
+            for path in (tmp_path / "RUN" / label / "answers.jsonl", tmp_path / f"{label}.jsonl")
+        )
+        assert ours == theirs
+
+
+# --- resuming ------------------------------------------------------------------------------------------------------
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from rag.bench import run_benchmark
+
+left = int(sys.argv[4])
+
+def event(*_):
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+replace = Path.replace
+Path.replace = lambda self, other: (event(), replace(self, other), event())
+run_benchmark(sys.argv[1], sys.argv[2], sys.argv[3], systems=["extractive", "extractive,k=2"], judge="lexical",
+              index=Path(sys.argv[3]) / "index", resume=Path(sys.argv[2], "run.json").exists(), progress=event)
+"""
+
+
+def killed(benchmark: Path, out: Path, data: Path, event: int) -> int:
+    """Run until that many events (rows, and files put in place) have happened; the exit code."""
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'eval'}"}
+    arguments = [sys.executable, "-c", KILLED, str(benchmark), str(out), str(data), str(event)]
+    return subprocess.run(arguments, env=environment, check=False).returncode
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_again_and_again_ends_with_the_same_files(tmp_path: Path) -> None:
+    benchmark = write_benchmark(tmp_path, QUESTIONS, 'right = "answer_in_text"\nk = 3')
+    data = tmp_path / "data"
+    assert killed(benchmark, tmp_path / "whole", data, 0) == 0
+    deaths = 0
+    for event in (1, 2, 3, 9, 5, 8, 4, 11, 3, 7, 6, 10, 2, 0):
+        deaths += killed(benchmark, tmp_path / "killed", data, event) == -signal.SIGKILL
+    assert deaths >= 10
+    assert timeless(tmp_path / "killed") == timeless(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("event", [4, 13, 25])
+def test_a_killed_run_ends_with_the_same_files(tmp_path: Path, event: int) -> None:
+    benchmark = write_benchmark(tmp_path, QUESTIONS[:3], 'right = "answer_in_text"\nk = 3')
+    data = tmp_path / "data"
+    systems = {"systems": ["extractive", "extractive,k=2"], "judge": "lexical", "index": data / "index"}
+    run_benchmark(benchmark, tmp_path / "whole", data, **systems)  # type: ignore[arg-type]
+    assert killed(benchmark, tmp_path / "killed", data, event) == -signal.SIGKILL
+    run_benchmark(benchmark, tmp_path / "killed", data, index=data / "index", resume=True)
+    assert timeless(tmp_path / "killed") == timeless(tmp_path / "whole")
+
+
+def test_a_run_is_written_by_one_process(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    (tmp_path / "RUN").mkdir()
+    with (
+        exclusive_lock(tmp_path / "RUN" / ".lock", UserError("free")),
+        pytest.raises(RagError, match="another process is writing it; wait for it"),
+    ):
+        towns()
+    towns()
+
+
+def test_an_existing_run_is_not_overwritten(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    towns()
+    with pytest.raises(RagError, match="holds a run: finish it with --resume"):
+        towns()
+    with pytest.raises(RagError, match="cannot be continued: it was started with another judge, limit"):
+        towns(resume=True, judge="minilm", limit=2)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").touch()
+    with pytest.raises(RagError, match=r"is not empty \(it holds thesis.tex\)"):
+        towns("mine")
+
+
+def test_a_finished_run_does_nothing_again(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    towns()
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "RUN" / "extractive").iterdir()}
+    towns(resume=True, systems=(), judge=None)
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "RUN" / "extractive").iterdir()} == before
+
+
+def test_stages_run_one_by_one(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    towns("whole")
+    with pytest.raises(RagError, match="holds no run yet: start with the stage retrieve"):
+        towns(stage="judge")
+    towns(stage="retrieve")
+    with pytest.raises(RagError, match="lacks the stage answer of extractive: run it with --stage answer"):
+        towns(stage="judge")
+    for stage in STAGES[1:]:
+        towns(stage=stage)
+    ours, theirs = timeless(tmp_path / "RUN"), timeless(tmp_path / "whole")
+    assert ours == theirs
+
+
+def test_a_stage_that_runs_again_drops_those_after_it(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    towns()
+    towns(stage="judge", metrics="all")
+    assert not (tmp_path / "RUN" / "extractive" / "metrics.json").exists()
+    run = towns(stage="measure", metrics=None)
+    assert "trec_recall" in run.metrics("extractive")["metrics"]
+    with pytest.raises(RagError, match="started with another metrics"):
+        towns(stage="measure", metrics="alce")
+    with pytest.raises(RagError, match="no stage called 'think'"):
+        towns(stage="think")
+
+
+@pytest.mark.parametrize("what", ["truncated", "missing"])
+def test_a_changed_file_is_named(towns: Callable[..., BenchRun], tmp_path: Path, what: str) -> None:
+    towns()
+    path = tmp_path / "RUN" / "extractive" / "answers.jsonl"
+    if what == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(RagError, match=r"answers.jsonl .*: make it again with --stage answer"):
+        towns(resume=True)
+    towns(stage="answer")
+    towns(resume=True)
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RagError, match=r"run.json is missing"):
+        open_run(tmp_path)
+    (tmp_path / "run.json").write_text("{}")
+    with pytest.raises(FormatError, match="not the record of a benchmark run"):
+        open_run(tmp_path)
+
+
+# --- kinds of benchmarks -------------------------------------------------------------------------------------------
+
+
+def test_passages_come_with_the_questions(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"query_id": "1", "question": "What is the capital of Poland?", "docids": ["c#1", "b#1"]},
+        {"query_id": "2", "question": "What is the capital of Japan?", "docids": ["c#1", "a#1"], "answerable": False},
+    ]
+    benchmark = write_benchmark(tmp_path, rows, 'task = "given"')
+    run = run_benchmark(benchmark, tmp_path / "RUN", tmp_path / "data", systems=["extractive"], judge="lexical")
+    assert ways(run) == {"1": "undecided", "2": "refused_right"}  # no references: nobody can say what is right
+    items = run.items("extractive")
+    assert [set(item.ranking) for item in items] == [{"c#1", "b#1"}, {"c#1", "a#1"}]
+    assert items[0].ranking[0] == "b#1"
+    assert run.metrics("extractive")["metrics"]["right"]["reason"] == "the benchmark has no rule for right answers"
+
+
+def test_given_passages_may_bring_their_texts(tmp_path: Path) -> None:
+    given = [{"id": "x", "title": "Warsaw", "text": "Warsaw is the capital of Poland. It lies on the Vistula."}]
+    rows = [{"id": "1", "question": "What is the capital of Poland?", "answers": ["Warsaw"], "passages": given}]
+    benchmark = write_benchmark(tmp_path, rows, 'task = "given"\nright = "answer_recall"', corpus="")
+    run = run_benchmark(benchmark, tmp_path / "RUN", tmp_path / "data", systems=["extractive"], judge="lexical")
+    assert ways(run) == {"1": "right_attributed"}
+    unknown = write_benchmark(tmp_path, [rows[0] | {"passages": ["nowhere#1"]}], 'task = "given"')
+    with pytest.raises(RagError, match="lacks 1 passages that the questions give, such as 'nowhere#1'"):
+        run_benchmark(unknown, tmp_path / "other", tmp_path / "data", systems=["extractive"])
+
+
+def test_a_question_is_asked_of_its_collection(tmp_path: Path) -> None:
+    for name, text in (("red", "The red lamp shows that the pump runs."), ("blue", "The blue lamp is for decoration.")):
+        (tmp_path / "data" / "docs" / name).mkdir(parents=True)
+        (tmp_path / "data" / "docs" / name / "lamps.md").write_text(f"# Lamps\n\n{text} It is on the left panel.\n")
+    asked = "What does the lamp show?"  # the same question of both
+    rows: list[dict[str, Any]] = [
+        {"id": name, "question": asked, "collection": name, "nuggets": [["pump runs"]], "answer": "It runs."}
+        for name in ("red", "blue")
+    ]
+    corpora = '[corpora]\nred = { folder = "docs/red" }\nblue = { folder = "docs/blue" }'
+    benchmark = write_benchmark(tmp_path, rows, 'right = "nuggets@60"', corpus=corpora)
+    run = run_benchmark(benchmark, tmp_path / "RUN", tmp_path / "data", systems=["extractive"], judge="lexical")
+    red, blue = run.items("extractive")
+    assert red.way == "right_attributed"
+    assert "pump" not in blue.answer
+    assert run.metrics("extractive")["metrics"]["right@60"]["value"] == 0.5
+    assert set(run.record["indexes"]) == {"red", "blue"}
+    stray = write_benchmark(tmp_path, [rows[0] | {"collection": "green"}], corpus=corpora)
+    with pytest.raises(RagError, match="question 'red' names no corpus: 'green'"):
+        run_benchmark(stray, tmp_path / "other", tmp_path / "data")
+
+
+def test_what_a_corpus_cannot_answer_is_counted(tmp_path: Path, rag: Command) -> None:
+    rows: list[dict[str, Any]] = [
+        {key: row[key] for key in ("id", "question", "answers") if key in row} for row in QUESTIONS[:3]
+    ]
+    gold = tmp_path / "data" / "gold.jsonl"
+    gold.parent.mkdir()
+    gold.write_text(dumps({"id": "x", "question": QUESTIONS[0]["question"], "gold": ["b#1"]}) + "\n")
+    digest = sha256(gold.read_bytes()).hexdigest()
+    tables = f'right = "answer_in_text"\n[gold]\nfile = "gold.jsonl"\nsha256 = "{digest}"'
+    benchmark = write_benchmark(tmp_path, rows, tables)
+    arguments = ("--data", tmp_path / "data", "--system", "extractive", "--judge", "lexical")
+    done = rag("bench", "run", benchmark, "--out", tmp_path / "RUN", *arguments)
+    assert done.returncode == 0, done.stderr
+    assert "2 of 3 questions have no known gold passage in this corpus; they count like the others" in done.stderr
+    run = open_run(tmp_path / "RUN")
+    assert run.metrics("extractive")["n"] == 3
+    assert run.metrics("extractive")["metrics"]["Success@1"]["n"] == 1
+
+    other = write_corpus(tmp_path / "other.jsonl", [("z#1", "Warsaw", "Warsaw is the capital of Poland since 1596.")])
+    done = rag("bench", "run", benchmark, "--out", tmp_path / "B", *arguments, "--corpus", other)
+    assert done.returncode == 0, done.stderr
+    elsewhere = open_run(tmp_path / "B")
+    assert elsewhere.items("extractive")[0].cites == ["z#1"]
+    assert elsewhere.record["benchmark"]["closed_pool"] is None
+    assert not any(item.gold for item in elsewhere.items("extractive"))
+
+
+def test_a_sample_is_asked(towns: Callable[..., BenchRun]) -> None:
+    run = towns(limit=2, seed=1)
+    assert [one.question.id for one in run.questions()] == [item.id for item in run.items("extractive")]
+    assert run.metrics("extractive")["n"] == 2
+
+
+def test_the_handbook_is_asked_from_end_to_end(tmp_path: Path, rag: Command) -> None:
+    """The benchmark that ships runs without any data folder, with the systems and the judge that ship."""
+    systems = ("--system", "reader", "--system", "extractive")
+    done = rag("bench", "run", "handbook", *systems, "--out", tmp_path / "RUN", "--limit", "6")
+    assert done.returncode == 0, done.stderr
+    assert "right attributed" in done.stdout
+    run = open_run(tmp_path / "RUN")
+    for label in ("reader", "extractive"):
+        assert len(list(read_items(tmp_path / "RUN" / label / "items.jsonl"))) == 6
+        metrics = run.metrics(label)
+        assert metrics["judge"].startswith("minilm@")
+        assert metrics["metrics"]["right@120"]["n"] + metrics["metrics"]["unanswerable_refused"]["n"] == 6
+
+
+def test_wrong_calls_are_one_line(towns: Callable[..., BenchRun], tmp_path: Path, rag: Command) -> None:
+    with pytest.raises(UsageError, match="systems should be a list, found one string"):
+        run_benchmark("handbook", tmp_path / "A", systems="reader")
+    for system, error in (("reeder", "no system called"), ("reader,k=x", "k should be an integer"),
+                          ("reader,deep=1", "'deep=1' is no option=value"), ("reader,k=0", "k must be")):  # fmt: skip
+        one_line_error(rag("bench", "run", "handbook", "--system", system, "--out", tmp_path / "A"), error)
+    one_line_error(rag("bench", "run", "open-nq-pool", "--out", tmp_path / "A"), "name the folder with --data")
+    one_line_error(rag("bench", "run", "handbook", "--metrics", "best", "--out", tmp_path / "A"), "no citation metrics")
+    with pytest.raises(RagError, match="has several corpora"):
+        run_benchmark("own-documents", tmp_path / "A", tmp_path, corpus=tmp_path)
+
+
+def test_full_disks_are_one_line(
+    towns: Callable[..., BenchRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    towns(stage="retrieve")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("rag.answering.os.fsync", full)
+    with pytest.raises(UserError, match=r"cannot be written: No space left on device"):
+        towns(stage="answer")
+    monkeypatch.undo()
+    assert ways(towns(resume=True))
