@@ -168,6 +168,7 @@ def _judgements(items: Sequence[Item], judge: str) -> Iterator[dict[str, Any]]:
                 good = sum(one == "attributable" for one in verdicts)
                 row["scores"] = {
                     "passages": len(item.ranking),
+                    "short_answer": item.short_answer is not None,
                     "autoais": [float(item.attributed is True), 1],
                     "citation_recall": [good / len(verdicts), 1],
                     "citation_precision": [good / len(verdicts), 1],
