@@ -142,3 +142,18 @@ def test_the_papers_tables_come_out_of_the_release(shared_data: Path, name: str)
         agreement = result["agreement"][part]
         values = [agreement[key] for key in ("krippendorff_alpha", "pairwise_agreement", "f1_to_majority")]
         assert (agreement["items"], *(round(value, 3) for value in values)) == golden
+
+
+def test_agreement_of_items_with_different_numbers_of_ratings() -> None:
+    items = [Item(2, 0), Item(1, 1), Item(3, 1), Item(1, 0)]
+    # Observed: 2 * 1 / 1 + 2 * 3 / 3; expected, of 6 yes and 2 no: 2 * 6 * 2 / 7. The single rating is left out.
+    assert krippendorff_alpha(items) == pytest.approx(1 - 4 / (24 / 7))
+    assert pairwise_agreement(items) == pytest.approx((1 + 0 + 0.5) / 3)
+    assert krippendorff_alpha([Item(1, 1)]) == 0.0
+    assert krippendorff_alpha([Item(1, 0)]) is krippendorff_alpha([Item(3, 0)]) is pairwise_agreement([]) is None
+    # A tie counts as no: six yes and one no agree with the majority, two do not. A class that occurs nowhere has F1 0.
+    assert f1_to_majority(items) == pytest.approx((2 * 6 / (2 * 6 + 2) + 2 * 1 / (2 * 1 + 2)) / 2)
+    assert f1_to_majority([Item(2, 0)]) == 0.5
+    for yes, no in ((-1, 2), (2, -1), (0, 0)):
+        with pytest.raises(ValueError, match=f"found {yes} yes and {no} no"):
+            Item(yes, no)
