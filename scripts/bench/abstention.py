@@ -217,7 +217,7 @@ def measure(
 
 
 def point(confidence: Floats, answerable: NDArray[np.bool_], min_confidence: float) -> dict[str, Any]:
-    """The refusal rates of both kinds at this minimum confidence, with 95 % Wilson intervals."""
+    """The refusal rates of both kinds at this minimum confidence, with 95 % intervals."""
     row: dict[str, Any] = {"min_confidence": min_confidence}
     for kind, those in (("unanswerable", ~answerable), ("answerable", answerable)):
         refused, n = int((confidence[those] < min_confidence).sum()), int(those.sum())

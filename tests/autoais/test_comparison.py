@@ -382,3 +382,9 @@ def test_the_command(tmp_path: Path, autoais: Command) -> None:
     one_line_error(
         answers, "a.jsonl:1: field 'verdict' is missing", "write judgements with: autoais score ANSWERS --out FILE"
     )
+
+
+def test_a_test_says_what_it_counted() -> None:
+    for test in (mcnemar_exact(3, 2), mcnemar_corrected(3, 2)):
+        assert (test.b, test.c) == (3, 2)
+    assert (mcnemar_corrected(0, 0).b, mcnemar_corrected(0, 0).variant) == (0, mcnemar_corrected(1, 0).variant)

@@ -222,3 +222,18 @@ def test_34_of_55_cells_match_and_the_other_21_lack_rows(shared_data: Path) -> N
     assert found == [
         ("A1", 1.0, 1.0), ("A2 (relaxed)", 1.0, 0.7237), ("A2 (strict)", 0.3438, 0.3428), ("A3", 0.7266, 0.7237),
     ]  # fmt: skip
+
+
+def test_agreement_of_items_with_different_numbers_of_ratings() -> None:
+    items = [Item(2, 0), Item(1, 1), Item(3, 1), Item(1, 0)]
+    # Observed: 2 * 1 / 1 + 2 * 3 / 3; expected, of 6 yes and 2 no: 2 * 6 * 2 / 7. The single rating is left out.
+    assert krippendorff_alpha(items) == pytest.approx(1 - 4 / (24 / 7))
+    assert pairwise_agreement(items) == pytest.approx((1 + 0 + 0.5) / 3)
+    assert krippendorff_alpha([Item(1, 1)]) == 0.0
+    assert krippendorff_alpha([Item(1, 0)]) is krippendorff_alpha([Item(3, 0)]) is pairwise_agreement([]) is None
+    # A tie counts as no: six yes and one no agree with the majority, two do not. A class that occurs nowhere has F1 0.
+    assert f1_to_majority(items) == pytest.approx((2 * 6 / (2 * 6 + 2) + 2 * 1 / (2 * 1 + 2)) / 2)
+    assert f1_to_majority([Item(2, 0)]) == 0.5
+    for yes, no in ((-1, 2), (2, -1), (0, 0)):
+        with pytest.raises(ValueError, match=f"found {yes} yes and {no} no"):
+            Item(yes, no)
