@@ -28,6 +28,11 @@ Sets = dict[str, Any]
 
 def main() -> None:
     """Write `CARD.md` into the folder of the model."""
+    write_atomic(SHIPPED / "CARD.md", lines())
+
+
+def lines() -> Iterator[str]:
+    """The lines of the card, from the record of the training and the result files."""
     record = json.loads((SHIPPED / "training.json").read_text("utf-8"))
     bench = json.loads((RESULTS / "bench.json").read_text("utf-8"))
     meta = json.loads((RESULTS / "attributionbench.json").read_text("utf-8"))
@@ -37,7 +42,7 @@ def main() -> None:
             shipped = MiniLMJudge().name
             raise SystemExit(f"error: the results are for {measured['judge']}, but {shipped} ships; measure again")
     words, shared = (json.loads((LEXICAL / f"{name}.json").read_text("utf-8")) for name in ("meta", "shared-words"))
-    write_atomic(SHIPPED / "CARD.md", card(record, bench, meta["sets"], words["sets"], shared["sets"], partial))
+    return card(record, bench, meta["sets"], words["sets"], shared["sets"], partial)
 
 
 def card(record: Sets, bench: Sets, meta: Sets, words: Sets, shared: Sets, partial: Sets) -> Iterator[str]:

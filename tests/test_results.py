@@ -26,7 +26,6 @@ RESULTS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "eval" / 
 OLD = {
     "eval/results/ask.json",
     "eval/results/documents.json",
-    "eval/results/minilm/bench.json",
     "eval/results/open-nq-pool/reader.json",
     "eval/results/open-nq-pool/repair.json",
     "eval/results/open-nq-pool/repair-few-shot.json",

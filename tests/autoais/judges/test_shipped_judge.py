@@ -9,6 +9,7 @@ from autoais.io.provenance import sha256_file
 from autoais.judges import DEFAULT, open_judge
 from autoais.judges.minilm import SHIPPED, MiniLMJudge
 from autoais.types import Attribution, Verdict
+from scripts.make_judge_card import lines
 from tests.conftest import Command
 
 ZAMENHOF = (
@@ -39,6 +40,7 @@ def test_the_files_are_those_of_the_record_and_the_card() -> None:
         assert sha256_file(SHIPPED / name) == digest, name
         assert digest in card, name
     assert MiniLMJudge().name in card
+    assert card.splitlines() == list(lines())  # else: python -m scripts.make_judge_card
     assert f"{np.mean([one['roc_auc'] for one in record['left_out'].values()]):.3f}" in card
 
 
