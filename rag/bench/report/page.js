@@ -3,6 +3,7 @@
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const PAGE = 50; // rows shown at once
+const MANY = 4; // more systems have signs without words
 const CUT = 1200; // characters of a passage or sentence shown at first
 
 const WAYS = {
@@ -86,7 +87,12 @@ function excerpt(place, text, spans, tag, attributes = {}) {
   return button;
 }
 
-const chip = (way) => make("span", { class: `chip ${way}` }, make("span", { "aria-hidden": "true" }, WAYS[way][0]), ` ${WAYS[way][1]}`);
+/** What happened, as a sign and words on a colour; `brief` hides the words, for tables of many systems. */
+function chip(way, brief = false) {
+  const [sign, words] = WAYS[way];
+  return make("span", { class: `chip ${way}`, title: brief ? words : null },
+    make("span", { "aria-hidden": "true" }, sign), make("span", { class: brief ? "hidden" : null }, ` ${words}`));
+}
 
 // --- state: in the fragment of the address, so that a view can be sent to others ---
 
@@ -189,7 +195,7 @@ function drawRow(number, place) {
     said("span", cut(question.text, 300)));
   button.addEventListener("click", () => toggle(number, place));
   button.addEventListener("focus", () => { current = place; });
-  const ways = question.answers.map((answer, system) => make("td", { "data-system": cut(shown(group().systems[system]), 40) }, chip(answer.way)));
+  const ways = question.answers.map((answer, system) => make("td", { "data-system": cut(shown(group().systems[system]), 40) }, chip(answer.way, question.answers.length > MANY)));
   const row = make("tr", { class: open ? "opened" : null }, make("th", { scope: "row" }, button), ...ways);
   if (!open) return [row];
   return [row, make("tr", { class: "detail", id: detail }, make("td", { colspan: String(1 + ways.length) }, drawDetail(question, number)))];
