@@ -18,7 +18,7 @@ from autoais.answers import CitedAnswer, read_answers, to_row, write_answers
 from autoais.io.jsonl import check_distinct, dumps, parse_object, read_objects, round_floats, write_atomic
 from autoais.io.locks import exclusive_lock
 from autoais.io.provenance import command, judge_record, sha256_file, versions
-from autoais.judges import DEFAULT, open_judge
+from autoais.judges import DEFAULT, JUDGES, open_judge
 from autoais.judges.cache import CachedJudge, JudgementCache
 from autoais.scoring import DEFAULT_METRICS, ScoreRun, choose_metrics, with_notes
 from autoais.types import Judge
@@ -213,6 +213,9 @@ class _Run:
             raise RagError(f"{self._folder} holds a run: finish it with --resume, or name another folder")
         record = dict(open_run(self._folder).record)
         before = record["settings"]
+        judge = before.get("judge")
+        if given.get("judge") is None and isinstance(judge, str) and judge.partition(":")[0] not in JUDGES:
+            raise RagError(f"{self._folder}: its judge is {judge!r}, whose code would run; name it with --judge")
         settings = before | {name: value for name, value in given.items() if value not in (None, [])}
         fixed = self._fixed()
         changed = [name for name in settings if settings[name] != before.get(name) and not self._may_change(name)]

@@ -403,3 +403,16 @@ def test_full_disks_are_one_line(
         towns(stage="answer")
     monkeypatch.undo()
     assert ways(towns(resume=True))
+
+
+def test_the_folder_of_a_run_names_no_code_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, marker = tmp_path / "run", tmp_path / "ran"
+    run_benchmark("handbook", out, systems=["extractive"], judge="lexical", limit=2)
+    record = json.loads((out / "run.json").read_text("utf-8"))
+    record["settings"]["judge"] = "evil:Judge"
+    (out / "run.json").write_text(json.dumps(record), "utf-8")
+    (tmp_path / "evil.py").write_text(f"open({str(marker)!r}, 'w')")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RagError, match="its judge is 'evil:Judge', whose code would run; name it with --judge"):
+        run_benchmark("handbook", out, stage="judge")
+    assert not marker.exists()
