@@ -5,11 +5,17 @@ from typing import Annotated
 
 import typer
 
-from rag.bench.report.cli import compare, report
-
 # Commands import what they use, so that `rag --help` loads no engine.
 
 bench_app = typer.Typer(no_args_is_help=True, help="Run benchmarks and read the results.")
+
+RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders of `rag bench run`.")]
+DifferentOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-different", help="Show runs with another benchmark, questions or judge in tables of their own."
+    ),
+]
 
 
 @bench_app.command("list")
@@ -102,5 +108,50 @@ def run(
             show_run(found, measured)
 
 
-bench_app.command("report")(report)
-bench_app.command("compare")(compare)
+@bench_app.command("report")
+def report(
+    runs: RunsArgument,
+    out: Annotated[Path | None, typer.Option(help="Folder of the report (default: RUN/report).")] = None,
+    kind: Annotated[
+        str, typer.Option("--format", help="html (with report.json and figures), or print a table: md, latex.")
+    ] = "html",
+    passages: Annotated[
+        bool, typer.Option("--passages/--no-passages", help="Include the texts of passages; mind their licence.")
+    ] = True,
+    allow_different: DifferentOption = False,
+) -> None:
+    """Write a report of runs: report.html, report.json and figures. Nothing is run again."""
+    from rag.bench.report import report_table, write_report
+    from rag.terminal import note
+
+    if kind != "html":
+        typer.echo(report_table(*runs, kind=kind, allow_different=allow_different), nl=False)
+        return
+    written = write_report(*runs, out=out, passages=passages, allow_different=allow_different)
+    if passages:
+        licence = ", ".join(written.licences) or "not stated by the benchmark"
+        note(f"warning: the page holds passages of others (licence: {licence}); --no-passages leaves their texts out")
+    note(str(written.page))
+
+
+@bench_app.command("compare")
+def compare(
+    runs: RunsArgument,
+    out: Annotated[Path | None, typer.Option(help="Write the comparison, with all differing answers, as JSON.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    allow_different: DifferentOption = False,
+) -> None:
+    """Compare all systems of runs question by question: differences, tests, letters instead of ranks."""
+    from autoais.io.jsonl import check_outputs, dumps, round_floats, write_atomic
+    from rag.bench.compare import compare_runs
+    from rag.bench.terminal import show_comparison
+
+    check_outputs([], [out])
+    result = round_floats(compare_runs(*runs, allow_different=allow_different))
+    if out is not None:
+        write_atomic(out, [dumps(result, indent=1)])
+    if as_json:
+        typer.echo(dumps(result, indent=2))
+        return
+    for group in result["groups"]:
+        show_comparison(group)

@@ -147,3 +147,38 @@ def bench_progress() -> Iterator[Callable[[str, int, int], None]]:
             stack.close()
             note(f"stopped while {step or 'starting'}; --resume continues from there")
             raise
+
+
+def show_comparison(group: Mapping[str, Any]) -> None:
+    """Print the systems of one group of `compare_runs`: letters, smallest differences, wins and losses."""
+    from rich.table import Table
+
+    console = new_console()
+    console.print(clean(group["name"]))
+    systems = list(group["systems"])
+    table = Table("metric", *map(clean, systems), "n", "shows from", box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name, metric in group["metrics"].items():
+        smallest = [pair["smallest_difference"] for pair in metric["pairs"] if pair["smallest_difference"]]
+        cells = [
+            f"{metric['values'][one]:.3f} {metric['letters'][one]}" if one in metric["values"] else ""
+            for one in systems
+        ]
+        table.add_row(clean(name), *cells, f"{metric['n']:,}", f"{max(smallest):.3f}" if smallest else "")
+    console.print(table)
+    level, power = f"{group['level']:.0%}", f"{group['power']:.0%}"
+    console.print(
+        f"Systems with a common letter cannot be told apart ({level}, Holm's correction over the pairs of a metric). "
+        f"`shows from`: the smallest difference that these questions show with {power} power."
+    )
+    for pair in group["metrics"]["right_attributed"]["pairs"]:
+        low, high = pair["interval95"]
+        p = "no difference" if pair["p"] is None else f"p {pair['p']:.4f}, with Holm's correction {pair['p_holm']:.4f}"
+        console.print(
+            f"right and attributed: {clean(pair['a'])} - {clean(pair['b'])} = {pair['value']:+.3f} "
+            f"[{low:+.3f}, {high:+.3f}], {pair['better']} wins, {pair['worse']} losses, {p}"
+        )
+    for name, one in group["correlation"].items():
+        if one["kendall_tau_b"] is not None:
+            console.print(f"order of the systems by {name}: Kendall's tau-b {one['kendall_tau_b']:.2f}")

@@ -4,24 +4,20 @@ import base64
 import hashlib
 import json
 import re
-import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from selectolax.lexbor import LexborHTMLParser
 
-from autoais.cli import run as run_cli
 from autoais.errors import UserError
 from rag.bench.items import read_items
 from rag.bench.report import report_schema, report_table, write_report
-from rag.bench.report.cli import compare as compare_command
-from rag.bench.report.cli import report as report_command
 from rag.bench.report.figures import risk_coverage
 from rag.bench.report.page import embedded
-from tests.conftest import one_line_error
+from tests.conftest import Command, one_line_error
 from tests.rag.bench.folders import HOSTILE, make_run
 
 pytest.importorskip("jinja2")
@@ -246,24 +242,8 @@ def test_risk_against_coverage(run_folder: Path) -> None:
 
 
 @pytest.fixture
-def bench(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    import subprocess
-
-    def call(*arguments: str | Path) -> Any:  # noqa: ANN401  (a result as of tests.commands)
-        app = typer.Typer(pretty_exceptions_enable=False)
-        app.command("report")(report_command)
-        app.command("compare")(compare_command)
-        monkeypatch.setattr(sys, "argv", ["rag", *map(str, arguments)])
-        capfd.readouterr()
-        try:
-            run_cli(app)
-            code = 0
-        except SystemExit as stop:
-            code = stop.code if isinstance(stop.code, int) else 0
-        out, err = capfd.readouterr()
-        return subprocess.CompletedProcess([], code, out, err)
-
-    return call
+def bench(rag: Command) -> Callable[..., Any]:
+    return partial(rag, "bench")
 
 
 @pytest.mark.slow
