@@ -545,12 +545,15 @@ class _Run:
     def _measure_one(self, label: str) -> None:
         folder, settings = self._folder / label, self._settings
         items = list(self._items(folder))
+        people = None if settings["human"] is None else HumanLabels(Path(settings["human"]))
+        if people is not None:
+            items = people.on(items)
         write_items(folder / ITEMS, items)
         score = _json(folder / SCORE)
         found = score["metrics"] | measures.item_metrics(items)
         about: dict[str, Any] = {}
-        if settings["human"] is not None:
-            corrected, human = measures.corrected_autoais(items, HumanLabels(Path(settings["human"])))
+        if people is not None:
+            corrected, human = measures.corrected_autoais(items, people)
             found["autoais_corrected"] = corrected
             about["human"] = human | {"sha256": sha256_file(Path(settings["human"]))}
         told, used = self._record["answers"][label], measures.tokens(items)
