@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
 from autoais import formats
@@ -79,7 +79,7 @@ def rank_judges(
 
     - `sets`: collection, claims, groups of claims that are not independent, share of attributable.
     - `judges`: for each, the figures of `autoais.meta.evaluate` by set, with 95 % intervals over groups; `averages` by
-      collection and over all sets; `pairs_per_second`; `against_baseline`: the differences from `lexical` by set and
+      collection and over all sets; `speed`, also per second of CPU in this process; `against_baseline`: the differences from `lexical` by set and
       average, in which undecided counts as no. A difference in balanced accuracy has p of a randomisation test, also
       corrected for all tests of the same kind (Holm): sets, and averages.
     - `published`: figures of others for these sets, with metric, source and how their set differs.
@@ -243,11 +243,16 @@ def _speed(judge: Judge, claims: Mapping[str, list[Labelled]], timed: int, seed:
     if not timed or not asked:
         return None
     judge.judge(asked[:1])
-    started = perf_counter()
+    started, used = perf_counter(), process_time()
     judge.judge(asked)
-    seconds = perf_counter() - started
+    seconds, used = perf_counter() - started, process_time() - used
     words = sum(len(" ".join((one.claim, *one.evidence)).split()) for one in asked)
-    return {"pairs_per_second": len(asked) / seconds, "pairs": len(asked), "words_per_pair": words / len(asked)}
+    return {
+        "pairs": len(asked),
+        "words_per_pair": words / len(asked),
+        "pairs_per_second": len(asked) / seconds,
+        "pairs_per_cpu_second": len(asked) / used,
+    }
 
 
 # --- figures ---------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def leaderboard_markdown(result: Mapping[str, Any]) -> str:
     return f"{_markdown(head, rows)}\n\n{_markdown(_SPEED, _speeds(result))}\n\n{listed}\n"
 
 
-_SPEED = ("judge", "pairs per second")
+_SPEED = ("judge", "pairs per second", "per second of CPU")
 
 
 def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -112,7 +112,8 @@ def _figures(record: Mapping[str, Any], sets: int) -> list[str]:
         value, ends = record[name], record["interval95"][name]
         percent = name in ("balanced_accuracy", "macro_f1")
         shown = [f"{100 * one:.1f}" if percent else f"{one:.3f}" for one in (value, *(ends or ())) if one is not None]
-        cell = f"{shown[0]} ({shown[1]} to {shown[2]})" if len(shown) == 3 else "".join(shown)
+        whole = len(shown) == 3 and name != "calibration_error"
+        cell = f"{shown[0]} ({shown[1]} to {shown[2]})" if whole else "".join(shown[:1])
         few = "sets" in record and value is not None and record["sets"][name] < sets
         cells.append(f"{cell} of {record['sets'][name]}" if few else cell)
     return [*cells, f"{record['undecided']:,}" if "undecided" in record else ""]
@@ -127,8 +128,9 @@ def _difference(found: Mapping[str, Any] | None) -> str:
 
 
 def _speeds(result: Mapping[str, Any]) -> list[list[str]]:
+    keys = ("pairs_per_second", "pairs_per_cpu_second")
     return [
-        [judge, "not measured" if record["speed"] is None else f"{record['speed']['pairs_per_second']:,.1f}"]
+        [judge, *("" if record["speed"] is None else f"{record['speed'][key]:,.1f}" for key in keys)]
         for judge, record in result["judges"].items()
     ]
 
