@@ -29,7 +29,7 @@ from rag.bench.corpora import Corpora
 from rag.bench.human import HumanLabels
 from rag.bench.items import Item, read_items, write_items
 from rag.bench.outcomes import make_item
-from rag.bench.predictions import join_predictions
+from rag.bench.predictions import given_texts, join_predictions
 from rag.bench.questions import BenchQuestion, questions_of, read_bench_questions, sample
 from rag.bench.retrieval import Given, Retrieved, search_file
 from rag.bench.specs import SystemSpec, distinct, safe
@@ -461,7 +461,8 @@ class _Run:
         path = Path(self._record["answers"][label]["predictions"])
         chosen = {one.question.id for one in self._questions}
         others = [one.question.text for one in self._all if one.question.id not in chosen]
-        joined = join_predictions(path, self._questions, others, self._corpora.find)
+        texts = self._corpora.find if self._benchmark.corpora else given_texts(self._questions)
+        joined = join_predictions(path, self._questions, others, texts)
         write_atomic(self._folder / file, write_answers(joined.answers))
         self._record["systems"][label] = joined.system
         self._record["answers"][label] |= {

@@ -79,9 +79,9 @@ def rank_judges(
 
     - `sets`: collection, claims, groups of claims that are not independent, share of attributable.
     - `judges`: for each, the figures of `autoais.meta.evaluate` by set, with 95 % intervals over groups; `averages` by
-      collection and over all sets; `speed`, also per second of CPU in this process; `against_baseline`: the differences from `lexical` by set and
-      average, in which undecided counts as no. A difference in balanced accuracy has p of a randomisation test, also
-      corrected for all tests of the same kind (Holm): sets, and averages.
+      collection and over all sets; `speed`, also per second of CPU in this process; `against_baseline`: the differences
+      from `lexical` by set and average, in which undecided counts as no. That in balanced accuracy has p of a
+      randomisation test, also corrected for all tests of sets, or of averages (Holm).
     - `published`: figures of others for these sets, with metric, source and how their set differs.
 
     Raises `UserError` if a file has no labels, holds a claim twice, or a judge cannot be opened; a judge that was not
