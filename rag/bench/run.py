@@ -31,7 +31,7 @@ from rag.bench.items import Item, read_items, write_items
 from rag.bench.outcomes import make_item
 from rag.bench.predictions import join_predictions
 from rag.bench.questions import BenchQuestion, questions_of, read_bench_questions, sample
-from rag.bench.retrieval import Given, Retrieved, search_file
+from rag.bench.retrieval import OF_THE_QUESTION, Given, Retrieved, search_file
 from rag.bench.specs import SystemSpec, distinct, safe
 from rag.config import DEFAULT_SYSTEM
 from rag.errors import FormatError, RagError, UsageError, check_type
@@ -398,7 +398,8 @@ class _Run:
         if not spec.kind.searches_question:
             return None
         k = spec.k or self._benchmark.k or spec.kind.k
-        return ("given" if self._benchmark.task == "given" else spec.recipe or spec.kind.recipe), k
+        given = self._benchmark.task == "given" and spec.recipe != "gold"
+        return ("given" if given else spec.recipe or spec.kind.recipe), k
 
     def _hits_of(self, spec: SystemSpec) -> str:
         """The file with the hits of a system."""
@@ -411,8 +412,8 @@ class _Run:
 
     def _search(self, recipe: str, k: int, file: str) -> None:
         name = ""
-        if recipe == "given":
-            given = Given(self._corpora.find, self._questions)
+        if recipe in OF_THE_QUESTION:
+            given = Given(recipe, self._corpora.find, self._questions)
             name = given.name
 
             def search(asked: BenchQuestion) -> Any:  # noqa: ANN401
@@ -498,7 +499,7 @@ class _Run:
                 self._record["retrieval"][file]["name"],
                 self._folder / file,
                 self._questions,
-                None if recipe == "given" else lambda asked: self._retriever(recipe, asked, others),
+                None if recipe in OF_THE_QUESTION else lambda asked: self._retriever(recipe, asked, others),
             )
 
         def open_for(asked: BenchQuestion) -> System:

@@ -205,6 +205,18 @@ def test_a_killed_run_ends_with_the_same_files(tmp_path: Path, event: int) -> No
     assert timeless(tmp_path / "killed") == timeless(tmp_path / "whole")
 
 
+def test_an_oracle_reads_the_gold_passages(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    run = towns(systems=["first-passage,recipe=gold", "first-passage"])
+    oracle, searched = run.labels
+    gold = {one.question.id: one.question.gold for one in run.questions()}
+    assert {item.id: item.ranking for item in run.items(oracle)} == gold
+    assert {item.id for item in run.items(oracle) if item.right} == {"1", "2"}  # the reference of 3 is wrong
+    assert any(item.ranking != gold[item.id] for item in run.items(searched))
+    other = write_corpus(tmp_path / "other.jsonl")  # whose passages are not the ones that people read
+    with pytest.raises(RagError, match="the questions have no gold passages"):
+        towns("OTHER", systems=["first-passage,recipe=gold"], corpus=other)
+
+
 def test_a_run_is_written_by_one_process(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
     (tmp_path / "RUN").mkdir()
     with (
