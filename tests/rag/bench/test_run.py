@@ -317,7 +317,7 @@ def test_given_passages_may_bring_their_texts(tmp_path: Path) -> None:
     run = run_benchmark(benchmark, tmp_path / "RUN", tmp_path / "data", systems=["extractive"], judge="lexical")
     assert ways(run) == {"1": "right_attributed"}
     unknown = write_benchmark(tmp_path, [rows[0] | {"passages": ["nowhere#1"]}], 'task = "given"')
-    with pytest.raises(RagError, match="lacks 1 passages that the questions give, such as 'nowhere#1'"):
+    with pytest.raises(RagError, match="lacks 1 given passages of the questions, such as 'nowhere#1'"):
         run_benchmark(unknown, tmp_path / "other", tmp_path / "data", systems=["extractive"])
 
 
