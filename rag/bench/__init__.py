@@ -16,16 +16,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rag.bench.benchmark import Benchmark, list_benchmarks, read_benchmark
     from rag.bench.compare import compare_runs
+    from rag.bench.folder import BenchRun, open_run
     from rag.bench.items import Item, read_items
     from rag.bench.report import report_table, write_report
-    from rag.bench.run import BenchRun, open_run, run_benchmark
+    from rag.bench.run import run_benchmark
 
 _WHERE = {
     "rag.bench.benchmark": ["Benchmark", "list_benchmarks", "read_benchmark"],
     "rag.bench.compare": ["compare_runs"],
     "rag.bench.items": ["Item", "read_items"],
     "rag.bench.report": ["report_table", "write_report"],
-    "rag.bench.run": ["BenchRun", "open_run", "run_benchmark"],
+    "rag.bench.folder": ["BenchRun", "open_run"],
+    "rag.bench.run": ["run_benchmark"],
 }
 _MODULE = {name: module for module, names in _WHERE.items() for name in names}
 

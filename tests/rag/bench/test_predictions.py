@@ -9,7 +9,7 @@ import pytest
 
 from autoais.io.jsonl import dumps, read_objects
 from rag.bench import open_run, run_benchmark
-from rag.bench.run import BenchRun
+from rag.bench.folder import BenchRun
 from rag.errors import RagError
 from tests.conftest import Command
 from tests.rag.bench.test_run import QUESTIONS, ways, write_benchmark

@@ -17,7 +17,7 @@ from autoais.io.locks import exclusive_lock
 from autoais.io.provenance import sha256_file
 from rag.answering import answer_file
 from rag.bench import open_run, read_items, run_benchmark
-from rag.bench.run import STAGES, BenchRun
+from rag.bench.folder import STAGES, BenchRun
 from rag.errors import FormatError, RagError, UsageError, UserError
 from rag.index.open import open_index
 from rag.systems import open_system
