@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,7 @@ class RunFolder:
             "retrieval": {},
             "indexes": {},
             "command": command(),
+            "date": datetime.now(UTC).date().isoformat(),
             "stages": {},
         }
 

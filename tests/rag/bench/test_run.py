@@ -72,7 +72,7 @@ def timeless(folder: Path) -> dict[str, object]:
 
     def strip(value: Any) -> Any:  # noqa: ANN401
         if isinstance(value, dict):
-            times = {"seconds", "latency", "command"} | ({"sha256"} if value.keys() == {"rows", "sha256"} else set())
+            times = {"seconds", "latency", "command", "date"} | ({"sha256"} if value.keys() == {"rows", "sha256"} else set())
             return {key: strip(one) for key, one in value.items() if key not in times}
         return [strip(one) for one in value] if isinstance(value, list) else value
 
