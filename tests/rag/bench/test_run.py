@@ -16,6 +16,7 @@ from autoais.io.jsonl import dumps, read_objects
 from autoais.io.locks import exclusive_lock
 from autoais.io.provenance import sha256_file
 from rag.answering import answer_file
+from rag.api import build_index
 from rag.bench import open_run, read_items, run_benchmark
 from rag.bench.folder import STAGES, BenchRun
 from rag.errors import FormatError, RagError, UsageError, UserError
@@ -72,7 +73,9 @@ def timeless(folder: Path) -> dict[str, object]:
 
     def strip(value: Any) -> Any:  # noqa: ANN401
         if isinstance(value, dict):
-            times = {"seconds", "latency", "command", "date"} | ({"sha256"} if value.keys() == {"rows", "sha256"} else set())
+            times = {"seconds", "latency", "command", "date"} | (
+                {"sha256"} if value.keys() == {"rows", "sha256"} else set()
+            )
             return {key: strip(one) for key, one in value.items() if key not in times}
         return [strip(one) for one in value] if isinstance(value, list) else value
 
@@ -203,6 +206,20 @@ def test_a_killed_run_ends_with_the_same_files(tmp_path: Path, event: int) -> No
     assert killed(benchmark, tmp_path / "killed", data, event) == -signal.SIGKILL
     run_benchmark(benchmark, tmp_path / "killed", data, index=data / "index", resume=True)
     assert timeless(tmp_path / "killed") == timeless(tmp_path / "whole")
+
+
+def test_an_index_of_other_passages_is_refused(tmp_path: Path) -> None:
+    def benchmark(checksum: str) -> Path:
+        shelf = write_corpus(tmp_path / "data" / "shelf.jsonl")
+        corpus = f'[corpus]\nfile = "shelf.jsonl"\nsha256 = "{sha256_file(shelf)}"\nindex = "{checksum}"'
+        return write_benchmark(tmp_path, QUESTIONS, corpus=corpus)
+
+    (tmp_path / "data").mkdir()
+    index = build_index(write_corpus(tmp_path / "data" / "shelf.jsonl"), tmp_path / "shelf.index")
+    options: dict[str, Any] = {"index": tmp_path / "shelf.index", "systems": ["extractive"], "judge": "lexical"}
+    run_benchmark(benchmark(index.manifest["checksum"]), tmp_path / "A", tmp_path / "data", **options)
+    with pytest.raises(RagError, match=r"shelf\.index: an index of other passages than shelf\.jsonl of towns"):
+        run_benchmark(benchmark("sha256:0"), tmp_path / "B", tmp_path / "data", **options)
 
 
 def test_an_oracle_reads_the_gold_passages(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
