@@ -23,10 +23,11 @@ if TYPE_CHECKING:
         read_label_set,
     )
     from rag.bench.compare import compare_runs
+    from rag.bench.folder import BenchRun, open_run
     from rag.bench.items import Item, read_items
     from rag.bench.judges import rank_judges
     from rag.bench.report import report_table, write_report
-    from rag.bench.run import BenchRun, open_run, run_benchmark
+    from rag.bench.run import run_benchmark
 
 _WHERE = {
     "rag.bench.benchmark": [
@@ -41,7 +42,8 @@ _WHERE = {
     "rag.bench.items": ["Item", "read_items"],
     "rag.bench.judges": ["rank_judges"],
     "rag.bench.report": ["report_table", "write_report"],
-    "rag.bench.run": ["BenchRun", "open_run", "run_benchmark"],
+    "rag.bench.folder": ["BenchRun", "open_run"],
+    "rag.bench.run": ["run_benchmark"],
 }
 _MODULE = {name: module for module, names in _WHERE.items() for name in names}
 

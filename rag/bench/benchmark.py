@@ -49,13 +49,15 @@ class DataFile:
 class Corpus:
     """What a benchmark searches: a file with its checksum, a folder of documents, or the handbook that ships.
 
-    `format` is a corpus format of `rag index build` (None: detected).
+    `format` is a corpus format of `rag index build` (None: detected). `index` is the checksum of its passages, as the
+    manifest of an index records it (None: an index is not checked).
     """
 
     path: str
     sha256: str | None = None
     format: str | None = None
     shipped: bool = False
+    index: str | None = None
 
     def check(self, data: Path | None) -> Path:
         """Return the path of the file or folder; raises `RagError` if it is missing or has another checksum."""
@@ -257,7 +259,7 @@ def _corpora(table: "_Table") -> Iterable[tuple[str, Corpus]]:
 
 
 def _corpus(table: "_Table") -> Corpus:
-    table.only("file", "folder", "sha256", "format", "shipped")
+    table.only("file", "folder", "sha256", "format", "shipped", "index")
     form = table.line("format") if "format" in table.row else None
     if "shipped" in table.row and table.flag("shipped"):
         return Corpus(table.one_of("folder", (HANDBOOK,)), format=form, shipped=True)
@@ -265,7 +267,8 @@ def _corpus(table: "_Table") -> Corpus:
         raise RagError(f"{table.where}: a corpus should have either a file or a folder")
     if "folder" in table.row:
         return Corpus(table.path("folder"), format=form)
-    return Corpus(table.path("file"), table.checksum(), form)
+    index = table.line("index") if "index" in table.row else None
+    return Corpus(table.path("file"), table.checksum(), form, index=index)
 
 
 class _Table:

@@ -9,7 +9,7 @@ from rag.bench.benchmark import Benchmark, LabelSet
 from rag.terminal import counted, note, progress_bar
 
 if TYPE_CHECKING:
-    from rag.bench.run import BenchRun
+    from rag.bench.folder import BenchRun
 
 _ROWS = (
     "right", "right@60", "right@120", "em", "f1", "answer_recall", "nugget_recall", "autoais", "autoais_corrected",

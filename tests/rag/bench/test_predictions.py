@@ -10,8 +10,8 @@ import pytest
 from autoais.io.jsonl import dumps, read_objects
 from rag.bench import open_run, run_benchmark, write_report
 from rag.bench.compare import human_share
+from rag.bench.folder import BenchRun
 from rag.bench.results import read_run
-from rag.bench.run import BenchRun
 from rag.errors import RagError
 from tests.conftest import Command
 from tests.rag.bench.test_run import QUESTIONS, ways, write_benchmark
