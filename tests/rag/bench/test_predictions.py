@@ -165,22 +165,24 @@ def test_human_labels_reach_the_sentences_and_the_report(towns: Callable[..., Be
         {"id": "1", "question": POLAND, "sentences": both, **passages},
         {"id": "2", "question": CURIE, "sentences": both, **passages},
         {"id": "3", "question": VISTULA, "sentences": both, **passages},
+        {"id": "4", "question": QUESTIONS[3]["question"], "sentences": both, **passages},
     ]
     theirs = rows_of(tmp_path / "theirs.jsonl", rows)
     told = [
         rows[0] | {"sentences": [both[0] | {"attributable": True}, both[1] | {"attributable": False}]},
         rows[1] | {"attributable": True},  # then every sentence is
-        rows[2] | {"attributable": False},  # one of them is not, but which?
-        cited(QUESTIONS[3]["question"], "Never given.", "b#1", attributable=True),
+        rows[2] | {"attributable": False},
+        rows[3] | {"attributable": False},  # one of them is not, but which?
+        cited(QUESTIONS[4]["question"], "Never given.", "b#1", attributable=True),
     ]
     told += [told[0] | {"id": "again"}, told[2] | {"id": "no", "attributable": True}]
     run = towns(predictions=[theirs], human=rows_of(tmp_path / "human.jsonl", told))
     labels = [[sentence.human for sentence in item.sentences] for item in run.items("theirs")]
-    assert labels[:3] == [[True, False], [True, True], [None, None]]
+    assert labels[:4] == [[True, False], [True, True], [None, None], [None, None]]
     assert run.metrics("theirs")["human"]["tied"] == 1
-    assert run.metrics("theirs")["human"]["answers"] == 2
+    assert run.metrics("theirs")["human"]["answers"] == 3
     (system,) = read_run(tmp_path / "RUN").systems
-    assert human_share(system) == 0.5  # of the two answers without a tie
+    assert human_share(system) == pytest.approx(1 / 3)  # of the three answers without a tie
     written = write_report(tmp_path / "RUN", passages=False)
     assert "4 sentences with human labels" in written.page.read_text("utf-8")
 
