@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag.bench.benchmark import list_label_sets, read_label_set
-from rag.errors import check_type
+from rag.errors import RagError, check_type
 
 if TYPE_CHECKING:
     from autoais.types import Judge
@@ -36,6 +36,8 @@ def rank_judges(
 
     def opened(one: str | Path) -> Path | LabelledSets:
         if str(one) not in known and Path(one).suffix != ".toml":
+            if not Path(one).exists():
+                raise RagError(f"no labelled set or file called {str(one)!r}; the sets are: {', '.join(sorted(known))}")
             return Path(one)
         found = read_label_set(one)
         paths = tuple(file.check(folder, found.home) for file in found.files)

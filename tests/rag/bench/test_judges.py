@@ -45,6 +45,8 @@ def test_a_labelled_set_is_found_by_its_toml_and_checked(towns: Path, tmp_path: 
     assert judged(rank_judges([data / "labels.jsonl"], ["lexical"])) == {"labels/Rivers": 1, "labels/Towns": 2}
     with pytest.raises(RagError, match="needs its data"):
         rank_judges([towns], ["lexical"])
+    with pytest.raises(RagError, match="called 'twons'; the sets are: attributionbench, contrast"):
+        rank_judges(["twons"], ["lexical"])
     (data / "labels.jsonl").write_text(dumps(LABELS[0]), "utf-8")
     with pytest.raises(RagError, match="another version"):
         rank_judges([towns], ["lexical"], data)
