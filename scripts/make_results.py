@@ -1,24 +1,28 @@
-"""Writes `docs/results.md`: all systems side by side, from the reports of benchmark runs in `eval/results/systems`.
+"""Writes `docs/results.md`: all systems side by side, from benchmark runs (`make results`: hours).
 
-    make results DATA=../shared/data DOCUMENTS=work/own-docs      # the runs, in work/bench; hours
-    python -m scripts.make_results
+    python -m scripts.make_results references QUESTIONS --out FILE    # reference answers, as predictions
+    python -m scripts.make_results collect RUN... --out eval/results/systems/NAME.json
+    python -m scripts.make_results page
 
-The command `references` writes what one system of the page needs: the reference answers, as answers without sources.
+`collect` keeps the figures of runs and of their comparison, without any text of questions, answers or passages.
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from autoais.answers import CitedAnswer, write_answers
-from autoais.io.jsonl import write_atomic
+from autoais.io.jsonl import dumps, round_floats, write_atomic
+from autoais.io.provenance import command
 from autoais.questions import read_questions
 from autoais.types import CitedSentence
+from rag.bench.report.summary import summary
 from rag.bench.report.tables import metric_of
+from rag.bench.results import grouped, read_run
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "eval" / "results" / "systems"
@@ -29,12 +33,13 @@ app = typer.Typer(add_completion=False)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the page: the folder of a report, a title, the columns, and what to know before reading it."""
+    """A part of the page: the name of its result, a title, the columns, and what to know before reading it."""
 
-    folder: str
+    name: str
     title: str
     metrics: Mapping[str, str]
     text: str
+    seconds: bool = True
 
 
 QUALITY = {
@@ -62,8 +67,8 @@ PARTS = [
         "The same with a language model, 100 questions",
         QUALITY,
         "A sample of 100 of these questions (seed 13), because the model needs about 13 seconds for each on two cores. "
-        "The model is Qwen2.5-Coder-1.5B-Instruct, 4-bit, far smaller than those that papers report. The seconds of "
-        "its systems were measured beside other work and are left out.",
+        "The model is Qwen2.5-Coder-1.5B-Instruct, 4-bit, far smaller than those that papers report. Nothing but "
+        "the model ran while it answered.",
     ),
     Part(
         "own-documents-kept",
@@ -114,9 +119,31 @@ def _reference(identifier: str, question: str, answer: str) -> CitedAnswer:
 
 
 @app.command()
+def collect(runs: list[Path], out: Annotated[Path, typer.Option()]) -> None:
+    """Write metrics, letters and the figure of the four ways of runs that compare, best system first."""
+    read = [read_run(run) for run in runs]
+    (group,) = grouped(read)
+    best = sorted(group.systems, key=lambda one: (-one.metrics["ways"]["right_attributed"]["share"], one.label))
+    found, ((ways, *_),) = summary(read, [replace(group, systems=tuple(best))], passages=False)
+    (record,) = found["groups"]
+    del record["figures"], record["comparison"]["differences"]
+    for metric in record["comparison"]["metrics"].values():
+        del metric["pairs"]
+    found["provenance"]["command"] = command()
+    write_atomic(out, [dumps(round_floats(found), indent=1)])
+    write_atomic(out.with_suffix(".svg"), [ways.svg().removesuffix("\n")])
+
+
+@app.command()
 def page() -> None:
     """Write the page."""
     write_atomic(PAGE, lines())
+    for part in PARTS:
+        write_atomic(PAGE.parent / "results" / f"{part.name}.svg", [_figure(part)])
+
+
+def _figure(part: Part) -> str:
+    return (RESULTS / f"{part.name}.svg").read_text("utf-8").removesuffix("\n")
 
 
 def lines() -> Iterator[str]:
@@ -138,25 +165,24 @@ def lines() -> Iterator[str]:
 
 
 def _part(part: Part) -> Iterator[str]:
-    report = json.loads((RESULTS / part.folder / "report.json").read_text("utf-8"))
+    report = json.loads((RESULTS / f"{part.name}.json").read_text("utf-8"))
     (group,) = report["groups"]
-    ranked = sorted(group["systems"], key=lambda one: (-_value(one, "right_attributed"), one["label"]))
     yield from ("", f"## {part.title}", "", part.text, "")
-    yield f"![What happened to the questions](../eval/results/systems/{part.folder}/figures/ways.svg)"
+    yield f"![What happened to the questions](results/{part.name}.svg)"
     yield ""
     columns = ["system", *part.metrics.values(), "seconds", "tokens"]
     yield f"| {' | '.join(columns)} |"
     yield f"|---|{'---:|' * (len(columns) - 1)}"
-    for one in ranked:
+    for one in group["systems"]:
         yield f"| {' | '.join(_row(one, group, part))} |"
     yield ""
     days = sorted({run["date"] for run in report["provenance"]["runs"] if run["date"]})
     yield (
         f"n = {group['n']:,}; judge `{group['judge']}`; measured {' and '.join(days)}. The commands, checksums and "
-        f"versions are in `eval/results/systems/{part.folder}/report.json`."
+        f"versions are in `eval/results/systems/{part.name}.json`."
     )
     yield from ("", "| system | what it is |", "|---|---|")
-    for one in ranked:
+    for one in group["systems"]:
         yield f"| `{one['label']}` | {_about(one['label'])} |"
 
 
@@ -166,7 +192,7 @@ def _row(one: Mapping[str, Any], group: Mapping[str, Any], part: Part) -> list[s
     return [
         f"`{one['label']}`{star}",
         *(_cell(one, name, group["comparison"]["metrics"]) for name in part.metrics),
-        "" if seconds is None or one["tokens"] else f"{seconds:.2g}",
+        f"{seconds:.2g}" if part.seconds and seconds is not None else "",
         _tokens(one["tokens"]),
     ]
 
@@ -179,10 +205,6 @@ def _cell(one: Mapping[str, Any], name: str, compared: Mapping[str, Any]) -> str
     letters = compared.get(name, {}).get("letters", {}).get(one["label"], "")
     raised = f" <sup>{letters}</sup>" if letters else ""
     return f"{100 * found['value']:.1f} ({low:.0f} to {high:.0f}){raised}"
-
-
-def _value(one: Mapping[str, Any], name: str) -> float:
-    return float(metric_of(one, name)["value"] or 0)
 
 
 def _tokens(used: Mapping[str, Any] | None) -> str:
