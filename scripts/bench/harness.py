@@ -20,8 +20,7 @@ from typing import Annotated, Any
 import typer
 
 from autoais.io.jsonl import dumps, round_floats, write_atomic
-from autoais.io.provenance import provenance
-from scripts.bench.machine import processor
+from autoais.io.provenance import processor, provenance
 
 RAG, AUTOAIS = ([sys.executable, "-m", name] for name in ("rag", "autoais"))
 Used = tuple[float, float, float]
