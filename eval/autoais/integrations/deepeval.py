@@ -25,10 +25,11 @@ class CitationSupportMetric(BaseMetric):  # type: ignore[misc, unused-ignore]  #
         threshold: float = 1.0,
     ) -> None:
         self._score = SampleScorer(judge, metric, uncited)
-        self.threshold = threshold
+        # DeepEval copies a metric per test case from the attributes that are named as the parameters.
+        self.judge, self.metric, self.uncited, self.threshold = self._score.judge, metric, uncited, threshold
         self.async_mode = False
         self.include_reason = True
-        self.evaluation_model = self._score.judge.name
+        self.evaluation_model = self.judge.name
 
     def measure(self, test_case: LLMTestCase, *args: Any, **kwargs: Any) -> float:
         """Score a test case; sets `score`, `reason` and `success`."""
@@ -51,4 +52,4 @@ class CitationSupportMetric(BaseMetric):  # type: ignore[misc, unused-ignore]  #
 
     @property
     def __name__(self) -> str:
-        return f"Citation support ({self._score.metric})"
+        return f"Citation support ({self.metric})"

@@ -28,9 +28,7 @@ def citation_support(
             raise UserError(f"sample {state.sample_id!r} has no {contexts!r} in its metadata, nor in its store")
         output = state.output.completion
         # In a thread, for a judge that takes seconds would hold up the other samples.
-        scored = await anyio.to_thread.run_sync(
-            score_sample, state.input_text, output, found, limiter=one_at_a_time
-        )
+        scored = await anyio.to_thread.run_sync(score_sample, state.input_text, output, found, limiter=one_at_a_time)
         return Score(value=scored.score, answer=output, explanation=scored.reason)
 
     return score

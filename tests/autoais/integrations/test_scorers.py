@@ -58,7 +58,9 @@ def test_every_metric_has_a_value_and_tells_good_from_half(metric: str) -> None:
 
 def test_the_score_is_that_of_the_judge_and_the_function_score() -> None:
     judge = LexicalJudge()
-    verdict = judge.judge([Attribution("Warsaw has nine opera houses.", (Passage("p", **_passage()).evidence,), QUESTION)])
+    verdict = judge.judge(
+        [Attribution("Warsaw has nine opera houses.", (Passage("p", **_passage()).evidence,), QUESTION)]
+    )
     assert verdict[0].verdict.ais is False
     assert SampleScorer(judge, "sentences")(QUESTION, HALF, CONTEXTS).score == 0.5
 
@@ -226,27 +228,35 @@ def test_in_promptfoo_itself(tmp_path: Path) -> None:
 def test_in_inspect_ai(tmp_path: Path) -> None:
     inspect_ai = pytest.importorskip("inspect_ai", reason=SAYS.format("inspect-ai"))
     from inspect_ai.dataset import Sample
-    from inspect_ai.model import ModelOutput, get_model
+    from inspect_ai.model import ModelOutput
+    from inspect_ai.solver import Generate, TaskState, solver
 
     from autoais.integrations.inspect_ai import citation_support
 
+    @solver  # the mock model would download a tokenizer
+    def recite() -> Any:
+        async def solve(state: TaskState, generate: Generate) -> TaskState:
+            state.output = ModelOutput.from_content("none", state.metadata["answer"])
+            for key, value in state.metadata.get("stored", {}).items():
+                state.store.set(key, value)
+            return state
+
+        return solve
+
     def run(answers: list[str], metadata: dict[str, Any], **options: Any) -> Any:
-        outputs = [ModelOutput.from_content("mockllm/model", answer) for answer in answers]
-        task = inspect_ai.Task(
-            dataset=[Sample(input=QUESTION, metadata=metadata) for _ in answers], scorer=citation_support(**options)
-        )
-        model = get_model("mockllm/model", custom_outputs=outputs)
-        (log,) = inspect_ai.eval(
-            task, model=model, log_dir=str(tmp_path), display="none", max_samples=1, max_connections=1
-        )
+        samples = [Sample(input=QUESTION, metadata=metadata | {"answer": answer}) for answer in answers]
+        task = inspect_ai.Task(dataset=samples, solver=recite(), scorer=citation_support(**options))
+        (log,) = inspect_ai.eval(task, model=None, log_dir=str(tmp_path), display="none")
         return log
 
     log = run([GOOD, HALF], {"contexts": CONTEXTS}, metric="sentences")
-    assert log.status == "success"
+    assert log.status == "success", log.error
     scores = [sample.scores["citation_support"] for sample in log.samples]
     assert [one.value for one in scores] == [1.0, 0.5]
     assert NOT_SUPPORTED in scores[1].explanation
     assert log.results.scores[0].metrics["mean"].value == 0.75
+    stored = run([GOOD], {"stored": {"passages": CONTEXTS}}, contexts="passages")
+    assert stored.samples[0].scores["citation_support"].value == 1.0
     for answers, metadata, says in (
         (["Warsaw."], {"contexts": CONTEXTS}, "the answer cites nothing"),
         ([GOOD], {}, "has no 'contexts' in its metadata, nor in its store"),
