@@ -14,8 +14,9 @@ def read_questions(path: Path) -> Iterator[Question]:
     """Stream the questions of a file; its first line decides the format.
 
     `{"id","question"[,"answers"][,"gold"][,"nuggets"]}` jsonl; FlashRAG's, with `golden_answers`; AutoNuggetizer's
-    `{"qid","query","nuggets"}`, of which the vital nuggets count; Open-NQ jsonl `{"question","answer"}`; TREC topics `qid<TAB>text`; DPR `text<TAB>['answer', ...]`. Formats without ids get the
-    line number as id. Raises `FormatError` for a broken row, an empty question or a duplicate id.
+    `{"qid","query","nuggets"}`, of which the vital nuggets count; Open-NQ jsonl `{"question","answer"}`; TREC topics
+    `qid<TAB>text`; DPR `text<TAB>['answer', ...]`. Formats without ids get the line number as id. Raises `FormatError`
+    for a broken row, an empty question or a duplicate id.
     """
     seen: set[str] = set()
     parse: Callable[[bytes, str, int], Question] | None = None

@@ -29,6 +29,9 @@ MEASURES = {
 """The measures of a leaderboard; their means over topics are the values of `autoais.score`."""
 
 
+_RUNNERS = {"outdir", "filebase"}  # settings that AutoJudge's runner adds by itself
+
+
 class CitationJudge:
     """Judges reports by how far the documents that they cite support them (`LeaderboardJudgeProtocol`)."""
 
@@ -50,8 +53,8 @@ class CitationJudge:
         nuggets and qrels used. Raises `UserError` for cited documents without a text and for settings that it does not
         know.
         """
-        if kwargs:
-            raise UserError(f"the citation judge has no setting {min(kwargs)!r}; there is: judge")
+        if unknown := sorted(kwargs.keys() - _RUNNERS):
+            raise UserError(f"the citation judge has no setting {unknown[0]!r}; there is: judge")
         topics = {str(topic.request_id): topic.title for topic in rag_topics}
         opened = autoais.open_judge(judge) if isinstance(judge, str) else judge
         runs: dict[str, list[CitedAnswer]] = {}

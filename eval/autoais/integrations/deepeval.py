@@ -1,7 +1,5 @@
 """A metric for DeepEval (package `deepeval`): `evaluate(test_cases, [CitationSupportMetric()])`."""
 
-from typing import Any
-
 from deepeval.metrics import BaseMetric
 from deepeval.test_case import LLMTestCase
 
@@ -31,7 +29,7 @@ class CitationSupportMetric(BaseMetric):  # type: ignore[misc, unused-ignore]  #
         self.include_reason = True
         self.evaluation_model = self.judge.name
 
-    def measure(self, test_case: LLMTestCase, *args: Any, **kwargs: Any) -> float:
+    def measure(self, test_case: LLMTestCase, *args: object, **kwargs: object) -> float:
         """Score a test case; sets `score`, `reason` and `success`."""
         check_type("the test case", test_case, "an LLMTestCase", LLMTestCase)
         contexts = test_case.retrieval_context
@@ -42,7 +40,7 @@ class CitationSupportMetric(BaseMetric):  # type: ignore[misc, unused-ignore]  #
         self.success = self.is_successful()
         return scored.score
 
-    async def a_measure(self, test_case: LLMTestCase, *args: Any, **kwargs: Any) -> float:
+    async def a_measure(self, test_case: LLMTestCase, *args: object, **kwargs: object) -> float:
         """Score a test case, as `measure` does."""
         return self.measure(test_case)
 

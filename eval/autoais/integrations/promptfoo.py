@@ -46,7 +46,7 @@ def _scorer(judge: str, metric: str, uncited: Uncited) -> SampleScorer:
     return SampleScorer(judge, metric, uncited)
 
 
-def _listed(value: Any) -> Any:
+def _listed(value: object) -> Any:  # noqa: ANN401  (what a test case may hold; the scorer checks it)
     """Return the passages; a string is a JSON list of them, or the only passage."""
     if not isinstance(value, str):
         return value

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from autoais.errors import UserError
 from autoais.integrations import METRICS, SampleScorer
 from autoais.integrations.promptfoo import get_assert
 from autoais.judges.lexical import LexicalJudge
-from autoais.types import Attribution, Judge, Judgement, Passage, Verdict
+from autoais.types import Attribution, Judge, Judgement, Verdict
 
 QUESTION = "What is the capital of Poland?"
 POLAND = "Warsaw is the capital of Poland."
@@ -33,7 +34,7 @@ ROOT = Path(__file__).parents[3]
 class Undecided(Judge):
     name = "undecided.v1"
 
-    def decide(self, attributions: Any) -> list[Judgement]:
+    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         return [Judgement(Verdict.UNDECIDED, None, "the server did not answer") for _ in attributions]
 
 
@@ -56,17 +57,18 @@ def test_every_metric_has_a_value_and_tells_good_from_half(metric: str) -> None:
     assert half == (0 if metric in ("autoais", "hagrid") else 0.5)
 
 
-def test_the_score_is_that_of_the_judge_and_the_function_score() -> None:
-    judge = LexicalJudge()
-    verdict = judge.judge(
-        [Attribution("Warsaw has nine opera houses.", (Passage("p", **_passage()).evidence,), QUESTION)]
-    )
-    assert verdict[0].verdict.ais is False
-    assert SampleScorer(judge, "sentences")(QUESTION, HALF, CONTEXTS).score == 0.5
+def test_the_judge_reads_the_sentence_and_the_passage_with_its_title() -> None:
+    seen: list[Attribution] = []
 
+    class Seeing(LexicalJudge):
+        def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+            seen.extend(attributions)
+            return super().decide(attributions)
 
-def _passage() -> dict[str, str]:
-    return {"title": CURIE["title"], "text": CURIE["text"]}
+    assert SampleScorer(Seeing(), "sentences")(QUESTION, HALF, CONTEXTS).score == 0.5
+    evidence = "Marie Curie. Marie Curie moved to Paris in 1891."
+    assert Attribution("Warsaw has nine opera houses.", (evidence,), QUESTION) in seen
+    assert len(seen) == 2
 
 
 def test_questions_in_an_answer_claim_nothing() -> None:
@@ -77,7 +79,9 @@ def test_questions_in_an_answer_claim_nothing() -> None:
 
 @pytest.mark.parametrize(("answer", "says"), [("", "is empty"), ("Warsaw is the capital of Poland.", "cites nothing")])
 def test_an_answer_without_citations_is_an_error_or_zero_or_judged_on_all(answer: str, says: str) -> None:
-    with pytest.raises(UserError, match=f"^the answer {says}: .*uncited='zero' scores.*uncited='contexts' judges") as e:
+    with pytest.raises(
+        UserError, match=rf"^the answer {says}: .*uncited='zero' scores.*uncited='contexts' judges"
+    ) as e:
         SampleScorer()(QUESTION, answer, CONTEXTS)
     assert "\n" not in str(e.value)
     assert SampleScorer(uncited="zero")(QUESTION, answer, CONTEXTS).score == 0
@@ -124,12 +128,12 @@ def test_bad_samples_are_errors_of_one_line(sample: tuple[Any, Any, Any], says: 
     ],
 )
 def test_bad_options_are_errors_before_the_first_sample(options: dict[str, Any], says: str) -> None:
-    with pytest.raises(UserError, match=f"^{says}"):
+    with pytest.raises(UserError, match=rf"^{says}"):
         SampleScorer(**options)
 
 
 def test_what_the_judge_did_not_decide_has_no_score() -> None:
-    with pytest.raises(UserError, match="^autoais has no value: nothing was decided"):
+    with pytest.raises(UserError, match=r"^autoais has no value: nothing was decided"):
         SampleScorer(Undecided())(QUESTION, GOOD, CONTEXTS)
 
 
@@ -180,12 +184,27 @@ def test_promptfoo_passages_may_be_a_list_or_a_string(passages: object) -> None:
         ({"answer": "x"}, context(), "the answer should be a string, found dict"),
     ],
 )
-def test_promptfoo_shows_an_error_as_the_reason(output: Any, given: dict[str, Any], says: str) -> None:
-    result = get_assert(output, given)
+def test_promptfoo_shows_an_error_as_the_reason(output: object, given: dict[str, Any], says: str) -> None:
+    result = get_assert(output, given)  # type: ignore[arg-type]
     assert result["pass"] is False
     assert result["score"] == 0
     assert result["reason"].startswith(f"error: {says}")
     assert "\n" not in result["reason"]
+
+
+PAGE = (ROOT / "docs/handbook/integrations.md").read_text("utf-8")
+
+
+@pytest.mark.filterwarnings("default")  # of their packages
+@pytest.mark.parametrize(("needs", "title"), [("inspect_ai", "Inspect"), ("deepeval", "DeepEval"), ("ragas", "ragas")])
+def test_examples_of_the_handbook(needs: str, title: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DEEPEVAL_TELEMETRY_OPT_OUT", "YES")
+    monkeypatch.setenv("RAGAS_DO_NOT_TRACK", "true")
+    pytest.importorskip(needs, reason=SAYS.format(needs))
+    names: dict[str, object] = {"__name__": "example"}
+    exec(PAGE.split(f"## {title}\n")[1].split("```py\n")[1].split("```")[0], names)
+    assert {"inspect_ai": "cited", "deepeval": "case", "ragas": "result"}[needs] in names
 
 
 PROMPTFOO = os.environ.get("PROMPTFOO") or shutil.which("promptfoo")
@@ -228,13 +247,14 @@ def test_in_promptfoo_itself(tmp_path: Path) -> None:
 def test_in_inspect_ai(tmp_path: Path) -> None:
     inspect_ai = pytest.importorskip("inspect_ai", reason=SAYS.format("inspect-ai"))
     from inspect_ai.dataset import Sample
+    from inspect_ai.log import EvalLog
     from inspect_ai.model import ModelOutput
-    from inspect_ai.solver import Generate, TaskState, solver
+    from inspect_ai.solver import Generate, Solver, TaskState, solver
 
     from autoais.integrations.inspect_ai import citation_support
 
-    @solver  # the mock model would download a tokenizer
-    def recite() -> Any:
+    @solver  # type: ignore[untyped-decorator, unused-ignore]  # the mock model would download a tokenizer
+    def recite() -> Solver:
         async def solve(state: TaskState, generate: Generate) -> TaskState:
             state.output = ModelOutput.from_content("none", state.metadata["answer"])
             for key, value in state.metadata.get("stored", {}).items():
@@ -243,7 +263,7 @@ def test_in_inspect_ai(tmp_path: Path) -> None:
 
         return solve
 
-    def run(answers: list[str], metadata: dict[str, Any], **options: Any) -> Any:
+    def run(answers: list[str], metadata: dict[str, Any], **options: str) -> EvalLog:
         samples = [Sample(input=QUESTION, metadata=metadata | {"answer": answer}) for answer in answers]
         task = inspect_ai.Task(dataset=samples, solver=recite(), scorer=citation_support(**options))
         (log,) = inspect_ai.eval(task, model=None, log_dir=str(tmp_path), display="none")
@@ -298,7 +318,7 @@ def test_in_deepeval(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (LLMTestCase(input=QUESTION, actual_output="", retrieval_context=contexts), "the answer is empty"),
         ("a string", "the test case should be an LLMTestCase, found str"),
     ):
-        with pytest.raises(UserError, match=f"^{says}"):
+        with pytest.raises(UserError, match=rf"^{says}"):
             metric.measure(case)
 
 
@@ -312,7 +332,7 @@ def test_in_ragas(monkeypatch: pytest.MonkeyPatch) -> None:
     from autoais.integrations.ragas import CitationSupport
 
     metric = CitationSupport(metric="sentences")
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"user_input": QUESTION, "response": text, "retrieved_contexts": [POLAND, CURIE["text"]]}
         for text in (GOOD, HALF)
     ]
@@ -327,5 +347,5 @@ def test_in_ragas(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"response": "Warsaw."}, "the answer cites nothing"),
         ({"retrieved_contexts": None}, "the sample has no contexts"),
     ):
-        with pytest.raises(UserError, match=f"^{says}"):
+        with pytest.raises(UserError, match=rf"^{says}"):
             metric.score(**rows[0] | row)

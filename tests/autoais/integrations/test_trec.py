@@ -2,20 +2,21 @@
 
 import json
 import random
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 import autoais
 from autoais import Citation, CitedAnswer, CitedSentence, Passage, Question, UserError, evaluate_run, formats
-from autoais.formats.nuggetizer import Nugget, assignment_lines, nugget_lines, read_nuggets
+from autoais.formats.nuggetizer import Nugget, NuggetBank, assignment_lines, nugget_lines, read_nuggets
 from autoais.io.jsonl import write_atomic
 from autoais.judges.lexical import LexicalJudge
 from autoais.runs import Run, qrels_lines, read_qrels, read_run, run_lines, run_of_answers
-from autoais.types import Judgement, Support, Verdict
-from tests.autoais.integrations.test_scorers import SAYS, Undecided
+from autoais.types import Attribution, Judgement, Support, Verdict
+from tests.autoais.integrations.test_scorers import ROOT, SAYS, Undecided
 
 IDS = ["msmarco_v2.1_doc_00_1#0_1", "msmarco_v2.1_doc_00_1#1_2", "msmarco_v2.1_doc_00_2#0_3"]
 TEXTS = ["Warsaw is the capital of Poland.", "Marie Curie moved to Paris in 1891.", "The Vistula flows north."]
@@ -44,7 +45,7 @@ ANSWERS = [
 QRELS = {"q1": {IDS[0]: 2, IDS[2]: 0}, "q2": {IDS[1]: 1}}
 
 
-def write(path: Path, lines: Any) -> Path:
+def write(path: Path, lines: Iterable[str]) -> Path:
     write_atomic(path, lines)
     return path
 
@@ -104,7 +105,7 @@ def test_an_id_that_no_column_holds_is_refused(bad: str) -> None:
 
 # --- nuggets ---------------------------------------------------------------------------------------------------
 
-BANKS = [
+BANKS: list[dict[str, Any]] = [
     {
         "query": "capital of poland",
         "qid": "q1",
@@ -152,7 +153,7 @@ def test_partial_support_is_assigned_by_judges_that_know_it() -> None:
     class Partly(Undecided):
         name = "partly.v1"
 
-        def decide(self, attributions: Any) -> list[Judgement]:
+        def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
             return [Judgement(Verdict.PARTIALLY_ATTRIBUTABLE) for _ in attributions]
 
     bank = read_bank()
@@ -165,7 +166,7 @@ def test_partial_support_is_assigned_by_judges_that_know_it() -> None:
     assert {one["assignment"] for one in json.loads(line)["nuggets"]} == {"not_support"}
 
 
-def read_bank() -> Any:
+def read_bank() -> NuggetBank:
     from autoais.formats.nuggetizer import bank_of
 
     return bank_of(BANKS[0], "here")
@@ -211,7 +212,7 @@ def test_a_topic_twice_and_nuggets_without_assignment_are_refused(tmp_path: Path
 
 
 @pytest.fixture
-def autojudge(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def autojudge(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     """The package `autojudge_base`, which reads NLTK's stop words when it is imported, or downloads them."""
     nltk = pytest.importorskip("nltk", reason=SAYS.format("autojudge-base"))
     folder = tmp_path_factory.mktemp("nltk")
@@ -220,7 +221,8 @@ def autojudge(tmp_path_factory: pytest.TempPathFactory) -> Any:
         (folder / name).write_text("the\n", "utf-8")
     nltk.data.path.append(str(folder))
     try:
-        return pytest.importorskip("autojudge_base", reason=SAYS.format("autojudge-base"))
+        module: ModuleType = pytest.importorskip("autojudge_base", reason=SAYS.format("autojudge-base"))
+        return module
     finally:
         nltk.data.path.remove(str(folder))
 
@@ -228,7 +230,7 @@ def autojudge(tmp_path_factory: pytest.TempPathFactory) -> Any:
 TOPICS = [SimpleNamespace(request_id=one.id, title=one.question) for one in ANSWERS]
 
 
-def reports(autojudge: Any, folder: Path) -> list[Any]:
+def reports(autojudge: ModuleType, folder: Path) -> list[Any]:
     """Our answers, written as a run of TREC RAG and read by autojudge-base."""
     path = write(folder / "run.jsonl", formats.write(ANSWERS, "trec-rag-25"))
     return list(autojudge.load_report(path))
@@ -240,7 +242,7 @@ def corpus(folder: Path) -> Path:
 
 
 @pytest.mark.filterwarnings("default")
-def test_autojudge_reads_our_runs_of_trec_rag(autojudge: Any, tmp_path: Path) -> None:
+def test_autojudge_reads_our_runs_of_trec_rag(autojudge: ModuleType, tmp_path: Path) -> None:
     from autoais.integrations.autojudge import from_report
 
     first, second = reports(autojudge, tmp_path)
@@ -255,7 +257,7 @@ def test_autojudge_reads_our_runs_of_trec_rag(autojudge: Any, tmp_path: Path) ->
 
 
 @pytest.mark.filterwarnings("default")
-def test_our_judge_on_an_autojudge_leaderboard(autojudge: Any, tmp_path: Path) -> None:
+def test_our_judge_on_an_autojudge_leaderboard(autojudge: ModuleType, tmp_path: Path) -> None:
     from autoais.integrations.autojudge import MEASURES, CitationJudge, leaderboard, values
 
     judge = CitationJudge()
@@ -273,14 +275,14 @@ def test_our_judge_on_an_autojudge_leaderboard(autojudge: Any, tmp_path: Path) -
         board.write(tmp_path / "board", form)
         again = autojudge.Leaderboard.load(tmp_path / "board", form)
         assert values(again, "citation_recall") == pytest.approx(values(board, "citation_recall"))
-    with pytest.raises(UserError, match="^the leaderboard has no measure 'em'; there are: autoais,"):
+    with pytest.raises(UserError, match=r"^the leaderboard has no measure 'em'; there are: autoais,"):
         values(board, "em")
-    with pytest.raises(UserError, match="^the report has no citation_recall"):
+    with pytest.raises(UserError, match=r"^the report has no citation_recall"):
         leaderboard({"ours": autoais.score(ANSWERS, judge="lexical", metrics="none")})
 
 
 @pytest.mark.filterwarnings("default")
-def test_an_unanswered_topic_counts_and_texts_must_come_from_somewhere(autojudge: Any, tmp_path: Path) -> None:
+def test_an_unanswered_topic_counts_and_texts_must_come_from_somewhere(autojudge: ModuleType, tmp_path: Path) -> None:
     from autojudge_base.document import Document
 
     from autoais.integrations.autojudge import CitationJudge, values
@@ -297,15 +299,25 @@ def test_an_unanswered_topic_counts_and_texts_must_come_from_somewhere(autojudge
 
 
 @pytest.mark.filterwarnings("default")
-def test_a_workflow_of_autojudge_runs_our_judge(autojudge: Any, tmp_path: Path) -> None:
-    from autojudge_base.workflow import load_judge_from_workflow, load_workflow
+def test_a_workflow_of_autojudge_runs_our_judge(autojudge: ModuleType, tmp_path: Path) -> None:
+    from autojudge_base.cli import main
+    from click.testing import CliRunner
 
-    path = tmp_path / "workflow.yml"
-    path.write_text(
-        "judge_class: autoais.integrations.autojudge.CitationJudge\ncreate_nuggets: false\njudge: true\n", "utf-8"
-    )
-    found = load_judge_from_workflow(load_workflow(path)).leaderboard_judge
-    assert type(found).__name__ == "CitationJudge"
+    from autoais.integrations.autojudge import values
+
+    page = (ROOT / "docs/handbook/integrations.md").read_text("utf-8")
+    workflow = page.split("## TREC AutoJudge")[1].split("```yaml\n")[1].split("```")[0]
+    (tmp_path / "workflow.yml").write_text(workflow, "utf-8")
+    (tmp_path / "runs").mkdir()
+    write(tmp_path / "runs/ours", formats.write(ANSWERS, "trec-rag-25"))
+    rows(tmp_path / "topics.jsonl", [{"request_id": one.id, "title": one.question} for one in ANSWERS])
+    given = {"workflow": "workflow.yml", "rag-responses": "runs", "rag-topics": "topics.jsonl", "out-dir": "out"}
+    argv = ["run", "--corpus", str(corpus(tmp_path)), "--leaderboard-format", "ir_measures"]
+    argv += [part for name, value in given.items() for part in (f"--{name}", str(tmp_path / value))]
+    done = CliRunner().invoke(main, argv)
+    assert done.exit_code == 0, done.output
+    (board,) = (tmp_path / "out").rglob("*eval.txt")
+    assert values(autojudge.Leaderboard.load(board, "ir_measures"), "autoais") == {"ours": 0.5}
 
 
 def test_ragnarok_reads_back_what_we_write() -> None:
