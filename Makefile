@@ -72,11 +72,11 @@ core-%: .venv-%/done
 	@if [ -e .venv-$*/done ]; then .venv-$*/bin/python -m pytest $(CORE); fi
 
 # The evaluators that autoais scores in, with all that they pull in: a gigabyte, and no dependency of ours. promptfoo is
-# tested where it is on the path. Their own plugins of pytest stay off.
+# tested where it is on the path. ragas 0.4.3 does not start with a newer langchain-community. Their own plugins of pytest stay off.
 .venv-integrations/done: pyproject.toml .venv-tools/done
 	$(PYTHON) -m venv .venv-integrations
 	.venv-tools/bin/uv pip install --quiet --python .venv-integrations/bin/python -e ".[measures]" \
-	  "inspect-ai>=0.3.285" "deepeval>=4.3" "ragas>=0.4.3" "autojudge-base>=1" "nuggetizer>=0.0.5" pytest
+	  "inspect-ai>=0.3.285" "deepeval>=4.3" "ragas>=0.4.3" "langchain-community<0.4" "autojudge-base>=1" "nuggetizer>=0.0.5" pytest
 	@touch $@
 
 integrations: .venv-integrations/done

@@ -8,7 +8,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -27,7 +30,15 @@ GOOD = "Warsaw is the capital of Poland [1]. Marie Curie moved to Paris in 1891 
 HALF = "Warsaw is the capital of Poland [1]. Warsaw has nine opera houses [2]."
 SUPPORTED = "supported by [1]: 'Warsaw is the capital of Poland.'"
 NOT_SUPPORTED = "not supported by [2] c#1: 'Warsaw has nine opera houses.'"
-SAYS = "needs {}: make integrations"
+
+
+def needed(module: str, package: str) -> ModuleType:
+    """Return the module, or skip if its package is not there; one that is there but does not start is a failure."""
+    if find_spec(module.split(".")[0]) is None:
+        pytest.skip(f"needs {package}: make integrations")
+    return import_module(module)
+
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -201,7 +212,7 @@ def test_examples_of_the_handbook(needs: str, title: str, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DEEPEVAL_TELEMETRY_OPT_OUT", "YES")
     monkeypatch.setenv("RAGAS_DO_NOT_TRACK", "true")
-    pytest.importorskip(needs, reason=SAYS.format(needs))
+    needed(needs, needs)
     names: dict[str, object] = {"__name__": "example"}
     exec(PAGE.split(f"## {title}\n")[1].split("```py\n")[1].split("```")[0], names)
     assert {"inspect_ai": "cited", "deepeval": "case", "ragas": "result"}[needs] in names
@@ -245,7 +256,7 @@ def test_in_promptfoo_itself(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("default")  # of their packages
 def test_in_inspect_ai(tmp_path: Path) -> None:
-    inspect_ai = pytest.importorskip("inspect_ai", reason=SAYS.format("inspect-ai"))
+    inspect_ai = needed("inspect_ai", "inspect-ai")
     from inspect_ai.dataset import Sample
     from inspect_ai.log import EvalLog
     from inspect_ai.model import ModelOutput
@@ -294,7 +305,7 @@ def test_in_inspect_ai(tmp_path: Path) -> None:
 def test_in_deepeval(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)  # it keeps a folder of its own there
     monkeypatch.setenv("DEEPEVAL_TELEMETRY_OPT_OUT", "YES")
-    pytest.importorskip("deepeval", reason=SAYS.format("deepeval"))
+    needed("deepeval", "deepeval")
     from deepeval import evaluate
     from deepeval.evaluate.configs import DisplayConfig
     from deepeval.test_case import LLMTestCase, RetrievedContextData
@@ -328,7 +339,7 @@ def test_in_deepeval(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("default")
 def test_in_ragas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAGAS_DO_NOT_TRACK", "true")
-    pytest.importorskip("ragas", reason=SAYS.format("ragas"))
+    needed("ragas", "ragas")
     from autoais.integrations.ragas import CitationSupport
 
     metric = CitationSupport(metric="sentences")

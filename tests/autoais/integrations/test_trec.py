@@ -16,7 +16,7 @@ from autoais.io.jsonl import write_atomic
 from autoais.judges.lexical import LexicalJudge
 from autoais.runs import Run, qrels_lines, read_qrels, read_run, run_lines, run_of_answers
 from autoais.types import Attribution, Judgement, Support, Verdict
-from tests.autoais.integrations.test_scorers import ROOT, SAYS, Undecided
+from tests.autoais.integrations.test_scorers import ROOT, Undecided, needed
 
 IDS = ["msmarco_v2.1_doc_00_1#0_1", "msmarco_v2.1_doc_00_1#1_2", "msmarco_v2.1_doc_00_2#0_3"]
 TEXTS = ["Warsaw is the capital of Poland.", "Marie Curie moved to Paris in 1891.", "The Vistula flows north."]
@@ -142,7 +142,7 @@ def test_assignments_are_what_nuggetizer_scores(tmp_path: Path) -> None:
     (written,) = (json.loads(line) for line in path.read_text("utf-8").splitlines())  # q2 has no nuggets
     assert [one["assignment"] for one in written["nuggets"]] == ["support", "not_support", "support"]
     assert (written["qid"], written["run_id"], written["response_length"]) == ("q1", "ours", 11)
-    metrics = pytest.importorskip("nuggetizer.core.metrics", reason=SAYS.format("nuggetizer"))
+    metrics = needed("nuggetizer.core.metrics", "nuggetizer")
     found = metrics.calculate_nugget_scores(written["qid"], written["nuggets"])
     assert (found.strict_vital_score, found.strict_all_score) == (0.5, pytest.approx(2 / 3))
     by_ours = autoais.score(ANSWERS[:1], questions=[banks[0].question], judge="lexical")
@@ -214,15 +214,14 @@ def test_a_topic_twice_and_nuggets_without_assignment_are_refused(tmp_path: Path
 @pytest.fixture
 def autojudge(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     """The package `autojudge_base`, which reads NLTK's stop words when it is imported, or downloads them."""
-    nltk = pytest.importorskip("nltk", reason=SAYS.format("autojudge-base"))
+    nltk = needed("nltk", "autojudge-base")
     folder = tmp_path_factory.mktemp("nltk")
     for name in ("corpora/stopwords/english", "tokenizers/punkt/README"):
         (folder / name).parent.mkdir(parents=True)
         (folder / name).write_text("the\n", "utf-8")
     nltk.data.path.append(str(folder))
     try:
-        module: ModuleType = pytest.importorskip("autojudge_base", reason=SAYS.format("autojudge-base"))
-        return module
+        return needed("autojudge_base", "autojudge-base")
     finally:
         nltk.data.path.remove(str(folder))
 
