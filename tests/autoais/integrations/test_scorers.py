@@ -242,7 +242,7 @@ def test_in_promptfoo_itself(tmp_path: Path) -> None:
         "PROMPTFOO_DISABLE_UPDATE": "1", "PROMPTFOO_CONFIG_DIR": str(tmp_path / "home"),
         "PROMPTFOO_DISABLE_REMOTE_GENERATION": "1",
     }  # fmt: skip
-    argv = [PROMPTFOO, "eval", "--no-cache", "--no-write", "-o", "out.json"]
+    argv = [PROMPTFOO, "eval", "--no-cache", "-o", "out.json"]
     subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, check=False, timeout=300)
     results = json.loads((tmp_path / "out.json").read_text("utf-8"))["results"]["results"]
     graded = [one["gradingResult"]["componentResults"][0] for one in results]
