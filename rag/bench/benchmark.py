@@ -21,12 +21,15 @@ _LONGEST = 400  # characters of a description
 _MOST_HITS = 1000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_KINDS = {str: "a string", int: "an integer", bool: "true or false", dict: "a table"}
+_KINDS = {str: "a string", int: "an integer", bool: "true or false", dict: "a table", list: "a list"}
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file of a benchmark: below the data folder, or (`shipped`) beside its TOML. `sha256` is None if it ships."""
+    """A file of a benchmark: below the data folder, or (`shipped`) beside its TOML.
+
+    `sha256` is None if it ships, and if the file was not at hand when the benchmark was written (`"unknown"`).
+    """
 
     file: str
     sha256: str | None = None
@@ -46,13 +49,15 @@ class DataFile:
 class Corpus:
     """What a benchmark searches: a file with its checksum, a folder of documents, or the handbook that ships.
 
-    `format` is a corpus format of `rag index build` (None: detected).
+    `format` is a corpus format of `rag index build` (None: detected). `index` is the checksum of its passages, as the
+    manifest of an index records it (None: an index is not checked).
     """
 
     path: str
     sha256: str | None = None
     format: str | None = None
     shipped: bool = False
+    index: str | None = None
 
     def check(self, data: Path | None) -> Path:
         """Return the path of the file or folder; raises `RagError` if it is missing or has another checksum."""
@@ -105,9 +110,33 @@ class Benchmark:
         return self.gold is not None or not all(shipped)
 
 
+@dataclass(frozen=True, slots=True)
+class LabelSet:
+    """Claims with evidence and people's labels: what judges are measured on (`rag bench judges`), not systems.
+
+    `collection` is the name of its files together, `only` the data sets in them that count (None: all), `count` the
+    number of labels.
+    """
+
+    name: str
+    version: int
+    description: str
+    licence: str
+    collection: str
+    files: tuple[DataFile, ...]
+    only: tuple[str, ...] | None
+    count: int
+    home: Path
+
+
 def list_benchmarks() -> list[Benchmark]:
     """Return the benchmarks that ship with rag, sorted by name."""
-    return [read_benchmark(name) for name in names("benchmarks", ".toml")]
+    return [read_benchmark(name) for name in names("benchmarks", ".toml") if not _is_labels(_load(name)[0])]
+
+
+def list_label_sets() -> list[LabelSet]:
+    """Return the labelled sets that rag knows, sorted by name."""
+    return [read_label_set(name) for name in names("benchmarks", ".toml") if _is_labels(_load(name)[0])]
 
 
 def read_benchmark(name: str | Path) -> Benchmark:
@@ -117,6 +146,38 @@ def read_benchmark(name: str | Path) -> Benchmark:
     `RagError` for an unknown name, and for a file that is not a benchmark.
     """
     check_type("benchmark", name, "a name or a .toml file", str, Path)
+    table, home, digest = _load(name)
+    if _is_labels(table):
+        raise RagError(f"{name} has labels to measure judges on: rag bench judges --set {name}")
+    return _benchmark(table, home, digest)
+
+
+def read_label_set(name: str | Path) -> LabelSet:
+    """Read a labelled set by name, or your own by path (`.toml`); raises `RagError` as `read_benchmark` does."""
+    check_type("set", name, "a name or a .toml file", str, Path)
+    table, home, _ = _load(name)
+    if not _is_labels(table):
+        raise RagError(f"{name} asks questions of systems: rag bench run {name}")
+    table.only("name", "version", "description", "licence", "task", "collection", "sets", "count", "labels")
+    return LabelSet(
+        name=table.line("name"),
+        version=table.integer("version", 1, 10**6),
+        description=table.line("description"),
+        licence=table.line("licence"),
+        collection=table.line("collection"),
+        files=tuple(map(_file, table.tables("labels"))),
+        only=table.lines("sets") if "sets" in table.row else None,
+        count=table.integer("count", 1, 10**9),
+        home=home,
+    )
+
+
+def _is_labels(table: "_Table") -> bool:
+    return table.row.get("task") == "judge"
+
+
+def _load(name: str | Path) -> "tuple[_Table, Path, str]":
+    """The table of a file, its folder and its checksum."""
     known = names("benchmarks", ".toml")
     if str(name) in known:
         home = Path(str(folder("benchmarks")))
@@ -138,7 +199,7 @@ def read_benchmark(name: str | Path) -> Benchmark:
         raise RagError(f"{where}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise RagError(f"{where}: not a benchmark: {str(error).splitlines()[0]}") from error
-    return _benchmark(_Table(table, where), home, sha256(text).hexdigest())
+    return _Table(table, where), home, sha256(text).hexdigest()
 
 
 def _benchmark(table: "_Table", home: Path, digest: str) -> Benchmark:
@@ -176,7 +237,8 @@ def _benchmark(table: "_Table", home: Path, digest: str) -> Benchmark:
 
 def _file(table: "_Table") -> DataFile:
     shipped = "shipped" in table.row and table.flag("shipped")
-    return DataFile(table.path("file"), None if shipped else table.checksum(), shipped)
+    known = not shipped and table.row.get("sha256") != "unknown"
+    return DataFile(table.path("file"), table.checksum() if known else None, shipped)
 
 
 def _corpora(table: "_Table") -> Iterable[tuple[str, Corpus]]:
@@ -197,7 +259,7 @@ def _corpora(table: "_Table") -> Iterable[tuple[str, Corpus]]:
 
 
 def _corpus(table: "_Table") -> Corpus:
-    table.only("file", "folder", "sha256", "format", "shipped")
+    table.only("file", "folder", "sha256", "format", "shipped", "index")
     form = table.line("format") if "format" in table.row else None
     if "shipped" in table.row and table.flag("shipped"):
         return Corpus(table.one_of("folder", (HANDBOOK,)), format=form, shipped=True)
@@ -205,7 +267,8 @@ def _corpus(table: "_Table") -> Corpus:
         raise RagError(f"{table.where}: a corpus should have either a file or a folder")
     if "folder" in table.row:
         return Corpus(table.path("folder"), format=form)
-    return Corpus(table.path("file"), table.checksum(), form)
+    index = table.line("index") if "index" in table.row else None
+    return Corpus(table.path("file"), table.checksum(), form, index=index)
 
 
 class _Table:
@@ -232,6 +295,18 @@ class _Table:
 
     def table(self, name: str) -> "_Table":
         return _Table(self._get(name, dict), f"{self.where}: [{name}]")
+
+    def tables(self, name: str) -> "list[_Table]":
+        listed = self._get(name, list)
+        if not listed or not all(isinstance(one, dict) for one in listed):
+            raise self.error(name, f"one or more tables [[{name}]]", listed)
+        return [_Table(one, f"{self.where}: [[{name}]]") for one in listed]
+
+    def lines(self, name: str) -> tuple[str, ...]:
+        listed = self._get(name, list)
+        if not listed or not all(isinstance(one, str) and one.strip() for one in listed):
+            raise self.error(name, "a list of names", listed)
+        return tuple(listed)
 
     def flag(self, name: str) -> bool:
         return bool(self._get(name, bool))
