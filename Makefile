@@ -7,7 +7,7 @@ ONLY ?=
 export Q
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: ask results test quick check docs whole core bench chaos coverage fuzz fuzz-guided lock mutation audit sbom licences clean
+.PHONY: ask results test quick check docs whole core integrations bench chaos coverage fuzz fuzz-guided lock mutation audit sbom licences clean
 
 ask: .venv/ask.done
 	@.venv/bin/rag ask "$$Q" || [ $$? -eq 1 ]
@@ -70,6 +70,17 @@ core: core-3.12 core-3.13
 
 core-%: .venv-%/done
 	@if [ -e .venv-$*/done ]; then .venv-$*/bin/python -m pytest $(CORE); fi
+
+# The evaluators that autoais scores in, with all that they pull in: a gigabyte, and no dependency of ours. promptfoo is
+# tested where it is on the path. ragas 0.4.3 does not start with a newer langchain-community. Their own plugins of pytest stay off.
+.venv-integrations/done: pyproject.toml .venv-tools/done
+	$(PYTHON) -m venv .venv-integrations
+	.venv-tools/bin/uv pip install --quiet --python .venv-integrations/bin/python -e ".[measures]" \
+	  "inspect-ai>=0.3.285" "deepeval>=4.3" "ragas>=0.4.3" "langchain-community<0.4" "autojudge-base>=1" "nuggetizer>=0.0.5" pytest
+	@touch $@
+
+integrations: .venv-integrations/done
+	PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 .venv-integrations/bin/python -m pytest -rs tests/autoais/integrations
 
 bench: .venv/ask.done
 	.venv/bin/python -m scripts.bench.engine $(DATA) --out eval/results/engine.json
@@ -154,4 +165,4 @@ licences: .venv-test/done
 	.venv-test/bin/python -m scripts.licences
 
 clean:
-	rm -rf .venv .venv-test .venv-fuzz .venv-tools .venv-3.12 .venv-3.13 dist build site
+	rm -rf .venv .venv-test .venv-fuzz .venv-integrations .venv-tools .venv-3.12 .venv-3.13 dist build site

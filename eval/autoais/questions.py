@@ -14,9 +14,9 @@ def read_questions(path: Path) -> Iterator[Question]:
     """Stream the questions of a file; its first line decides the format.
 
     `{"id","question"[,"answers"][,"gold"][,"nuggets"]}` jsonl; FlashRAG's, with `golden_answers`; HAGRID's, with
-    `query` and `quotes`; Open-NQ jsonl `{"question","answer"}`; TREC topics `qid<TAB>text`; DPR
-    `text<TAB>['answer', ...]`. Formats without ids get the line number as id. Raises `FormatError` for a broken row, an
-    empty question or a duplicate id.
+    `query` and `quotes`; AutoNuggetizer's `{"qid","query","nuggets"}`, of which the vital nuggets count; Open-NQ jsonl
+    `{"question","answer"}`; TREC topics `qid<TAB>text`; DPR `text<TAB>['answer', ...]`. Formats without ids get the
+    line number as id. Raises `FormatError` for a broken row, an empty question or a duplicate id.
     """
     seen: set[str] = set()
     parse: Callable[[bytes, str, int], Question] | None = None
@@ -64,6 +64,10 @@ def _sniff(line: bytes) -> Callable[[bytes, str, int], Question]:
 
 def _json(line: bytes, where: str, number: int) -> Question:
     row = parse_object(line, where)
+    if "qid" in row and "nuggets" in row and "question" not in row:
+        from autoais.formats.nuggetizer import bank_of
+
+        return bank_of(row, where).question
     name = next((name for name in ("id", "query_id") if name in row), None)
     if "quotes" in row and "question" not in row:  # HAGRID: its answers are generated, and no references
         return Question(identifier(row, name, where) if name else str(number), field(row, "query", str, where))

@@ -14,6 +14,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
+from autoais.answers import CitedAnswer
 from autoais.comparison import difference_of_means
 from autoais.errors import FormatError, UsageError, UserError, missing_extra
 from autoais.io.files import lines
@@ -207,6 +208,35 @@ def _whole(text: str, name: str, where: str) -> int:
 def holds_questions(path: Path) -> bool:
     """Return whether a file of judgements holds questions (jsonl) rather than qrels."""
     return next((cells[0].startswith("{") for _, cells in _rows(path)), False)
+
+
+def run_lines(run: Run) -> Iterator[str]:
+    """Return the lines of a TREC run; the scores only order the ranks, so that trec_eval reads the same ranking.
+
+    Raises `UserError` for an id that a column cannot hold.
+    """
+    tag = "_".join(run.tag.split()) or "-"
+    for topic, ranked in run.ranked.items():
+        for rank, identifier in enumerate(ranked, 1):
+            yield f"{_cell(topic)} Q0 {_cell(identifier)} {rank} {len(ranked) - rank + 1} {tag}"
+
+
+def qrels_lines(qrels: Qrels) -> Iterator[str]:
+    """Return the lines of TREC qrels, `topic 0 id relevance`; raises `UserError` for an id that no column can hold."""
+    for topic, judged in qrels.items():
+        for identifier, relevance in judged.items():
+            yield f"{_cell(topic)} 0 {_cell(identifier)} {relevance}"
+
+
+def run_of_answers(answers: Iterable[CitedAnswer], tag: str = "run") -> Run:
+    """Return the run of the passages that answers list, in the order of the retriever."""
+    return Run(tag, {answer.id: answer.ranking for answer in answers})
+
+
+def _cell(identifier: str) -> str:
+    if not identifier or any(c.isspace() for c in identifier):
+        raise UserError(f"TREC runs and qrels cannot hold the id {identifier!r}: it is empty or contains white space")
+    return identifier
 
 
 # --- pages -----------------------------------------------------------------------------------------------------

@@ -77,6 +77,7 @@ FORMATS: Registry[Format] = Registry(
         "trec-rag-24": f"{_TREC}:TREC_24",
         "trec-rag-25": f"{_TREC}:TREC_25",
         "ragnarok": "autoais.formats.ragnarok:RAGNAROK",
+        "nuggetizer": "autoais.formats.nuggetizer:NUGGETIZER",
         "ragas": "autoais.formats.ragas:RAGAS",
         "ragchecker": "autoais.formats.ragchecker:RAGCHECKER",
         "open-rag-eval": "autoais.formats.open_rag_eval:OPEN_RAG_EVAL",

@@ -1,4 +1,4 @@
-"""Ragnarök's results (Castorini): those that name no run; with a run id they are `trec-rag-24`.
+"""Ragnarök's results (castorini/ragnarok, src/ragnarok/data.py): those without a run id, else they are `trec-rag-24`.
 
 Both are also read from the envelope of its command line (`--output json`, castorini.cli.v1): a JSON object whose
 `artifacts` hold the results.
@@ -8,12 +8,21 @@ from collections.abc import Iterable, Iterator
 
 from autoais.answers import CitedAnswer
 from autoais.formats.base import Format, Notes, Row, unique_id
-from autoais.formats.trec import read_run
+from autoais.formats.trec import KEEPS, read_run, run_row
+from autoais.io.jsonl import dumps
 from autoais.io.schema import IDENTIFIER, INTEGER, STRING, listed, record
 
 
 def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
     return read_run(((where, {"run_id": "ragnarok"} | row) for where, row in rows), notes)
+
+
+def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
+    for answer in answers:
+        row = run_row(answer, None, notes)
+        # Ragnarök counts characters, the track's runs count words.
+        row["response_length"] = sum(len(sentence.text) for sentence in answer.sentences)
+        yield dumps({name: value for name, value in row.items() if name != "run_id"})
 
 
 RAGNAROK = Format(
@@ -30,5 +39,7 @@ RAGNAROK = Format(
     ),
     required_fields=("topic_id", "topic", "references", "answer"),
     read=_read,
+    write=_write,
+    supports=KEEPS,
     ids=unique_id("topic_id"),
 )

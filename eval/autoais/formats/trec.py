@@ -14,7 +14,7 @@ from autoais.types import Citation, CitedSentence, Passage, Unresolved
 REFERENCES = {"trec-rag-24": 20, "trec-rag-25": 100}
 WORDS = 400
 _DOCID = re.compile(r"^msmarco_v2\.1_doc_\d+_\d+#\d+_\d+$")
-_KEEPS = frozenset({"sentences", "citations beyond the first", "passages not cited"})
+KEEPS = frozenset({"sentences", "citations beyond the first", "passages not cited"})
 
 
 def words(text: str) -> int:
@@ -76,29 +76,32 @@ def read_run(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
         )
 
 
-def _chosen(answer: CitedAnswer, most: int, notes: Notes) -> list[str]:
+def _chosen(answer: CitedAnswer, most: int | None, notes: Notes) -> list[str]:
     """Return up to `most` references in the order of the passages; cited ones have priority, then the best ranked."""
     cited = [key for sentence in answer.sentences for key in sentence.cites]
     ranked = list(dict.fromkeys([*cited, *answer.ranking, *answer.passages]))
-    if len(ranked) > most:
+    if most is not None and len(ranked) > most:
         notes[f"references beyond {most}, left out with the citations to them"] += len(ranked) - most
     keep = set(ranked[:most])
     return [key for key in answer.passages if key in keep]
 
 
+def run_row(answer: CitedAnswer, most: int | None, notes: Notes) -> dict[str, Any]:
+    """Return a row of a run of 2024, with up to `most` references."""
+    references = _chosen(answer, most, notes)
+    return {
+        "run_id": str(answer.extra.get("system", "unknown")),
+        "topic_id": answer.id,
+        "topic": answer.question,
+        "references": references,
+        "response_length": sum(words(sentence.text) for sentence in answer.sentences),
+        "answer": _sentences(answer, references, by_docid=False),
+    }
+
+
 def _write_24(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
     for answer in answers:
-        references = _chosen(answer, REFERENCES["trec-rag-24"], notes)
-        yield dumps(
-            {
-                "run_id": str(answer.extra.get("system", "unknown")),
-                "topic_id": answer.id,
-                "topic": answer.question,
-                "references": references,
-                "response_length": sum(words(sentence.text) for sentence in answer.sentences),
-                "answer": _sentences(answer, references, by_docid=False),
-            }
-        )
+        yield dumps(run_row(answer, REFERENCES["trec-rag-24"], notes))
 
 
 def _write_25(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
@@ -254,7 +257,7 @@ TREC_24 = Format(
     write=_write_24,
     check=_check,
     ids=_ids,
-    supports=_KEEPS,
+    supports=KEEPS,
 )
 TREC_25 = Format(
     name="trec-rag-25",
@@ -278,5 +281,5 @@ TREC_25 = Format(
     write=_write_25,
     check=_check,
     ids=_ids,
-    supports=_KEEPS,
+    supports=KEEPS,
 )

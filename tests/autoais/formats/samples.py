@@ -16,6 +16,21 @@ ROWS: dict[str, list[dict[str, Any]]] = {
             "answer": [{"text": "It is Warsaw.", "citations": [0, 1]}, {"text": "It is large.", "citations": []}],
         }
     ],
+    # castorini/nuggetizer, src/nuggetizer/cli/adapters.py: assignments to answers
+    "nuggetizer": [
+        {
+            "query": "capital of poland",
+            "qid": "q1",
+            "answer_text": "It is Warsaw, a large city.",
+            "response_length": 6,
+            "run_id": "r",
+            "nuggets": [
+                {"text": "Warsaw is the capital of Poland", "importance": "vital", "assignment": "support"},
+                {"text": "Warsaw has two million people", "importance": "okay", "assignment": "partial_support"},
+                {"text": "Warsaw lies on the Vistula", "importance": "vital", "assignment": "not_support"},
+            ],
+        }
+    ],
     # ragas.EvaluationDataset.to_jsonl: fields of value None are left out
     "ragas": [
         {

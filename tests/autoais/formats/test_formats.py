@@ -274,7 +274,7 @@ def test_what_is_written_is_read_back_and_written_the_same(tmp_path: Path, name:
 @pytest.mark.parametrize(
     "name",
     ["hagrid", "trec-rag-24", "trec-rag-25", "liu-judgements", "attrscore", "labels", "ragas", "deepeval", "trulens",
-     "flashrag"],
+     "flashrag", "ragnarok"],
 )  # fmt: skip
 def test_formats_that_are_read_whole_are_written_as_they_were(tmp_path: Path, name: str) -> None:
     written = formats.write(formats.read(sample(tmp_path, name)), name)

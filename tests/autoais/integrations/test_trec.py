@@ -1,0 +1,327 @@
+"""TREC's world: what we write is read by ir_measures, trec_eval, nuggetizer and autojudge-base, and theirs by us."""
+
+import json
+import random
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+import autoais
+from autoais import Citation, CitedAnswer, CitedSentence, Passage, Question, UserError, evaluate_run, formats
+from autoais.formats.nuggetizer import Nugget, NuggetBank, assignment_lines, nugget_lines, read_nuggets
+from autoais.io.jsonl import write_atomic
+from autoais.judges.lexical import LexicalJudge
+from autoais.runs import Run, qrels_lines, read_qrels, read_run, run_lines, run_of_answers
+from autoais.types import Attribution, Judgement, Support, Verdict
+from tests.autoais.integrations.test_scorers import ROOT, Undecided, needed
+
+IDS = ["msmarco_v2.1_doc_00_1#0_1", "msmarco_v2.1_doc_00_1#1_2", "msmarco_v2.1_doc_00_2#0_3"]
+TEXTS = ["Warsaw is the capital of Poland.", "Marie Curie moved to Paris in 1891.", "The Vistula flows north."]
+PASSAGES = {key: Passage(key, "", text) for key, text in zip(IDS, TEXTS, strict=True)}
+ANSWERS = [
+    CitedAnswer(
+        "q1",
+        "capital of poland",
+        (
+            CitedSentence("Warsaw is the capital of Poland.", (Citation(IDS[0]),)),
+            CitedSentence("Warsaw has nine opera houses.", (Citation(IDS[1]), Citation(IDS[2]))),
+        ),
+        PASSAGES,
+        ranking=(IDS[1], IDS[0], IDS[2]),
+        extra={"system": "ours"},
+    ),
+    CitedAnswer(
+        "q2",
+        "curie's move",
+        (CitedSentence("Marie Curie moved to Paris in 1891.", (Citation(IDS[1]),)),),
+        PASSAGES,
+        ranking=tuple(IDS),
+        extra={"system": "ours"},
+    ),
+]
+QRELS = {"q1": {IDS[0]: 2, IDS[2]: 0}, "q2": {IDS[1]: 1}}
+
+
+def write(path: Path, lines: Iterable[str]) -> Path:
+    write_atomic(path, lines)
+    return path
+
+
+# --- runs and qrels --------------------------------------------------------------------------------------------
+
+
+def test_ir_measures_and_trec_eval_read_our_runs_and_qrels(tmp_path: Path) -> None:
+    ir_measures = pytest.importorskip("ir_measures", reason="needs ir_measures, of the extra measures")
+    run = write(tmp_path / "run.trec", run_lines(run_of_answers(ANSWERS, "our system")))
+    qrels = write(tmp_path / "qrels.txt", qrels_lines(QRELS))
+    assert run.read_text("utf-8").splitlines()[0] == f"q1 Q0 {IDS[1]} 1 3 our_system"
+    assert (read_run(run).ranked["q1"], read_qrels(qrels)) == ([IDS[1], IDS[0], IDS[2]], QRELS)
+    measures = [ir_measures.nDCG @ 10, ir_measures.RR, ir_measures.R @ 1]
+    theirs = ir_measures.pytrec_eval.calc_aggregate(
+        measures, list(ir_measures.read_trec_qrels(str(qrels))), list(ir_measures.read_trec_run(str(run)))
+    )
+    ours = evaluate_run(run, qrels, [str(one) for one in measures]).metrics
+    assert theirs[ir_measures.RR] == 0.5  # the first passage of q1 is not judged, that of q2 not relevant
+    for measure in measures:
+        assert ours[str(measure)].value == pytest.approx(theirs[measure])
+
+
+def test_trec_eval_keeps_our_order_of_a_long_run(tmp_path: Path) -> None:
+    ir_measures = pytest.importorskip("ir_measures", reason="needs ir_measures, of the extra measures")
+    ids = [f"d{number}" for number in range(1000)]
+    random.Random(1).shuffle(ids)
+    run = write(tmp_path / "run.trec", run_lines(Run("r", {"q1": ids})))
+    for rank in (1, 500, 1000):
+        qrels = [ir_measures.Qrel("q1", ids[rank - 1], 1)]
+        found = ir_measures.pytrec_eval.calc_aggregate([ir_measures.RR], qrels, ir_measures.read_trec_run(str(run)))
+        assert found[ir_measures.RR] == pytest.approx(1 / rank)
+
+
+def test_the_runs_of_rag_search_are_read_alike(tmp_path: Path) -> None:
+    ir_measures = pytest.importorskip("ir_measures", reason="needs ir_measures, of the extra measures")
+    from rag.searching import write_run
+    from rag.types import Hit
+    from rag.types import Passage as Indexed
+
+    hits = [Hit(Indexed(key, "", text), score) for key, text, score in zip(IDS, TEXTS, (3.5, 2.25, 0.1), strict=True)]
+    write_run(tmp_path / "run.trec", iter([(Question("q1", "x"), hits)]), "bm25", 1)
+    rows = list(ir_measures.read_trec_run(str(tmp_path / "run.trec")))
+    assert [(row.query_id, row.doc_id, row.score) for row in rows] == [
+        ("q1", key, score) for key, score in zip(IDS, (3.5, 2.25, 0.1), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("bad", ["", "a b", "a\tb"])
+def test_an_id_that_no_column_holds_is_refused(bad: str) -> None:
+    says = f"TREC runs and qrels cannot hold the id {bad!r}"
+    for lines in (run_lines(Run("r", {"q": [bad]})), run_lines(Run("r", {bad: ["d"]})), qrels_lines({"q": {bad: 1}})):
+        with pytest.raises(UserError) as error:
+            list(lines)
+        assert str(error.value).startswith(says)
+
+
+# --- nuggets ---------------------------------------------------------------------------------------------------
+
+BANKS: list[dict[str, Any]] = [
+    {
+        "query": "capital of poland",
+        "qid": "q1",
+        "nuggets": [
+            {"text": "Warsaw is the capital of Poland", "importance": "vital"},
+            {"text": "The Vistula is in Warsaw", "importance": "vital"},
+            {"text": "Warsaw is the capital", "importance": "okay"},
+        ],
+    },
+    {"query": "curie's move", "qid": 2, "nuggets": [{"text": "Marie Curie moved to Paris"}]},
+]
+
+
+def rows(path: Path, listed: list[dict[str, Any]]) -> Path:
+    return write(path, (json.dumps(row) for row in listed))
+
+
+def test_nuggets_are_read_and_the_vital_ones_are_a_questions_nuggets(tmp_path: Path) -> None:
+    path = rows(tmp_path / "nuggets.jsonl", BANKS)
+    first, second = read_nuggets(path)
+    assert first.nuggets[2] == Nugget("Warsaw is the capital", "okay")
+    assert (second.topic, second.nuggets) == ("2", (Nugget("Marie Curie moved to Paris", "vital"),))
+    vital = (("Warsaw is the capital of Poland",), ("The Vistula is in Warsaw",))
+    assert next(autoais.read_questions(path)) == Question("q1", "capital of poland", nuggets=vital)
+    report = autoais.score(ANSWERS[:1], questions=list(autoais.read_questions(path))[:1], judge="lexical")
+    assert report.metrics["nugget_recall"].value == 0.5
+    again = write(tmp_path / "again.jsonl", nugget_lines(autoais.read_questions(path)))
+    assert [one.question for one in read_nuggets(again)] == [first.question, second.question]
+
+
+def test_assignments_are_what_nuggetizer_scores(tmp_path: Path) -> None:
+    banks = list(read_nuggets(rows(tmp_path / "nuggets.jsonl", BANKS)))
+    path = write(tmp_path / "assignments.jsonl", assignment_lines(ANSWERS, banks, LexicalJudge()))
+    (written,) = (json.loads(line) for line in path.read_text("utf-8").splitlines())  # q2 has no nuggets
+    assert [one["assignment"] for one in written["nuggets"]] == ["support", "not_support", "support"]
+    assert (written["qid"], written["run_id"], written["response_length"]) == ("q1", "ours", 11)
+    metrics = needed("nuggetizer.core.metrics", "nuggetizer")
+    found = metrics.calculate_nugget_scores(written["qid"], written["nuggets"])
+    assert (found.strict_vital_score, found.strict_all_score) == (0.5, pytest.approx(2 / 3))
+    by_ours = autoais.score(ANSWERS[:1], questions=[banks[0].question], judge="lexical")
+    assert by_ours.metrics["nugget_recall_judged"].value == found.strict_vital_score
+
+
+def test_partial_support_is_assigned_by_judges_that_know_it() -> None:
+    class Partly(Undecided):
+        name = "partly.v1"
+
+        def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+            return [Judgement(Verdict.PARTIALLY_ATTRIBUTABLE) for _ in attributions]
+
+    bank = read_bank()
+    (line,) = assignment_lines(ANSWERS[:1], [bank], Partly())
+    assert {one["assignment"] for one in json.loads(line)["nuggets"]} == {"partial_support"}
+    with pytest.raises(UserError, match=r"^answer 'q1': undecided\.v1 did not decide on a nugget"):
+        list(assignment_lines(ANSWERS[:1], [bank], Undecided()))
+    silent = CitedAnswer("q1", "capital of poland", abstained=True)
+    (line,) = assignment_lines([silent], [bank], Partly())
+    assert {one["assignment"] for one in json.loads(line)["nuggets"]} == {"not_support"}
+
+
+def read_bank() -> NuggetBank:
+    from autoais.formats.nuggetizer import bank_of
+
+    return bank_of(BANKS[0], "here")
+
+
+def test_assignments_are_labels_for_a_judge(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", assignment_lines(ANSWERS, [read_bank()], LexicalJudge()))
+    labels = list(formats.read_labels(path))
+    assert [one.support for one in labels] == [Support.FULL, Support.NONE, Support.FULL]
+    assert labels[0].attribution.evidence == (ANSWERS[0].plain,)
+    assert (labels[0].id, labels[0].system) == ("q1/ours/1", "ours")
+    found = autoais.evaluate_judge(path, "lexical")["sets"]["nuggets"]
+    assert (found["n"], found["macro_f1"]) == (3, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        (
+            {"qid": "q1", "query": "x", "nuggets": [{"importance": "vital"}]},
+            r"a\.jsonl:1: field 'nuggets\[0\]\.text' is missing",
+        ),
+        ({"qid": "q1", "query": "x", "nuggets": "none"}, r"a\.jsonl:1: field 'nuggets'"),
+        ({"qid": "q1", "query": "x", "nuggets": [{"text": "x", "assignment": "maybe"}]}, r"a\.jsonl:1: .*assignment"),
+    ],
+)
+def test_broken_nuggets_are_refused(tmp_path: Path, row: dict[str, Any], says: str) -> None:
+    path = rows(tmp_path / "a.jsonl", [row])
+    for read in (lambda: list(read_nuggets(path)), lambda: list(autoais.read_questions(path))):
+        with pytest.raises(autoais.FormatError, match=says):
+            read()
+
+
+def test_a_topic_twice_and_nuggets_without_assignment_are_refused(tmp_path: Path) -> None:
+    path = rows(tmp_path / "a.jsonl", [BANKS[0], BANKS[0]])
+    with pytest.raises(autoais.FormatError, match=r"a\.jsonl:2: topic 'q1' occurs twice"):
+        list(read_nuggets(path))
+    with pytest.raises(autoais.FormatError, match=r"a\.jsonl:1: nuggets that are assigned to no text"):
+        list(formats.read_labels(path))
+
+
+# --- AutoJudge -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def autojudge(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    """The package `autojudge_base`, which reads NLTK's stop words when it is imported, or downloads them."""
+    nltk = needed("nltk", "autojudge-base")
+    folder = tmp_path_factory.mktemp("nltk")
+    for name in ("corpora/stopwords/english", "tokenizers/punkt/README"):
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text("the\n", "utf-8")
+    nltk.data.path.append(str(folder))
+    try:
+        return needed("autojudge_base", "autojudge-base")
+    finally:
+        nltk.data.path.remove(str(folder))
+
+
+TOPICS = [SimpleNamespace(request_id=one.id, title=one.question) for one in ANSWERS]
+
+
+def reports(autojudge: ModuleType, folder: Path) -> list[Any]:
+    """Our answers, written as a run of TREC RAG and read by autojudge-base."""
+    path = write(folder / "run.jsonl", formats.write(ANSWERS, "trec-rag-25"))
+    return list(autojudge.load_report(path))
+
+
+def corpus(folder: Path) -> Path:
+    return write(folder / "corpus.jsonl", (json.dumps({"docid": k, "title": "", "text": p.text}) for k, p in
+                                           PASSAGES.items()))  # fmt: skip
+
+
+@pytest.mark.filterwarnings("default")
+def test_autojudge_reads_our_runs_of_trec_rag(autojudge: ModuleType, tmp_path: Path) -> None:
+    from autoais.integrations.autojudge import from_report
+
+    first, second = reports(autojudge, tmp_path)
+    assert [error for error in first.check("rag25") if "type" not in error] == []
+    assert first.get_sentences() == [one.text for one in ANSWERS[0].sentences]
+    assert [one.citations for one in first.get_sentences_with_citations()] == [[IDS[0]], [IDS[1], IDS[2]]]
+    back = [from_report(one) for one in (first, second)]
+    assert [one.sentences for one in back] == [one.sentences for one in ANSWERS]
+    assert [(one.id, one.question, one.extra["system"]) for one in back] == [
+        (one.id, one.question, "ours") for one in ANSWERS
+    ]
+
+
+@pytest.mark.filterwarnings("default")
+def test_our_judge_on_an_autojudge_leaderboard(autojudge: ModuleType, tmp_path: Path) -> None:
+    from autoais.integrations.autojudge import MEASURES, CitationJudge, leaderboard, values
+
+    judge = CitationJudge()
+    topics = [autojudge.Request(request_id=one.id, title=one.question) for one in ANSWERS]
+    board = judge.judge(
+        reports(autojudge, tmp_path), topics, autojudge.LlmConfigBase(), corpus=str(corpus(tmp_path)), judge="lexical"
+    )
+    board.verify("error", [one.request_id for one in topics])
+    ours = autoais.score(ANSWERS, judge="lexical", metrics=("alce", "trec"))
+    for name in MEASURES:
+        assert values(board, name) == {"ours": pytest.approx(ours.metrics[name].value)}
+    assert values(board, "autoais") == {"ours": 0.5}
+    assert leaderboard({"ours": ours}).entries == board.entries
+    for form in ("ir_measures", "tot", "jsonl"):
+        board.write(tmp_path / "board", form)
+        again = autojudge.Leaderboard.load(tmp_path / "board", form)
+        assert values(again, "citation_recall") == pytest.approx(values(board, "citation_recall"))
+    with pytest.raises(UserError, match=r"^the leaderboard has no measure 'em'; there are: autoais,"):
+        values(board, "em")
+    with pytest.raises(UserError, match=r"^the report has no citation_recall"):
+        leaderboard({"ours": autoais.score(ANSWERS, judge="lexical", metrics="none")})
+
+
+@pytest.mark.filterwarnings("default")
+def test_an_unanswered_topic_counts_and_texts_must_come_from_somewhere(autojudge: ModuleType, tmp_path: Path) -> None:
+    from autojudge_base.document import Document
+
+    from autoais.integrations.autojudge import CitationJudge, values
+
+    first, second = reports(autojudge, tmp_path)
+    with pytest.raises(UserError, match=r"^run 'ours' cites 'msmarco\S+', whose text it does not hold; give a corpus"):
+        CitationJudge().judge([first, second], TOPICS, None)
+    with pytest.raises(UserError, match=r"^the citation judge has no setting 'jugde'; there is: judge"):
+        CitationJudge().judge([second], TOPICS, None, jugde="lexical")
+    second.documents = {key: Document(id=key, text=one.text) for key, one in PASSAGES.items()}
+    board = CitationJudge().judge([second], TOPICS, None, judge=LexicalJudge())
+    assert values(board, "autoais") == {"ours": 0.5}  # q2 is right, q1 is not answered
+    assert {entry.topic_id for entry in board.entries} == {"q1", "q2", "all"}
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_workflow_of_autojudge_runs_our_judge(autojudge: ModuleType, tmp_path: Path) -> None:
+    from autojudge_base.cli import main
+    from click.testing import CliRunner
+
+    from autoais.integrations.autojudge import values
+
+    page = (ROOT / "docs/handbook/integrations.md").read_text("utf-8")
+    workflow = page.split("## TREC AutoJudge")[1].split("```yaml\n")[1].split("```")[0]
+    (tmp_path / "workflow.yml").write_text(workflow, "utf-8")
+    (tmp_path / "runs").mkdir()
+    write(tmp_path / "runs/ours", formats.write(ANSWERS, "trec-rag-25"))
+    rows(tmp_path / "topics.jsonl", [{"request_id": one.id, "title": one.question} for one in ANSWERS])
+    given = {"workflow": "workflow.yml", "rag-responses": "runs", "rag-topics": "topics.jsonl", "out-dir": "out"}
+    argv = ["run", "--corpus", str(corpus(tmp_path)), "--leaderboard-format", "ir_measures"]
+    argv += [part for name, value in given.items() for part in (f"--{name}", str(tmp_path / value))]
+    done = CliRunner().invoke(main, argv)
+    assert done.exit_code == 0, done.output
+    (board,) = (tmp_path / "out").rglob("*eval.txt")
+    assert values(autojudge.Leaderboard.load(board, "ir_measures"), "autoais") == {"ours": 0.5}
+
+
+def test_ragnarok_reads_back_what_we_write() -> None:
+    (first, _) = (json.loads(line) for line in formats.write(ANSWERS, "ragnarok"))
+    # castorini/ragnarok, src/ragnarok/data.py: the fields of `DataWriter`, the length in characters
+    assert list(first) == ["topic_id", "topic", "references", "response_length", "answer"]
+    assert first["response_length"] == 61
+    assert first["answer"][1]["citations"] == [1, 2]
