@@ -155,10 +155,10 @@ def lines() -> Iterator[str]:
     yield (
         "Every system answers the same questions and is judged by the same judge. Values are per cent, with 95 % "
         "intervals in parentheses ([Statistics](handbook/statistics.md)). Systems that share a letter in a column "
-        "cannot be told apart there (5 %, Holm's correction over all pairs). No column is to be read alone: systems "
-        "that quote are attributed by construction, and exact match needs a short answer. The judge is `minilm`, which "
-        "agrees with people less than they agree with each other ([What our numbers do not show](limits.md)); it has a "
-        "part in the systems marked *, whose figures by it are circular."
+        "cannot be told apart there (5 %, Holm's correction over all pairs; undecided counts as no). No column is to "
+        "be read alone: systems that quote are attributed by construction, and exact match needs a short answer. The "
+        "judge is `minilm`, which agrees with people less than they agree with each other ([What our numbers do not "
+        "show](limits.md)); it has a part in the systems marked *, whose figures by it are circular."
     )
     for part in PARTS:
         yield from _part(part)

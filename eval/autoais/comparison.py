@@ -304,7 +304,9 @@ def _in_order(scores: Mapping[str, Scores]) -> list[str]:
 
 def _deep_enough(name: str, depth: int) -> bool:
     _, at, k = name.partition("@")
-    return not at or (k.isdecimal() and int(k) <= depth)  # beyond the longest list, the value would only repeat
+    return not at or (
+        k.isdecimal() and len(k) < 10 and int(k) <= depth
+    )  # beyond the longest list, the value would only repeat
 
 
 def _columns(name: str, answers: Sequence[str], ours: Mapping[str, Scores], others: Mapping[str, Scores]) -> "Floats":

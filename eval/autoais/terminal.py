@@ -1,5 +1,6 @@
 """Terminal output of the commands: tables, and lines without control characters from files."""
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -12,6 +13,12 @@ if TYPE_CHECKING:
 def clean(text: str) -> str:
     """Return the text with line breaks and control characters replaced."""
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
+def markdown(text: str) -> str:
+    """Return the text with the characters escaped that Markdown or HTML would take for markup."""
+    escaped = re.sub(r"([\\`*_{}\[\]|#~$])", r"\\\1", text)
+    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def say(line: str, *, err: bool = False) -> None:

@@ -75,7 +75,7 @@ class Benchmark:
 
     `task` is `answer` (search a corpus) or `given` (the passages come with each question). `corpora` has one entry, or
     one per collection that questions name in their field `collection`, or none if the passages are given with texts.
-    `right` is the rule by which an answer counts as right (`rag.bench.items.is_right`); None if the benchmark cannot
+    `right` is the rule by which an answer counts as right (`rag.bench.outcomes.is_right`); None if the benchmark cannot
     say. `k` is the depth for every system (None: the system's own). `count` is the number of questions, `part` the
     value of their field `part` (None: all). `gold` is a file of the same questions with gold passages of this corpus.
     Every report of a result must state `closed_pool`.

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -49,10 +49,11 @@ def compare_group(group: Group) -> dict[str, Any]:
 
     - `metrics`: for each, `values` and `letters` by system, and `pairs`, each with the difference a - b, its 95 %
       interval, the p of McNemar's exact test or of a randomisation test (`autoais.comparison`), `p_holm`, corrected for
-      the number of pairs, and `smallest_difference`, which n questions show with 80 % power. Systems that share a
+      the number of pairs, and `smallest_difference`, the minimum detectable one (80 % power). Systems that share a
       letter cannot be told apart (Piepho 2004). Undecided counts as no.
     - `differences`: the questions on which the systems' ways differ, with all answers.
-    - `pareto`: quality (right and attributed), seconds and tokens per question, and who is not beaten on both.
+    - `pareto`: quality (right and attributed), mean seconds and tokens of the answers that have them, and who is not
+      beaten on both.
     - `correlation`: Kendall's tau-b and Spearman's rho over systems between EM, AutoAIS and people, for three or more.
     """
     labels = [one.label for one in group.systems]
@@ -60,7 +61,10 @@ def compare_group(group: Group) -> dict[str, Any]:
     questions = sorted(by_id[0])
     listed = [[items[question] for question in questions] for items in by_id]
     metrics = {}
+    known = any(item.right is not None for item in chain(*listed) if item.answerable)
     for name, value in _VALUES.items():
+        if name == "right" and not known:  # the benchmark has no rule
+            continue
         measured = {
             label: items
             for label, items in zip(labels, listed, strict=True)
@@ -131,8 +135,7 @@ def _by_judgements(systems: Sequence[SystemRun], known: Collection[str]) -> dict
 def _conclude(metric: dict[str, Any], *, less: bool) -> None:
     """Add Holm's correction over the pairs, and letters from best to worst."""
     pairs = metric["pairs"]
-    # A p is None where the systems differ on no question.
-    for pair, p in zip(pairs, holm([1.0 if pair["p"] is None else pair["p"] for pair in pairs]), strict=True):
+    for pair, p in zip(pairs, holm([pair["p"] for pair in pairs]), strict=True):
         pair["p_holm"] = p
     best = sorted(metric["values"], key=lambda label: (metric["values"][label] * (1 if less else -1), label))
     metric["letters"] = letters(best, [(pair["a"], pair["b"]) for pair in pairs if pair["p_holm"] < LEVEL])

@@ -15,6 +15,7 @@ from rag.index.open import open_index
 from rag.types import Passage
 
 Progress = Callable[[str, int, int], None]
+"""Called with what is being done, the number of questions (or bytes of a corpus) done, and the total."""
 
 
 class Corpora:

@@ -9,11 +9,14 @@ from typing import Any
 
 from autoais.io.jsonl import check_distinct, dumps, parse_object, round_floats, write_atomic
 from autoais.io.provenance import command, sha256_file, versions
+from autoais.io.schema import STRING, Schema, faults
+from autoais.io.schema import record as record_schema
 from autoais.judges import DEFAULT, JUDGES
 from autoais.scoring import DEFAULT_METRICS
 from rag.bench.benchmark import Benchmark
 from rag.bench.items import Item, read_items
 from rag.bench.questions import BenchQuestion, read_bench_questions, sample
+from rag.bench.results import check_label
 from rag.bench.specs import SystemSpec, distinct, safe
 from rag.config import DEFAULT_SYSTEM
 from rag.errors import FormatError, RagError
@@ -25,6 +28,17 @@ ANSWERS, JUDGEMENTS, SCORE, ITEMS, METRICS = (
 )  # fmt: skip
 _OURS = {LOCK, QUESTIONS, "index"}  # what a run that was killed at its start leaves
 _SETTLED_BY = {"judge": "judge", "metrics": "judge", "human": "measure", "price": "measure"}  # setting -> its stage
+_OBJECT: Schema = {"type": "object"}
+_RECORD: Schema = record_schema(
+    {
+        "benchmark": _OBJECT, "data": _OBJECT, "settings": _OBJECT, "questions": record_schema({"sha256": STRING}),
+        "systems": {"type": "object", "additionalProperties": STRING},
+        "answers": {"type": "object", "additionalProperties": _OBJECT},
+        "retrieval": {"type": "object", "additionalProperties": _OBJECT},
+        "indexes": _OBJECT, "stages": {"type": "object", "additionalProperties": _OBJECT},
+    }
+)  # fmt: skip
+_HITS = re.compile(r"retrieval/[\w@+-][\w.@+-]*\.jsonl", re.ASCII)
 _TEMPORARY = re.compile(
     rf"\.({'|'.join(map(re.escape, (RUN, QUESTIONS, ANSWERS, JUDGEMENTS, SCORE, ITEMS, METRICS)))})\.\w+"
 )
@@ -56,13 +70,18 @@ class BenchRun:
 
 
 def open_run(folder: str | Path) -> BenchRun:
-    """Open a run folder; raises `RagError` if it is none."""
+    """Open a run folder; raises `RagError` if it is not one, `FormatError` if its record is broken."""
     path = Path(folder) / RUN
     if not path.is_file():
         raise RagError(f"{folder}: not a run folder: {RUN} is missing (rag bench run writes one)")
     record = read_json(path)
-    if not isinstance(record.get("systems"), dict) or not isinstance(record.get("stages"), dict):
-        raise FormatError(f"{path}: not the record of a benchmark run")
+    for fault in faults(record, _RECORD):
+        raise FormatError(f"{path}: not the record of a benchmark run: {fault}")
+    for label in [*record["systems"], *record["answers"]]:
+        check_label(label, path)
+    for name in record["retrieval"]:
+        if not _HITS.fullmatch(name):
+            raise FormatError(f"{path}: {name[:60]!r} cannot be a file of hits")
     return BenchRun(Path(folder), record)
 
 
@@ -99,12 +118,12 @@ class RunFolder:
     def _continued(self, given: Mapping[str, Any], fixed: Mapping[str, Any]) -> dict[str, Any]:
         if not (self._resume or self._stage):
             raise RagError(f"{self.path} holds a run: finish it with --resume, or name another folder")
-        record = dict(open_run(self.path).record)
+        record = {"reruns": []} | dict(open_run(self.path).record)
         before = record["settings"]
         judge = before.get("judge")
         if given.get("judge") is None and isinstance(judge, str) and judge.partition(":")[0] not in JUDGES:
             raise RagError(f"{self.path}: its judge is {judge!r}, whose code would run; name it with --judge")
-        settings = before | {name: value for name, value in given.items() if value not in (None, [])}
+        settings = before | {name: value for name, value in given.items() if value is not None}
         changed = [name for name in settings if settings[name] != before.get(name) and not self._may_change(name)]
         changed += [name for name, value in fixed.items() if record.get(name) != value]
         if changed:
@@ -142,6 +161,7 @@ class RunFolder:
             "retrieval": {},
             "indexes": {},
             "command": command(),
+            "reruns": [],
             "date": datetime.now(UTC).date().isoformat(),
             "stages": {},
         }
@@ -182,11 +202,11 @@ class RunFolder:
                     what = "was changed after the run wrote it" if path.is_file() else "is missing"
                     raise RagError(f"{path} {what}: make it again with --stage {stage}")
 
-    def forget(self, stages: Sequence[str]) -> None:
-        """Enter in `run.json` that nothing of these stages is complete."""
-        for stage in stages:
-            self.record["stages"].pop(stage, None)
+    def forget(self, stages: Sequence[str]) -> bool:
+        """Enter in `run.json` that nothing of these stages is complete; returns whether something was."""
+        lost = [stage for stage in stages if self.record["stages"].pop(stage, None)]
         self.write()
+        return bool(lost)
 
     def remove(self, files: Iterable[str]) -> None:
         """Remove files of stages, with the records beside them."""
@@ -204,8 +224,8 @@ class RunFolder:
 
 def _with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
     settings = dict(given)
-    if not settings["systems"] and not settings["predictions"]:
-        settings["systems"] = [DEFAULT_SYSTEM]
+    settings["predictions"] = settings["predictions"] or []
+    settings["systems"] = settings["systems"] or ([] if settings["predictions"] else [DEFAULT_SYSTEM])
     check_distinct(map(Path, settings["predictions"]))
     settings["judge"] = settings["judge"] or DEFAULT
     settings["metrics"] = list(DEFAULT_METRICS) if settings["metrics"] is None else settings["metrics"]
@@ -226,7 +246,7 @@ def _answers(settings: Mapping[str, Any]) -> dict[str, Any]:
 def fixed_facts(
     benchmark: Benchmark, questions: Iterable[BenchQuestion], corpus: Mapping[str, Any], *, other_corpus: bool
 ) -> dict[str, Any]:
-    """Return what a run cannot be continued without: the same benchmark, data and versions.
+    """Return the facts that must match to continue a run: benchmark, data and versions.
 
     `corpus` says what is searched; `other_corpus` that it takes the place of the benchmark's.
     """

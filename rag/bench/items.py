@@ -12,6 +12,7 @@ from typing import Any
 from autoais.errors import FormatError, UserError
 from autoais.io.jsonl import dumps, read_objects, write_atomic
 from autoais.io.schema import BOOLEAN, INTEGER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, Schema, faults, listed, record
+from autoais.judged import NOT_APPLICABLE
 from autoais.types import Verdict
 
 ANSWERED_WAYS = ("right_attributed", "right_unattributed", "wrong_attributed", "wrong_unattributed")
@@ -19,7 +20,6 @@ WAYS = (*ANSWERED_WAYS, "refused_right", "refused_wrong", "undecided")
 """What can happen to a question: the four ways of an answer, a refusal (right if the question has no answer), or
 undecided: the judge or the benchmark cannot say."""
 
-NOT_APPLICABLE = "not_applicable"  # a sentence that claims nothing
 VERDICTS = (*map(str, Verdict), NOT_APPLICABLE)
 
 
@@ -198,7 +198,9 @@ def _check_span(start: int | None, end: int | None, length: int | None, where: s
     if (start is None) != (end is None):
         raise FormatError(f"{where}: 'start' and 'end' should both be given, or both be null")
     if start is not None and end is not None and not start <= end <= (end if length is None else length):
-        raise FormatError(f"{where}: {start} to {end} is no span of a text of {length or 'unknown'} characters")
+        raise FormatError(
+            f"{where}: the span {start} to {end} lies outside its text ({length or 'unknown'} characters)"
+        )
 
 
 def read_items(path: str | Path) -> list[Item]:

@@ -1,8 +1,9 @@
 """The metrics of one system over the items of a run, beside those that `autoais` computes from its answers."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
 from autoais.metrics.ppi import corrected
@@ -81,8 +82,13 @@ def latency(items: Sequence[Item]) -> dict[str, Any] | None:
     seconds = sorted(item.seconds for item in items if item.seconds is not None)
     if not seconds:
         return None
-    p95 = seconds[min(len(seconds) - 1, int(0.95 * len(seconds)))]
-    return {"p50": median(seconds), "p95": p95, "mean": fmean(seconds), "n": len(seconds)}
+    p50, p95 = (quantile(seconds, share) for share in (0.5, 0.95))
+    return {"p50": p50, "p95": p95, "mean": fmean(seconds), "n": len(seconds)}
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Return the smallest of sorted values that a share of them does not exceed (the nearest rank)."""
+    return values[math.ceil(share * len(values)) - 1]
 
 
 def tokens(items: Sequence[Item]) -> dict[str, Any] | None:

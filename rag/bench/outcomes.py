@@ -1,5 +1,6 @@
 """What became of a question: the item of a run, from the answer, its judgements and the rules of the benchmark."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from autoais.judged import NOT_APPLICABLE
 from autoais.metrics.claims import all_yes
 from autoais.metrics.nuggets import first_words, nuggets_found
 from autoais.metrics.short_answers import exact_match, f1, has_answer
-from autoais.types import Question, Verdict
+from autoais.types import Citation, Question, Verdict
 from rag.bench.items import Item, ItemCitation, ItemPassage, ItemSentence
 from rag.bench.questions import BenchQuestion
 
@@ -36,7 +37,8 @@ def make_item(
     failed = extra.get("failed") is True
     correct = is_right(asked, said, right)
     trace = extra.get("trace")
-    tokens = trace.get("tokens", {}) if isinstance(trace, Mapping) else {}
+    tokens = trace.get("tokens") if isinstance(trace, Mapping) else None
+    tokens = tokens if isinstance(tokens, Mapping) else {}
     references = question.answers
     cited_text = " ".join(sentence.text for sentence in said.sentences if sentence.cites)
     found = nuggets_found(said.plain, question.nuggets)
@@ -56,7 +58,7 @@ def make_item(
         failed=failed,
         missing=answer is None,
         reason=_text(extra.get("reason")),
-        confidence=_number(extra.get("confidence")),
+        confidence=_number(extra.get("confidence"), most=1),
         sentences=tuple(_sentences(said, judgements)),
         passages=_passages(said),
         ranking=tuple(said.ranking),
@@ -85,23 +87,21 @@ def is_right(asked: BenchQuestion, answer: CitedAnswer, rule: str | None) -> boo
     - `gold_cited`: the answer cites a gold passage, a stand-in where there are no reference answers.
     - `nuggets@N`: the first N words hold all nuggets.
 
-    An answer to an unanswerable question is wrong. A refusal is not right, unless nothing could be.
+    An answer to an unanswerable question is wrong. A refusal is not right where the rule can say so.
     """
     question = asked.question
     if not asked.answerable:
         return None if answer.abstained else False
-    if rule is None:
+    name, _, words = (rule or "").partition("@")
+    needed = {"": (), "nuggets": question.nuggets, "gold_cited": question.gold}.get(name, question.answers)
+    if not needed:
         return None
     if answer.abstained:
         return False
-    name, _, words = rule.partition("@")
     if name == "nuggets":
         return holds_nuggets(answer.plain, question, int(words))
     if name == "gold_cited":
-        cited = {key for sentence in answer.sentences for key in sentence.cites}
-        return bool(cited & set(question.gold)) if question.gold else None
-    if not question.answers:
-        return None
+        return any(key in question.gold for sentence in answer.sentences for key in sentence.cites)
     if name == "em":
         return exact_match(answer.short_answer or "", question.answers) == 1
     told = [sentence.text for sentence in answer.sentences if sentence.cites] if name == "answer_recall" else None
@@ -140,7 +140,7 @@ def _sentences(answer: CitedAnswer, judgements: Sequence[Mapping[str, Any]]) -> 
             end,
             row["verdict"],
             row["probability"],
-            tuple(ItemCitation(c.passage, c.start, c.end, alone.get(c.passage)) for c in sentence.citations),
+            tuple(_citation(one, answer, alone.get(one.passage)) for one in sentence.citations),
             tuple((first, last) for first, last in row.get("unsupported", ())),
         )
 
@@ -163,9 +163,21 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+# Answers may come from a file of others: a value outside its range is unknown.
+
+
+def _number(value: object, *, most: float = math.inf) -> float | None:
+    known = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most
+    return float(value) if known and isinstance(value, int | float) else None
 
 
 def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _citation(one: Citation, answer: CitedAnswer, verdict: str | None) -> ItemCitation:
+    passage = answer.passages.get(one.passage)
+    length = len(passage.text) if passage is not None and passage.text else math.inf
+    if one.start is None or one.end is None or not 0 <= one.start <= one.end <= length:
+        return ItemCitation(one.passage, None, None, verdict)
+    return ItemCitation(one.passage, one.start, one.end, verdict)

@@ -43,6 +43,12 @@ METRICS: Schema = record(
 )
 
 
+def check_label(label: str, path: Path) -> None:
+    """Raise `FormatError` for a label of a `run.json` that cannot be the name of a folder beside it."""
+    if not _LABEL.fullmatch(label):
+        raise FormatError(f"{path}: the label {label[:60]!r} cannot be the name of a folder")
+
+
 @dataclass(frozen=True, slots=True)
 class SystemRun:
     """A system of a run: its short and full name, its items and metrics.json, and its file of judgements."""
@@ -73,11 +79,9 @@ class Run:
 
     def inputs(self) -> dict[str, str]:
         """The SHA-256 of every file that was read, by its path in the folder."""
-        names = [
-            "run.json",
-            *(f"{one.label}/{name}" for one in self.systems for name in ("items.jsonl", "metrics.json")),
-        ]
-        return {name: sha256_file(self.folder / name) for name in names}
+        names = ("items.jsonl", "judgements.jsonl", "metrics.json")
+        paths = ["run.json", *(f"{one.label}/{name}" for one in self.systems for name in names)]
+        return {path: sha256_file(self.folder / path) for path in paths if (self.folder / path).is_file()}
 
 
 def read_run(folder: str | Path) -> Run:
@@ -120,15 +124,16 @@ def _read_json(path: Path, schema: Schema, hint: str) -> dict[str, Any]:
 
 
 def _read_system(folder: Path, label: str, name: str) -> SystemRun:
-    if not _LABEL.fullmatch(label):
-        raise FormatError(f"{folder / 'run.json'}: the label {label[:60]!r} cannot be the name of a folder")
+    check_label(label, folder / "run.json")
     again = f"finish it with: rag bench run --resume --out {folder}"
     metrics = _read_json(
         folder / label / "metrics.json", METRICS, f"the stage `measure` of {label} is missing; {again}"
     )
-    for name, metric in [*metrics["metrics"].items(), *metrics["ways"].items()]:
+    for figure, metric in [*metrics["metrics"].items(), *metrics["ways"].items()]:
         if len(metric.get("interval95") or (0, 1)) != 2:
-            raise FormatError(f"{folder / label / 'metrics.json'}: 'interval95' of {name[:60]!r} should be two numbers")
+            raise FormatError(
+                f"{folder / label / 'metrics.json'}: 'interval95' of {figure[:60]!r} should be two numbers"
+            )
     path = folder / label / "items.jsonl"
     if not path.is_file():
         raise UserError(f"{path}: no such file; the stage `measure` of {label} is missing; {again}")

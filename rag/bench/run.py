@@ -7,14 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from autoais.io.locks import exclusive_lock
+from autoais.io.provenance import command
+from autoais.judges import open_judge
 from autoais.scoring import choose_metrics
 from autoais.types import Judge
 from rag.bench.benchmark import Benchmark, read_benchmark
-from rag.bench.corpora import Corpora
+from rag.bench.corpora import Corpora, Progress
 from rag.bench.folder import LOCK, STAGES, BenchRun, RunFolder, fixed_facts
+from rag.bench.human import HumanLabels
 from rag.bench.questions import questions_of
 from rag.bench.specs import SystemSpec
-from rag.bench.stages import Progress, Stages
+from rag.bench.stages import Stages
 from rag.errors import RagError, UsageError, check_type
 
 
@@ -58,8 +61,8 @@ def run_benchmark(
         raise RagError(f"limit must be at least 1, not {limit}")
     opened = benchmark if isinstance(benchmark, Benchmark) else read_benchmark(benchmark)
     given = {
-        "systems": [str(SystemSpec.parse(one)) for one in systems],
-        "predictions": [str(one) for one in predictions],
+        "systems": [str(SystemSpec.parse(one)) for one in systems] or None,
+        "predictions": [str(one) for one in predictions] or None,
         "judge": judge.name if isinstance(judge, Judge) else judge,
         "metrics": None if metrics is None else list(choose_metrics(_listed(metrics))),
         "human": None if human is None else str(human),
@@ -67,6 +70,7 @@ def run_benchmark(
         "limit": limit,
         "seed": seed,
     }
+    opened_judge = _checked(judge, human, predictions, stage)
     folder = Path(out)
     busy = RagError(f"{folder}: another process is writing it; wait for it, or name another folder")
     try:
@@ -79,10 +83,24 @@ def run_benchmark(
             questions = questions_of(opened, root, gold=corpus is None)
             fixed = fixed_facts(opened, questions, corpora.source_record(), other_corpus=corpus is not None)
             started = RunFolder(folder, given, fixed, questions, stage=stage, resume=resume)
-            stages = Stages(started, opened, questions, corpora, judge if isinstance(judge, Judge) else None, show)
+            stages = Stages(started, opened, questions, corpora, opened_judge, show)
             return _run(started, stages, corpora, stage, again=stage is not None and not resume)
     except OSError as error:
-        raise RagError(f"{folder}: cannot be written: {error.strerror}") from error
+        raise RagError(f"{error.filename or folder}: cannot be read or written: {error.strerror}") from error
+
+
+def _checked(
+    judge: str | Judge | None, human: str | Path | None, predictions: Sequence[str | Path], stage: str | None
+) -> Judge | None:
+    """Open what a later stage needs, so that a wrong name is told before anything is searched or removed."""
+    for path in map(Path, predictions):
+        if not path.is_file():
+            raise RagError(f"{path}: no such file; name a file of predictions")
+    if human is not None:
+        HumanLabels(Path(human))
+    if isinstance(judge, str) and stage in (None, "judge"):
+        return open_judge(judge)
+    return judge if isinstance(judge, Judge) else None
 
 
 def _listed(names: str | Sequence[str]) -> str:
@@ -94,7 +112,8 @@ def _run(run: RunFolder, stages: Stages, corpora: Corpora, only: str | None, *, 
     run.check()
     if only is not None and again:
         dropped = STAGES[STAGES.index(only) :]
-        run.forget(dropped)
+        if run.forget(dropped):
+            run.record["reruns"].append(command())
         run.remove(name for stage in dropped for _, files, _ in stages.work(stage) for name in files)
     run.write()
     for stage in [only] if only else STAGES:

@@ -33,7 +33,9 @@ class SystemSpec:
         for one in given:
             key, equals, value = one.partition("=")
             if key not in _TYPES or not equals or not value:
-                raise RagError(f"system {text!r}: {one!r} is no option=value; there are: {', '.join(_TYPES)}")
+                raise RagError(
+                    f"system {text!r}: unknown option {one!r}; options: {', '.join(f'{name}=' for name in _TYPES)}"
+                )
             try:
                 values[key] = _TYPES[key](value)
             except ValueError:

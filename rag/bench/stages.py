@@ -19,7 +19,7 @@ from autoais.types import Judge
 from rag.answering import Journal, pending
 from rag.bench import metrics as measures
 from rag.bench.benchmark import Benchmark
-from rag.bench.corpora import Corpora
+from rag.bench.corpora import Corpora, Progress
 from rag.bench.folder import ANSWERS, CACHE, ITEMS, JUDGEMENTS, METRICS, SCORE, RunFolder, read_json
 from rag.bench.human import HumanLabels
 from rag.bench.items import Item, write_items
@@ -33,13 +33,10 @@ from rag.index.open import open_index
 from rag.retrievers import Retriever, open_retriever
 from rag.systems import System, answer_or_abstain, open_system
 
-Progress = Callable[[str, int, int], None]
-"""Called with what is being done, the number of questions (or bytes of a corpus) done, and the total."""
-
 Task = tuple[str, Sequence[str], Callable[[], None]]
 """A piece of work of a stage: its label, the files that it writes, and the call that writes them."""
 
-_AT_ONCE = 16  # pairs judged between two writes: what a kill loses, of a judge that has no `at_once` of its own
+_AT_ONCE = 16  # pairs that a kill can lose, if the judge has no `at_once` of its own
 
 
 class Stages:
@@ -269,6 +266,7 @@ class Stages:
             "notes": score["notes"] | told.get("notes", {}),
             "provenance": {
                 "command": self._record["command"],
+                "reruns": self._record["reruns"],
                 "versions": self._record["versions"],
                 "judge": score["judged_by"],
                 "data": self._record["data"],

@@ -179,7 +179,7 @@ def show_comparison(group: Mapping[str, Any]) -> None:
     console = new_console()
     console.print(clean(group["name"]))
     systems = list(group["systems"])
-    table = Table("metric", *map(clean, systems), "n", "shows from", box=None, pad_edge=False)
+    table = Table("metric", *map(clean, systems), "n", "detectable", box=None, pad_edge=False)
     for column in table.columns[1:]:
         column.justify = "right"
     for name, metric in group["metrics"].items():
@@ -193,11 +193,16 @@ def show_comparison(group: Mapping[str, Any]) -> None:
     level, power = f"{group['level']:.0%}", f"{group['power']:.0%}"
     console.print(
         f"Systems with a common letter cannot be told apart ({level}, Holm's correction over the pairs of a metric). "
-        f"`shows from`: the smallest difference that these questions show with {power} power."
+        "Values count undecided as no. "
+        f"`detectable`: the minimum detectable difference ({power} power) of the pair that needs the largest."
     )
     for pair in group["metrics"]["right_attributed"]["pairs"]:
         low, high = pair["interval95"]
-        p = "no difference" if pair["p"] is None else f"p {pair['p']:.4f}, with Holm's correction {pair['p_holm']:.4f}"
+        p = (
+            "no difference"
+            if not pair["better"] + pair["worse"]
+            else f"p {pair['p']:.4f}, with Holm's correction {pair['p_holm']:.4f}"
+        )
         console.print(
             f"right and attributed: {clean(pair['a'])} - {clean(pair['b'])} = {pair['value']:+.3f} "
             f"[{low:+.3f}, {high:+.3f}], {pair['better']} wins, {pair['worse']} losses, {p}"

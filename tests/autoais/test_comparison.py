@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoais.comparison import compare, compare_files, read_judgements
+from autoais.comparison import _deep_enough, compare, compare_files, read_judgements
 from autoais.errors import FormatError, UserError
-from autoais.meta.agreement import mcnemar, mcnemar_corrected, mcnemar_exact
+from autoais.meta.agreement import mcnemar_corrected, mcnemar_exact
 from autoais.metrics.intervals import clopper_pearson
 from tests.autoais.test_scoring import WRONG, YES, row, write
 from tests.conftest import Command, one_line_error
@@ -28,12 +28,16 @@ def test_mcnemar_on_the_tables_of_the_ais_paper(table: list[list[int]], correcte
     (_, b), (c, _) = table
     assert mcnemar_corrected(b, c).p == pytest.approx(corrected, abs=5e-5)
     assert mcnemar_exact(b, c).p == pytest.approx(exact, abs=5e-5)
-    assert mcnemar(b, c) == mcnemar_exact(b, c)
 
 
-def test_mcnemar_uses_the_corrected_form_from_25_on_and_says_when_there_is_nothing_to_go_by() -> None:
-    assert mcnemar(12, 12).variant == "exact binomial"
-    assert mcnemar(13, 12).variant == "chi-squared with continuity correction"
+def test_a_rank_of_thousands_of_digits_is_no_metric_to_compare() -> None:
+    assert not _deep_enough("R@" + "9" * 5_000, 10)
+    assert _deep_enough("R@5", 10)
+
+
+def test_mcnemar_of_few_and_of_many_differences() -> None:
+    assert mcnemar_exact(12, 12).variant == "exact binomial"
+    assert mcnemar_corrected(13, 12).variant == "chi-squared with continuity correction"
     assert (mcnemar_exact(0, 0).p, mcnemar_corrected(0, 0).p) == (1.0, None)
     assert mcnemar_corrected(30, 10).statistic == pytest.approx(19**2 / 40)
     assert mcnemar_exact(20_000, 19_000).p == pytest.approx(mcnemar_corrected(20_000, 19_000).p, rel=0.01)

@@ -94,8 +94,3 @@ def mcnemar_corrected(b: int, c: int) -> McNemar:
         return McNemar(name, b, c, None, None)
     statistic = (abs(b - c) - 1) ** 2 / (b + c)
     return McNemar(name, b, c, statistic, math.erfc(math.sqrt(statistic / 2)))
-
-
-def mcnemar(b: int, c: int) -> McNemar:
-    """The exact form if b + c is below 25, else the corrected form."""
-    return mcnemar_exact(b, c) if b + c < 25 else mcnemar_corrected(b, c)

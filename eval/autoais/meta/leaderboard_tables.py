@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from autoais.meta.leaderboard import ALL, FIGURES, LEVEL
-from autoais.terminal import clean
+from autoais.terminal import clean, markdown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,7 +36,7 @@ def show_leaderboard(console: "Console", result: Mapping[str, Any]) -> None:
 def leaderboard_markdown(result: Mapping[str, Any]) -> str:
     """Return both tables and the notes as Markdown; ends with a line break."""
     head, rows, notes = _table(result)
-    listed = "\n".join(f"- {_escaped(note)}" for note in notes)
+    listed = "\n".join(f"- {markdown(note)}" for note in notes)
     return f"{_markdown(head, rows)}\n\n{_markdown(_SPEED, _speeds(result))}\n\n{listed}\n"
 
 
@@ -45,14 +45,7 @@ _SPEED = ("judge", "pairs per second", "per second of CPU")
 
 def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(_escaped(cell) for cell in line) + " |" for line in lines)
-
-
-def _escaped(text: str) -> str:
-    cleaned = clean(text)
-    for character in "\\|<*_`":
-        cleaned = cleaned.replace(character, f"\\{character}")
-    return cleaned
+    return "\n".join("| " + " | ".join(markdown(clean(cell)) for cell in line) + " |" for line in lines)
 
 
 def _table(result: Mapping[str, Any]) -> tuple[list[str], list[list[str]], list[str]]:

@@ -4,6 +4,8 @@ import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from autoais.terminal import clean
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -149,13 +151,8 @@ def _table(first: str, *others: str) -> "Table":
 def _row(table: "Table", name: str, *cells: str) -> None:
     from rich.text import Text
 
-    table.add_row(Text(plain(name)), *cells)
+    table.add_row(Text(clean(name)), *cells)
 
 
 def _line(console: "Console", text: str) -> None:
-    console.print(plain(text), markup=False, soft_wrap=True)
-
-
-def plain(text: str) -> str:
-    """The text with line breaks and control characters replaced."""
-    return "".join(c if c.isprintable() else "\ufffd" for c in text)
+    console.print(clean(text), markup=False, soft_wrap=True)

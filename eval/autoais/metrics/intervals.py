@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Interval = tuple[float, float]
 
-_Z = 1.959963984540054  # two-sided 95 % quantile of the standard normal
+Z95 = 1.959963984540054  # two-sided 95 % quantile of the standard normal
 _LEAST_DF = 3.0  # fewer degrees of freedom cannot be told from a sample; chosen by the simulation
 _NOTHING = 1e-12  # rounding errors are smaller
 
@@ -100,7 +100,7 @@ class Estimate:
         spread = float((squares**2).sum()) - total**2 / self.n
         df = 2 * total**2 / spread if spread > 0 else math.inf
         t = float(stdtrit(min(max(df, _LEAST_DF), self.n - 1), 0.975))
-        effective = p * (1 - p) / (total * self.n / (self.n - 1)) * (_Z / t) ** 2
+        effective = p * (1 - p) / (total * self.n / (self.n - 1)) * (Z95 / t) ** 2
         return clopper_pearson(p * effective, effective)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-_Z95 = 1.959963984540054  # two-sided 95 % quantile of the standard normal
+from autoais.metrics.intervals import Z95
 
 
 def corrected(judged: Sequence[bool], human: Mapping[int, bool], settled: int = 0) -> dict[str, Any]:
@@ -33,6 +33,6 @@ def corrected(judged: Sequence[bool], human: Mapping[int, bool], settled: int = 
     drawn_from = n - settled
     share = drawn_from / n
     variance = spread / n + share**2 * (wrong / labelled + 2 * shared / (labelled - 1) / drawn_from)
-    margin, value = _Z95 * math.sqrt(max(0.0, variance)), rate + share * error
+    margin, value = Z95 * math.sqrt(max(0.0, variance)), rate + share * error
     low, middle, high = (min(1.0, max(0.0, one)) for one in (value - margin, value, value + margin))
     return {"value": middle, "n": n, "labelled": labelled, "interval95": [low, high], "error": error}

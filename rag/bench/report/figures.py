@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from autoais.metrics.rates import Rate
 from rag.bench.items import Item
+from rag.bench.metrics import quantile
 from rag.bench.results import Group, SystemRun
 from rag.errors import missing_extra
 
@@ -397,10 +398,7 @@ def _latency(systems: Sequence[SystemRun]) -> Figure | None:
         axes.set_ylabel("share of questions")
         axes.legend(fontsize=7.5)
 
-    quantiles = {
-        label: {f"p{q}": seconds[min(len(seconds) - 1, len(seconds) * q // 100)] for q in (50, 95)}
-        for label, seconds in timed.items()
-    }
+    quantiles = {label: {f"p{q}": quantile(seconds, q / 100) for q in (50, 95)} for label, seconds in timed.items()}
     said = [f"{label}: median {one['p50']:.3g} s, 95 % below {one['p95']:.3g} s" for label, one in quantiles.items()]
     return Figure("latency", "Seconds per question", _sentence(said), {"quantiles": quantiles}, draw)
 

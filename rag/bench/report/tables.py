@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from autoais.terminal import markdown
+
 HEADLINE = {
     "right_attributed": "right and attributed",
     "right": "right",
@@ -67,12 +69,8 @@ def _raised(letters: str, escape: Callable[[str], str]) -> str:
 
 
 def _note(group: Mapping[str, Any]) -> str:
-    letters = " Systems with a common letter cannot be told apart (5 %, Holm's correction)."
+    letters = " Systems with a common letter cannot be told apart (5 %, Holm's correction; undecided counts as no)."
     return f"{visible(group['name'])}. Per cent.{letters if len(group['systems']) > 1 else ''}"
-
-
-def _md(text: str) -> str:
-    return re.sub(r"([\\`*_{}\[\]|#~$])", r"\\\1", text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _tex(text: str) -> str:
@@ -80,9 +78,9 @@ def _tex(text: str) -> str:
 
 
 def _markdown(group: Mapping[str, Any]) -> str:
-    head, rows = _rows(group, _md)
+    head, rows = _rows(group, markdown)
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return f"{_md(_note(group))}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return f"{markdown(_note(group))}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def _latex(group: Mapping[str, Any]) -> str:

@@ -306,7 +306,7 @@ def test_published_figures_stand_beside_ours_and_share_no_column(tmp_path: Path)
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     assert cells[:2] == ["", "FactCG-DeBERTa-L (0.4B)"]
     assert cells[2:-1] == [""] * 6
-    assert cells[-1].startswith("59.1 balanced accuracy [2], other rows")
+    assert cells[-1].startswith(r"59.1 balanced accuracy \[2\], other rows")
     assert published(["made/A"]) == []
 
 

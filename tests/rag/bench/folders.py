@@ -93,7 +93,7 @@ def _item(question: dict[str, Any], rng: random.Random, place: int, human: bool)
     ids = list(passages)
     rng.shuffle(ids)
     answerable, skill = question["answerable"], 0.72 - 0.12 * place
-    abstained = rng.random() < (0.08 if answerable else 0.6)
+    abstained = rng.random() < (0.08 + 0.15 * place if answerable else 0.6)
     missing = not abstained and rng.random() < 0.02
     right = answerable and not abstained and not missing and rng.random() < skill
     attributed: bool | None = not abstained and not missing and rng.random() < 0.85 - 0.05 * place

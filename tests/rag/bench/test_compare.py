@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from statistics import NormalDist
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from autoais.errors import UserError
 from autoais.metrics.paired import holm
 from rag.bench.compare import compare_runs, letters, smallest_difference
-from rag.bench.items import read_items
+from rag.bench.items import read_items, write_items
 from tests.rag.bench.folders import edit, make_run
 
 
@@ -111,8 +112,17 @@ def test_less_refusing_is_better(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", n=400, hostile=False, words=5)
     group = compare_runs(run)["groups"][0]
     metric = group["metrics"]["answerable_refused"]
-    best = min(metric["values"], key=lambda label: metric["values"][label])
-    assert metric["letters"][best].startswith("a")
+    best, worst = sorted(metric["values"], key=lambda label: metric["values"][label])
+    assert metric["letters"] == {best: "a", worst: "b"}
+
+
+def test_what_is_right_is_not_compared_where_the_benchmark_has_no_rule(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", n=20, hostile=False)
+    assert "right" in compare_runs(run)["groups"][0]["metrics"]
+    for label in ("reader", "extractive"):
+        items = [replace(item, right=None) for item in read_items(run / label / "items.jsonl")]
+        write_items(run / label / "items.jsonl", items)
+    assert "right" not in compare_runs(run)["groups"][0]["metrics"]
 
 
 def test_people_enter_the_correlation(tmp_path: Path) -> None:

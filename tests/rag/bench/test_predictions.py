@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from autoais.io.jsonl import dumps, read_objects
+from autoais.judges.minilm import MiniLMJudge
 from rag.bench import open_run, run_benchmark, write_report
 from rag.bench.compare import human_share
 from rag.bench.folder import BenchRun
@@ -97,6 +98,21 @@ def test_a_sample_leaves_other_answers_out(towns: Callable[..., BenchRun], tmp_p
     run = towns(predictions=[rows_of(tmp_path / "all.jsonl", rows)], limit=2)
     joined = run.metrics("all")["predictions"]
     assert (joined["answers"], joined["not_asked"], joined["unknown"]["count"]) == (2, 3, 0)
+
+
+def test_values_out_of_range_are_unknown_and_the_run_can_be_read(
+    towns: Callable[..., BenchRun], tmp_path: Path
+) -> None:
+    row = cited(POLAND, "Warsaw is the capital of Poland.", "b#1", confidence=87, seconds=-1)
+    row["trace"] = {"tokens": {"read": -5, "written": 3}}
+    row["sentences"][0]["citations"][0] |= {"start": 2, "end": 5_000}
+    other = cited("When was Curie born in Warsaw?", "In 1867.", "a#1", trace={"tokens": None})
+    run = towns(predictions=[rows_of(tmp_path / "odd.jsonl", [row, other])])
+    item = run.items("odd")[0]
+    assert (item.confidence, item.seconds, item.tokens_read, item.tokens_written) == (None, None, None, 3)
+    (citation,) = item.sentences[0].citations
+    assert (citation.start, citation.end) == (None, None)
+    read_run(tmp_path / "RUN")
 
 
 def test_predictions_for_something_else_are_refused(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
@@ -190,11 +206,8 @@ def test_human_labels_reach_the_sentences_and_the_report(towns: Callable[..., Be
 def test_a_judge_that_is_part_of_the_system_is_said(tmp_path: Path, rag: Command) -> None:
     benchmark = write_benchmark(tmp_path, QUESTIONS[:2])
     arguments = ("--data", tmp_path / "data", "--out", tmp_path / "RUN", "--predictions")
-    row = cited(POLAND, "Warsaw is the capital of Poland.", "b#1", system="post-hoc(minilm@95bee50e)")
+    row = cited(POLAND, "Warsaw is the capital of Poland.", "b#1", system=f"post-hoc({MiniLMJudge().name})")
     done = rag("bench", "run", benchmark, *arguments, rows_of(tmp_path / "a.jsonl", [row]))
     assert done.returncode == 0, done.stderr
-    metrics = json.loads((tmp_path / "RUN" / "a" / "metrics.json").read_text())
-    if metrics["same_judge"]:  # while this revision of the judge ships
-        assert "its AutoAIS is circular" in done.stderr
-    else:
-        pytest.skip("another judge ships")
+    assert json.loads((tmp_path / "RUN" / "a" / "metrics.json").read_text())["same_judge"] == 1
+    assert "its AutoAIS is circular" in done.stderr

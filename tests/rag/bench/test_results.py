@@ -14,10 +14,14 @@ from tests.rag.bench.folders import edit, make_run
 def test_a_run_is_read(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path / "run"))
     assert (run.benchmark, run.version, run.licence, run.judge) == ("towns", "1", "CC BY-SA 4.0", "lexical@1/full.v1")
-    assert [one.label for one in run.systems] == ["reader", "extractive"]
+    assert {one.label: one.system for one in run.systems} == {
+        label: f"{label} (a system of tests)" for label in ("reader", "extractive")
+    }
+    files = ("items.jsonl", "judgements.jsonl", "metrics.json")
     assert set(run.inputs()) == {
-        "run.json", "reader/items.jsonl", "reader/metrics.json", "extractive/items.jsonl", "extractive/metrics.json",
-    }  # fmt: skip
+        "run.json",
+        *(f"{label}/{name}" for label in ("reader", "extractive") for name in files),
+    }
 
 
 def truncate(path: Path) -> None:

@@ -288,6 +288,65 @@ def test_a_stage_that_runs_again_drops_those_after_it(towns: Callable[..., Bench
         towns(stage="think")
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"judge": "lexica"}, "no judge called 'lexica'"),
+        ({"human": "absent.jsonl"}, "absent.jsonl"),
+        ({"predictions": ["absent.jsonl"]}, "absent.jsonl: no such file"),
+    ],
+)
+def test_a_wrong_name_is_told_before_anything_is_done(
+    towns: Callable[..., BenchRun], tmp_path: Path, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(UserError, match=said):
+        towns("NEW", **options)
+    assert not (tmp_path / "NEW").exists()
+    towns()
+    before = timeless(tmp_path / "RUN")
+    with pytest.raises(UserError, match=said):
+        towns(stage="judge", **options)
+    assert timeless(tmp_path / "RUN") == before
+
+
+def test_citation_metrics_can_be_taken_out(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    towns()
+    with pytest.raises(RagError, match="started with another metrics"):
+        towns(resume=True, metrics="none")
+    towns(stage="judge", metrics="none")
+    run = towns(stage="measure", metrics=None)
+    assert "citation_recall" not in run.metrics("extractive")["metrics"]
+    assert [line.count("--stage") for line in run.record["reruns"]] == [0]  # of the Python call; measure had no result
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"systems": {"../victim": "s"}}, "'../victim' cannot be the name of a folder"),
+        ({"answers": {"a/b": {"spec": "reader"}}}, "'a/b' cannot be the name of a folder"),
+        ({"retrieval": {"../../hits.jsonl": {}}}, "cannot be a file of hits"),
+        ({"settings": None}, "not the record of a benchmark run: .*'settings'"),
+    ],
+)
+def test_a_record_of_others_stays_in_its_folder(
+    towns: Callable[..., BenchRun], tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    towns()
+    path = tmp_path / "RUN" / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | change), "utf-8")
+    with pytest.raises(FormatError, match=said):
+        towns(stage="measure")
+
+
+def test_a_refusal_is_undecided_where_nothing_says_what_is_right(tmp_path: Path) -> None:
+    rows = [{"id": "1", "question": "the"}, {"id": "2", "question": "What is the capital of Poland?"}]
+    benchmark = write_benchmark(tmp_path, rows)
+    run = run_benchmark(benchmark, tmp_path / "RUN", tmp_path / "data", systems=["extractive"], judge="lexical")
+    assert {item.id: (item.abstained, item.right) for item in run.items("extractive")} == {
+        "1": (True, None), "2": (False, None),
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("what", ["truncated", "missing"])
 def test_a_changed_file_is_named(towns: Callable[..., BenchRun], tmp_path: Path, what: str) -> None:
     towns()
@@ -411,7 +470,7 @@ def test_wrong_calls_are_one_line(towns: Callable[..., BenchRun], tmp_path: Path
     with pytest.raises(UsageError, match="systems should be a list, found one string"):
         run_benchmark("handbook", tmp_path / "A", systems="reader")
     for system, error in (("reeder", "no system called"), ("reader,k=x", "k should be an integer"),
-                          ("reader,deep=1", "'deep=1' is no option=value"), ("reader,k=0", "k must be")):  # fmt: skip
+                          ("reader,deep=1", "unknown option 'deep=1'"), ("reader,k=0", "k must be")):  # fmt: skip
         one_line_error(rag("bench", "run", "handbook", "--system", system, "--out", tmp_path / "A"), error)
     one_line_error(rag("bench", "run", "open-nq-pool", "--out", tmp_path / "A"), "name the folder with --data")
     one_line_error(rag("bench", "run", "handbook", "--metrics", "best", "--out", tmp_path / "A"), "no citation metrics")
