@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rag.bench.compare import compare_runs
     from rag.bench.items import Item, read_items
     from rag.bench.report import report_table, write_report
+    from rag.bench.reproductions import list_reproductions, read_reproduction
+    from rag.bench.rerun import reproduce
     from rag.bench.run import BenchRun, open_run, run_benchmark
 
 _WHERE = {
@@ -25,6 +27,8 @@ _WHERE = {
     "rag.bench.compare": ["compare_runs"],
     "rag.bench.items": ["Item", "read_items"],
     "rag.bench.report": ["report_table", "write_report"],
+    "rag.bench.reproductions": ["list_reproductions", "read_reproduction"],
+    "rag.bench.rerun": ["reproduce"],
     "rag.bench.run": ["BenchRun", "open_run", "run_benchmark"],
 }
 _MODULE = {name: module for module, names in _WHERE.items() for name in names}
@@ -35,10 +39,13 @@ __all__ = [
     "Item",
     "compare_runs",
     "list_benchmarks",
+    "list_reproductions",
     "open_run",
     "read_benchmark",
     "read_items",
+    "read_reproduction",
     "report_table",
+    "reproduce",
     "run_benchmark",
     "write_report",
 ]
