@@ -7,7 +7,7 @@ ONLY ?=
 export Q
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: ask test quick check docs whole core bench chaos coverage fuzz fuzz-guided lock mutation audit sbom licences clean
+.PHONY: ask test quick check docs whole core bench reproduce chaos coverage fuzz fuzz-guided lock mutation audit sbom licences clean
 
 ask: .venv/ask.done
 	@.venv/bin/rag ask "$$Q" || [ $$? -eq 1 ]
@@ -73,6 +73,11 @@ core-%: .venv-%/done
 
 bench: .venv/ask.done
 	.venv/bin/python -m scripts.bench.engine $(DATA) --out eval/results/engine.json
+
+# Results of papers and our own, made again and compared: about an hour, or with ONLY=--quick a minute. `make test` runs
+# the quick ones.
+reproduce: .venv-test/done
+	.venv-test/bin/rag bench reproduce $(ONLY) --data $(DATA)
 
 # Every fault in every command that writes files: about half an hour. `make test` injects a few.
 chaos: .venv-test/done

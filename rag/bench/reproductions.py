@@ -35,11 +35,13 @@ class Step:
     """A command, the file that it writes (None: JSON on standard output), and the values expected in it by place.
 
     A place is a list of keys. In a list of objects, the key `name=value` is the one object with that value; another key
-    is the number of an item, from 0. Numbers may be off by `tolerance`.
+    is the number of an item, from 0. Numbers may be off by `tolerance`. `result` is the file of the checkout that
+    has the same values, if they are our own.
     """
 
     command: tuple[str, ...]
     output: str | None
+    result: str | None
     tolerance: float
     expected: Mapping[tuple[str, ...], Expected]
 
@@ -56,16 +58,16 @@ class Data:
 class Reproduction:
     """What is made again, and how.
 
-    `minutes` is about how long it takes; None for a quick one, which takes seconds. `inputs` are files beside the TOML.
-    `result` is the file of the checkout that has these values, if they are our own. `path` is the TOML.
+    `minutes` is about how long it takes; None for a quick one, which takes seconds. `inputs` are files beside the TOML,
+    `packages` Python packages that not every install has. `path` is the TOML.
     """
 
     name: str
     reproduces: str
     minutes: int | None
-    result: str | None
     data: tuple[Data, ...]
     inputs: tuple[str, ...]
+    packages: tuple[str, ...]
     steps: tuple[Step, ...]
     path: Path
 
@@ -93,20 +95,23 @@ def read_reproduction(name: str | Path) -> Reproduction:
     `COMMANDS` or names code, an address or a file elsewhere.
     """
     table, home, _ = read_toml(name, "reproductions", "reproduction")
-    table.only("name", "reproduces", "quick", "minutes", "result", "data", "inputs", "steps")
+    table.only("name", "reproduces", "quick", "minutes", "data", "inputs", "packages", "steps")
     steps = tuple(map(_step, table.tables("steps")))
     if not any(step.expected for step in steps):
         raise RagError(f"{table.where}: not a reproduction: no step has expected values")
     inputs = _strings(table, "inputs") if "inputs" in table.row else ()
-    if wrong := [one for one in inputs if not is_below(one)]:
-        raise table.error("inputs", "relative paths that stay beside the file", wrong[0])
+    if lost := [one for one in inputs if not is_below(one) or not (home / one).is_file()]:
+        raise table.error("inputs", "files beside this one", lost[0])
+    packages = _strings(table, "packages") if "packages" in table.row else ()
+    if wrong := [one for one in packages if not one.isidentifier()]:
+        raise table.error("packages", "names of Python packages", wrong[0])
     return Reproduction(
         name=table.line("name"),
         reproduces=table.line("reproduces"),
         minutes=None if table.flag("quick") else table.integer("minutes", 1, 10_000),
-        result=table.path("result") if "result" in table.row else None,
         data=tuple(map(_data, table.tables("data"))),
         inputs=inputs,
+        packages=packages,
         steps=steps,
         path=Path(name) if str(name).endswith(".toml") else home / f"{name}.toml",
     )
@@ -118,13 +123,14 @@ def _data(table: Table) -> Data:
 
 
 def _step(table: Table) -> Step:
-    table.only("command", "output", "tolerance", "expected")
+    table.only("command", "output", "result", "tolerance", "expected")
     tolerance = table.row.get("tolerance", TOLERANCE)
     if not isinstance(tolerance, int | float) or isinstance(tolerance, bool) or not 0 <= tolerance < math.inf:
         raise table.error("tolerance", "a number from 0", tolerance)
     return Step(
         command=_command(table),
         output=table.path("output") if "output" in table.row else None,
+        result=table.path("result") if "result" in table.row else None,
         tolerance=tolerance,
         expected=dict(_leaves(table.table("expected"))) if "expected" in table.row else {},
     )

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,8 +29,8 @@ _MISSING = object()
 class Value:
     """A value found (None: there is none) beside the one expected.
 
-    `step` is the number of the command, from 1; `place` is where the value stands in its output. `status` is ok, differs,
-    failed (a command did) or skipped.
+    `step` is the number of the command, from 1; `place` is where the value stands in its output. `status` is ok,
+    differs, failed (a command did) or skipped.
     """
 
     step: int
@@ -126,10 +127,13 @@ def _reproduced(one: Reproduction, data: Path | None, progress: Callable[[str], 
         )
         return Reproduced(one, skipped, reason)
     found: list[Value] = []
-    failed = None
+    failed: str | None = None
     with TemporaryDirectory(prefix="rag-reproduce-") as name:
         work = Path(name)
-        _lay_out(one, data, work)
+        try:
+            _lay_out(one, data or work, work)
+        except (OSError, UserError) as error:
+            failed = str(error)
         for number, step in enumerate(one.steps, 1):
             output: Any = None
             if failed is None:
@@ -150,6 +154,8 @@ def _lacks(one: Reproduction, data: Path | None) -> str | None:
     """Why a reproduction cannot be run here, or None."""
     if any(step.command[0] == "python" for step in one.steps) and not (_ROOT / "scripts").is_dir():
         return "its scripts are in a checkout of the project, not in an installed package"
+    if missing := [name for name in one.packages if find_spec(name) is None]:
+        return f"needs the Python package {missing[0]}, which is not installed"
     for needed in one.data:
         if data is None:
             return f"needs {needed.file.file}: name the folder of the data with --data ({needed.source})"
@@ -160,12 +166,12 @@ def _lacks(one: Reproduction, data: Path | None) -> str | None:
     return None
 
 
-def _lay_out(one: Reproduction, data: Path | None, work: Path) -> None:
+def _lay_out(one: Reproduction, data: Path, work: Path) -> None:
     """Put links to the data and copies of the inputs into the folder of a run: a command sees nothing else by name."""
     for needed in one.data:
         link = work / _DATA / needed.file.file
         link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(needed.file.check(data, one.path.parent).resolve())
+        link.symlink_to((data / needed.file.file).resolve())
     for name in one.inputs:
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(inside(one.path.parent, name, links=False), work / name)
@@ -196,8 +202,11 @@ def _output(step: Step, work: Path) -> Any:  # noqa: ANN401  (JSON)
 def _environment() -> dict[str, str]:
     """This process's environment, with the same packages, without a person's settings and downloads of models."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RAG_")}
-    roots = [str(_ROOT), str(Path(autoais.__file__).parents[1]), kept.get("PYTHONPATH", "")]
-    ours = {"PYTHONPATH": os.pathsep.join(filter(None, roots)), "RAG_CONFIG": os.devnull, "HF_HUB_OFFLINE": "1"}
+    given = filter(None, kept.get("PYTHONPATH", "").split(os.pathsep))
+    # No relative paths: they would name the folder of the run.
+    roots = [_ROOT, Path(autoais.__file__).parents[1], *map(Path, given)]
+    path = os.pathsep.join(str(root.resolve()) for root in roots)
+    ours = {"PYTHONPATH": path, "RAG_CONFIG": os.devnull, "HF_HUB_OFFLINE": "1"}
     return kept | ours
 
 
