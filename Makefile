@@ -74,7 +74,7 @@ core-%: .venv-%/done
 bench: .venv/ask.done
 	.venv/bin/python -m scripts.bench.engine $(DATA) --out eval/results/engine.json
 
-# Results of papers and our own, made again and compared: about an hour, or with ONLY=--quick a minute. `make test` runs
+# Results of papers and our own, made again and compared: about 40 minutes, or with ONLY=--quick half a minute. `make test` runs
 # the quick ones.
 reproduce: .venv-test/done
 	.venv-test/bin/rag bench reproduce $(ONLY) --data $(DATA)
