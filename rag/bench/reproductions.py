@@ -6,6 +6,7 @@ The files are in `eval/reproductions`; one's own is read by path. It may come fr
 
 import math
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,11 @@ class Step:
     result: str | None
     tolerance: float
     expected: Mapping[tuple[str, ...], Expected]
+
+    @property
+    def line(self) -> str:
+        """The command as one can type it."""
+        return shlex.join(self.command)
 
 
 @dataclass(frozen=True, slots=True)

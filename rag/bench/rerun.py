@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -87,22 +87,11 @@ def reproduced_record(results: Sequence[Reproduced]) -> dict[str, Any]:
     rows = []
     for result in results:
         one = result.reproduction
-        values = [
-            {
-                "step": it.step,
-                "place": it.place,
-                "expected": it.expected,
-                "found": it.found,
-                "difference": it.difference,
-            }
-            | {"status": it.status, "reason": it.reason}
-            for it in result.values
-        ]
         data = [{"file": it.file.file, "sha256": it.file.sha256} for it in one.data]
-        commands = [" ".join(step.command) for step in one.steps]
+        commands = [step.line for step in one.steps]
         rows.append(
             {"name": one.name, "reproduces": one.reproduces, "ok": result.ok, "skipped": result.skipped}
-            | {"commands": commands, "data": data, "values": values}
+            | {"commands": commands, "data": data, "values": [asdict(value) for value in result.values]}
         )
     return {
         "counts": counts(results),
@@ -137,13 +126,12 @@ def _reproduced(one: Reproduction, data: Path | None, progress: Callable[[str], 
         for number, step in enumerate(one.steps, 1):
             output: Any = None
             if failed is None:
-                said = " ".join(step.command)
                 if progress is not None:
-                    progress(f"{one.name}: {said}")
+                    progress(f"{one.name}: {step.line}")
                 try:
                     output = _output(step, work)
                 except (OSError, ValueError, UserError) as error:
-                    failed = f"{said[:60]}: {error}"
+                    failed = f"{step.line[:60]}: {error}"
             for keys, expected in step.expected.items():
                 value = Value(number, "/".join(keys), expected, status="failed", reason=failed)
                 found.append(value if failed else _compared(value, _find(output, keys), step.tolerance))
@@ -152,7 +140,7 @@ def _reproduced(one: Reproduction, data: Path | None, progress: Callable[[str], 
 
 def _lacks(one: Reproduction, data: Path | None) -> str | None:
     """Why a reproduction cannot be run here, or None."""
-    if any(step.command[0] == "python" for step in one.steps) and not (_ROOT / "scripts").is_dir():
+    if any(step.command[0] == "python" for step in one.steps) and not (_ROOT / "scripts" / "bench").is_dir():
         return "its scripts are in a checkout of the project, not in an installed package"
     if missing := [name for name in one.packages if find_spec(name) is None]:
         return f"needs the Python package {missing[0]}, which is not installed"

@@ -217,7 +217,7 @@ def show_reproduced(result: "Reproduced") -> None:
         return
     for number, step in enumerate(result.reproduction.steps, 1):
         if step.expected:
-            console.print(clean(f"$ {' '.join(step.command)}"))
+            console.print(clean(f"$ {step.line}"))
             table = Table("value", "expected", "found", "difference", "", box=None, pad_edge=False)
             for column in table.columns[1:4]:
                 column.justify = "right"
