@@ -21,7 +21,7 @@ from rag.bench.tables import inside
 from rag.errors import RagError, UserError
 
 _ROOT = Path(__file__).parents[2]
-_DATA = "data"  # the folder of the run with links to the data
+_DATA = "data"  # the folder of a run that holds the data
 _MISSING = object()
 
 
@@ -155,14 +155,12 @@ def _lacks(one: Reproduction, data: Path | None) -> str | None:
 
 
 def _lay_out(one: Reproduction, data: Path, work: Path) -> None:
-    """Put links to the data and copies of the inputs into the folder of a run: a command sees nothing else by name."""
-    for needed in one.data:
-        link = work / _DATA / needed.file.file
-        link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to((data / needed.file.file).resolve())
-    for name in one.inputs:
+    """Copy the data and the inputs into the folder of a run: what a command writes there touches no original."""
+    files = {f"{_DATA}/{needed.file.file}": data / needed.file.file for needed in one.data}
+    files |= {name: inside(one.path.parent, name, links=False) for name in one.inputs}
+    for name, source in files.items():
         (work / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(inside(one.path.parent, name, links=False), work / name)
+        shutil.copyfile(source, work / name)
 
 
 def _output(step: Step, work: Path) -> Any:  # noqa: ANN401  (JSON)
@@ -188,13 +186,13 @@ def _output(step: Step, work: Path) -> Any:  # noqa: ANN401  (JSON)
 
 
 def _environment() -> dict[str, str]:
-    """This process's environment, with the same packages, without a person's settings and downloads of models."""
+    """This process's environment, with the same packages, without a person's settings, and offline."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RAG_")}
     given = filter(None, kept.get("PYTHONPATH", "").split(os.pathsep))
     # No relative paths: they would name the folder of the run.
     roots = [_ROOT, Path(autoais.__file__).parents[1], *map(Path, given)]
     path = os.pathsep.join(str(root.resolve()) for root in roots)
-    ours = {"PYTHONPATH": path, "RAG_CONFIG": os.devnull, "HF_HUB_OFFLINE": "1"}
+    ours = {"PYTHONPATH": path, "RAG_CONFIG": os.devnull, "RAG_OFFLINE": "1", "HF_HUB_OFFLINE": "1"}
     return kept | ours
 
 

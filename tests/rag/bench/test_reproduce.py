@@ -110,6 +110,26 @@ def test_missing_data_and_another_version_are_skipped_with_the_reason(tmp_path: 
         reproduce(path, data=tmp_path / "nowhere")
 
 
+def test_a_command_cannot_change_the_data_or_the_inputs(tmp_path: Path) -> None:
+    pages = tmp_path / "data" / "pages.jsonl"
+    pages.parent.mkdir()
+    pages.write_bytes(b"right")
+    path = write(tmp_path, more=DATA.format(sha256(b"right").hexdigest()))
+    before = (tmp_path / "answers.jsonl").read_bytes()
+    steps = (
+        "".join(
+            f'[[steps]]\ncommand = ["autoais", "convert", "answers.jsonl", "{out}", "--to", "answers"]\n'
+            for out in ("data/pages.jsonl", "copy.jsonl")
+        )
+        + '[[steps]]\ncommand = ["autoais", "convert", "copy.jsonl", "answers.jsonl", "--to", "answers"]\n'
+    )
+    path.write_text(path.read_text().replace("[[steps]]", steps + "[[steps]]", 1))
+    (result,) = reproduce(path, data=pages.parent)
+    assert result.ok
+    assert pages.read_bytes() == b"right"
+    assert (tmp_path / "answers.jsonl").read_bytes() == before
+
+
 def test_a_package_that_is_not_installed_is_a_reason_to_skip(tmp_path: Path) -> None:
     (result,) = reproduce(write(tmp_path, more='packages = ["no_such_package"]'))
     assert result.skipped == "needs the Python package no_such_package, which is not installed"
