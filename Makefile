@@ -7,7 +7,7 @@ ONLY ?=
 export Q
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: ask test quick check docs whole core bench reproduce chaos coverage fuzz fuzz-guided lock mutation audit sbom licences clean
+.PHONY: ask results test quick check docs whole core bench reproduce chaos coverage fuzz fuzz-guided lock mutation audit sbom licences clean
 
 ask: .venv/ask.done
 	@.venv/bin/rag ask "$$Q" || [ $$? -eq 1 ]
@@ -98,6 +98,37 @@ fuzz-guided: .venv-fuzz/done
 # How often the 95 % intervals hold the truth, and false positives of `compare`: a quarter of an hour.
 coverage: .venv-test/done
 	OPENBLAS_NUM_THREADS=1 .venv-test/bin/python -m scripts.coverage --tests 10000 --out eval/results/coverage.json
+
+# All systems side by side (docs/results.md): hours, of which the language model takes most. DATA, INDEX (of the pool,
+# built if it is missing), DOCUMENTS (from `python -m scripts.own_documents fetch`), MODEL (a GGUF file of 1.5B).
+INDEX ?= work/pool.index
+DOCUMENTS ?= work/own-docs
+MODEL ?= work/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf
+POOL = .venv-test/bin/rag bench run open-nq-pool --data $(DATA) --index $(INDEX)
+READERS = --system first-passage --system first-passage,recipe=gold --system extractive --system reader \
+	--system reader,min_confidence=0.3 --system reader,recipe=static --system reader,recipe=best \
+	--system reader,recipe=gold
+ATTRIBUTE = .venv-test/bin/rag attribute --index $(INDEX)
+COLLECT = .venv-test/bin/python -m scripts.make_results collect
+results: .venv-test/done
+	$(POOL) --limit 100 --seed 13 --system closed-book:gguf:$(MODEL) --out work/bench/closed-book
+	$(POOL) --limit 100 --seed 13 --system llm-retriever:gguf:$(MODEL) --out work/bench/llm-retriever
+	$(POOL) --limit 100 --seed 13 --system gguf:$(MODEL),k=5 --out work/bench/gguf
+	.venv-test/bin/python -m scripts.bench.repair work/bench/gguf/gguf-*/answers.jsonl --as-parsed work/bench/as-parsed.jsonl \
+		--out eval/results/open-nq-pool/repair.json
+	.venv-test/bin/python -m scripts.make_results references $(DATA)/nq/nq_pool_dev.jsonl --out work/bench/references.jsonl
+	$(ATTRIBUTE) work/bench/references.jsonl --out work/bench/post-hoc-references.jsonl
+	$(ATTRIBUTE) work/bench/closed-book/closed-book-*/answers.jsonl --out work/bench/post-hoc-closed-book.jsonl
+	$(POOL) --limit 100 --seed 13 --predictions work/bench/post-hoc-references.jsonl \
+		--predictions work/bench/post-hoc-closed-book.jsonl --predictions work/bench/as-parsed.jsonl --out work/bench/given
+	$(POOL) --limit 100 --seed 13 $(READERS) --out work/bench/sample
+	$(POOL) $(READERS) --predictions work/bench/post-hoc-references.jsonl --out work/bench/pool
+	.venv-test/bin/rag bench run own-documents-kept --data $(DOCUMENTS) --index work/bench/documents --system first-passage \
+		--system extractive --system reader --system reader,recipe=best --out work/bench/own-documents-kept
+	$(COLLECT) work/bench/pool --out eval/results/systems/open-nq-pool.json
+	$(COLLECT) $(addprefix work/bench/,sample closed-book llm-retriever gguf given) --out eval/results/systems/open-nq-pool-100.json
+	$(COLLECT) work/bench/own-documents-kept --out eval/results/systems/own-documents-kept.json
+	.venv-test/bin/python -m scripts.make_results page
 
 # Changes of the code of the evaluator's figures that no test sees: hours. `ONLY="--only metrics/intervals"` tries one module.
 mutation: .venv-test/done

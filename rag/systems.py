@@ -199,6 +199,12 @@ def _extractive(settings: Settings) -> System:
     return RetrieveThenRead(settings.retriever, Extractive(), settings.k)
 
 
+def _first_passage(settings: Settings) -> System:
+    from rag.generators.first_passage import FirstPassage
+
+    return RetrieveThenRead(settings.retriever, FirstPassage(), settings.k)
+
+
 def _reader(settings: Settings) -> System:
     from rag.generators.passage_reader import PassageReader
 
@@ -278,6 +284,7 @@ SYSTEMS: Registry[SystemKind] = Registry(
             frozenset({"min_confidence"}),
         ),
         "extractive": SystemKind("the one to three sentences that answer best", "nothing", "bm25", 10, _extractive),
+        "first-passage": SystemKind("the first passage, whole: a baseline", "nothing", "bm25", 1, _first_passage),
         "openai": SystemKind(
             _CITED, "openai:<model>, a server (OPENAI_BASE_URL)", "best", 5, _cited("openai"), _CITED_OPTIONS
         ),

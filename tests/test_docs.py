@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from autoais.meta.leaderboard_tables import leaderboard_markdown
 from rag.index.open import open_index
 from rag.systems import System, open_system
 from tests.conftest import Command
@@ -154,6 +155,12 @@ def test_the_figures_of_the_systems_are_those_of_the_result_file(system: str) ->
     assert f"| {link} | {row}" in (ROOT / "README.md").read_text("utf-8")
     assert f"| `{system}` | {row}" in (ROOT / "docs/handbook/benchmarks.md").read_text("utf-8")
     assert result["closed_pool"]
+
+
+def test_the_leaderboard_of_judges_is_that_of_the_result_file() -> None:
+    result = json.loads((ROOT / "eval/results/judges.json").read_text("utf-8"))
+    page = (ROOT / "docs/judges.md").read_text("utf-8")
+    assert page.partition("<!-- the leaderboard -->\n\n")[2] == leaderboard_markdown(result)
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,10 @@ from autoais.types import Question
 def read_questions(path: Path) -> Iterator[Question]:
     """Stream the questions of a file; its first line decides the format.
 
-    `{"id","question"[,"answers"][,"gold"][,"nuggets"]}` jsonl; FlashRAG's, with `golden_answers`; Open-NQ jsonl
-    `{"question","answer"}`; TREC topics `qid<TAB>text`; DPR `text<TAB>['answer', ...]`. Formats without ids get the
-    line number as id. Raises `FormatError` for a broken row, an empty question or a duplicate id.
+    `{"id","question"[,"answers"][,"gold"][,"nuggets"]}` jsonl; FlashRAG's, with `golden_answers`; HAGRID's, with
+    `query` and `quotes`; Open-NQ jsonl `{"question","answer"}`; TREC topics `qid<TAB>text`; DPR
+    `text<TAB>['answer', ...]`. Formats without ids get the line number as id. Raises `FormatError` for a broken row, an
+    empty question or a duplicate id.
     """
     seen: set[str] = set()
     parse: Callable[[bytes, str, int], Question] | None = None
@@ -64,6 +65,8 @@ def _sniff(line: bytes) -> Callable[[bytes, str, int], Question]:
 def _json(line: bytes, where: str, number: int) -> Question:
     row = parse_object(line, where)
     name = next((name for name in ("id", "query_id") if name in row), None)
+    if "quotes" in row and "question" not in row:  # HAGRID: its answers are generated, and no references
+        return Question(identifier(row, name, where) if name else str(number), field(row, "query", str, where))
     # Beside nuggets, a string is somebody's wording of the answer, which is not compared with anything.
     worded = "nuggets" in row and isinstance(row.get("answer"), str)
     names = ("answers", *(() if worded else ("answer",)), "golden_answers")

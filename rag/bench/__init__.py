@@ -14,22 +14,40 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rag.bench.benchmark import Benchmark, list_benchmarks, read_benchmark
+    from rag.bench.benchmark import (
+        Benchmark,
+        LabelSet,
+        list_benchmarks,
+        list_label_sets,
+        read_benchmark,
+        read_label_set,
+    )
     from rag.bench.compare import compare_runs
+    from rag.bench.folder import BenchRun, open_run
     from rag.bench.items import Item, read_items
+    from rag.bench.judges import rank_judges
     from rag.bench.report import report_table, write_report
     from rag.bench.reproductions import list_reproductions, read_reproduction
     from rag.bench.rerun import reproduce
-    from rag.bench.run import BenchRun, open_run, run_benchmark
+    from rag.bench.run import run_benchmark
 
 _WHERE = {
-    "rag.bench.benchmark": ["Benchmark", "list_benchmarks", "read_benchmark"],
+    "rag.bench.benchmark": [
+        "Benchmark",
+        "LabelSet",
+        "list_benchmarks",
+        "list_label_sets",
+        "read_benchmark",
+        "read_label_set",
+    ],
     "rag.bench.compare": ["compare_runs"],
     "rag.bench.items": ["Item", "read_items"],
+    "rag.bench.judges": ["rank_judges"],
     "rag.bench.report": ["report_table", "write_report"],
     "rag.bench.reproductions": ["list_reproductions", "read_reproduction"],
     "rag.bench.rerun": ["reproduce"],
-    "rag.bench.run": ["BenchRun", "open_run", "run_benchmark"],
+    "rag.bench.folder": ["BenchRun", "open_run"],
+    "rag.bench.run": ["run_benchmark"],
 }
 _MODULE = {name: module for module, names in _WHERE.items() for name in names}
 
@@ -37,12 +55,16 @@ __all__ = [
     "BenchRun",
     "Benchmark",
     "Item",
+    "LabelSet",
     "compare_runs",
     "list_benchmarks",
+    "list_label_sets",
     "list_reproductions",
     "open_run",
+    "rank_judges",
     "read_benchmark",
     "read_items",
+    "read_label_set",
     "read_reproduction",
     "report_table",
     "reproduce",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from autoais.io.provenance import sha256_file
 from rag.bench.tables import Table, inside, read_toml
-from rag.errors import RagError, UserError
+from rag.errors import RagError, UserError, check_type
 from rag.resources import names
 
 TASKS = ("answer", "given")
@@ -20,7 +20,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file of a benchmark: below the data folder, or (`shipped`) beside its TOML. `sha256` is None if it ships."""
+    """A file of a benchmark: below the data folder, or (`shipped`) beside its TOML.
+
+    `sha256` is None if it ships, and if the file was not at hand when the benchmark was written (`"unknown"`).
+    """
 
     file: str
     sha256: str | None = None
@@ -40,13 +43,15 @@ class DataFile:
 class Corpus:
     """What a benchmark searches: a file with its checksum, a folder of documents, or the handbook that ships.
 
-    `format` is a corpus format of `rag index build` (None: detected).
+    `format` is a corpus format of `rag index build` (None: detected). `index` is the checksum of its passages, as the
+    manifest of an index records it (None: an index is not checked).
     """
 
     path: str
     sha256: str | None = None
     format: str | None = None
     shipped: bool = False
+    index: str | None = None
 
     def check(self, data: Path | None) -> Path:
         """Return the path of the file or folder; raises `RagError` if it is missing or has another checksum."""
@@ -99,9 +104,33 @@ class Benchmark:
         return self.gold is not None or not all(shipped)
 
 
+@dataclass(frozen=True, slots=True)
+class LabelSet:
+    """Claims with evidence and people's labels: what judges are measured on (`rag bench judges`), not systems.
+
+    `collection` is the name of its files together, `only` the data sets in them that count (None: all), `count` the
+    number of labels.
+    """
+
+    name: str
+    version: int
+    description: str
+    licence: str
+    collection: str
+    files: tuple[DataFile, ...]
+    only: tuple[str, ...] | None
+    count: int
+    home: Path
+
+
 def list_benchmarks() -> list[Benchmark]:
     """Return the benchmarks that ship with rag, sorted by name."""
-    return [read_benchmark(name) for name in names("benchmarks", ".toml")]
+    return [read_benchmark(name) for name in names("benchmarks", ".toml") if not _is_labels(_load(name)[0])]
+
+
+def list_label_sets() -> list[LabelSet]:
+    """Return the labelled sets that rag knows, sorted by name."""
+    return [read_label_set(name) for name in names("benchmarks", ".toml") if _is_labels(_load(name)[0])]
 
 
 def read_benchmark(name: str | Path) -> Benchmark:
@@ -110,8 +139,38 @@ def read_benchmark(name: str | Path) -> Benchmark:
     A file is data: nothing in it is run, and its paths stay below the data folder (or beside the file). Raises
     `RagError` for an unknown name, and for a file that is not a benchmark.
     """
-    table, home, digest = read_toml(name, "benchmarks", "benchmark")
+    table, home, digest = _load(name)
+    if _is_labels(table):
+        raise RagError(f"{name} has labels to measure judges on: rag bench judges --set {name}")
     return _benchmark(table, home, digest)
+
+
+def read_label_set(name: str | Path) -> LabelSet:
+    """Read a labelled set by name, or your own by path (`.toml`); raises `RagError` as `read_benchmark` does."""
+    check_type("set", name, "a name or a .toml file", str, Path)
+    table, home, _ = _load(name)
+    if not _is_labels(table):
+        raise RagError(f"{name} asks questions of systems: rag bench run {name}")
+    table.only("name", "version", "description", "licence", "task", "collection", "sets", "count", "labels")
+    return LabelSet(
+        name=table.line("name"),
+        version=table.integer("version", 1, 10**6),
+        description=table.line("description"),
+        licence=table.line("licence"),
+        collection=table.line("collection"),
+        files=tuple(map(_file, table.tables("labels"))),
+        only=table.lines("sets") if "sets" in table.row else None,
+        count=table.integer("count", 1, 10**9),
+        home=home,
+    )
+
+
+def _load(name: str | Path) -> tuple[Table, Path, str]:
+    return read_toml(name, "benchmarks", "benchmark")
+
+
+def _is_labels(table: Table) -> bool:
+    return table.row.get("task") == "judge"
 
 
 def _benchmark(table: Table, home: Path, digest: str) -> Benchmark:
@@ -149,7 +208,8 @@ def _benchmark(table: Table, home: Path, digest: str) -> Benchmark:
 
 def _file(table: Table) -> DataFile:
     shipped = "shipped" in table.row and table.flag("shipped")
-    return DataFile(table.path("file"), None if shipped else table.checksum(), shipped)
+    known = not shipped and table.row.get("sha256") != "unknown"
+    return DataFile(table.path("file"), table.checksum() if known else None, shipped)
 
 
 def _corpora(table: Table) -> Iterable[tuple[str, Corpus]]:
@@ -170,7 +230,7 @@ def _corpora(table: Table) -> Iterable[tuple[str, Corpus]]:
 
 
 def _corpus(table: Table) -> Corpus:
-    table.only("file", "folder", "sha256", "format", "shipped")
+    table.only("file", "folder", "sha256", "format", "shipped", "index")
     form = table.line("format") if "format" in table.row else None
     if "shipped" in table.row and table.flag("shipped"):
         return Corpus(table.one_of("folder", (HANDBOOK,)), format=form, shipped=True)
@@ -178,7 +238,8 @@ def _corpus(table: Table) -> Corpus:
         raise RagError(f"{table.where}: a corpus should have either a file or a folder")
     if "folder" in table.row:
         return Corpus(table.path("folder"), format=form)
-    return Corpus(table.path("file"), table.checksum(), form)
+    index = table.line("index") if "index" in table.row else None
+    return Corpus(table.path("file"), table.checksum(), form, index=index)
 
 
 def _data(data: Path | None) -> Path:

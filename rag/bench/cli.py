@@ -22,17 +22,17 @@ DifferentOption = Annotated[
 def list_(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the benchmarks."""
-    from rag.bench.benchmark import list_benchmarks
-    from rag.bench.terminal import benchmark_record, show_benchmarks
+    """List the benchmarks, and the labelled sets for judges."""
+    from rag.bench.benchmark import list_benchmarks, list_label_sets
+    from rag.bench.terminal import benchmark_record, label_set_record, show_benchmarks
 
-    found = list_benchmarks()
+    found, labels = list_benchmarks(), list_label_sets()
     if as_json:
         from autoais.io.jsonl import dumps
 
-        typer.echo(dumps([benchmark_record(one) for one in found], indent=2))
+        typer.echo(dumps([*map(benchmark_record, found), *map(label_set_record, labels)], indent=2))
     else:
-        show_benchmarks(found)
+        show_benchmarks(found, labels)
 
 
 @bench_app.command("run")
@@ -155,6 +155,48 @@ def compare(
         return
     for group in result["groups"]:
         show_comparison(group)
+
+
+@bench_app.command("judges")
+def judges(
+    sets: Annotated[
+        list[str],
+        typer.Option("--set", help="Labelled set of `rag bench list`, or a file of labels in any format; repeatable."),
+    ],
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(help="Judge, as for `autoais score`; repeatable (default: all that need no model or server)."),
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder with the files of the sets.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the leaderboard with its provenance (json).")] = None,
+    cache: Annotated[Path | None, typer.Option(help="Cache judgements in this file; a stopped run resumes.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Draw so many claims of each set.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
+    timed: Annotated[int, typer.Option(min=0, help="Judge so many claims once more, to measure the speed.")] = 200,
+    kind: Annotated[str, typer.Option("--format", help="Print a table, md or json.")] = "table",
+) -> None:
+    """Measure judges against people's labels: one leaderboard, beside published figures of others."""
+    from autoais.errors import UserError
+    from autoais.io.jsonl import check_outputs, dumps, write_atomic
+    from autoais.meta.leaderboard_tables import leaderboard_markdown, show_leaderboard
+    from autoais.terminal import new_console
+    from rag.bench.judges import rank_judges
+    from rag.bench.terminal import bench_progress
+
+    if kind not in ("table", "md", "json"):
+        raise UserError(f"no format {kind!r}; there are: table, md, json")
+    check_outputs([Path(one) for one in sets], [out, cache])
+    again = "run it again with --cache FILE to keep judgements" if cache is None else "the same command continues"
+    with bench_progress("claims", again) as progress:
+        result = rank_judges(
+            sets, judge or (), data, cache=cache, limit=limit, seed=seed, timed=timed, progress=progress
+        )
+    if out is not None:
+        write_atomic(out, [dumps(result, indent=1)])
+    if kind == "table":
+        show_leaderboard(new_console(), result)
+    else:
+        typer.echo(leaderboard_markdown(result) if kind == "md" else dumps(result, indent=2), nl=kind == "json")
 
 
 @bench_app.command("reproduce")

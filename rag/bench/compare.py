@@ -246,12 +246,12 @@ def _beats(other: Mapping[str, Any], point: Mapping[str, Any], cost: str) -> boo
 
 def human_share(one: SystemRun) -> float | None:
     """Return the share of answers that people found attributable, of those that people labelled; None if none."""
-    told = [[s.human for s in item.sentences if s.human is not None] for item in one.items]
-    if any(told):
-        return _mean([float(all(labels)) for labels in told if labels])
     found = (one.metrics.get("human") or {}).get("attributable")
     value = found.get("value") if isinstance(found, dict) else None
-    return float(value) if isinstance(value, int | float) else None
+    if isinstance(value, int | float):
+        return float(value)
+    told = [[s.human for s in item.sentences if s.human is not None] for item in one.items]
+    return _mean([float(all(labels)) for labels in told if labels])
 
 
 def _correlation(systems: Sequence[SystemRun]) -> dict[str, Any]:

@@ -62,7 +62,14 @@ class Corpora:
             return build_index(
                 source.resolve(), place, format=form, skip_bad=documents, replace=True, progress=self._progress
             )
-        return open_index(place)
+        index = open_index(place)
+        holds, wanted = index.manifest.get("checksum"), corpus.index
+        if self._corpus is None and wanted is not None and holds is not None and holds != wanted:
+            raise RagError(
+                f"{place}: an index of other passages than {corpus.path} of {self._benchmark.id} "
+                f"({index.manifest['passages']:,}); name another index, or its corpus with --corpus"
+            )
+        return index
 
     def _place(self, name: str) -> Path:
         return self._folder / f"{name}.index" if name else self._folder

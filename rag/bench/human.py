@@ -1,6 +1,7 @@
-"""Human labels of the answers of a run: is the answer attributable?"""
+"""Human labels of the answers of a run: is the answer attributable, and each of its sentences?"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,41 +16,74 @@ class HumanLabels:
     """The labels of a file in any format that has them, for answers as they were labelled.
 
     A label is of one answer with its citations: it counts for an item with the same question, text and cited passages,
-    and is not carried over to another answer.
+    and is not carried over to another answer. Several labels are decided by the majority; a tie is left out.
     """
 
     def __init__(self, path: Path) -> None:
         self._labels: dict[tuple[object, ...], list[bool]] = {}
+        self._sentences: dict[tuple[object, ...], list[bool]] = {}
         self.labels = 0
         for answer in formats.read(path):
-            label = answer.attributable
-            if label is None:
-                label = answer_attributable([sentence.attributable for sentence in answer.sentences])
+            told = [sentence.attributable for sentence in answer.sentences]
+            label = answer_attributable(told) if answer.attributable is None else answer.attributable
             if label is not None:
                 self.labels += 1
                 self._labels.setdefault(_key_of(answer), []).append(label)
+            for sentence, one in zip(answer.sentences, told, strict=True):
+                if one is not None:
+                    key = (_key_of(answer), *_sentence_key(sentence.text, sentence.cites))
+                    self._sentences.setdefault(key, []).append(one)
         if not self.labels:
             raise RagError(f"{path}: no answer in it has a label (`attributable`)")
 
-    def of(self, items: Sequence[Item]) -> tuple[Mapping[int, bool], dict[str, Any]]:
-        """Return the labels by position among the items, and the counts of labels: all, used, contradictory.
+    def on(self, items: Iterable[Item]) -> list[Item]:
+        """Return the items with the labels of their sentences in `human`.
 
-        Several labels of one answer are decided by the majority; a tie is left out.
+        A sentence is a labelled one if its text and cited passages are the same. A label of the whole answer is that
+        of its only sentence, and of every sentence if it is a yes.
         """
+        return [self._labelled(item) for item in items]
+
+    def _labelled(self, item: Item) -> Item:
+        answer = _key_of_item(item)
+        whole = _majority(self._labels.get(answer, ()))
+        implied = whole if whole or len(item.sentences) == 1 else None
+        labels = []
+        for one in item.sentences:
+            votes = self._sentences.get((answer, *_sentence_key(one.text, (it.passage for it in one.citations))))
+            labels.append(implied if votes is None else _majority(votes))
+        sentences = zip(item.sentences, labels, strict=True)
+        return replace(item, sentences=tuple(replace(one, human=label) for one, label in sentences))
+
+    def of(self, items: Sequence[Item]) -> tuple[Mapping[int, bool], dict[str, Any]]:
+        """Return the labels by position among the items, and the counts of labels: all, used, contradictory."""
         found, tied = {}, 0
         for place, item in enumerate(items):
-            votes = self._labels.get(_key(item.question, item.answer, set(item.cites)), [])
-            yes = sum(votes)
-            if votes and 2 * yes == len(votes):
-                tied += 1
+            votes = self._labels.get(_key_of_item(item), [])
+            label = _majority(votes)
+            if label is not None:
+                found[place] = label
             elif votes:
-                found[place] = 2 * yes > len(votes)
+                tied += 1
         return found, {"labels": self.labels, "answers": len(found), "tied": tied}
+
+
+def _majority(votes: Sequence[bool]) -> bool | None:
+    yes = sum(votes)
+    return None if 2 * yes == len(votes) else 2 * yes > len(votes)
 
 
 def _key_of(answer: CitedAnswer) -> tuple[object, ...]:
     return _key(answer.question, answer.plain, {key for one in answer.sentences for key in one.cites})
 
 
+def _key_of_item(item: Item) -> tuple[object, ...]:
+    return _key(item.question, item.answer, set(item.cites))
+
+
 def _key(question: str, answer: str, cited: set[str]) -> tuple[object, ...]:
     return " ".join(question.split()), " ".join(answer.split()), tuple(sorted(cited))
+
+
+def _sentence_key(text: str, cited: Iterable[str]) -> tuple[object, ...]:
+    return " ".join(text.split()), tuple(sorted(set(cited)))

@@ -34,6 +34,12 @@ class Joined:
     notes: Counter[str] = field(default_factory=Counter)
 
 
+def given_texts(asked: Sequence[BenchQuestion]) -> Texts:
+    """Return the look-up of the passages that come with questions, for a benchmark without a corpus."""
+    known = {passage.id: passage for one in asked for passage in one.passages}
+    return lambda wanted: {key: known[key] for key in sorted(wanted & known.keys())}
+
+
 def join_predictions(path: Path, asked: Sequence[BenchQuestion], others: Iterable[str], texts: Texts | None) -> Joined:
     """Read answers in any format of `autoais schema`, matched by the text of the question (white space aside).
 

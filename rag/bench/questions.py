@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from autoais.errors import FormatError
+from autoais.formats.hagrid import HAGRID, passages_of
 from autoais.io.files import lines
 from autoais.io.jsonl import field, identifier, read_objects, strings
+from autoais.io.schema import faults
 from autoais.questions import read_questions
 from rag.bench.benchmark import Benchmark
 from rag.errors import RagError
@@ -49,7 +51,7 @@ def read_bench_questions(path: Path, part: str | None = None) -> list[BenchQuest
     """Read the questions of a file in any format of `read_questions`; raises `FormatError` for a broken row.
 
     Rows of jsonl may also have `answerable`, `kind`, `collection`, `part`, and `passages` (ids, or objects with id,
-    title and text) or `docids`. `part` keeps the questions of that part.
+    title and text), `docids`, or HAGRID's `quotes`. `part` keeps the questions of that part.
     """
     questions = list(read_questions(path))
     first = next((line for line in lines(path) if line.strip()), b"").removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -72,6 +74,11 @@ def _asked(question: Question, row: Mapping[str, Any], where: str) -> BenchQuest
 
 
 def _passages(row: Mapping[str, Any], where: str) -> Iterator[Passage]:
+    if "quotes" in row:
+        for fault in faults(row, HAGRID.schema):
+            raise FormatError(f"{where}: {fault}")
+        yield from passages_of(row).values()
+        return
     listed = row.get("passages")
     if listed is None:
         listed = strings(row, "docids", where)

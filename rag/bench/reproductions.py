@@ -105,17 +105,17 @@ def read_reproduction(name: str | Path) -> Reproduction:
     steps = tuple(map(_step, table.tables("steps")))
     if not any(step.expected for step in steps):
         raise RagError(f"{table.where}: not a reproduction: no step has expected values")
-    inputs = _strings(table, "inputs") if "inputs" in table.row else ()
+    inputs = table.lines("inputs") if "inputs" in table.row else ()
     if lost := [one for one in inputs if not is_below(one) or not (home / one).is_file()]:
         raise table.error("inputs", "files beside this one", lost[0])
-    packages = _strings(table, "packages") if "packages" in table.row else ()
+    packages = table.lines("packages") if "packages" in table.row else ()
     if wrong := [one for one in packages if not one.isidentifier()]:
         raise table.error("packages", "names of Python packages", wrong[0])
     return Reproduction(
         name=table.line("name"),
         reproduces=table.line("reproduces"),
         minutes=None if table.flag("quick") else table.integer("minutes", 1, 10_000),
-        data=tuple(map(_data, table.tables("data"))),
+        data=tuple(map(_data, table.tables("data"))) if "data" in table.row else (),
         inputs=inputs,
         packages=packages,
         steps=steps,
@@ -142,15 +142,8 @@ def _step(table: Table) -> Step:
     )
 
 
-def _strings(table: Table, name: str) -> tuple[str, ...]:
-    given = table.row.get(name)
-    if not isinstance(given, list) or not given or not all(isinstance(one, str) for one in given):
-        raise table.error(name, "a list of strings", given)
-    return tuple(given)
-
-
 def _command(table: Table) -> tuple[str, ...]:
-    given = _strings(table, "command")
+    given = table.lines("command")
     known = next((words for words in (tuple(one.split()) for one in COMMANDS) if given[: len(words)] == words), None)
     if known is None:
         raise RagError(f"{table.where}: {' '.join(given)[:60]!r} may not be run; there are: {', '.join(COMMANDS)}")

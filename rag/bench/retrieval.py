@@ -15,25 +15,43 @@ from rag.retrievers import Retriever
 from rag.retrievers.rerank import Scorer
 from rag.types import Hit, Passage
 
+OF_THE_QUESTION = ("given", "gold")
+"""Recipes that search nothing: the passages are known for each question."""
+
 Search = Callable[[BenchQuestion], Sequence[Hit]]
 
 
 class Given:
-    """Ranks the passages that come with a question, as the recipe `shortlist` does: by static embeddings."""
+    """Ranks the passages that come with a question, as the recipe `shortlist` does: by static embeddings.
 
-    def __init__(self, find: Callable[[set[str]], Mapping[str, Passage]], questions: Iterable[BenchQuestion]) -> None:
+    `recipe` is `given` (the passages of the task `given`) or `gold` (those that people found the answer in, which
+    makes any system an oracle's). Raises `RagError` if the corpus lacks one, or no question has any.
+    """
+
+    def __init__(
+        self,
+        recipe: str,
+        find: Callable[[set[str]], Mapping[str, Passage]],
+        questions: Iterable[BenchQuestion],
+    ) -> None:
         from rag.retrievers.rerank import scorer
 
         self._scorer: Scorer = scorer("static")
-        self.name = f"given>{self._scorer.name}"
-        unknown = {one.id for asked in questions for one in asked.passages if not one.text}
+        self.name = f"{recipe}>{self._scorer.name}"
+        self._passages = {
+            asked.question.id: asked.passages if recipe == "given" else tuple(map(Passage, asked.question.gold))
+            for asked in questions
+        }
+        if not any(self._passages.values()):
+            raise RagError(f"the questions have no {recipe} passages")
+        unknown = {one.id for listed in self._passages.values() for one in listed if not one.text}
         self._known = find(unknown) if unknown else {}
         if lost := sorted(unknown - self._known.keys()):
-            raise RagError(f"the corpus lacks {len(lost):,} passages that the questions give, such as {lost[0]!r}")
+            raise RagError(f"the corpus lacks {len(lost):,} {recipe} passages of the questions, such as {lost[0]!r}")
 
     def search(self, asked: BenchQuestion, k: int) -> list[Hit]:
         """Return the first k of the question's passages, best first."""
-        passages = [one if one.text else self._known[one.id] for one in asked.passages]
+        passages = [one if one.text else self._known[one.id] for one in self._passages[asked.question.id]]
         scores = self._scorer.score(asked.question.text, passages)
         return sorted(map(Hit, passages, scores), key=lambda hit: (-hit.score, hit.passage.id))[:k]
 

@@ -72,11 +72,18 @@ class Table:
         return Table(self._get(name, dict), f"{self.where}: [{name}]", self.what)
 
     def tables(self, name: str) -> list["Table"]:
-        """The tables of a list, such as [[name]]; an empty list if the name is missing."""
-        rows = self._get(name, list) if name in self.row else []
-        if not all(isinstance(row, dict) for row in rows):
-            raise self.error(name, f"tables, [[{name}]]", rows)
-        return [Table(row, f"{self.where}: [[{name}]] {number}", self.what) for number, row in enumerate(rows, 1)]
+        """The tables of a list, [[name]]; there is at least one."""
+        listed = self._get(name, list)
+        if not listed or not all(isinstance(one, dict) for one in listed):
+            raise self.error(name, f"one or more tables [[{name}]]", listed)
+        return [Table(one, f"{self.where}: [[{name}]] {number}", self.what) for number, one in enumerate(listed, 1)]
+
+    def lines(self, name: str) -> tuple[str, ...]:
+        """A list of strings; there is at least one, and none is empty."""
+        listed = self._get(name, list)
+        if not listed or not all(isinstance(one, str) and one.strip() for one in listed):
+            raise self.error(name, "a list of names", listed)
+        return tuple(listed)
 
     def flag(self, name: str) -> bool:
         """True or false."""

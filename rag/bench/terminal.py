@@ -5,13 +5,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from autoais.terminal import clean, new_console
-from rag.bench.benchmark import Benchmark
+from rag.bench.benchmark import Benchmark, LabelSet
 from rag.terminal import counted, note, progress_bar
 
 if TYPE_CHECKING:
+    from rag.bench.folder import BenchRun
     from rag.bench.reproductions import Reproduction
     from rag.bench.rerun import Reproduced
-    from rag.bench.run import BenchRun
 
 _ROWS = (
     "right", "right@60", "right@120", "em", "f1", "answer_recall", "nugget_recall", "autoais", "autoais_corrected",
@@ -37,6 +37,20 @@ def benchmark_record(benchmark: Benchmark) -> dict[str, Any]:
     }
 
 
+def label_set_record(labels: LabelSet) -> dict[str, Any]:
+    """Return what `rag bench list` says of a labelled set, as JSON."""
+    return {
+        "name": labels.name,
+        "version": labels.version,
+        "description": labels.description,
+        "labels": labels.count,
+        "task": "judge",
+        "needs_data": not all(file.shipped for file in labels.files),
+        "licence": labels.licence,
+        "command": f"rag bench judges --set {labels.name}",
+    }
+
+
 def _corpus(benchmark: Benchmark) -> str:
     corpora = list(benchmark.corpora.values())
     if not corpora:
@@ -46,8 +60,8 @@ def _corpus(benchmark: Benchmark) -> str:
     return corpora[0].path + (" (ships)" if corpora[0].shipped else "")
 
 
-def show_benchmarks(benchmarks: Sequence[Benchmark]) -> None:
-    """Print a table of the benchmarks."""
+def show_benchmarks(benchmarks: Sequence[Benchmark], label_sets: Sequence[LabelSet]) -> None:
+    """Print a table of the benchmarks, and one of the labelled sets for judges."""
     from rich.table import Table
 
     table = Table("name", "questions", "corpus", "task", "licence", "about", box=None, pad_edge=False)
@@ -55,7 +69,14 @@ def show_benchmarks(benchmarks: Sequence[Benchmark]) -> None:
     for one in benchmarks:
         cells = (_corpus(one), one.task, one.licence, one.description)
         table.add_row(one.name, f"{one.count:,}", *map(clean, cells))
-    new_console().print(table)
+    console = new_console()
+    console.print(table)
+    console.print("\nLabelled sets to measure judges on: rag bench judges --set NAME")
+    table = Table("name", "labels", "licence", "about", box=None, pad_edge=False)
+    table.columns[1].justify = "right"
+    for labels in label_sets:
+        table.add_row(labels.name, f"{labels.count:,}", *map(clean, (labels.licence, labels.description)))
+    console.print(table)
 
 
 def show_run(run: "BenchRun", measured: Sequence[Mapping[str, Any]]) -> None:
@@ -128,7 +149,9 @@ _JOINED = {
 
 
 @contextmanager
-def bench_progress() -> Iterator[Callable[[str, int, int], None]]:
+def bench_progress(
+    unit: str = "questions", again: str = "--resume continues from there"
+) -> Iterator[Callable[[str, int, int], None]]:
     """A progress bar for each step of a run; a stopped run prints how to continue."""
     from contextlib import ExitStack
 
@@ -140,14 +163,14 @@ def bench_progress() -> Iterator[Callable[[str, int, int], None]]:
             nonlocal step, advance
             if what != step:
                 stack.close()
-                step, advance = what, stack.enter_context(progress_bar(what, total, "questions"))
+                step, advance = what, stack.enter_context(progress_bar(what, total, unit))
             advance(done, "", total)
 
         try:
             yield update
         except KeyboardInterrupt:
             stack.close()
-            note(f"stopped while {step or 'starting'}; --resume continues from there")
+            note(f"stopped while {step or 'starting'}; {again}")
             raise
 
 

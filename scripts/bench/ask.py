@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from autoais.io.jsonl import dumps, round_floats, write_atomic
-from autoais.io.provenance import provenance
+from autoais.io.provenance import processor, provenance
 from autoais.questions import read_questions
-from scripts.bench.machine import processor
 
 COLD, WARM, ROUNDS = 8, 30, 3
 

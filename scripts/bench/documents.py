@@ -34,8 +34,7 @@ from typing import Annotated, Any
 import typer
 
 from autoais.io.jsonl import dumps, round_floats, write_atomic
-from autoais.io.provenance import provenance
-from scripts.bench.machine import processor
+from autoais.io.provenance import processor, provenance
 
 PACKAGES = {  # the folder of each with the documents in English
     "apache2-doc": "usr/share/doc/apache2-doc/manual/en",

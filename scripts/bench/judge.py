@@ -17,7 +17,7 @@ from typing import Any
 
 from autoais.io.files import records
 from autoais.io.jsonl import dumps, round_floats, write_atomic
-from autoais.io.provenance import provenance
+from autoais.io.provenance import processor, provenance
 from autoais.judges.alignment import align
 from autoais.judges.minilm import MiniLMJudge, Reading, features
 from autoais.labels import Labelled
@@ -26,7 +26,6 @@ from autoais.text.excerpt import texts_of
 from autoais.training.prepare import minimal_pairs
 from autoais.training.simulate import Page
 from autoais.types import Attribution
-from scripts.bench.machine import processor
 
 ROUNDS = 5
 PAIRS = 60

@@ -1,13 +1,11 @@
 """Effect of citation repair on a language model's answers: compares them as written and as repaired.
 
-    awk 'NR % 80 == 1' DATA/nq/nq_pool_dev.jsonl > QUESTIONS
-    rag answer QUESTIONS --index POOL.index --system gguf:FILE --out ANSWERS
-    python -m scripts.bench.repair ANSWERS --out eval/results/open-nq-pool/repair.json
+    rag bench run open-nq-pool --system gguf:FILE,k=5 --limit 100 --seed 13 --index POOL.index --data DATA --out RUN
+    python -m scripts.bench.repair RUN/SYSTEM/answers.jsonl --out eval/results/open-nq-pool/repair.json
 
-`repair-few-shot.json` was made with `awk 'NR % 40 == 1'` and `--prompt hagrid-few-shot.v1`.
-
-The answers contain the model's output (`trace.raw`), so both versions come from one run. If the answers have references
-and gold passages, a citation is right if its passage is gold or contains a reference, independent of any judge.
+The answers contain the model's output (`trace.raw`), so both versions come from one run; `--as-parsed FILE` writes
+those without repair. A citation is right if its passage is gold or contains a reference, independent of any judge.
+Intervals take the questions as units, as `autoais score` does.
 """
 
 from collections import Counter
@@ -18,6 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
+from autoais.answers import read_answers, write_answers
 from autoais.io.jsonl import dumps, parse_object, read_objects, round_floats, write_atomic
 from autoais.io.provenance import provenance
 from autoais.judges.lexical import LexicalJudge
@@ -76,42 +75,54 @@ def written(row: Mapping[str, Any]) -> Answer:
 def measured(answers: Sequence[Answer], judges: Mapping[str, Judge]) -> dict[str, Any]:
     """The share of claims that are cited, and the shares of citations that are right or supported by each judge."""
     claims, right = [], []
+    of_claim, of_citation = [], []  # the question of each
     supported: dict[str, list[bool | None]] = {name: [] for name in judges}
-    for answer in answers:
+    for number, answer in enumerate(answers):
         passages = {hit.passage.id: hit.passage for hit in answer.hits}
         for sentence in answer.sentences:
             claim = answer.text[sentence.start : sentence.end]
             if sentence.citations or applicable(claim, answer.short_answer):
                 claims.append(bool(sentence.citations))
+                of_claim.append(number)
             cited = [passages[key] for key in dict.fromkeys(citation.passage for citation in sentence.citations)]
+            of_citation += [number] * len(cited)
             right += [p.id in answer.question.gold or has_answer(p.text, answer.question.answers) for p in cited]
             pairs = [Attribution(claim, (passage.evidence,), answer.question.text) for passage in cited]
             for name, judge in judges.items():
                 supported[name] += [judgement.verdict.ais for judgement in judge.judge(pairs)]
     return {
-        "sentences_cited": Rate.of(claims).record(),
-        "citations_right": Rate.of(right).record(),
-        **{f"citations_supported_by_{name}": Rate.of(all_of).record() for name, all_of in supported.items()},
+        "sentences_cited": Rate.of(claims, of_claim).record(),
+        "citations_right": Rate.of(right, of_citation).record(),
+        **{
+            f"citations_supported_by_{name}": Rate.of(all_of, of_citation).record()
+            for name, all_of in supported.items()
+        },
     }
 
 
 def main(
-    answers: Annotated[Path, typer.Argument(help="Answers of a language model, from `rag answer`.")],
+    answers: Annotated[Path, typer.Argument(help="Answers of a language model, from `rag bench run` or `rag answer`.")],
     out: Annotated[Path, typer.Option(help="Output file (json).")],
+    as_parsed: Annotated[Path | None, typer.Option(help="Write the answers without repair (answers.jsonl).")] = None,
 ) -> None:
     """Measure and write the result."""
     rows = [row for _, row in read_objects(answers)]
-    run = parse_object(answers.with_name(answers.name + ".run.json").read_bytes(), str(answers))
+    bench = answers.parents[1] / "run.json"
+    record = bench if bench.exists() else answers.with_name(answers.name + ".run.json")
+    answer_command = parse_object(record.read_bytes(), str(record))["command"]
     said = [written(row) for row in rows if row["sentences"]]
     repair = Repaired(Cited(ReplayModel(""), Prompt.read("hagrid.v1")), shipped())
     mended = [repair.repaired(answer) for answer in said]
+    if as_parsed is not None:
+        unrepaired = {answer.question.id: answer.to_cited() for answer in said}
+        write_atomic(as_parsed, write_answers(unrepaired.get(one.id, one) for one in read_answers(answers)))
     judges: dict[str, Judge] = {"minilm": shipped(), "lexical": LexicalJudge(template="auto.v1")}
     done: Counter[str] = Counter()
     for answer in mended:
         done.update({name: count for name, count in answer.trace["repair"].items() if name != "uncited"})
     read, wrote = tokens_of(answers)
     result = {
-        "system": run["system"],
+        "system": rows[0]["system"],
         "judges": {name: judge.name for name, judge in judges.items()},
         "questions": len(rows),
         "answered": len(said),
@@ -124,7 +135,7 @@ def main(
         "note": "repair asks the judge minilm, so that its own rate of the repaired is close to 1 by construction",
         "tokens": {"read": read, "written": wrote},
         "seconds_a_question": sorted(row["seconds"] for row in rows)[len(rows) // 2],
-        "answer_command": run["command"],
+        "answer_command": answer_command,
         "provenance": provenance({"answers": answers}),
     }
     write_atomic(out, [dumps(round_floats(result, 4), indent=2)])

@@ -22,9 +22,8 @@ from typing import Annotated, Any
 import typer
 
 from autoais.io.jsonl import dumps, write_atomic
-from autoais.io.provenance import provenance
+from autoais.io.provenance import processor, provenance
 from rag.index.open import open_index
-from scripts.bench.machine import processor
 
 ROOT = Path(__file__).parents[2]
 RAG = "import sys; sys.argv[0] = 'rag'; from rag.cli import main; main()"

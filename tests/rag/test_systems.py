@@ -16,12 +16,20 @@ from tests.conftest import Command, one_line_error
 CURIE = "Marie Curie won the Nobel Prize in Physics in 1903. She shared it with her husband."
 
 
-@pytest.mark.parametrize("name", ["extractive", "reader"])
+@pytest.mark.parametrize("name", ["extractive", "first-passage", "reader"])
 def test_every_system_keeps_the_contract(name: str, shelf: Path) -> None:
     texts = ["What is the capital of Poland?", "When was Curie born?", "xyzzy", "東京"]
     system = open_system(name, open_index(shelf), k=5)
     check_system(system, [Question(str(n), text) for n, text in enumerate(texts)])
     assert answer_or_abstain(system, Question("q", "the")).reason
+
+
+def test_the_baseline_quotes_the_first_passage_whole(shelf: Path) -> None:
+    answer = open_system("first-passage", open_index(shelf), k=3).ask("What is the capital of Poland?")
+    first = answer.hits[0].passage
+    assert answer.text == first.text
+    assert len(answer.sentences) > 1
+    assert {citation.passage for one in answer.sentences for citation in one.citations} == {first.id}
 
 
 def test_one_question_is_not_taken_for_a_list_of_letters(shelf: Path) -> None:

@@ -1,6 +1,6 @@
 """HAGRID (Kamalloo et al. 2023): one question per line, with numbered quotes and labelled answers."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
@@ -22,7 +22,7 @@ def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
 
 
 def _answers(row: dict[str, Any]) -> Iterator[CitedAnswer]:
-    passages = _passages(row)
+    passages = passages_of(row)
     order = tuple(passages)
     key = row.get("query_id", row["query"])
     for number, answer in enumerate(row["answers"], 1):
@@ -62,7 +62,7 @@ def _marked(answer: dict[str, Any], n: int) -> list[Marked]:
     return sentences(answer["answer"], n)
 
 
-def _passages(row: dict[str, Any]) -> dict[str, Passage]:
+def passages_of(row: Mapping[str, Any]) -> dict[str, Passage]:
     """Return the quotes by docid, in the order of their numbers; `QUERY_ID:IDX` if the docid is missing or taken."""
     passages: dict[str, Passage] = {}
     quotes = row["quotes"]

@@ -1,10 +1,11 @@
 """Provenance of result files: command, versions and checksums.
 
-No times and no host names: the same inputs give the same bytes. (`scripts/bench` measures wall times.)
+No times and no host names: the same inputs give the same bytes. Results with wall times name the `processor`.
 """
 
 import hashlib
 import inspect
+import os
 import platform
 import shlex
 import sys
@@ -56,6 +57,16 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
+
+
+def processor() -> str:
+    """Return the processor's name, its number of cores, and whether it has VNNI."""
+    try:
+        info = Path("/proc/cpuinfo").read_text("utf-8")
+    except OSError:
+        info = ""
+    name = next((line.partition(": ")[2] for line in info.splitlines() if line.startswith("model name")), "")
+    return f"{name or platform.processor()}, {os.cpu_count()} cores, {'with' if 'vnni' in info else 'without'} VNNI"
 
 
 def sha256_file(path: Path) -> str:

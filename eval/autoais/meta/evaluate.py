@@ -121,17 +121,26 @@ def evaluate(labels: Iterable[Labelled], judge: Judge, *, worst: int = 5) -> dic
     question are taken together if they share their text or their evidence. Memory holds 31 bytes per claim and the
     texts of the `worst` disagreements of each set.
     """
+    sets, estimates = {}, []
+    for name, tally in _tallied(judged(labels, judge), worst).items():
+        rows = tally.rows()
+        estimates.append(estimates_of(rows))
+        sets[name] = one_set(rows, estimates[-1]) | {"worst": tally.worst}
+    return {"judge": judge.name, "sets": sets, "average": average_of(list(sets.values()), estimates)}
+
+
+def rows_by_set(pairs: Iterable[tuple[Labelled, Judgement]]) -> dict[str, "Rows"]:
+    """Return the columns of each data set of judged labels (`judged`), sorted by name."""
+    return {name: tally.rows() for name, tally in _tallied(pairs, 0).items()}
+
+
+def _tallied(pairs: Iterable[tuple[Labelled, Judgement]], worst: int) -> dict[str, "_Tally"]:
     tallies: dict[str, _Tally] = {}
-    for label, judgement in judged(labels, judge):
+    for label, judgement in pairs:
         if label.dataset not in tallies:
             tallies[label.dataset] = _Tally(worst)
         tallies[label.dataset].add(label, judgement)
-    sets, estimates = {}, []
-    for name, tally in sorted(tallies.items()):
-        rows = tally.rows()
-        estimates.append(_estimates(rows))
-        sets[name] = _one_set(rows, estimates[-1]) | {"worst": tally.worst}
-    return {"judge": judge.name, "sets": sets, "average": _average(list(sets.values()), estimates)}
+    return dict(sorted(tallies.items()))
 
 
 FIGURES = ("macro_f1", "macro_f1_floor", "balanced_accuracy", "roc_auc", "cohen_kappa", "calibration_error")
@@ -148,8 +157,8 @@ def without_texts(result: dict[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
-    """The claims of a data set as columns, in an order that depends only on their values.
+class Rows:
+    """The claims of a data set and their verdicts as columns, in an order that depends only on their values.
 
     `label` is the index of a three-way label in AttrScore's classes, `system` the index in `systems`; both are -1 if
     missing; `level` is that of a level of support. `question` is equal for claims of one question, or that share text
@@ -210,7 +219,7 @@ class _Tally:
         }
         self.worst = heapq.nsmallest(self._most, [*self.worst, one], key=_agreement)
 
-    def rows(self) -> _Rows:
+    def rows(self) -> Rows:
         """The columns; the rule's zero probabilities are dropped if the judge gave none, since alone they mislead."""
         names = sorted(self._systems)
         place = {self._systems[name]: rank for rank, name in enumerate(names)} | {-1: -1}
@@ -221,7 +230,7 @@ class _Tally:
         question = together(np.array(self._claim, np.int64), np.array(self._evidence, np.int64))
         order = np.lexsort((question, system, level, label, verdict, truth, probability))
         verdict = verdict[order]
-        return _Rows(
+        return Rows(
             truth[order].astype(np.bool_),
             verdict == _VERDICTS.index(Verdict.ATTRIBUTABLE),
             verdict != _VERDICTS.index(Verdict.UNDECIDED),
@@ -244,7 +253,7 @@ def _agreement(one: dict[str, Any]) -> tuple[float, str]:
     return (0.0 if one["probability"] is None else 1 - abs(one["probability"] - one["attributable"])), one["id"]
 
 
-def _figures(rows: _Rows) -> dict[str, float | None]:
+def _figures(rows: Rows) -> dict[str, float | None]:
     known = rows.decided & ~np.isnan(rows.probability)
     truth, said, probability = rows.truth[rows.decided], rows.said[rows.decided], rows.probability[known]
     some = bool(len(truth))
@@ -258,8 +267,8 @@ def _figures(rows: _Rows) -> dict[str, float | None]:
     }
 
 
-def _estimates(rows: _Rows) -> dict[str, Estimate | None]:
-    """The figures as estimates over questions, for their intervals."""
+def estimates_of(rows: Rows) -> dict[str, Estimate | None]:
+    """Return the figures as estimates over questions, for their intervals."""
     known = rows.decided & ~np.isnan(rows.probability)
     decided = rows.truth[rows.decided], rows.said[rows.decided], rows.question[rows.decided]
     with_probability = rows.truth[known], rows.probability[known], rows.question[known]
@@ -333,7 +342,8 @@ def _interval(estimate: Estimate | None) -> list[float] | None:
     return None if estimate is None else list(estimate.interval)
 
 
-def _one_set(rows: _Rows, estimates: dict[str, Estimate | None]) -> dict[str, Any]:
+def one_set(rows: Rows, estimates: dict[str, Estimate | None]) -> dict[str, Any]:
+    """Return what `evaluate` reports of one data set, but for its worst disagreements."""
     figures = _figures(rows)
     known = rows.decided & ~np.isnan(rows.probability)
     truth, probability = rows.truth[known], rows.probability[known]
@@ -355,7 +365,7 @@ def _one_set(rows: _Rows, estimates: dict[str, Estimate | None]) -> dict[str, An
     return result | {"reasons": {name: _why(name, rows, known) for name, value in result.items() if value is None}}
 
 
-def _why(name: str, rows: _Rows, known: Bools) -> str:
+def _why(name: str, rows: Rows, known: Bools) -> str:
     """The reason why a figure is null."""
     if name == "systems":
         return f"{len(rows.systems)} systems are named; at least {correlation.MIN_SYSTEMS} are needed"
@@ -374,7 +384,7 @@ def _why(name: str, rows: _Rows, known: Bools) -> str:
     return "all labels are the same" if name != "cohen_kappa" else "labels and verdicts are all the same"
 
 
-def _systems(rows: _Rows) -> dict[str, Any] | None:
+def _systems(rows: Rows) -> dict[str, Any] | None:
     if len(rows.systems) < correlation.MIN_SYSTEMS:
         return None
     named = rows.system >= 0
@@ -386,7 +396,7 @@ def _systems(rows: _Rows) -> dict[str, Any] | None:
     return correlation.over_systems(rows.systems, cells, [int(count) for count in left])
 
 
-def _three_way(rows: _Rows) -> dict[str, Any] | None:
+def _three_way(rows: Rows) -> dict[str, Any] | None:
     """AttrScore's figures (Yue et al. 2023) over the claims with a three-way label."""
     there = rows.label >= 0
     if not there.any():
@@ -397,7 +407,7 @@ def _three_way(rows: _Rows) -> dict[str, Any] | None:
     return attrscore.evaluate([attrscore.CLASSES[code] for code in rows.label[there]], said, rows.question[there])
 
 
-def _levels(rows: _Rows) -> dict[str, Any] | None:
+def _levels(rows: Rows) -> dict[str, Any] | None:
     """The levels of support of the judge beside those of people, over the claims that have one."""
     there = rows.level >= 0
     said = [_VERDICTS[code].support for code in rows.verdict[there]]
@@ -406,8 +416,8 @@ def _levels(rows: _Rows) -> dict[str, Any] | None:
     return attrscore.evaluate_levels([_LEVELS[code] for code in rows.level[there]], said, rows.question[there])
 
 
-def _average(sets: Sequence[dict[str, Any]], estimates: Sequence[dict[str, Estimate | None]]) -> dict[str, Any]:
-    """The mean over the sets that have the figure, with an interval over the questions of all sets."""
+def average_of(sets: Sequence[dict[str, Any]], estimates: Sequence[dict[str, Estimate | None]]) -> dict[str, Any]:
+    """Return the mean over the sets that have the figure, with an interval over the questions of all sets."""
     average: dict[str, Any] = {}
     ends: dict[str, list[float] | None] = {}
     counts: dict[str, int] = {}

@@ -288,6 +288,7 @@ def _correlation(found: Mapping[str, Any]) -> Iterator[str]:
 def _made(report: Mapping[str, Any]) -> Iterator[str]:
     for run in report["provenance"]["runs"]:
         checksums = ", ".join(f"{name} {value[:12]}" for name, value in run["inputs"].items())
-        yield f"run {run['folder']} of {run['benchmark']} {run['version']}: {run['command'] or 'command unknown'}"
+        day = f" ({run['date']})" if run["date"] else ""
+        yield f"run {run['folder']} of {run['benchmark']} {run['version']}{day}: {run['command'] or 'command unknown'}"
         yield f"SHA-256 of its files: {checksums}"
     yield "versions: " + ", ".join(f"{name} {value}" for name, value in report["provenance"]["versions"].items())

@@ -56,11 +56,11 @@ def figure_files(figure: Figure, group: int) -> list[str]:
 
 
 def _run(run: Run) -> Mapping[str, Any]:
-    command = run.manifest.get("command")
+    told = {key: run.manifest.get(key) for key in ("command", "date")}
     return {
         "folder": run.folder.resolve().name,
         "benchmark": run.benchmark,
         "version": run.version,
-        "command": command if isinstance(command, str) else None,
+        **{key: value if isinstance(value, str) else None for key, value in told.items()},
         "inputs": run.inputs(),
     }

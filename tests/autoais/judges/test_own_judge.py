@@ -298,5 +298,5 @@ def test_only_the_command_line_and_calls_of_a_program_name_a_judge() -> None:
     opening = {path.relative_to(ROOT).as_posix() for path in sources if "open_judge(" in path.read_text("utf-8")}
     assert opening == {
         "eval/autoais/api.py", "eval/autoais/cli.py", "eval/autoais/judges/__init__.py", "rag/api.py",
-        "rag/bench/run.py", "rag/cli.py",
+        "rag/bench/stages.py", "rag/cli.py",
     }  # fmt: skip

@@ -42,7 +42,7 @@ def write(folder: Path, text: str = TOML.format(sha256=ZEROS)) -> Path:
 def test_the_benchmarks_that_ship_are_listed(rag: Command) -> None:
     listed = {one.name: one for one in list_benchmarks()}
     assert listed.keys() == {
-        "clapnq-pool", "handbook", "miracl-pool", "nomiracl", "open-nq", "open-nq-pool", "own-documents",
+        "clapnq-pool", "hagrid", "handbook", "miracl-pool", "nomiracl", "open-nq", "open-nq-pool", "own-documents",
         "own-documents-kept",
     }  # fmt: skip
     assert not listed["handbook"].needs_data
@@ -110,7 +110,7 @@ def test_files_of_another_kind_are_refused(tmp_path: Path) -> None:
     for name in ("big", "deep", "bytes", "absent"):
         with pytest.raises(RagError):
             read_benchmark(tmp_path / f"{name}.toml")
-    with pytest.raises(RagError, match="no benchmark called 'nope'; there are: clapnq-pool, handbook"):
+    with pytest.raises(RagError, match="no benchmark called 'nope'; there are: attributionbench, clapnq-pool"):
         read_benchmark("nope")
 
 

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from autoais.io.jsonl import dumps, read_objects
-from rag.bench import open_run, run_benchmark
-from rag.bench.run import BenchRun
+from rag.bench import open_run, run_benchmark, write_report
+from rag.bench.compare import human_share
+from rag.bench.folder import BenchRun
+from rag.bench.results import read_run
 from rag.errors import RagError
 from tests.conftest import Command
 from tests.rag.bench.test_run import QUESTIONS, ways, write_benchmark
@@ -151,6 +153,38 @@ def test_human_labels_correct_the_judge(towns: Callable[..., BenchRun], tmp_path
     none = rows_of(tmp_path / "none.jsonl", [cited(POLAND, "Warsaw", "b#1")])
     with pytest.raises(RagError, match="no answer in it has a label"):
         towns(stage="measure", human=none)
+
+
+def test_human_labels_reach_the_sentences_and_the_report(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    both = [
+        {"text": "Warsaw is the capital of Poland.", "citations": [{"passage": "b#1"}]},
+        {"text": "Curie was born in 1867.", "citations": [{"passage": "a#2"}]},
+    ]
+    passages = {"passages": [{"id": "b#1", "text": ""}, {"id": "a#2", "text": ""}]}
+    rows = [
+        {"id": "1", "question": POLAND, "sentences": both, **passages},
+        {"id": "2", "question": CURIE, "sentences": both, **passages},
+        {"id": "3", "question": VISTULA, "sentences": both, **passages},
+        {"id": "4", "question": QUESTIONS[3]["question"], "sentences": both, **passages},
+    ]
+    theirs = rows_of(tmp_path / "theirs.jsonl", rows)
+    told = [
+        rows[0] | {"sentences": [both[0] | {"attributable": True}, both[1] | {"attributable": False}]},
+        rows[1] | {"attributable": True},  # then every sentence is
+        rows[2] | {"attributable": False},
+        rows[3] | {"attributable": False},  # one of them is not, but which?
+        cited(QUESTIONS[4]["question"], "Never given.", "b#1", attributable=True),
+    ]
+    told += [told[0] | {"id": "again"}, told[2] | {"id": "no", "attributable": True}]
+    run = towns(predictions=[theirs], human=rows_of(tmp_path / "human.jsonl", told))
+    labels = [[sentence.human for sentence in item.sentences] for item in run.items("theirs")]
+    assert labels[:4] == [[True, False], [True, True], [None, None], [None, None]]
+    assert run.metrics("theirs")["human"]["tied"] == 1
+    assert run.metrics("theirs")["human"]["answers"] == 3
+    (system,) = read_run(tmp_path / "RUN").systems
+    assert human_share(system) == pytest.approx(1 / 3)  # of the three answers without a tie
+    written = write_report(tmp_path / "RUN", passages=False)
+    assert "4 sentences with human labels" in written.page.read_text("utf-8")
 
 
 def test_a_judge_that_is_part_of_the_system_is_said(tmp_path: Path, rag: Command) -> None:

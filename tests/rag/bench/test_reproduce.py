@@ -186,7 +186,8 @@ def test_places_in_lists() -> None:
         ('["answers.jsonl"]', '["/etc/passwd"]', "'inputs' should be files beside this one"),
         ('["answers.jsonl"]', '["nothing.jsonl"]', "'inputs' should be files beside this one"),
         ("quick = true", 'quick = true\npackages = ["os.path"]', "'packages' should be names of Python packages"),
-        ('"--json"]', '"--json", 1]', "'command' should be a list of strings"),
+        ('"--json"]', '"--json", 1]', "'command' should be a list"),
+        ('"--json"]', '"--json", ""]', "'command' should be a list"),
         ("tolerance = 0.01", 'output = "../x.json"', "'output' should be a relative path"),
         ("[[steps]]", "[steps]", "'steps' should be a list"),
     ],
@@ -222,7 +223,7 @@ def test_another_command_is_refused(tmp_path: Path, rag: Command, command: str) 
     [
         "/etc/passwd", "../x", "a/../../x", "--out=/etc/passwd", "--out=../x", "x=../y", "a,/b", "~/x", "~root/x",
         "os:system", "package.module:Class", "https://example.org", "hf:someone/model", "reader,recipe=/x", "-o/etc/x",
-        "a\\b", "C:x", "a\nb", "",
+        "a\\b", "C:x", "a\nb",
     ],
 )  # fmt: skip
 def test_an_argument_that_names_code_or_a_file_elsewhere_is_refused(

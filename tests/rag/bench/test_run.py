@@ -16,8 +16,9 @@ from autoais.io.jsonl import dumps, read_objects
 from autoais.io.locks import exclusive_lock
 from autoais.io.provenance import sha256_file
 from rag.answering import answer_file
+from rag.api import build_index
 from rag.bench import open_run, read_items, run_benchmark
-from rag.bench.run import STAGES, BenchRun
+from rag.bench.folder import STAGES, BenchRun
 from rag.errors import FormatError, RagError, UsageError, UserError
 from rag.index.open import open_index
 from rag.systems import open_system
@@ -72,7 +73,9 @@ def timeless(folder: Path) -> dict[str, object]:
 
     def strip(value: Any) -> Any:  # noqa: ANN401
         if isinstance(value, dict):
-            times = {"seconds", "latency", "command"} | ({"sha256"} if value.keys() == {"rows", "sha256"} else set())
+            times = {"seconds", "latency", "command", "date"} | (
+                {"sha256"} if value.keys() == {"rows", "sha256"} else set()
+            )
             return {key: strip(one) for key, one in value.items() if key not in times}
         return [strip(one) for one in value] if isinstance(value, list) else value
 
@@ -205,6 +208,32 @@ def test_a_killed_run_ends_with_the_same_files(tmp_path: Path, event: int) -> No
     assert timeless(tmp_path / "killed") == timeless(tmp_path / "whole")
 
 
+def test_an_index_of_other_passages_is_refused(tmp_path: Path) -> None:
+    def benchmark(checksum: str) -> Path:
+        shelf = write_corpus(tmp_path / "data" / "shelf.jsonl")
+        corpus = f'[corpus]\nfile = "shelf.jsonl"\nsha256 = "{sha256_file(shelf)}"\nindex = "{checksum}"'
+        return write_benchmark(tmp_path, QUESTIONS, corpus=corpus)
+
+    (tmp_path / "data").mkdir()
+    index = build_index(write_corpus(tmp_path / "data" / "shelf.jsonl"), tmp_path / "shelf.index")
+    options: dict[str, Any] = {"index": tmp_path / "shelf.index", "systems": ["extractive"], "judge": "lexical"}
+    run_benchmark(benchmark(index.manifest["checksum"]), tmp_path / "A", tmp_path / "data", **options)
+    with pytest.raises(RagError, match=r"shelf\.index: an index of other passages than shelf\.jsonl of towns"):
+        run_benchmark(benchmark("sha256:0"), tmp_path / "B", tmp_path / "data", **options)
+
+
+def test_an_oracle_reads_the_gold_passages(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    run = towns(systems=["first-passage,recipe=gold", "first-passage"])
+    oracle, searched = run.labels
+    gold = {one.question.id: one.question.gold for one in run.questions()}
+    assert {item.id: item.ranking for item in run.items(oracle)} == gold
+    assert {item.id for item in run.items(oracle) if item.right} == {"1", "2"}  # the reference of 3 is wrong
+    assert any(item.ranking != gold[item.id] for item in run.items(searched))
+    other = write_corpus(tmp_path / "other.jsonl")  # whose passages are not the ones that people read
+    with pytest.raises(RagError, match="the questions have no gold passages"):
+        towns("OTHER", systems=["first-passage,recipe=gold"], corpus=other)
+
+
 def test_a_run_is_written_by_one_process(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
     (tmp_path / "RUN").mkdir()
     with (
@@ -305,7 +334,7 @@ def test_given_passages_may_bring_their_texts(tmp_path: Path) -> None:
     run = run_benchmark(benchmark, tmp_path / "RUN", tmp_path / "data", systems=["extractive"], judge="lexical")
     assert ways(run) == {"1": "right_attributed"}
     unknown = write_benchmark(tmp_path, [rows[0] | {"passages": ["nowhere#1"]}], 'task = "given"')
-    with pytest.raises(RagError, match="lacks 1 passages that the questions give, such as 'nowhere#1'"):
+    with pytest.raises(RagError, match="lacks 1 given passages of the questions, such as 'nowhere#1'"):
         run_benchmark(unknown, tmp_path / "other", tmp_path / "data", systems=["extractive"])
 
 

@@ -1,0 +1,265 @@
+"""The folder of a benchmark run: its record `run.json`, its questions, and which of its files are complete."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from autoais.io.jsonl import check_distinct, dumps, parse_object, round_floats, write_atomic
+from autoais.io.provenance import command, sha256_file, versions
+from autoais.judges import DEFAULT, JUDGES
+from autoais.scoring import DEFAULT_METRICS
+from rag.bench.benchmark import Benchmark
+from rag.bench.items import Item, read_items
+from rag.bench.questions import BenchQuestion, read_bench_questions, sample
+from rag.bench.specs import SystemSpec, distinct, safe
+from rag.config import DEFAULT_SYSTEM
+from rag.errors import FormatError, RagError
+
+STAGES = ("retrieve", "answer", "judge", "measure")
+RUN, QUESTIONS, CACHE, LOCK = "run.json", "questions.jsonl", "judgements.cache", ".lock"
+ANSWERS, JUDGEMENTS, SCORE, ITEMS, METRICS = (
+    "answers.jsonl", "judgements.jsonl", "score.json", "items.jsonl", "metrics.json",
+)  # fmt: skip
+_OURS = {LOCK, QUESTIONS, "index"}  # what a run that was killed at its start leaves
+_SETTLED_BY = {"judge": "judge", "metrics": "judge", "human": "measure", "price": "measure"}  # setting -> its stage
+_TEMPORARY = re.compile(
+    rf"\.({'|'.join(map(re.escape, (RUN, QUESTIONS, ANSWERS, JUDGEMENTS, SCORE, ITEMS, METRICS)))})\.\w+"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BenchRun:
+    """A run folder: its `run.json`, and the metrics and paths of its systems by label."""
+
+    folder: Path
+    record: Mapping[str, Any]
+
+    @property
+    def labels(self) -> list[str]:
+        """The short names of the systems, which are folders of the run."""
+        return list(self.record["systems"])
+
+    def metrics(self, label: str) -> dict[str, Any]:
+        """Return `metrics.json` of a system; raises `FormatError` if the stage measure is missing."""
+        return read_json(self.folder / label / METRICS)
+
+    def items(self, label: str) -> list[Item]:
+        """Return the items of a system, one a question."""
+        return read_items(self.folder / label / ITEMS)
+
+    def questions(self) -> list[BenchQuestion]:
+        """Return the questions of the run."""
+        return read_bench_questions(self.folder / QUESTIONS)
+
+
+def open_run(folder: str | Path) -> BenchRun:
+    """Open a run folder; raises `RagError` if it is none."""
+    path = Path(folder) / RUN
+    if not path.is_file():
+        raise RagError(f"{folder}: not a run folder: {RUN} is missing (rag bench run writes one)")
+    record = read_json(path)
+    if not isinstance(record.get("systems"), dict) or not isinstance(record.get("stages"), dict):
+        raise FormatError(f"{path}: not the record of a benchmark run")
+    return BenchRun(Path(folder), record)
+
+
+class RunFolder:
+    """A run folder that this process writes: it holds the lock.
+
+    `settings` are the caller's choices, `record` is `run.json`. Either a new run starts, or the one in the folder goes
+    on, if it was started with the same `fixed` facts (benchmark, data, versions) and the same settings; a setting may
+    change if the `stage` that it belongs to, or an earlier one, is run again.
+    Raises `RagError` if the folder holds a run and neither `stage` nor `resume` is set, or something else than a run.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        given: Mapping[str, Any],
+        fixed: Mapping[str, Any],
+        questions: Sequence[BenchQuestion],
+        *,
+        stage: str | None,
+        resume: bool,
+    ) -> None:
+        self.path, self._stage, self._resume = path, stage, resume
+        if (path / RUN).exists():
+            self.record = self._continued(given, fixed)
+        else:
+            self.record = self._new(given, fixed, questions)
+        self.settings: Mapping[str, Any] = self.record["settings"]
+        self.questions = self._chosen(questions)
+        self._sweep()
+
+    # --- the record ---------------------------------------------------------------------------------------------
+
+    def _continued(self, given: Mapping[str, Any], fixed: Mapping[str, Any]) -> dict[str, Any]:
+        if not (self._resume or self._stage):
+            raise RagError(f"{self.path} holds a run: finish it with --resume, or name another folder")
+        record = dict(open_run(self.path).record)
+        before = record["settings"]
+        judge = before.get("judge")
+        if given.get("judge") is None and isinstance(judge, str) and judge.partition(":")[0] not in JUDGES:
+            raise RagError(f"{self.path}: its judge is {judge!r}, whose code would run; name it with --judge")
+        settings = before | {name: value for name, value in given.items() if value not in (None, [])}
+        changed = [name for name in settings if settings[name] != before.get(name) and not self._may_change(name)]
+        changed += [name for name, value in fixed.items() if record.get(name) != value]
+        if changed:
+            raise RagError(
+                f"{self.path} cannot be continued: it was started with another {', '.join(sorted(changed))}; "
+                "name a new folder to start again"
+            )
+        return record | {"settings": settings}
+
+    def _may_change(self, setting: str) -> bool:
+        """Whether the stage that is run alone is the one that a setting belongs to, or an earlier one."""
+        stage = _SETTLED_BY.get(setting)
+        if self._stage is None or self._resume or stage is None:
+            return False
+        return STAGES.index(self._stage) <= STAGES.index(stage)
+
+    def _new(
+        self, given: Mapping[str, Any], fixed: Mapping[str, Any], questions: Sequence[BenchQuestion]
+    ) -> dict[str, Any]:
+        if self._stage not in (None, STAGES[0]):
+            raise RagError(f"{self.path} holds no run yet: start with the stage {STAGES[0]}, or with all of them")
+        self._sweep()
+        if foreign := sorted(one.name for one in self.path.iterdir() if one.name not in _OURS):
+            raise RagError(f"{self.path} is not empty (it holds {foreign[0]}); name a new folder")
+        settings = _with_defaults(given)
+        answers = _answers(settings)
+        asked = sample(questions, settings["limit"], settings["seed"])
+        write_atomic(self.path / QUESTIONS, (dumps(one.row()) for one in asked))
+        return {
+            **fixed,
+            "settings": settings,
+            "questions": {"n": len(asked), "sha256": sha256_file(self.path / QUESTIONS)},
+            "systems": {label: one.get("spec") or one["predictions"] for label, one in answers.items()},
+            "answers": answers,
+            "retrieval": {},
+            "indexes": {},
+            "command": command(),
+            "date": datetime.now(UTC).date().isoformat(),
+            "stages": {},
+        }
+
+    def _chosen(self, questions: Sequence[BenchQuestion]) -> list[BenchQuestion]:
+        path = self.path / QUESTIONS
+        if not path.is_file() or sha256_file(path) != self.record["questions"]["sha256"]:
+            raise RagError(f"{path} was changed after the run wrote it; name a new folder to start again")
+        chosen = {one.question.id for one in read_bench_questions(path)}
+        return [one for one in questions if one.question.id in chosen]
+
+    def write(self) -> None:
+        """Write `run.json`."""
+        write_atomic(self.path / RUN, [dumps(round_floats(self.record), indent=2)])
+
+    # --- files of stages ----------------------------------------------------------------------------------------
+
+    def is_done(self, stage: str, files: Collection[str]) -> bool:
+        """Whether these files of a stage are complete."""
+        return set(files) <= set(self.record["stages"].get(stage, ()))
+
+    def done(self, stage: str, files: Iterable[str]) -> None:
+        """Enter complete files of a stage in `run.json`."""
+        entries = self.record["stages"].setdefault(stage, {})
+        for name in files:
+            path = self.path / name
+            entries[name] = {"rows": _rows(path), "sha256": sha256_file(path)}
+        self.write()
+
+    def check(self) -> None:
+        """Raise `RagError` if a file of a finished stage is gone or changed, unless that stage is run again."""
+        for stage, files in self.record["stages"].items():
+            if self._stage is not None and not self._resume and STAGES.index(stage) >= STAGES.index(self._stage):
+                continue
+            for name, one in files.items():
+                path = self.path / name
+                if not path.is_file() or sha256_file(path) != one["sha256"]:
+                    what = "was changed after the run wrote it" if path.is_file() else "is missing"
+                    raise RagError(f"{path} {what}: make it again with --stage {stage}")
+
+    def forget(self, stages: Sequence[str]) -> None:
+        """Enter in `run.json` that nothing of these stages is complete."""
+        for stage in stages:
+            self.record["stages"].pop(stage, None)
+        self.write()
+
+    def remove(self, files: Iterable[str]) -> None:
+        """Remove files of stages, with the records beside them."""
+        for name in files:
+            path = self.path / name
+            path.unlink(missing_ok=True)
+            path.with_name(f"{path.name}.run.json").unlink(missing_ok=True)
+
+    def _sweep(self) -> None:
+        """Remove the temporary files of writes that were killed."""
+        for path in [*self.path.glob(".*"), *self.path.glob("*/.*")]:
+            if _TEMPORARY.fullmatch(path.name):
+                path.unlink()
+
+
+def _with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
+    settings = dict(given)
+    if not settings["systems"] and not settings["predictions"]:
+        settings["systems"] = [DEFAULT_SYSTEM]
+    check_distinct(map(Path, settings["predictions"]))
+    settings["judge"] = settings["judge"] or DEFAULT
+    settings["metrics"] = list(DEFAULT_METRICS) if settings["metrics"] is None else settings["metrics"]
+    settings["seed"] = settings["seed"] or 0
+    return settings
+
+
+def _answers(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the answers of each label come from: a system (`spec`) or a file (`predictions`)."""
+    specs = [SystemSpec.parse(one) for one in settings["systems"]]
+    files = settings["predictions"]
+    names = [spec.label for spec in specs] + [safe(Path(one).stem).replace("@", "-") for one in files]
+    labels = distinct(names, [*_OURS, RUN, CACHE, "retrieval"])
+    sources = [{"spec": str(spec)} for spec in specs] + [{"predictions": path} for path in files]
+    return dict(zip(labels, sources, strict=True))
+
+
+def fixed_facts(
+    benchmark: Benchmark, questions: Iterable[BenchQuestion], corpus: Mapping[str, Any], *, other_corpus: bool
+) -> dict[str, Any]:
+    """Return what a run cannot be continued without: the same benchmark, data and versions.
+
+    `corpus` says what is searched; `other_corpus` that it takes the place of the benchmark's.
+    """
+    return {
+        "benchmark": {
+            "name": benchmark.name,
+            "version": benchmark.version,
+            "sha256": benchmark.sha256,
+            "description": benchmark.description,
+            "licence": benchmark.licence,
+            "closed_pool": None if other_corpus else benchmark.closed_pool,
+            "task": benchmark.task,
+            "right": benchmark.right,
+            "k": benchmark.k,
+            "questions": benchmark.count,
+            "without_gold": sum(not one.question.gold for one in questions),
+        },
+        "data": {
+            "questions": {"file": benchmark.questions.file, "sha256": benchmark.questions.sha256},
+            "corpus": corpus,
+        },
+        "versions": versions(),
+    }
+
+
+def _rows(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(1 for _ in file)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file of the run; raises `FormatError` if it is missing or broken."""
+    try:
+        return parse_object(path.read_bytes(), str(path))
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read: {error.strerror}; is a stage of the run missing?") from error

@@ -1,0 +1,318 @@
+"""The stages of a benchmark run: hits, answers, judgements and metrics, each written to files of the run folder."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from autoais.answers import CitedAnswer, read_answers, to_row, write_answers
+from autoais.io.jsonl import dumps, read_objects, round_floats, write_atomic
+from autoais.io.provenance import judge_record, sha256_file, versions
+from autoais.judges import open_judge
+from autoais.judges.cache import CachedJudge, JudgementCache
+from autoais.scoring import ScoreRun, with_notes
+from autoais.types import Judge
+from rag.answering import Journal, pending
+from rag.bench import metrics as measures
+from rag.bench.benchmark import Benchmark
+from rag.bench.corpora import Corpora
+from rag.bench.folder import ANSWERS, CACHE, ITEMS, JUDGEMENTS, METRICS, SCORE, RunFolder, read_json
+from rag.bench.human import HumanLabels
+from rag.bench.items import Item, write_items
+from rag.bench.outcomes import make_item
+from rag.bench.predictions import given_texts, join_predictions
+from rag.bench.questions import BenchQuestion
+from rag.bench.retrieval import OF_THE_QUESTION, Given, Retrieved, search_file
+from rag.bench.specs import SystemSpec, distinct, safe
+from rag.errors import RagError
+from rag.index.open import open_index
+from rag.retrievers import Retriever, open_retriever
+from rag.systems import System, answer_or_abstain, open_system
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, the number of questions (or bytes of a corpus) done, and the total."""
+
+Task = tuple[str, Sequence[str], Callable[[], None]]
+"""A piece of work of a stage: its label, the files that it writes, and the call that writes them."""
+
+_AT_ONCE = 16  # pairs judged between two writes: what a kill loses, of a judge that has no `at_once` of its own
+
+
+class Stages:
+    """The work of each stage of a run, and how it is done. `questions` are all of the benchmark."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        benchmark: Benchmark,
+        questions: Sequence[BenchQuestion],
+        corpora: Corpora,
+        judge: Judge | None,
+        progress: Progress,
+    ) -> None:
+        self._run, self._benchmark, self._all, self._corpora = folder, benchmark, questions, corpora
+        self._judge, self._progress = judge, progress
+        self._folder, self._record, self._questions = folder.path, folder.record, folder.questions
+        self._specs = {
+            label: SystemSpec.parse(one["spec"]) for label, one in self._record["answers"].items() if "spec" in one
+        }
+
+    def work(self, stage: str) -> Iterator[Task]:
+        """The pieces of work of a stage, done or not."""
+        work = {"retrieve": self._retrieve, "answer": self._answer, "judge": self._judged, "measure": self._measure}
+        return work[stage]()
+
+    # --- retrieve -----------------------------------------------------------------------------------------------
+
+    def _retrieve(self) -> Iterator[Task]:
+        searched: dict[tuple[str, int], str] = {}
+        taken: list[str] = []
+        for spec in self._specs.values():
+            key = self._search_of(spec)
+            if key is not None and key not in searched:
+                recipe, k = key
+                (name,) = distinct([safe(f"{Path(recipe).stem if recipe.endswith('.toml') else recipe}@{k}")], taken)
+                taken.append(name)
+                searched[key] = f"retrieval/{name}.jsonl"
+        for (recipe, k), file in searched.items():
+            yield file, [file], partial(self._search, recipe, k, file)
+
+    def _search_of(self, spec: SystemSpec) -> tuple[str, int] | None:
+        """Recipe and depth of a system that searches with the question, else None."""
+        if not spec.kind.searches_question:
+            return None
+        k = spec.k or self._benchmark.k or spec.kind.k
+        given = self._benchmark.task == "given" and spec.recipe != "gold"
+        return ("given" if given else spec.recipe or spec.kind.recipe), k
+
+    def _hits_of(self, spec: SystemSpec) -> str:
+        """The file with the hits of a system."""
+        key = self._search_of(spec)
+        assert key is not None
+        for name, one in self._record["retrieval"].items():
+            if (one["recipe"], one["k"]) == key:
+                return str(name)
+        raise RagError(f"{self._folder} lacks the hits of {spec}: run the stage retrieve")
+
+    def _search(self, recipe: str, k: int, file: str) -> None:
+        name = ""
+        if recipe in OF_THE_QUESTION:
+            given = Given(recipe, self._corpora.find, self._questions)
+            name = given.name
+
+            def search(asked: BenchQuestion) -> Any:  # noqa: ANN401
+                return given.search(asked, k)
+
+        else:
+            retrievers: dict[str, Retriever] = {}
+
+            def search(asked: BenchQuestion) -> Any:  # noqa: ANN401
+                return self._retriever(recipe, asked, retrievers).search([asked.question.text], k)[0]
+
+            name = self._retriever(recipe, self._questions[0], retrievers).name
+        settings = {
+            "retriever": name,
+            "k": k,
+            "questions": self._record["questions"]["sha256"],
+            "corpus": self._record["data"]["corpus"],
+            "versions": versions(),
+        }
+        self._record["retrieval"][file] = {"recipe": recipe, "k": k, "name": name}
+        search_file(
+            self._folder / file,
+            self._questions,
+            search,
+            settings,
+            lambda done, total: self._progress(f"searching {Path(file).stem}", done, total),
+        )
+
+    def _retriever(self, recipe: str, asked: BenchQuestion, opened: dict[str, Retriever]) -> Retriever:
+        corpus = self._corpora.name_of(asked.collection)
+        if corpus not in opened:
+            opened[corpus] = open_retriever(recipe, self._corpora.open(corpus))
+        return opened[corpus]
+
+    # --- answer -------------------------------------------------------------------------------------------------
+
+    def _answer(self) -> Iterator[Task]:
+        for label, one in self._record["answers"].items():
+            file = f"{label}/{ANSWERS}"
+            if "predictions" in one:
+                yield label, [file], partial(self._read_predictions, label, file)
+            else:
+                yield label, [file], partial(self._answer_all, label, file)
+
+    def _read_predictions(self, label: str, file: str) -> None:
+        path = Path(self._record["answers"][label]["predictions"])
+        chosen = {one.question.id for one in self._questions}
+        others = [one.question.text for one in self._all if one.question.id not in chosen]
+        texts = self._corpora.find if self._benchmark.corpora else given_texts(self._questions)
+        joined = join_predictions(path, self._questions, others, texts)
+        write_atomic(self._folder / file, write_answers(joined.answers))
+        self._record["systems"][label] = joined.system
+        self._record["answers"][label] |= {
+            "sha256": sha256_file(path),
+            "joined": joined.record,
+            "notes": dict(joined.notes),
+        }
+
+    def _answer_all(self, label: str, file: str) -> None:
+        answering = self._answering(self._specs[label])
+        settings = {
+            "system": answering.name,
+            "questions": self._record["questions"]["sha256"],
+            "corpus": self._record["data"]["corpus"],
+            "versions": versions(),
+        }
+        path = self._folder / file
+        with Journal(path, settings, resume=path.exists()) as journal:
+            pending([one.question for one in self._questions], journal.done)
+            for done, asked in enumerate(self._questions[len(journal.done) :], len(journal.done) + 1):
+                answer, seconds = answering(asked)
+                journal.write(to_row(answer.to_cited(self._benchmark.id, seconds)))
+                self._progress(f"answering with {label}", done, len(self._questions))
+        self._record["systems"][label] = answering.name
+
+    def _answering(self, spec: SystemSpec) -> "_Answering":
+        key = self._search_of(spec)
+        others: dict[str, Retriever] = {}
+        retrieved = None
+        if key is not None:
+            recipe, _ = key
+            file = self._hits_of(spec)
+            retrieved = Retrieved(
+                self._record["retrieval"][file]["name"],
+                self._folder / file,
+                self._questions,
+                None if recipe in OF_THE_QUESTION else lambda asked: self._retriever(recipe, asked, others),
+            )
+
+        def open_for(asked: BenchQuestion) -> System:
+            # Without a corpus, the passages come with the questions, and nothing else is searched.
+            searched = bool(self._benchmark.corpora)
+            index = self._corpora.open(self._corpora.name_of(asked.collection)) if searched else open_index(None)
+            k = spec.k or (self._benchmark.k if spec.kind.k else None) or None
+            return open_system(spec.name, index, spec.options, k=k, recipe=spec.recipe, retriever=retrieved)
+
+        return _Answering(self._questions, open_for, self._corpora, retrieved)
+
+    # --- judge --------------------------------------------------------------------------------------------------
+
+    def _judged(self) -> Iterator[Task]:
+        for label in self._record["systems"]:
+            yield label, [f"{label}/{JUDGEMENTS}", f"{label}/{SCORE}"], partial(self._judge_one, label)
+
+    def _judge_one(self, label: str) -> None:
+        judge = self._judge or open_judge(self._run.settings["judge"])
+        self._judge = judge
+        notes: Counter[str] = Counter()
+        given = self._record["answers"][label].get("joined", {}).get("answers", len(self._questions))
+
+        def answers() -> Iterator[CitedAnswer]:
+            for done, one in enumerate(read_answers(self._folder / label / ANSWERS), 1):
+                yield one
+                self._progress(f"judging {label}", done, given)
+
+        with JudgementCache(self._folder / CACHE) as cache:
+            cached = CachedJudge(judge, cache, getattr(judge, "at_once", _AT_ONCE))
+            run = ScoreRun(cached, self._run.settings["metrics"])
+            rows = run.records(with_notes(answers(), notes), [one.question for one in self._questions])
+            write_atomic(self._folder / label / JUDGEMENTS, (dumps(round_floats(row)) for row in rows))
+        about = {key: value for key, value in judge_record(judge).items() if key != "usage"}  # of this call only
+        score = round_floats(run.report()) | {"notes": dict(notes), "judged_by": about}
+        write_atomic(self._folder / label / SCORE, [dumps(score, indent=2)])
+
+    # --- measure ------------------------------------------------------------------------------------------------
+
+    def _measure(self) -> Iterator[Task]:
+        for label in self._record["systems"]:
+            yield label, [f"{label}/{ITEMS}", f"{label}/{METRICS}"], partial(self._measure_one, label)
+
+    def _measure_one(self, label: str) -> None:
+        folder, settings = self._folder / label, self._run.settings
+        items = list(self._items(folder))
+        people = None if settings["human"] is None else HumanLabels(Path(settings["human"]))
+        if people is not None:
+            items = people.on(items)
+        write_items(folder / ITEMS, items)
+        score = read_json(folder / SCORE)
+        found = score["metrics"] | measures.item_metrics(items)
+        about: dict[str, Any] = {}
+        if people is not None:
+            corrected, human = measures.corrected_autoais(items, people)
+            found["autoais_corrected"] = corrected
+            about["human"] = human | {"sha256": sha256_file(Path(settings["human"]))}
+        told, used = self._record["answers"][label], measures.tokens(items)
+        price = settings["price"]
+        result = {
+            "system": self._record["systems"][label],
+            "label": label,
+            "judge": score["judge"],
+            "benchmark": self._benchmark.id,
+            "closed_pool": self._record["benchmark"]["closed_pool"],
+            "n": len(items),
+            "answered": score["answered"],
+            "unresolved_markers": score["unresolved_markers"],
+            "same_judge": score.get("same_judge", 0),
+            "right": self._benchmark.right,
+            "ways": measures.ways(items),
+            "metrics": found,
+            **about,
+            "latency": measures.latency(items),
+            "tokens": used,
+            "money": measures.money(used, None if price is None else (price[0], price[1])),
+            "predictions": told.get("joined"),
+            "notes": score["notes"] | told.get("notes", {}),
+            "provenance": {
+                "command": self._record["command"],
+                "versions": self._record["versions"],
+                "judge": score["judged_by"],
+                "data": self._record["data"],
+                "indexes": self._record["indexes"],
+            },
+        }
+        write_atomic(folder / METRICS, [dumps(round_floats(result), indent=2)])
+
+    def _items(self, folder: Path) -> Iterator[Item]:
+        answers = {answer.id: answer for answer in read_answers(folder / ANSWERS)}
+        rows = (row for _, row in read_objects(folder / JUDGEMENTS))
+        judged = {key: list(one) for key, one in groupby(rows, itemgetter("id"))}
+        short = any(answer.short_answer is not None for answer in answers.values()) or not answers
+        for asked in self._questions:
+            identifier = asked.question.id
+            yield make_item(
+                asked, answers.get(identifier), judged[identifier], self._benchmark.right, short_answers=short
+            )
+
+
+class _Answering:
+    """Answers questions with one system for all corpora, or with one per corpus if it does not share hits."""
+
+    def __init__(
+        self,
+        questions: Sequence[BenchQuestion],
+        open_for: Callable[[BenchQuestion], System],
+        corpora: Corpora,
+        retrieved: Retrieved | None,
+    ) -> None:
+        self._open_for, self._corpora, self._retrieved = open_for, corpora, retrieved
+        self._systems: dict[str, System] = {}
+        self.name = self._system(questions[0]).name
+
+    def __call__(self, asked: BenchQuestion) -> Any:  # noqa: ANN401  (an answer and its seconds)
+        """Return the answer, and the seconds it took with the search."""
+        system = self._system(asked)
+        searching = 0.0 if self._retrieved is None else self._retrieved.asking(asked)
+        started = perf_counter()
+        answer = answer_or_abstain(system, asked.question)
+        return answer, perf_counter() - started + searching
+
+    def _system(self, asked: BenchQuestion) -> System:
+        key = "" if self._retrieved is not None else self._corpora.name_of(asked.collection)
+        if key not in self._systems:
+            self._systems[key] = self._open_for(asked)
+        return self._systems[key]

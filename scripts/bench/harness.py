@@ -1,0 +1,84 @@
+"""Measures a whole benchmark run, and what the harness adds to the bare stages.
+
+    python -m scripts.bench.harness DATA INDEX --out eval/results/harness.json
+
+First `rag bench run open-nq-pool --system reader` over all 2,000 questions: seconds and peak memory. Then, on LIMIT
+questions, taking turns: `rag bench run` and `rag bench report`, against `rag answer` and `autoais score`, which answer
+and judge the same without a run folder. The ratio is of CPU seconds, of which both pay the start of two processes;
+reading and checking the data of the benchmark is paid by the harness alone, so the ratio falls with more questions.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from autoais.io.jsonl import dumps, round_floats, write_atomic
+from autoais.io.provenance import processor, provenance
+
+RAG, AUTOAIS = ([sys.executable, "-m", name] for name in ("rag", "autoais"))
+Used = tuple[float, float, float]
+
+
+def measured(*commands: list[str]) -> Used:
+    """CPU seconds, seconds and the larger peak memory (MB) of commands."""
+    cpu, peak, started = 0.0, 0.0, time.perf_counter()
+    for command in commands:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        if status:
+            raise SystemExit(f"error: {' '.join(command)} failed")
+        cpu, peak = cpu + usage.ru_utime + usage.ru_stime, max(peak, usage.ru_maxrss / 1e3)
+    return cpu, time.perf_counter() - started, peak
+
+
+def bench(data: Path, index: Path, out: Path, limit: int | None) -> list[str]:
+    """The command of a benchmark run."""
+    sampled = [] if limit is None else ["--limit", str(limit)]
+    where = ["--data", str(data), "--index", str(index), "--out", str(out)]
+    return [*RAG, "bench", "run", "open-nq-pool", "--system", "reader", *where, *sampled]
+
+
+def main(
+    data: Annotated[Path, typer.Argument(help="Folder of the data.")],
+    index: Annotated[Path, typer.Argument(help="Index of the pool.")],
+    out: Annotated[Path, typer.Option(help="Output file (json).")],
+    limit: Annotated[int, typer.Option(help="Questions of each turn.")] = 400,
+    rounds: Annotated[int, typer.Option(help="Turns.")] = 3,
+) -> None:
+    """Measure, print, and write to --out."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        cpu, seconds, peak = measured(bench(data, index, folder / "whole", None))
+        whole = {"questions": 2000, "seconds": seconds, "cpu_s": cpu, "peak_memory_mb": peak}
+        turns = []
+        for number in range(rounds):
+            run, answers = folder / str(number), folder / f"{number}.jsonl"
+            harness = measured(bench(data, index, run, limit), [*RAG, "bench", "report", str(run)])
+            answer = [*RAG, "answer", str(run / "questions.jsonl"), "--index", str(index), "--k", "20"]
+            score = [*AUTOAIS, "score", str(answers), "--out", str(folder / "judged.jsonl")]
+            bare = measured([*answer, "--out", str(answers)], score)
+            turns.append({"harness_cpu_s": harness[0], "bare_cpu_s": bare[0], "ratio": harness[0] / bare[0]})
+    result: dict[str, Any] = {
+        "processor": processor(),
+        "whole": whole,
+        "overhead": {
+            "questions": limit,
+            "ratio": statistics.median(turn["ratio"] for turn in turns),
+            "turns": turns,
+        },
+        "provenance": provenance({"questions": data / "nq" / "nq_pool_dev.jsonl"}),
+    }
+    shown = dumps(round_floats(result, 4), indent=2)
+    print(shown)
+    write_atomic(out, [shown])
+
+
+if __name__ == "__main__":
+    typer.run(main)

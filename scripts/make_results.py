@@ -1,0 +1,222 @@
+"""Writes `docs/results.md`: all systems side by side, from benchmark runs (`make results`: hours).
+
+    python -m scripts.make_results references QUESTIONS --out FILE    # reference answers, as predictions
+    python -m scripts.make_results collect RUN... --out eval/results/systems/NAME.json
+    python -m scripts.make_results page
+
+`collect` keeps the figures of runs and of their comparison, without any text of questions, answers or passages.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from autoais.answers import CitedAnswer, write_answers
+from autoais.io.jsonl import dumps, round_floats, write_atomic
+from autoais.io.provenance import command
+from autoais.questions import read_questions
+from autoais.types import CitedSentence
+from rag.bench.report.summary import summary
+from rag.bench.report.tables import metric_of
+from rag.bench.results import grouped, read_run
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "eval" / "results" / "systems"
+PAGE = ROOT / "docs" / "results.md"
+
+app = typer.Typer(add_completion=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the page: the name of its result, a title, the columns, and what to know before reading it."""
+
+    name: str
+    title: str
+    metrics: Mapping[str, str]
+    text: str
+    seconds: bool = True
+
+
+QUALITY = {
+    "right_attributed": "right and attributed",
+    "right": "right",
+    "em": "exact match",
+    "f1": "F1",
+    "autoais": "AutoAIS",
+    "citation_recall": "citation recall",
+    "citation_precision": "citation precision",
+    "answerable_refused": "refused",
+}
+PARTS = [
+    Part(
+        "open-nq-pool",
+        "Open-NQ over the closed pool, 2,000 questions",
+        QUALITY,
+        "All 2,000 questions of `open-nq-pool`, systems without a language model. An answer is right if a reference "
+        "occurs in its text. The pool is closed: 1,148,001 passages of Wikipedia into which the gold passages were "
+        "placed. Constants of the reader were chosen on every eighth of these questions, the title weight of BM25 on "
+        "all of them. Seconds are for two cores with nothing else running.",
+    ),
+    Part(
+        "open-nq-pool-100",
+        "The same with a language model, 100 questions",
+        QUALITY,
+        "A sample of 100 of these questions (seed 13), because the model needs about 13 seconds for each on two cores. "
+        "The model is Qwen2.5-Coder-1.5B-Instruct, 4-bit, far smaller than those that papers report. Nothing but "
+        "the model ran while it answered.",
+    ),
+    Part(
+        "own-documents-kept",
+        "Documents of one's own, 60 questions",
+        {
+            "right_attributed": "right and attributed",
+            "right@60": "right in 60 words",
+            "right@120": "right in 120 words",
+            "autoais": "AutoAIS",
+            "citation_recall": "citation recall",
+            "citation_precision": "citation precision",
+            "answerable_refused": "answerable refused",
+            "unanswerable_refused": "unanswerable refused",
+        },
+        "The kept third of `own-documents`: 48 questions with an answer and 12 without, over ten collections of "
+        "documentation. An answer is right if its first 120 words hold all nuggets. Nothing was chosen on these "
+        "questions. They name no gold passages, so there is no oracle.",
+    ),
+]
+SYSTEMS = {  # label of a run -> what it is
+    "first-passage": "BM25's first hit, quoted whole: the floor",
+    "first-passage-gold": "the gold passage, quoted whole",
+    "extractive": "one to three sentences, no model",
+    "reader": "the default system",
+    "reader-min_confidence0.3": "the reader, refusing below a confidence of 0.3",
+    "reader-static": "the reader over dense retrieval alone (static embeddings)",
+    "reader-best": "the reader over the recipe `best`",
+    "reader-gold": "the reader given the gold passage: the ceiling of reading",
+    "post-hoc-references": "the reference answer, sources searched for it afterwards",
+    "post-hoc-closed-book": "what the model remembers, sources searched for it afterwards",
+    "as-parsed": "the model over five passages, its citations as written",
+}
+MODELS = {
+    "closed-book": "what the model remembers, without sources",
+    "llm-retriever": "what the model remembers, citing the page that it names",
+    "gguf": "the model over five passages, citations checked and completed by the judge",
+}
+
+
+@app.command()
+def references(questions: Path, out: Annotated[Path, typer.Option()]) -> None:
+    """Write the first reference of each question as an answer without sources."""
+    write_atomic(out, write_answers(_reference(one.id, one.text, one.answers[0]) for one in read_questions(questions)))
+
+
+def _reference(identifier: str, question: str, answer: str) -> CitedAnswer:
+    return CitedAnswer(identifier, question, (CitedSentence(answer, (), 0, len(answer)),), short_answer=answer)
+
+
+@app.command()
+def collect(runs: list[Path], out: Annotated[Path, typer.Option()]) -> None:
+    """Write metrics, letters and the figure of the four ways of runs that compare, best system first."""
+    read = [read_run(run) for run in runs]
+    (group,) = grouped(read)
+    best = sorted(group.systems, key=lambda one: (-one.metrics["ways"]["right_attributed"]["share"], one.label))
+    found, ((ways, *_),) = summary(read, [replace(group, systems=tuple(best))], passages=False)
+    (record,) = found["groups"]
+    del record["figures"], record["comparison"]["differences"]
+    for metric in record["comparison"]["metrics"].values():
+        del metric["pairs"]
+    found["provenance"]["command"] = command()
+    write_atomic(out, [dumps(round_floats(found), indent=1)])
+    write_atomic(out.with_suffix(".svg"), [ways.svg().removesuffix("\n")])
+
+
+@app.command()
+def page() -> None:
+    """Write the page."""
+    write_atomic(PAGE, lines())
+    for part in PARTS:
+        write_atomic(PAGE.parent / "results" / f"{part.name}.svg", [_figure(part)])
+
+
+def _figure(part: Part) -> str:
+    return (RESULTS / f"{part.name}.svg").read_text("utf-8").removesuffix("\n")
+
+
+def lines() -> Iterator[str]:
+    """The lines of the page."""
+    yield "# Results"
+    yield ""
+    yield "<!-- Written by python -m scripts.make_results. Do not edit. -->"
+    yield ""
+    yield (
+        "Every system answers the same questions and is judged by the same judge. Values are per cent, with 95 % "
+        "intervals in parentheses ([Statistics](handbook/statistics.md)). Systems that share a letter in a column "
+        "cannot be told apart there (5 %, Holm's correction over all pairs). No column is to be read alone: systems "
+        "that quote are attributed by construction, and exact match needs a short answer. The judge is `minilm`, which "
+        "agrees with people less than they agree with each other ([What our numbers do not show](limits.md)); it has a "
+        "part in the systems marked *, whose figures by it are circular."
+    )
+    for part in PARTS:
+        yield from _part(part)
+
+
+def _part(part: Part) -> Iterator[str]:
+    report = json.loads((RESULTS / f"{part.name}.json").read_text("utf-8"))
+    (group,) = report["groups"]
+    yield from ("", f"## {part.title}", "", part.text, "")
+    yield f"![What happened to the questions](results/{part.name}.svg)"
+    yield ""
+    columns = ["system", *part.metrics.values(), "seconds", "tokens"]
+    yield f"| {' | '.join(columns)} |"
+    yield f"|---|{'---:|' * (len(columns) - 1)}"
+    for one in group["systems"]:
+        yield f"| {' | '.join(_row(one, group, part))} |"
+    yield ""
+    days = sorted({run["date"] for run in report["provenance"]["runs"] if run["date"]})
+    yield (
+        f"n = {group['n']:,}; judge `{group['judge']}`; measured {' and '.join(days)}. The commands, checksums and "
+        f"versions are in `eval/results/systems/{part.name}.json`."
+    )
+    yield from ("", "| system | what it is |", "|---|---|")
+    for one in group["systems"]:
+        yield f"| `{one['label']}` | {_about(one['label'])} |"
+
+
+def _row(one: Mapping[str, Any], group: Mapping[str, Any], part: Part) -> list[str]:
+    star = r"\*" if one["same_judge"] else ""
+    seconds = (one["latency"] or {}).get("p50")
+    return [
+        f"`{one['label']}`{star}",
+        *(_cell(one, name, group["comparison"]["metrics"]) for name in part.metrics),
+        f"{seconds:.2g}" if part.seconds and seconds is not None else "",
+        _tokens(one["tokens"]),
+    ]
+
+
+def _cell(one: Mapping[str, Any], name: str, compared: Mapping[str, Any]) -> str:
+    found = metric_of(one, name)
+    if found["value"] is None:
+        return ""
+    low, high = (100 * end for end in found["interval95"])
+    letters = compared.get(name, {}).get("letters", {}).get(one["label"], "")
+    raised = f" <sup>{letters}</sup>" if letters else ""
+    return f"{100 * found['value']:.1f} ({low:.0f} to {high:.0f}){raised}"
+
+
+def _tokens(used: Mapping[str, Any] | None) -> str:
+    return "" if not used else f"{sum(used['per_answer'].values()):,.0f}"
+
+
+def _about(label: str) -> str:
+    if label in SYSTEMS:
+        return SYSTEMS[label]
+    found: Sequence[str] = [text for kind, text in MODELS.items() if label.startswith(f"{kind}-")]
+    return found[0]
+
+
+if __name__ == "__main__":
+    app()
