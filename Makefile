@@ -7,7 +7,7 @@ ONLY ?=
 export Q
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: ask results test quick check docs whole core integrations bench chaos coverage fuzz fuzz-guided lock mutation audit sbom licences clean
+.PHONY: ask results test quick check docs whole core integrations bench reproduce chaos coverage fuzz fuzz-guided lock mutation audit sbom licences clean
 
 ask: .venv/ask.done
 	@.venv/bin/rag ask "$$Q" || [ $$? -eq 1 ]
@@ -84,6 +84,11 @@ integrations: .venv-integrations/done
 
 bench: .venv/ask.done
 	.venv/bin/python -m scripts.bench.engine $(DATA) --out eval/results/engine.json
+
+# Results of papers and our own, made again and compared: about 40 minutes, or with ONLY=--quick half a minute. `make test` runs
+# the quick ones.
+reproduce: .venv-test/done
+	.venv-test/bin/rag bench reproduce $(ONLY) --data $(DATA)
 
 # Every fault in every command that writes files: about half an hour. `make test` injects a few.
 chaos: .venv-test/done

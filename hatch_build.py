@@ -13,6 +13,8 @@ SHIPPED = {
     "eval/benchmarks": "rag/_shipped/benchmarks",
     "eval/benchmarks/handbook": "rag/_shipped/benchmarks/handbook",
     "eval/benchmarks/own-documents": "rag/_shipped/benchmarks/own-documents",
+    "eval/reproductions": "rag/_shipped/reproductions",
+    "eval/reproductions/inputs": "rag/_shipped/reproductions/inputs",
     "docs/handbook": "rag/_shipped/handbook",
 }
 

@@ -1,16 +1,17 @@
-"""Files that ship with the package: prompts, index recipes, benchmarks and the handbook, in a wheel or checkout."""
+"""Files that ship: prompts, index recipes, benchmarks, reproductions and the handbook, in a wheel or a checkout."""
 
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Literal
 
-Kind = Literal["prompts", "indexes", "benchmarks", "handbook"]
+Kind = Literal["prompts", "indexes", "benchmarks", "reproductions", "handbook"]
 _CHECKOUT = Path(__file__).parents[1]
 _IN_CHECKOUT: dict[Kind, str] = {
     "prompts": "prompts",
     "indexes": "indexes",
     "benchmarks": "eval/benchmarks",
+    "reproductions": "eval/reproductions",
     "handbook": "docs/handbook",
 }
 

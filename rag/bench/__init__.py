@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from rag.bench.items import Item, read_items
     from rag.bench.judges import rank_judges
     from rag.bench.report import report_table, write_report
+    from rag.bench.reproductions import list_reproductions, read_reproduction
+    from rag.bench.rerun import reproduce
     from rag.bench.run import run_benchmark
 
 _WHERE = {
@@ -42,6 +44,8 @@ _WHERE = {
     "rag.bench.items": ["Item", "read_items"],
     "rag.bench.judges": ["rank_judges"],
     "rag.bench.report": ["report_table", "write_report"],
+    "rag.bench.reproductions": ["list_reproductions", "read_reproduction"],
+    "rag.bench.rerun": ["reproduce"],
     "rag.bench.folder": ["BenchRun", "open_run"],
     "rag.bench.run": ["run_benchmark"],
 }
@@ -55,12 +59,15 @@ __all__ = [
     "compare_runs",
     "list_benchmarks",
     "list_label_sets",
+    "list_reproductions",
     "open_run",
     "rank_judges",
     "read_benchmark",
     "read_items",
     "read_label_set",
+    "read_reproduction",
     "report_table",
+    "reproduce",
     "run_benchmark",
     "write_report",
 ]

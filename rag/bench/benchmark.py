@@ -1,27 +1,21 @@
 """Benchmarks: a TOML that names questions, corpus and rules by path and checksum (`eval/benchmarks`, or your own)."""
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path
 
 from autoais.io.provenance import sha256_file
+from rag.bench.tables import Table, inside, read_toml
 from rag.errors import RagError, UserError, check_type
-from rag.resources import folder, names
+from rag.resources import names
 
 TASKS = ("answer", "given")
 RIGHT = ("em", "answer_recall", "answer_in_text", "gold_cited", "nuggets@60", "nuggets@120")
 HANDBOOK = "handbook"  # the only corpus that ships
 
-_LARGEST = 1 << 20  # bytes of a TOML
-_LONGEST = 400  # characters of a description
 _MOST_HITS = 1000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_KINDS = {str: "a string", int: "an integer", bool: "true or false", dict: "a table", list: "a list"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +139,6 @@ def read_benchmark(name: str | Path) -> Benchmark:
     A file is data: nothing in it is run, and its paths stay below the data folder (or beside the file). Raises
     `RagError` for an unknown name, and for a file that is not a benchmark.
     """
-    check_type("benchmark", name, "a name or a .toml file", str, Path)
     table, home, digest = _load(name)
     if _is_labels(table):
         raise RagError(f"{name} has labels to measure judges on: rag bench judges --set {name}")
@@ -172,37 +165,15 @@ def read_label_set(name: str | Path) -> LabelSet:
     )
 
 
-def _is_labels(table: "_Table") -> bool:
+def _load(name: str | Path) -> tuple[Table, Path, str]:
+    return read_toml(name, "benchmarks", "benchmark")
+
+
+def _is_labels(table: Table) -> bool:
     return table.row.get("task") == "judge"
 
 
-def _load(name: str | Path) -> "tuple[_Table, Path, str]":
-    """The table of a file, its folder and its checksum."""
-    known = names("benchmarks", ".toml")
-    if str(name) in known:
-        home = Path(str(folder("benchmarks")))
-        path, where = home / f"{name}.toml", str(name)
-    elif str(name).endswith(".toml"):
-        path = Path(name)
-        home, where = path.parent, str(name)
-    else:
-        raise RagError(
-            f"no benchmark called {str(name)!r}; there are: {', '.join(known)}, or a file that ends in .toml"
-        )
-    try:
-        with path.open("rb") as file:
-            text = file.read(_LARGEST + 1)
-        if len(text) > _LARGEST:
-            raise RagError(f"{where}: not a benchmark: it is longer than {_LARGEST:,} bytes")
-        table = tomllib.loads(text.decode("utf-8"))
-    except OSError as error:
-        raise RagError(f"{where}: cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise RagError(f"{where}: not a benchmark: {str(error).splitlines()[0]}") from error
-    return _Table(table, where), home, sha256(text).hexdigest()
-
-
-def _benchmark(table: "_Table", home: Path, digest: str) -> Benchmark:
+def _benchmark(table: Table, home: Path, digest: str) -> Benchmark:
     table.only(
         "name", "version", "description", "licence", "task", "closed_pool", "right", "k", "questions", "gold",
         "corpus", "corpora",
@@ -235,13 +206,13 @@ def _benchmark(table: "_Table", home: Path, digest: str) -> Benchmark:
     )
 
 
-def _file(table: "_Table") -> DataFile:
+def _file(table: Table) -> DataFile:
     shipped = "shipped" in table.row and table.flag("shipped")
     known = not shipped and table.row.get("sha256") != "unknown"
     return DataFile(table.path("file"), table.checksum() if known else None, shipped)
 
 
-def _corpora(table: "_Table") -> Iterable[tuple[str, Corpus]]:
+def _corpora(table: Table) -> Iterable[tuple[str, Corpus]]:
     if table.row.get("task") == "given" and not table.row.keys() & {"corpus", "corpora"}:
         return
     if ("corpus" in table.row) == ("corpora" in table.row):
@@ -258,7 +229,7 @@ def _corpora(table: "_Table") -> Iterable[tuple[str, Corpus]]:
         raise RagError(f"{table.where}: not a benchmark: [corpora] is empty")
 
 
-def _corpus(table: "_Table") -> Corpus:
+def _corpus(table: Table) -> Corpus:
     table.only("file", "folder", "sha256", "format", "shipped", "index")
     form = table.line("format") if "format" in table.row else None
     if "shipped" in table.row and table.flag("shipped"):
@@ -269,97 +240,6 @@ def _corpus(table: "_Table") -> Corpus:
         return Corpus(table.path("folder"), format=form)
     index = table.line("index") if "index" in table.row else None
     return Corpus(table.path("file"), table.checksum(), form, index=index)
-
-
-class _Table:
-    """A table of a TOML; a value of another type is a `RagError` that names it."""
-
-    def __init__(self, row: Mapping[str, Any], where: str) -> None:
-        self.row, self.where = row, where
-
-    def only(self, *known: str) -> None:
-        """Raise `RagError` for an unknown key, so that a typo is not ignored."""
-        if unknown := sorted(set(self.row) - set(known)):
-            raise RagError(f"{self.where}: unknown setting {_shown(unknown[0])}; there are: {', '.join(sorted(known))}")
-
-    def error(self, name: str, wanted: str, found: object) -> RagError:
-        return RagError(f"{self.where}: {_shown(name)} should be {wanted}, found {_shown(found)}")
-
-    def _get(self, name: str, kind: type) -> Any:  # noqa: ANN401  (of type `kind`)
-        if name not in self.row:
-            raise RagError(f"{self.where}: not a benchmark: setting {name!r} is missing")
-        value = self.row[name]
-        if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
-            raise self.error(name, _KINDS[kind], value)
-        return value
-
-    def table(self, name: str) -> "_Table":
-        return _Table(self._get(name, dict), f"{self.where}: [{name}]")
-
-    def tables(self, name: str) -> "list[_Table]":
-        listed = self._get(name, list)
-        if not listed or not all(isinstance(one, dict) for one in listed):
-            raise self.error(name, f"one or more tables [[{name}]]", listed)
-        return [_Table(one, f"{self.where}: [[{name}]]") for one in listed]
-
-    def lines(self, name: str) -> tuple[str, ...]:
-        listed = self._get(name, list)
-        if not listed or not all(isinstance(one, str) and one.strip() for one in listed):
-            raise self.error(name, "a list of names", listed)
-        return tuple(listed)
-
-    def flag(self, name: str) -> bool:
-        return bool(self._get(name, bool))
-
-    def integer(self, name: str, low: int, high: int) -> int:
-        value: int = self._get(name, int)
-        if not low <= value <= high:
-            raise self.error(name, f"from {low:,} to {high:,}", value)
-        return value
-
-    def line(self, name: str) -> str:
-        value: str = self._get(name, str)
-        if not value.strip() or not value.isprintable() or len(value) > _LONGEST:
-            raise self.error(name, f"one line of 1 to {_LONGEST} printable characters", value)
-        return value
-
-    def one_of(self, name: str, known: tuple[str, ...], default: str | None = None) -> str:
-        value = self.line(name) if name in self.row or default is None else default
-        if value not in known:
-            raise self.error(name, f"one of {', '.join(known)}", value)
-        return value
-
-    def checksum(self) -> str:
-        value = self.line("sha256")
-        if not _SHA256.fullmatch(value):
-            raise self.error("sha256", "64 hexadecimal digits in lower case", value)
-        return value
-
-    def path(self, name: str) -> str:
-        value = self.line(name)
-        if not is_below(value):
-            raise self.error(name, "a relative path that stays in its folder", value)
-        return value
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def is_below(path: str) -> bool:
-    """Whether a path of a benchmark is relative and names nothing above its folder."""
-    parts = PurePosixPath(path).parts
-    safe = path.isprintable() and "\\" not in path and ":" not in path
-    return safe and bool(parts) and not path.startswith("/") and ".." not in parts
-
-
-def inside(root: Path, path: str, *, links: bool = True) -> Path:
-    """Return the path below `root`; raises `RagError` if it leaves it, which links may do only if `links` is set."""
-    found = root / path
-    if not is_below(path) or not (links or found.resolve().is_relative_to(root.resolve())):
-        raise RagError(f"{path!r} leaves {root}; a benchmark names files below it")
-    return found
 
 
 def _data(data: Path | None) -> Path:

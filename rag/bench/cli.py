@@ -197,3 +197,35 @@ def judges(
         show_leaderboard(new_console(), result)
     else:
         typer.echo(leaderboard_markdown(result) if kind == "md" else dumps(result, indent=2), nl=kind == "json")
+
+
+@bench_app.command("reproduce")
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME...", help="Reproductions, or your own .toml (default: all).")
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="List them, and what cannot be reproduced.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Run only those that take seconds.")] = False,
+    data: Annotated[Path | None, typer.Option(help="Folder with the data.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write all values as JSON.")] = None,
+) -> None:
+    """Make results again, of papers and our own, and compare them with what is expected.
+
+    Exit code 1 if a value differs. What needs data that is not there is skipped, with the reason.
+    """
+    from autoais.io.jsonl import check_outputs, dumps, write_atomic
+    from rag.bench.reproductions import list_reproductions, not_reproducible
+    from rag.bench.rerun import reproduce, reproduced_record
+    from rag.bench.terminal import show_counts, show_reproduced, show_reproductions
+    from rag.terminal import note
+
+    if listed:
+        show_reproductions(list_reproductions(), not_reproducible())
+        return
+    check_outputs([Path(name) for name in names or [] if name.endswith(".toml")], [out])
+    results = reproduce(*names or (), data=data, quick=quick, progress=note, done=show_reproduced)
+    if out is not None:
+        write_atomic(out, [dumps(reproduced_record(results), indent=1)])
+    show_counts(results)
+    if not all(result.ok for result in results):
+        raise typer.Exit(1)

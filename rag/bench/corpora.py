@@ -7,7 +7,8 @@ from typing import Any
 
 from autoais.corpora import find_passages
 from autoais.io.provenance import sha256_file
-from rag.bench.benchmark import Benchmark, inside
+from rag.bench.benchmark import Benchmark
+from rag.bench.tables import inside
 from rag.errors import RagError
 from rag.index.index import Index
 from rag.index.manifest import MANIFEST

@@ -10,6 +10,8 @@ from rag.terminal import counted, note, progress_bar
 
 if TYPE_CHECKING:
     from rag.bench.folder import BenchRun
+    from rag.bench.reproductions import Reproduction
+    from rag.bench.rerun import Reproduced
 
 _ROWS = (
     "right", "right@60", "right@120", "em", "f1", "answer_recall", "nugget_recall", "autoais", "autoais_corrected",
@@ -210,3 +212,61 @@ def show_comparison(group: Mapping[str, Any]) -> None:
     for name, one in group["correlation"].items():
         if one["kendall_tau_b"] is not None:
             console.print(f"order of the systems by {name}: Kendall's tau-b {one['kendall_tau_b']:.2f}")
+
+
+def show_reproductions(found: Sequence["Reproduction"], others: Sequence[Mapping[str, str]]) -> None:
+    """Print a table of the reproductions, and one of what cannot be reproduced, with the reasons."""
+    from rich.table import Table
+
+    table = Table("name", "values", "takes", "data", "reproduces", box=None, pad_edge=False)
+    table.columns[1].justify = "right"
+    for one in found:
+        takes = "seconds" if one.minutes is None else f"{one.minutes} min"
+        count = sum(len(step.expected) for step in one.steps)
+        data = ", ".join(needed.file.file for needed in one.data) or "none"
+        table.add_row(clean(one.name), f"{count:,}", takes, clean(data), clean(one.reproduces))
+    console = new_console()
+    console.print(table)
+    console.print()
+    table = Table("not reproducible", "what", "reason", box=None, pad_edge=False)
+    for row in others:
+        table.add_row(*(clean(row[name]) for name in ("name", "reproduces", "reason")))
+    console.print(table)
+
+
+def show_reproduced(result: "Reproduced") -> None:
+    """Print the values of one reproduction, or why it was skipped."""
+    from rich.table import Table
+
+    console = new_console()
+    console.print(clean(f"{result.reproduction.name}: {result.reproduction.reproduces}"))
+    if result.skipped is not None:
+        console.print(clean(f"skipped {counted(len(result.values), 'value')}: {result.skipped}"))
+        return
+    for number, step in enumerate(result.reproduction.steps, 1):
+        if step.expected:
+            console.print(clean(f"$ {step.line}"))
+            table = Table("value", "expected", "found", "difference", "", box=None, pad_edge=False)
+            for column in table.columns[1:4]:
+                column.justify = "right"
+            for one in (value for value in result.values if value.step == number):
+                found = "" if one.found is None else _short(one.found)
+                difference = "" if one.difference is None else f"{one.difference:+.6g}"
+                status = f"{one.status}: {one.reason}" if one.status == "differs" and one.reason else one.status
+                table.add_row(*map(clean, (one.place, _short(one.expected), found, difference, status)))
+            console.print(table)
+    for reason in dict.fromkeys(one.reason for one in result.values if one.status == "failed" and one.reason):
+        note(f"failed: {reason}")
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def show_counts(results: Sequence["Reproduced"]) -> None:
+    """Print how many values are as expected."""
+    from rag.bench.rerun import counts
+
+    said = ", ".join(f"{count:,} {status}" for status, count in counts(results).items() if count)
+    new_console().print(f"{counted(len(results), 'reproduction')}: {said or 'nothing to do'}")

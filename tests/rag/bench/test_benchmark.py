@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.bench.benchmark import inside, is_below, list_benchmarks, read_benchmark
+from rag.bench.benchmark import list_benchmarks, read_benchmark
 from rag.bench.questions import questions_of, sample
+from rag.bench.tables import inside, is_below
 from rag.errors import RagError, UserError
 from tests.conftest import Command, one_line_error
 

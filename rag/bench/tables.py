@@ -1,0 +1,145 @@
+"""TOML files of `rag bench`, checked value by value: they may come from somebody else, and are data."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from rag.errors import RagError, check_type
+from rag.resources import Kind, folder, names
+
+_LARGEST = 1 << 20  # bytes of a file
+_LONGEST = 400  # characters of a line
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_KINDS = {str: "a string", int: "an integer", bool: "true or false", dict: "a table", list: "a list"}
+
+
+def read_toml(name: str | Path, kind: Kind, what: str) -> tuple["Table", Path, str]:
+    """Return the table of a file that ships, by name, or of one's own, by path (`.toml`); its folder; its SHA-256.
+
+    `what` names the thing in errors. Raises `RagError` for an unknown name, and for a file that is no TOML.
+    """
+    check_type(what, name, "a name or a .toml file", str, Path)
+    known = names(kind, ".toml")
+    if str(name) in known:
+        home = Path(str(folder(kind)))
+        path, where = home / f"{name}.toml", str(name)
+    elif str(name).endswith(".toml"):
+        path = Path(name)
+        home, where = path.parent, str(name)
+    else:
+        raise RagError(f"no {what} called {str(name)!r}; there are: {', '.join(known)}, or a file that ends in .toml")
+    try:
+        with path.open("rb") as file:
+            text = file.read(_LARGEST + 1)
+        if len(text) > _LARGEST:
+            raise RagError(f"{where}: not a {what}: it is longer than {_LARGEST:,} bytes")
+        table = tomllib.loads(text.decode("utf-8"))
+    except OSError as error:
+        raise RagError(f"{where}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise RagError(f"{where}: not a {what}: {str(error).splitlines()[0]}") from error
+    return Table(table, where, what), home, sha256(text).hexdigest()
+
+
+class Table:
+    """A table of a TOML; a value of another type is a `RagError` that names it."""
+
+    def __init__(self, row: Mapping[str, Any], where: str, what: str) -> None:
+        self.row, self.where, self.what = row, where, what
+
+    def only(self, *known: str) -> None:
+        """Raise `RagError` for an unknown key, so that a typo is not ignored."""
+        if unknown := sorted(set(self.row) - set(known)):
+            raise RagError(f"{self.where}: unknown setting {_shown(unknown[0])}; there are: {', '.join(sorted(known))}")
+
+    def error(self, name: str, wanted: str, found: object) -> RagError:
+        """Return the error of a value: what it should be, and what it is."""
+        return RagError(f"{self.where}: {_shown(name)} should be {wanted}, found {_shown(found)}")
+
+    def _get(self, name: str, kind: type) -> Any:  # noqa: ANN401  (of type `kind`)
+        if name not in self.row:
+            raise RagError(f"{self.where}: not a {self.what}: setting {name!r} is missing")
+        value = self.row[name]
+        if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
+            raise self.error(name, _KINDS[kind], value)
+        return value
+
+    def table(self, name: str) -> "Table":
+        """The table of that name."""
+        return Table(self._get(name, dict), f"{self.where}: [{name}]", self.what)
+
+    def tables(self, name: str) -> list["Table"]:
+        """The tables of a list, [[name]]; there is at least one."""
+        listed = self._get(name, list)
+        if not listed or not all(isinstance(one, dict) for one in listed):
+            raise self.error(name, f"one or more tables [[{name}]]", listed)
+        return [Table(one, f"{self.where}: [[{name}]] {number}", self.what) for number, one in enumerate(listed, 1)]
+
+    def lines(self, name: str) -> tuple[str, ...]:
+        """A list of strings; there is at least one, and none is empty."""
+        listed = self._get(name, list)
+        if not listed or not all(isinstance(one, str) and one.strip() for one in listed):
+            raise self.error(name, "a list of names", listed)
+        return tuple(listed)
+
+    def flag(self, name: str) -> bool:
+        """True or false."""
+        return bool(self._get(name, bool))
+
+    def integer(self, name: str, low: int, high: int) -> int:
+        """An integer from `low` to `high`."""
+        value: int = self._get(name, int)
+        if not low <= value <= high:
+            raise self.error(name, f"from {low:,} to {high:,}", value)
+        return value
+
+    def line(self, name: str) -> str:
+        """One line of printable characters."""
+        value: str = self._get(name, str)
+        if not value.strip() or not value.isprintable() or len(value) > _LONGEST:
+            raise self.error(name, f"one line of 1 to {_LONGEST} printable characters", value)
+        return value
+
+    def one_of(self, name: str, known: tuple[str, ...], default: str | None = None) -> str:
+        """One of the known values; `default` stands in for a missing one."""
+        value = self.line(name) if name in self.row or default is None else default
+        if value not in known:
+            raise self.error(name, f"one of {', '.join(known)}", value)
+        return value
+
+    def checksum(self) -> str:
+        """The SHA-256 of a file, in `sha256`."""
+        value = self.line("sha256")
+        if not _SHA256.fullmatch(value):
+            raise self.error("sha256", "64 hexadecimal digits in lower case", value)
+        return value
+
+    def path(self, name: str) -> str:
+        """A relative path that stays in its folder."""
+        value = self.line(name)
+        if not is_below(value):
+            raise self.error(name, "a relative path that stays in its folder", value)
+        return value
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def is_below(path: str) -> bool:
+    """Whether a path is relative and names nothing above its folder."""
+    parts = PurePosixPath(path).parts
+    safe = path.isprintable() and "\\" not in path and ":" not in path
+    return safe and bool(parts) and not path.startswith("/") and ".." not in parts
+
+
+def inside(root: Path, path: str, *, links: bool = True) -> Path:
+    """Return the path below `root`; raises `RagError` if it leaves it, which links may do only if `links` is set."""
+    found = root / path
+    if not is_below(path) or not (links or found.resolve().is_relative_to(root.resolve())):
+        raise RagError(f"{path!r} leaves {root}; only files below it can be named")
+    return found
