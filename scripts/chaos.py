@@ -250,6 +250,26 @@ def _searchable(folder: Path) -> None:
         raise AssertionError("the index finds nothing")
 
 
+def _benchmark(folder: Path) -> None:
+    _indexed(folder)
+    rows = [{"id": t, "question": QUESTIONS[0].format(t=t), "answers": ["18"]} for t in TOWNS[:3]]
+    (folder / "q.jsonl").write_text("".join(dumps(row) + "\n" for row in rows))
+    (folder / "towns.toml").write_text(
+        'name = "towns"\nversion = 1\ndescription = "Towns"\nlicence = "ours"\nclosed_pool = true\nk = 3\n'
+        f'right = "answer_in_text"\n[questions]\nfile = "q.jsonl"\ncount = {len(rows)}\n'
+        f'sha256 = "{sha256_file(folder / "q.jsonl")}"\n[corpus]\nfolder = "docs"\n'
+    )
+
+
+def _benchmarked(folder: Path) -> str:
+    """Every row of the run without its times, and the metrics without what says how they were made."""
+    home = folder / "RUN" / "extractive"
+    rows = [_rows(f"RUN/extractive/{name}.jsonl")(folder) for name in ("answers", "judgements", "items")]
+    found = json.loads((home / "metrics.json").read_text("utf-8"))
+    left = sorted(path.name for path in (folder / "RUN").rglob(".*") if path.name != ".lock")
+    return _digest(rows, {key: found[key] for key in ("ways", "metrics", "n")}, left)
+
+
 def _rows(name: str) -> Callable[[Path], str]:
     def read(folder: Path) -> str:
         rows = [json.loads(line) for line in (folder / name).read_text("utf-8").splitlines()]
@@ -301,6 +321,8 @@ ATTRIBUTE = ("rag", "attribute", "given.jsonl", "--index", "x.index", "--out", "
 SCORE = ("autoais", "score", "given.jsonl", "--judge", "lexical", "--cache", "cache.jsonl", "--out", "judged.jsonl",
          "--report", "report.json")  # fmt: skip
 TRAIN = ("rag", "train", "recipe.toml", "--index", "x.index", "--data", ".", "--out", "model", "--short")
+BENCH = ("rag", "bench", "run", "towns.toml", "--data", ".", "--index", "x.index", "--system", "extractive",
+         "--judge", "lexical", "--out", "RUN")  # fmt: skip
 SEARCH = ("rag", "search", "--questions", "q.jsonl", "--index", "x.index", "--run", "run.trec")
 
 SCENARIOS = (
@@ -313,6 +335,7 @@ SCENARIOS = (
     Scenario("attribute", _answered, ATTRIBUTE, _resumed("b.jsonl", ATTRIBUTE), _rows("b.jsonl")),
     Scenario("score", _answered, SCORE, lambda f: SCORE, _report),
     Scenario("search", _questions, SEARCH, lambda f: SEARCH, _run),
+    Scenario("bench", _benchmark, BENCH, _resumed("RUN/run.json", BENCH), _benchmarked),
     Scenario("train", _trainable, TRAIN, lambda f: TRAIN, _model, most=60),
 )
 

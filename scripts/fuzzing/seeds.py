@@ -28,6 +28,20 @@ def _record(text: str, **more: object) -> dict[str, Any]:
     return {"title": "Arlen", "text": text, **more}
 
 
+BENCHMARKS: Seeds = (
+    (
+        "benchmark.toml",
+        b'name = "towns"\nversion = 1\ndescription = "Towns"\nlicence = "ours"\nclosed_pool = true\nk = 3\n'
+        b'right = "answer_in_text"\n[questions]\nfile = "q.jsonl"\ncount = 3\nsha256 = "' + b"0" * 64 + b'"\n'
+        b'[corpora.a]\nfolder = "docs/a"\n[corpora.b]\nfile = "b.jsonl"\nsha256 = "' + b"1" * 64 + b'"\n',
+    ),
+    (
+        "reproduction.toml",
+        b'name = "towns"\nreproduces = "Table 1"\nquick = true\n[[data]]\nfile = "q.jsonl"\nsource = "ours"\n'
+        b'sha256 = "' + b"0" * 64 + b'"\n[[steps]]\ncommand = ["autoais", "score", "data/q.jsonl", "--json"]\n'
+        b"tolerance = 0.01\n[steps.expected.metrics.autoais]\nvalue = 0.5\nn = 3\n",
+    ),
+)  # fmt: skip
 CORPORA: Seeds = (
     ("miracl.jsonl", json_lines(_record(MILL, docid="a#0", section="Mill"), _record(CANAL, docid="a#1"))),
     ("beir.jsonl", json_lines(_record(MILL, _id="1"), _record(CANAL, _id=2))),

@@ -203,6 +203,46 @@ def _recipe(case: Case) -> None:
     check_recipes([str(case.file)])
 
 
+def _benchmarks(case: Case) -> None:
+    """Benchmarks and reproductions of others: paths stay below their folders, and only our commands are named."""
+    from rag.bench.benchmark import read_benchmark
+    from rag.bench.reproductions import COMMANDS, read_reproduction
+
+    if case.name == "benchmark.toml":
+        found = read_benchmark(case.file)
+        paths = [found.questions.file, *(one.path for one in found.corpora.values())]
+        _sane(not any(Path(path).is_absolute() or ".." in Path(path).parts for path in paths), "a path leads elsewhere")
+    else:
+        for step in read_reproduction(case.file).steps:
+            _sane(any(" ".join(step.command).startswith(known) for known in COMMANDS), f"runs {step.line:.60}")
+
+
+@cache
+def _run_folder() -> Path:
+    from tests.rag.bench.folders import make_run
+
+    return make_run(Path(_shelf()) / "run", n=4, words=5, hostile=False)
+
+
+def _run_files() -> seeds.Seeds:
+    files = sorted(path for path in _run_folder().rglob("*.json*") if path.is_file())
+    return [(str(path.relative_to(_run_folder())), path.read_bytes()) for path in files]
+
+
+def _run_of_others(case: Case) -> None:
+    """Compare the systems of a run folder with a broken file."""
+    from rag.bench.compare import compare_runs
+    from rag.bench.report import report_table
+
+    home = case.folder / "run"
+    shutil.copytree(_run_folder(), home)
+    (home / case.name).write_bytes(case.data)
+    compared = compare_runs(home, allow_different=True)
+    _sane(all(group["n"] > 0 for group in compared["groups"]), "a group without questions")
+    _utf8(json.dumps(compared, ensure_ascii=False))
+    _utf8(report_table(home, allow_different=True))
+
+
 def _training(case: Case) -> None:
     """Settings of a recipe are of their types when it is read, or training would stop in the middle."""
     from autoais.training.recipe import TrainingRecipe
@@ -529,6 +569,8 @@ TARGETS = (
     Target("asked", seeds.ASKED, _asked),
     Target("runs", seeds.RUNS, _runs),
     Target("recipes", seeds.RECIPES, _recipe),
+    Target("benchmarks", seeds.BENCHMARKS, _benchmarks),
+    Target("bench", _run_files, _run_of_others),
     Target("training", seeds.TRAINING, _training),
     Target("manifests", _manifests, _manifest),
     Target("replies", seeds.REPLIES, _reply, refuses=False),
