@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from autoais.registry import Registry
 from rag.errors import QuestionError, RagError, UsageError, check_type
@@ -19,6 +19,10 @@ from rag.types import Answer, Hit, Question
 
 if TYPE_CHECKING:
     from rag.llms import LanguageModel
+
+
+In = TypeVar("In")
+Out = TypeVar("Out")
 
 
 class System(ABC):
@@ -120,25 +124,30 @@ def answer_each(system: System, questions: Iterable[Question], concurrency: int 
         started = time.perf_counter()
         return answer_or_abstain(system, question), time.perf_counter() - started
 
+    return in_order(timed, questions, concurrency)
+
+
+def in_order(work: Callable[[In], Out], items: Iterable[In], concurrency: int = 1) -> Iterator[Out]:
+    """Yield the result of each item in order; up to `concurrency` are worked on at once, in threads."""
     if concurrency == 1:
-        yield from map(timed, questions)
+        yield from map(work, items)
         return
-    waiting: deque[Future[tuple[Answer, float]]] = deque()
-    for question in questions:
+    waiting: deque[Future[Out]] = deque()
+    for item in items:
         if len(waiting) == concurrency:
             yield waiting.popleft().result()
-        waiting.append(_started(timed, question))
+        waiting.append(_started(work, item))
     while waiting:
         yield waiting.popleft().result()
 
 
-def _started(work: Callable[[Question], tuple[Answer, float]], question: Question) -> "Future[tuple[Answer, float]]":
+def _started(work: Callable[[In], Out], item: In) -> "Future[Out]":
     """Start the work in a daemon thread: at exit, Python would wait for the threads of a pool."""
-    future: Future[tuple[Answer, float]] = Future()
+    future: Future[Out] = Future()
 
     def run() -> None:
         try:
-            future.set_result(work(question))
+            future.set_result(work(item))
         except BaseException as error:  # noqa: BLE001  (raised by future.result())
             future.set_exception(error)
 

@@ -7,7 +7,7 @@
         --base ... --out eval/results/retrieval/reader-bench.json
     python -m scripts.make_retrieval_cards
 
-The results of the system `reader` come from eval/results/open-nq-pool/reader.json, if it exists.
+The results of the system `reader` come from eval/results/systems/open-nq-pool.json.
 """
 
 import json
@@ -25,7 +25,7 @@ from scripts.make_judge_card import paragraph
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "eval" / "results" / "retrieval"
 OWN_DOCUMENTS = RESULTS.parent / "own-documents" / "kept.json"
-ANSWERS = RESULTS.parent / "open-nq-pool" / "reader.json"
+ANSWERS = RESULTS.parent / "systems" / "open-nq-pool.json"
 _DATA = """DPR's questions with answers, which therefore cannot be used to evaluate it: the development files of NQ (CC
 BY-SA 3.0) and TriviaQA (Apache-2.0), the test files of WebQuestions (CC BY 4.0) and CuratedTREC (without a licence
 file){more}. Supervision is distant: the positives are passages of English Wikipedia (CC BY-SA 3.0 / GFDL) that BM25
@@ -146,13 +146,12 @@ def base(record: dict[str, Any]) -> Iterator[str]:
 
 
 def answers(name: str) -> Iterator[str]:
-    """The results of the system `reader`, if they were measured."""
-    if not ANSWERS.exists():
-        return
-    report = _read(ANSWERS)
+    """The results of the system `reader`."""
+    (group,) = _read(ANSWERS)["groups"]
+    report = next(one for one in group["systems"] if one["label"] == "reader")
     if name not in report["system"]:
         raise SystemExit(f"error: {ANSWERS} was measured with {report['system']}, but {name} ships; measure again")
-    yield from ("", "## Answers", "", f"`{report['system']}`, {report['description']}:", "")
+    yield from ("", "## Answers", "", f"`{report['system']}`, {group['name']}:", "")
     for measure in ("em", "f1", "answer_recall"):
         found = report["metrics"][measure]
         yield f"- {measure}: {100 * found['value']:.1f} (n = {found['n']})"

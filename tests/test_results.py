@@ -18,6 +18,8 @@ import typer
 
 from autoais.errors import FormatError
 from autoais.io.provenance import command
+from scripts.make_results import PAGE, PARTS, lines
+from scripts.make_results import RESULTS as RESULT_FILES
 
 ROOT = Path(__file__).parents[1]
 RESULTS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "eval" / "results").rglob("*.json"))
@@ -26,7 +28,6 @@ RESULTS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "eval" / 
 OLD = {
     "eval/results/ask.json",
     "eval/results/documents.json",
-    "eval/results/open-nq-pool/reader.json",
     "eval/results/open-nq-pool/repair.json",
     "eval/results/open-nq-pool/repair-few-shot.json",
     "eval/results/retrieval/reader-bench.json",
@@ -95,6 +96,13 @@ def parsed(command: Any, name: str, arguments: list[str]) -> list[object]:  # no
         if not hasattr(command, "resolve_command"):
             return list(context.params.values())
         name, command, arguments = command.resolve_command(context, [*context._protected_args, *context.args])
+
+
+def test_the_page_of_results_is_that_of_the_result_files() -> None:
+    assert PAGE.read_text("utf-8") == "".join(f"{line}\n" for line in lines())
+    for part in PARTS:
+        image = (RESULT_FILES / f"{part.name}.svg").read_bytes()
+        assert (PAGE.parent / "results" / f"{part.name}.svg").read_bytes() == image
 
 
 @pytest.mark.parametrize("result", RESULTS)

@@ -70,6 +70,7 @@ def run(
         str | None, typer.Option(help="Run one stage again: retrieve, answer, judge or measure; drops later ones.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")] = False,
+    concurrency: Annotated[int, typer.Option(min=1, help="Questions asked at once, of a model server.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")] = False,
 ) -> None:
     """Run systems over a benchmark, judge their answers and print the metrics.
@@ -96,6 +97,7 @@ def run(
             seed=seed,
             stage=stage,
             resume=resume,
+            concurrency=concurrency,
             progress=progress,
         )
     if stage in (None, "measure"):

@@ -1,5 +1,6 @@
 """The hits of a run, searched once for all systems that share retriever and depth."""
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
@@ -86,7 +87,7 @@ def _searched(asked: BenchQuestion, search: Search) -> dict[str, Any]:
 
 
 class Retrieved:
-    """A retriever that has the hits of the question that a run asks at the moment (`asking`), from `search_file`.
+    """A retriever that has the hits of the question that a thread of a run asks (`asking`), from `search_file`.
 
     Another query goes to `other(question)`, a retriever over the same corpus; None refuses it.
     """
@@ -102,31 +103,30 @@ class Retrieved:
         with path.open("rb") as file:
             starts = list(accumulate((len(line) for line in file), initial=0))
         self._starts = {one.question.id: start for one, start in zip(questions, starts, strict=False)}
-        self._asked: BenchQuestion | None = None
-        self._row: dict[str, Any] = {}
+        self._here = threading.local()  # the question that a thread asks (`asked`), and its row (`row`)
 
     def asking(self, asked: BenchQuestion) -> float:
         """Prepare for the searches of a question; returns the seconds that searching for it took."""
         with self._path.open("rb") as file:
             file.seek(self._starts[asked.question.id])
-            self._row, self._asked = parse_object(file.readline(), str(self._path)), asked
-        if self._row.get("id") != asked.question.id:
+            row = parse_object(file.readline(), str(self._path))
+        if row.get("id") != asked.question.id:
             raise FormatError(f"{self._path}: the hits of question {asked.question.id!r} are not in their place")
-        return float(self._row["seconds"])
+        self._here.row, self._here.asked = row, asked
+        return float(row["seconds"])
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Return at most k hits per query."""
         return [self._search(query, k) for query in queries]
 
     def _search(self, query: str, k: int) -> list[Hit]:
-        assert self._asked is not None, "call `asking` first"
-        if query != self._asked.question.text:
+        asked: BenchQuestion = self._here.asked
+        row: dict[str, Any] = self._here.row
+        if query != asked.question.text:
             if self._other is None:
                 raise RagError("this benchmark gives the passages of each question: a system cannot search for others")
-            return self._other(self._asked).search([query], k)[0]
-        if self._row.get("reason") is not None:
-            raise QuestionError(self._row["reason"])
+            return self._other(asked).search([query], k)[0]
+        if row.get("reason") is not None:
+            raise QuestionError(row["reason"])
         where = str(self._path)
-        return [
-            Hit(passage_of(field(hit, "passage", dict, where), where), hit["score"]) for hit in self._row["hits"][:k]
-        ]
+        return [Hit(passage_of(field(hit, "passage", dict, where), where), hit["score"]) for hit in row["hits"][:k]]

@@ -31,7 +31,7 @@ from rag.bench.specs import SystemSpec, distinct, safe
 from rag.errors import RagError
 from rag.index.open import open_index
 from rag.retrievers import Retriever, open_retriever
-from rag.systems import System, answer_or_abstain, open_system
+from rag.systems import System, answer_or_abstain, in_order, open_system
 
 Task = tuple[str, Sequence[str], Callable[[], None]]
 """A piece of work of a stage: its label, the files that it writes, and the call that writes them."""
@@ -49,10 +49,11 @@ class Stages:
         questions: Sequence[BenchQuestion],
         corpora: Corpora,
         judge: Judge | None,
+        concurrency: int,
         progress: Progress,
     ) -> None:
         self._run, self._benchmark, self._all, self._corpora = folder, benchmark, questions, corpora
-        self._judge, self._progress = judge, progress
+        self._judge, self._concurrency, self._progress = judge, concurrency, progress
         self._folder, self._record, self._questions = folder.path, folder.record, folder.questions
         self._specs = {
             label: SystemSpec.parse(one["spec"]) for label, one in self._record["answers"].items() if "spec" in one
@@ -168,8 +169,9 @@ class Stages:
         path = self._folder / file
         with Journal(path, settings, resume=path.exists()) as journal:
             pending([one.question for one in self._questions], journal.done)
-            for done, asked in enumerate(self._questions[len(journal.done) :], len(journal.done) + 1):
-                answer, seconds = answering(asked)
+            before = len(journal.done)
+            answers = in_order(answering, self._questions[before:], self._concurrency)
+            for done, (answer, seconds) in enumerate(answers, before + 1):
                 journal.write(to_row(answer.to_cited(self._benchmark.id, seconds)))
                 self._progress(f"answering with {label}", done, len(self._questions))
         self._record["systems"][label] = answering.name

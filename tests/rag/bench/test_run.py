@@ -234,6 +234,15 @@ def test_an_oracle_reads_the_gold_passages(towns: Callable[..., BenchRun], tmp_p
         towns("OTHER", systems=["first-passage,recipe=gold"], corpus=other)
 
 
+def test_questions_asked_at_once_give_the_same_run(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    systems = ["extractive", "first-passage"]
+    towns("A", systems=systems)
+    towns("B", systems=systems, concurrency=3)
+    assert timeless(tmp_path / "A") == timeless(tmp_path / "B")
+    with pytest.raises(RagError, match="concurrency must be at least 1"):
+        towns("C", concurrency=0)
+
+
 def test_a_run_is_written_by_one_process(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
     (tmp_path / "RUN").mkdir()
     with (
