@@ -173,7 +173,7 @@ def _part(part: Part) -> Iterator[str]:
     yield from ("", f"## {part.title}", "", part.text, "")
     yield f"![What happened to the questions](results/{part.name}.svg)"
     yield ""
-    columns = ["system", *part.metrics.values(), *(["seconds"] if part.seconds else ["tokens"])]
+    columns = ["system", *part.metrics.values(), *_costs(group, part)]
     yield f"| {' | '.join(columns)} |"
     yield f"|---|{'---:|' * (len(columns) - 1)}"
     for one in group["systems"]:
@@ -192,11 +192,18 @@ def _part(part: Part) -> Iterator[str]:
 def _row(one: Mapping[str, Any], group: Mapping[str, Any], part: Part) -> list[str]:
     star = r"\*" if one["same_judge"] else ""
     seconds = (one["latency"] or {}).get("p50")
+    costs = {"seconds": "" if seconds is None else f"{seconds:.2g}", "tokens": _tokens(one["tokens"])}
     return [
         f"`{one['label']}`{star}",
         *(_cell(one, name, group["comparison"]["metrics"]) for name in part.metrics),
-        *(["" if seconds is None else f"{seconds:.2g}"] if part.seconds else [_tokens(one["tokens"])]),
+        *(costs[name] for name in _costs(group, part)),
     ]
+
+
+def _costs(group: Mapping[str, Any], part: Part) -> list[str]:
+    """The costs that a part shows."""
+    counted = any(one["tokens"] for one in group["systems"])
+    return [*(["seconds"] if part.seconds else []), *(["tokens"] if counted else [])]
 
 
 def _cell(one: Mapping[str, Any], name: str, compared: Mapping[str, Any]) -> str:
