@@ -28,7 +28,6 @@ RESULTS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "eval" / 
 OLD = {
     "eval/results/ask.json",
     "eval/results/documents.json",
-    "eval/results/open-nq-pool/repair.json",
     "eval/results/open-nq-pool/repair-few-shot.json",
     "eval/results/retrieval/reader-bench.json",
 }
