@@ -7,7 +7,7 @@ ONLY ?=
 export Q
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: ask results test quick check docs whole core integrations bench reproduce chaos coverage fuzz fuzz-guided lock mutation audit sbom licences clean
+.PHONY: ask results test quick check docs whole whole-rag whole-others core integrations bench reproduce chaos coverage fuzz fuzz-guided lock mutation audit sbom licences clean
 
 ask: .venv/ask.done
 	@.venv/bin/rag ask "$$Q" || [ $$? -eq 1 ]
@@ -29,10 +29,15 @@ ask: .venv/ask.done
 
 # Side by side, as there are two cores; the output of each comes when it is done.
 test: .venv-test/done check docs
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target whole core-3.13 core-3.12
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target whole-rag whole-others core-3.13 core-3.12
 
-whole: .venv-test/done
-	.venv-test/bin/pytest
+whole: whole-rag whole-others
+
+whole-rag: .venv-test/done
+	.venv-test/bin/pytest tests/rag
+
+whole-others: .venv-test/done
+	.venv-test/bin/pytest tests --ignore tests/rag
 
 # While you work: without the tests that take seconds each.
 quick: .venv-test/done

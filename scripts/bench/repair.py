@@ -10,13 +10,13 @@ Intervals take the questions as units, as `autoais score` does.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from autoais.answers import read_answers, write_answers
+from autoais.answers import CitedAnswer, read_answers, write_answers
 from autoais.io.jsonl import dumps, parse_object, read_objects, round_floats, write_atomic
 from autoais.io.provenance import provenance
 from autoais.judges.lexical import LexicalJudge
@@ -100,6 +100,11 @@ def measured(answers: Sequence[Answer], judges: Mapping[str, Judge]) -> dict[str
     }
 
 
+def _with_tokens(answer: CitedAnswer, trace: Mapping[str, Any]) -> CitedAnswer:
+    """The answer with the tokens of the model, which the replay did not count."""
+    return replace(answer, extra={**answer.extra, "trace": {**answer.extra["trace"], "tokens": trace["tokens"]}})
+
+
 def main(
     answers: Annotated[Path, typer.Argument(help="Answers of a language model, from `rag bench run` or `rag answer`.")],
     out: Annotated[Path, typer.Option(help="Output file (json).")],
@@ -115,7 +120,8 @@ def main(
     mended = [repair.repaired(answer) for answer in said]
     if as_parsed is not None:
         unrepaired = {answer.question.id: answer.to_cited() for answer in said}
-        write_atomic(as_parsed, write_answers(unrepaired.get(one.id, one) for one in read_answers(answers)))
+        rows_of = ((unrepaired.get(one.id, one), one.extra["trace"]) for one in read_answers(answers))
+        write_atomic(as_parsed, write_answers(_with_tokens(answer, trace) for answer, trace in rows_of))
     judges: dict[str, Judge] = {"minilm": shipped(), "lexical": LexicalJudge(template="auto.v1")}
     done: Counter[str] = Counter()
     for answer in mended:

@@ -20,7 +20,7 @@ from tests.autoais.formats.test_formats import CSVS, KINDS, SAMPLES, lines, samp
 
 WITH_LABELS = [
     "aggrefact", "answers", "aqa-ratings", "attributionbench", "attrscore", "expertqa", "hagrid", "labels",
-    "liu-judgements",
+    "liu-judgements", "nuggetizer",
 ]  # fmt: skip
 
 
