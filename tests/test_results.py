@@ -26,10 +26,8 @@ RESULTS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "eval" / 
 
 # Made before commands were written for others; to be made again when what they measure changes.
 OLD = {
-    "eval/results/ask.json",
     "eval/results/documents.json",
     "eval/results/open-nq-pool/repair-few-shot.json",
-    "eval/results/retrieval/reader-bench.json",
 }
 
 
