@@ -4,7 +4,8 @@
     python -m scripts.make_results collect RUN... --out eval/results/systems/NAME.json
     python -m scripts.make_results page
 
-`collect` keeps the figures of runs and of their comparison, without any text of questions, answers or passages.
+`collect` keeps the figures of runs and of their comparison, without any text of questions, answers or passages. It also
+draws `docs/results/NAME.svg`.
 """
 
 import json
@@ -27,6 +28,7 @@ from rag.bench.results import grouped, read_run
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "eval" / "results" / "systems"
 PAGE = ROOT / "docs" / "results.md"
+FIGURES = ROOT / "docs" / "results"
 
 app = typer.Typer(add_completion=False)
 
@@ -66,7 +68,7 @@ PARTS = [
         "open-nq-pool-100",
         "The same with a language model, 100 questions",
         QUALITY,
-        "A sample of 100 of these questions (seed 13), because the model needs about 12 seconds for each on two cores. "
+        "A sample of 100 of these questions (seed 13), because the model needs about 15 seconds for each on two cores. "
         "It is Qwen2.5-Coder-1.5B-Instruct, 4-bit, far smaller than the models of papers. These seconds were partly "
         "measured beside other work, so they are left out.",
         seconds=False,
@@ -123,7 +125,7 @@ def _reference(identifier: str, question: str, answer: str) -> CitedAnswer:
 
 @app.command()
 def collect(runs: list[Path], out: Annotated[Path, typer.Option()]) -> None:
-    """Write metrics, letters and the figure of the four ways of runs that compare, best system first."""
+    """Write metrics and letters of runs that compare, best system first, and draw the figure of the page."""
     read = [read_run(run) for run in runs]
     (group,) = grouped(read)
     best = sorted(group.systems, key=lambda one: (-one.metrics["ways"]["right_attributed"]["share"], one.label))
@@ -134,19 +136,13 @@ def collect(runs: list[Path], out: Annotated[Path, typer.Option()]) -> None:
         del metric["pairs"]
     found["provenance"]["command"] = command()
     write_atomic(out, [dumps(round_floats(found), indent=1)])
-    write_atomic(out.with_suffix(".svg"), [ways.svg().removesuffix("\n")])
+    write_atomic(FIGURES / f"{out.stem}.svg", [ways.svg().removesuffix("\n")])
 
 
 @app.command()
 def page() -> None:
     """Write the page."""
     write_atomic(PAGE, lines())
-    for part in PARTS:
-        write_atomic(PAGE.parent / "results" / f"{part.name}.svg", [_figure(part)])
-
-
-def _figure(part: Part) -> str:
-    return (RESULTS / f"{part.name}.svg").read_text("utf-8").removesuffix("\n")
 
 
 def lines() -> Iterator[str]:
@@ -160,8 +156,8 @@ def lines() -> Iterator[str]:
         "intervals in parentheses ([Statistics](handbook/statistics.md)). Systems that share a letter in a column "
         "cannot be told apart there (5 %, Holm's correction over all pairs; undecided counts as no). No column is to "
         "be read alone: systems that quote are attributed by construction, and exact match needs a short answer. The "
-        "judge is `minilm`, which agrees with people less than they agree with each other ([What our numbers do not "
-        "show](limits.md)); it has a part in the systems marked *, whose figures by it are circular."
+        "judge is `minilm`, which agrees with people only roughly ([Judges](judges.md), [Limits](limits.md)). It is a "
+        "part of the systems marked *, whose figures by it are circular."
     )
     for part in PARTS:
         yield from _part(part)

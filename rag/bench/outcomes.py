@@ -167,8 +167,9 @@ def _text(value: object) -> str | None:
 
 
 def _number(value: object, *, most: float = math.inf) -> float | None:
-    known = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most
-    return float(value) if known and isinstance(value, int | float) else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+        return None
+    return float(value)
 
 
 def _count(value: object) -> int | None:

@@ -74,7 +74,7 @@ def run_benchmark(
         "limit": limit,
         "seed": seed,
     }
-    opened_judge = _checked(judge, human, predictions, stage)
+    opened_judge, people = _checked(judge, human, predictions, stage)
     folder = Path(out)
     busy = RagError(f"{folder}: another process is writing it; wait for it, or name another folder")
     try:
@@ -87,7 +87,7 @@ def run_benchmark(
             questions = questions_of(opened, root, gold=corpus is None)
             fixed = fixed_facts(opened, questions, corpora.source_record(), other_corpus=corpus is not None)
             started = RunFolder(folder, given, fixed, questions, stage=stage, resume=resume)
-            stages = Stages(started, opened, questions, corpora, opened_judge, concurrency, show)
+            stages = Stages(started, opened, questions, corpora, opened_judge, people, concurrency, show)
             return _run(started, stages, corpora, stage, again=stage is not None and not resume)
     except OSError as error:
         raise RagError(f"{error.filename or folder}: cannot be read or written: {error.strerror}") from error
@@ -95,16 +95,15 @@ def run_benchmark(
 
 def _checked(
     judge: str | Judge | None, human: str | Path | None, predictions: Sequence[str | Path], stage: str | None
-) -> Judge | None:
+) -> tuple[Judge | None, HumanLabels | None]:
     """Open what a later stage needs, so that a wrong name is told before anything is searched or removed."""
     for path in map(Path, predictions):
         if not path.is_file():
             raise RagError(f"{path}: no such file; name a file of predictions")
-    if human is not None:
-        HumanLabels(Path(human))
-    if isinstance(judge, str) and stage in (None, "judge"):
-        return open_judge(judge)
-    return judge if isinstance(judge, Judge) else None
+    people = None if human is None else HumanLabels(Path(human))
+    if isinstance(judge, str):
+        judge = open_judge(judge) if stage in (None, "judge") else None
+    return judge, people
 
 
 def _listed(names: str | Sequence[str]) -> str:

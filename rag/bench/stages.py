@@ -49,11 +49,12 @@ class Stages:
         questions: Sequence[BenchQuestion],
         corpora: Corpora,
         judge: Judge | None,
+        people: HumanLabels | None,
         concurrency: int,
         progress: Progress,
     ) -> None:
         self._run, self._benchmark, self._all, self._corpora = folder, benchmark, questions, corpora
-        self._judge, self._concurrency, self._progress = judge, concurrency, progress
+        self._judge, self._people, self._concurrency, self._progress = judge, people, concurrency, progress
         self._folder, self._record, self._questions = folder.path, folder.record, folder.questions
         self._specs = {
             label: SystemSpec.parse(one["spec"]) for label, one in self._record["answers"].items() if "spec" in one
@@ -234,7 +235,9 @@ class Stages:
     def _measure_one(self, label: str) -> None:
         folder, settings = self._folder / label, self._run.settings
         items = list(self._items(folder))
-        people = None if settings["human"] is None else HumanLabels(Path(settings["human"]))
+        if self._people is None and settings["human"] is not None:
+            self._people = HumanLabels(Path(settings["human"]))
+        people = self._people
         if people is not None:
             items = people.on(items)
         write_items(folder / ITEMS, items)
