@@ -1,6 +1,7 @@
 """A time limit for Python code that may take for ever on hostile input, in any thread."""
 
 import ctypes
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +21,7 @@ def limited(work: Callable[[], T], seconds: float, error: Exception) -> T:
     Where that cannot be told, wall-clock time counts. A timer raises an exception in this thread, which a signal would
     do in the main thread alone. A single call into C, such as a regular expression, is not cut short.
     """
+    _ignore_unraisable()
     raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
     number, lock = threading.get_ident(), threading.Lock()
     thread, began = ctypes.c_ulong(number), _used(number)
@@ -61,6 +63,23 @@ def limited(work: Callable[[], T], seconds: float, error: Exception) -> T:
     if late:
         raise error
     return found
+
+
+def _ignore_unraisable() -> None:
+    """Keep Python from printing the exception where nothing can catch it, such as in a callback of the collector.
+
+    It is lost there, and raised again after `_AGAIN` seconds.
+    """
+    before = sys.unraisablehook
+    if getattr(before, "ignores_out_of_time", False):
+        return
+
+    def hook(unraisable: "sys.UnraisableHookArgs") -> None:
+        if not issubclass(unraisable.exc_type, _OutOfTimeError):
+            before(unraisable)
+
+    hook.ignores_out_of_time = True  # type: ignore[attr-defined]
+    sys.unraisablehook = hook
 
 
 def _used(thread: int) -> float:

@@ -1,5 +1,6 @@
 """A file that takes too long ends with one line, in any thread, and the next one is read."""
 
+import gc
 import threading
 import time
 from contextlib import suppress
@@ -34,6 +35,31 @@ def test_work_is_ended_in_any_thread() -> None:
     thread.start()
     thread.join(10)
     assert found == ["late", "late"]
+
+
+def test_an_exception_lost_in_a_callback_of_the_collector_is_raised_again() -> None:
+    lost: list[BaseException] = []
+
+    def slow(phase: str, info: dict[str, int]) -> None:
+        end = time.thread_time() + (0 if lost else 0.3)
+        try:
+            while time.thread_time() < end:
+                pass
+        except BaseException as error:
+            lost.append(error)
+            raise
+
+    def work() -> None:
+        gc.collect()
+        forever()
+
+    gc.callbacks.append(slow)
+    try:
+        with pytest.raises(FormatError, match="late"):
+            limited(work, 0.1, FormatError("late"))
+    finally:
+        gc.callbacks.remove(slow)
+    assert len(lost) == 1
 
 
 def test_what_is_done_in_time_is_left_alone() -> None:
