@@ -246,6 +246,48 @@ def ais_report(
 
 
 @app.command()
+def agreement(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Ratings (jsonl), from `rag annotate export`.")
+    ],
+    experts: Annotated[
+        str | None, typer.Option(help="Experts: names of annotators, comma-separated, or a file of their ratings.")
+    ] = None,
+    variant: Annotated[
+        Path | None, typer.Option(help="Ratings of the same items in another design, for McNemar's test.")
+    ] = None,
+    answers: Annotated[
+        Path | None, typer.Option(help="The rated answers; intervals are then over questions, not answers.")
+    ] = None,
+    gold: Annotated[Path | None, typer.Option(help="Gold items (jsonl) with their expected values.")] = None,
+    likert: Annotated[int, typer.Option(help="Least value from 1 to 5 that is a yes: 4 (relaxed), 5 (strict).")] = 4,
+    by: Annotated[str | None, typer.Option(help="Repeat the figures for each: system.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure how far annotators agree: consensus and ties, alpha, kappas, AIS rates, times, audits.
+
+    Several files are the batches of one study.
+    """
+    from autoais.api import agreement as measured
+    from autoais.io.jsonl import check_distinct
+    from autoais.io.provenance import provenance
+    from autoais.meta.terminal import show_agreement
+
+    check_distinct(files)
+    inputs = {f"ratings{number}": path for number, path in enumerate(files, 1)}
+    expert_file = Path(experts) if experts is not None and Path(experts).is_file() else None
+    others = {"experts": expert_file, "variant": variant, "answers": answers, "gold": gold}
+    inputs |= {role: path for role, path in others.items() if path is not None}
+    named = expert_file or (None if experts is None else [name.strip() for name in experts.split(",")])
+    result = measured(files, experts=named, variant=variant, answers=answers, gold=gold, likert=likert, by=by)
+    result |= {"provenance": provenance(inputs)}
+    if as_json:
+        _print_json(result)
+    else:
+        show_agreement(new_console(), result)
+
+
+@app.command()
 def meta(
     labels: LabelsArgument,
     judge: JudgeOption = DEFAULT,

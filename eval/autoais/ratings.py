@@ -47,7 +47,8 @@ class Rating:
     passage, that citation of the sentence. Without `answer`, `item` is the id of the answer. `seconds` is the time
     that the annotator took, `at` when (ISO 8601, UTC). `phase` is one of `PHASES`; only ratings of the study and
     adjudications count for the consensus. `evidence` are spans of passages that the annotator chose, `reason` is
-    written by the annotator. `revised`: the annotator took back an earlier value. `system` made the answer.
+    written by the annotator. `revised`: the annotator took back an earlier value. `system` made the answer. An audit's
+    value is what the auditor would have said; `audited` is the annotator whose rating was checked, None for all.
     """
 
     item: str
@@ -64,12 +65,18 @@ class Rating:
     evidence: tuple[Citation, ...] = ()
     reason: str = ""
     revised: bool = False
+    audited: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("item", "annotator", "question", "value"):
             check_type(f"the {name} of a rating", getattr(self, name), "a string", str)
         if self.phase not in PHASES:
             raise UsageError(f"the phase of a rating should be one of {', '.join(PHASES)}, found {self.phase!r:.60}")
+
+    @property
+    def key(self) -> tuple[str | None, ...]:
+        """What an annotator has one value for."""
+        return self.item, self.question, self.annotator, self.phase, self.audited
 
     @property
     def rated(self) -> str:
@@ -91,6 +98,7 @@ SCHEMA = record(
         "evidence": listed(record({"passage": STRING}, {"start": _PLACE, "end": _PLACE})),
         "reason": TEXT_OR_NULL,
         "revised": BOOLEAN,
+        "audited": TEXT_OR_NULL,
     },
 )
 
@@ -98,23 +106,24 @@ SCHEMA = record(
 def read_ratings(path: str | Path) -> Iterator[Rating]:
     """Stream the ratings of a file.
 
-    A row that repeats another is read once. Raises `FormatError` with file, line and field for a row that does not fit,
-    and for two different values of one annotator for the same item, question and phase; `UserError` for a file without
-    ratings.
+    A rating that occurs again with the same value is read once. Raises `FormatError` with file, line and field for a
+    row that does not fit, for two different values of one annotator for the same item, question and phase, and for a
+    file without ratings.
     """
     path = Path(path)
-    seen: dict[tuple[str, ...], tuple[Rating, str]] = {}
+    seen: dict[tuple[str | None, ...], tuple[str, str]] = {}
     for where, row in records(path, SCHEMA["required"]):
         if isinstance(row, FormatError):
             raise row
         for fault in faults(row, SCHEMA):
             raise FormatError(f"{where}: {fault}")
         rating = from_row(row, where)
-        key = (rating.item, rating.question, rating.annotator, rating.phase)
-        earlier, first = seen.setdefault(key, (rating, where))
-        if first == where:
+        if rating.key not in seen:
+            seen[rating.key] = rating.value, where
             yield rating
-        elif earlier != rating:
+            continue
+        earlier, first = seen[rating.key]
+        if earlier != rating.value:
             raise FormatError(
                 f"{where}: annotator {rating.annotator!r:.60} rated item {rating.item!r:.60} before, question "
                 f"{rating.question!r:.60} ({first}); keep one of the two rows"
@@ -154,12 +163,13 @@ def from_row(row: Mapping[str, Any], where: str) -> Rating:
         evidence=tuple(spans),
         reason=row.get("reason") or "",
         revised=row.get("revised", False),
+        audited=row.get("audited"),
     )
 
 
 def to_row(rating: Rating) -> dict[str, Any]:
-    """Return the rating as a JSON object, with all fields."""
-    return {
+    """Return the rating as a JSON object, with all fields; `audited` only in an audit."""
+    row = {
         "item": rating.item,
         "answer": rating.answer,
         "sentence": rating.sentence,
@@ -178,11 +188,33 @@ def to_row(rating: Rating) -> dict[str, Any]:
         "reason": rating.reason,
         "revised": rating.revised,
     }
+    return row if rating.audited is None else row | {"audited": rating.audited}
 
 
 def write_ratings(ratings: Iterable[Rating]) -> Iterator[str]:
     """Yield the lines of `ratings.jsonl`, for `io.jsonl.write_atomic`; `read_ratings` restores the same ratings."""
     return (dumps(to_row(rating)) for rating in ratings)
+
+
+_EXPECTED = record({"id": IDENTIFIER, "expected": {"type": "object", "additionalProperties": STRING}})
+
+
+def read_expected(path: str | Path) -> dict[str, dict[str, str]]:
+    """Read the right values of gold items, by item and question, from a file of items (jsonl: id, expected).
+
+    Items without `expected` are skipped. Raises `FormatError` for a row that does not fit, and if no item has any.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for where, row in records(Path(path)):
+        if isinstance(row, FormatError):
+            raise row
+        if row.get("expected"):
+            for fault in faults(row, _EXPECTED):
+                raise FormatError(f"{where}: {fault}")
+            found[str(row["id"])] = row["expected"]
+    if not found:
+        raise FormatError(f"{path}: no item has field 'expected'")
+    return found
 
 
 # --- consensus -------------------------------------------------------------------------------------------------------
