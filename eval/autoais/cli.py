@@ -27,8 +27,8 @@ app = typer.Typer(
 JudgeOption = Annotated[
     str,
     typer.Option(
-        help="Judge: minilm, lexical, hf[:<model>], llm:<model>, minilm:<folder>, or your own package.module:Class, "
-        "whose code is run."
+        help="Judge: minilm, lexical, hf[:<model>], llm:<model>, minilm:<folder>, human:<file with labels>, or your "
+        "own package.module:Class, whose code is run."
     ),
 ]
 JudgeOptions = Annotated[
@@ -138,6 +138,8 @@ def score(
         say(f"{count:,} {what}", err=True)
     if (client := getattr(chosen, "client", None)) is not None:
         say(f"{chosen.name}: {client.usage}", err=True)
+    if (note := getattr(chosen, "note", None)) is not None:
+        say(f"{chosen.name}: {note}", err=True)
     inputs = {"answers": file} | ({"questions": questions} if questions else {})
     inputs |= {f"corpus{number}": path for number, path in enumerate(corpora, 1)}
     inputs |= {"calibration": calibration} if calibration else {}

@@ -92,6 +92,7 @@ FORMATS: Registry[Format] = Registry(
         "attributionbench": f"{_CLAIMS}:ATTRIBUTIONBENCH",
         "attrscore": f"{_CLAIMS}:ATTRSCORE",
         "labels": f"{_CLAIMS}:LABELS",
+        "ratings": "autoais.formats.ratings:RATINGS",
         "aqa-corpus": f"{_CORPORA}:AQA",
         "miracl-corpus": f"{_CORPORA}:MIRACL",
         "msmarco-v2.1-corpus": f"{_CORPORA}:MSMARCO",
