@@ -435,6 +435,37 @@ def convert(
 
 
 @app.command()
+def ratings(
+    source: Annotated[
+        Path, typer.Argument(metavar="IN", help="Ratings: ours, Label Studio's JSON or autojudge-annotate's jsonl.")
+    ],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="File to write; .gz is compressed.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            help="ratings, label-studio, label-studio-config, autojudge, ais-csv, or a format of answers, which get "
+            "the consensus as labels.",
+        ),
+    ],
+    answers: Annotated[Path | None, typer.Option(help="The rated answers.")] = None,
+    likert: Annotated[int, typer.Option(help="Least value from 1 to 5 that is a yes: 4 (relaxed), 5 (strict).")] = 4,
+) -> None:
+    """Convert ratings of people to and from other tools, or put their consensus into the answers."""
+    from autoais import formats
+    from autoais.io.jsonl import check_outputs, write_atomic
+    from autoais.ratings.convert import convert_ratings
+
+    check_outputs([source, answers], [target])
+    notes = formats.Notes()
+    lines = convert_ratings(source, to, answers=answers, likert=likert, notes=notes)
+    write_atomic(target, lines)
+    for what, count in notes.items():
+        if count:
+            say(f"{count} {what}", err=True)
+
+
+@app.command()
 def schema(
     name: Annotated[str | None, typer.Argument(help="Name of a format (default: list them all).")] = None,
 ) -> None:

@@ -20,7 +20,19 @@ from autoais.meta.agreement import (
 )
 from autoais.metrics.intervals import number_of
 from autoais.metrics.rates import Rate
-from autoais.ratings import FLAG, LIKERT, RELAXED, VALUES, Consensus, Rating, consensus, cut, most_frequent, unflagged
+from autoais.ratings import (
+    FLAG,
+    LIKERT,
+    RELAXED,
+    VALUES,
+    Consensus,
+    Rating,
+    consensus,
+    cut,
+    is_flagged,
+    most_frequent,
+    unflagged,
+)
 
 MOST_VALUES = 20  # a question with more values is answered in free text
 _ALL = "all systems"
@@ -194,7 +206,7 @@ def _ais(name: str, ratings: Sequence[Rating], number: _Number, likert: int) -> 
     unflagged items count as interpretable.
     """
     items = _by_item(ratings)
-    flagged = {item for item, rated in items.items() if _is_flagged(rated)}
+    flagged = {item for item, rated in items.items() if is_flagged(rated)}
     decided = {(one.item, one.question): one.value for one in consensus(cut(ratings, likert))}
     is_asked = any(one.question == "interpretable" for one in ratings)
     left = [item for item in items if item not in flagged]
@@ -215,11 +227,6 @@ def _ais(name: str, ratings: Sequence[Rating], number: _Number, likert: int) -> 
         "ais": rate(supported),
         "ais_of_unflagged": rate({item: supported[item] if clear[item] else clear[item] for item in left}),
     }
-
-
-def _is_flagged(ratings: Sequence[Rating]) -> bool:
-    by = {one.annotator for one in ratings if one.question == FLAG}
-    return len(by) > len({one.annotator for one in ratings if one.phase == "study"} - by)
 
 
 def _yes(value: str | None) -> bool | None:

@@ -104,7 +104,7 @@ SCHEMA = record(
 
 
 def read_ratings(path: str | Path) -> Iterator[Rating]:
-    """Stream the ratings of a file.
+    """Stream the ratings of a file: our own jsonl, Label Studio's JSON, or annotations of autojudge-annotate.
 
     A rating that occurs again with the same value is read once. Raises `FormatError` with file, line and field for a
     row that does not fit, for two different values of one annotator for the same item, question and phase, and for a
@@ -112,12 +112,7 @@ def read_ratings(path: str | Path) -> Iterator[Rating]:
     """
     path = Path(path)
     seen: dict[tuple[str | None, ...], tuple[str, str]] = {}
-    for where, row in records(path, SCHEMA["required"]):
-        if isinstance(row, FormatError):
-            raise row
-        for fault in faults(row, SCHEMA):
-            raise FormatError(f"{where}: {fault}")
-        rating = from_row(row, where)
+    for rating, where in _read(path):
         if rating.key not in seen:
             seen[rating.key] = rating.value, where
             yield rating
@@ -132,8 +127,25 @@ def read_ratings(path: str | Path) -> Iterator[Rating]:
         raise FormatError(f"{path}: holds no ratings")
 
 
+def _read(path: Path) -> Iterator[tuple[Rating, str]]:
+    """Yield each rating with its `file:line`."""
+    from autoais.ratings import autojudge, label_studio  # they need `Rating`
+
+    for where, row in records(path, SCHEMA["required"]):
+        if isinstance(row, FormatError):
+            raise row
+        if label_studio.is_task(row):
+            yield from ((rating, where) for rating in label_studio.read(row, where))
+        elif autojudge.is_annotation(row):
+            yield from ((rating, where) for rating in autojudge.read(row, where))
+        else:
+            yield from_row(row, where), where
+
+
 def from_row(row: Mapping[str, Any], where: str) -> Rating:
-    """Return the rating of a row that fits `SCHEMA`; raises `FormatError` for an impossible value or span."""
+    """Return the rating of a row; raises `FormatError` for one that does not fit, and an impossible value or span."""
+    for fault in faults(row, SCHEMA):
+        raise FormatError(f"{where}: {fault}")
     known = VALUES.get(row["question"])
     value = str(row["value"])
     if known is not None and value not in known:
@@ -254,6 +266,13 @@ def unflagged(ratings: Iterable[Rating]) -> list[Rating]:
     listed_ratings = list(ratings)
     flagged = {(one.item, one.annotator) for one in listed_ratings if one.question == FLAG}
     return [one for one in listed_ratings if (one.item, one.annotator) not in flagged]
+
+
+def is_flagged(ratings: Iterable[Rating]) -> bool:
+    """Whether more annotators flagged an item than rated it; `ratings` are all of the item."""
+    study = [one for one in ratings if one.phase == "study"]
+    by = {one.annotator for one in study if one.question == FLAG}
+    return len(by) > len({one.annotator for one in study} - by)
 
 
 def most_frequent(counts: Mapping[str, int]) -> str | None:
