@@ -120,12 +120,15 @@ def show_calibration(console: "Console", result: dict[str, Any]) -> None:
     by = result["by"]
     called = {"macro_f1": "macro-F1", "balanced_accuracy": "bal. acc."}[by]
     _line(console, f"in {cross['folds']}-fold cross-validation (claims of a question share a fold):")
-    table = _table("data set", "n", f"{called}: default", "calibrated", "gain", "ECE: default", "calibrated")
+    table = _table(
+        "data set", "n", "questions", f"{called}: default", "calibrated", "gain", "95 %", "ECE: default", "calibrated"
+    )
     for name, one in [*cross["sets"].items(), ("average", cross["average"])]:
         before, after = one["default"], one["calibrated"]
-        gain = "-" if one["gain"] is None else f"{one['gain']:+.3f}"
+        counts = (str(one.get("n", "")), str(one.get("questions", "")))
+        gain = ("-", "") if one["gain"] is None else (f"{one['gain']:+.3f}", _interval(one["interval95"]["gain"]))
         errors = (_number(before["calibration_error"]), _number(after["calibration_error"]))
-        _row(table, name, str(one.get("n", "")), _number(before[by]), _number(after[by]), gain, *errors)
+        _row(table, name, *counts, _number(before[by]), _number(after[by]), *gain, *errors)
     console.print(table)
 
 
