@@ -108,18 +108,23 @@ def _questions(ratings: Sequence[Rating], number: _Number, likert: int) -> dict[
     """
     kept = [one for one in unflagged(ratings) if one.question != FLAG]
     unclear = {one.item for one in consensus(kept) if one.question == "interpretable" and one.value != "yes"}
-    order = [*VALUES, *sorted({one.question for one in kept} - VALUES.keys())]
     groups = defaultdict(list)
     for one in kept:
         groups[one.question].append(one)
     figures = {}
-    for name in order:
+    for name in _known_first(groups):
         clear = [one for one in groups[name] if name != "attributable" or one.item not in unclear]
         if clear:
             figures[name] = _question(clear, number, likert)
             if len(clear) < len(groups[name]):
                 figures[name]["not_interpretable"] = len({one.item for one in groups[name]} & unclear)
     return figures
+
+
+def _known_first(questions: Iterable[str]) -> list[str]:
+    """The questions in the order of `VALUES`, then by name."""
+    there = set(questions)
+    return [*(name for name in VALUES if name in there), *sorted(there - VALUES.keys())]
 
 
 def _question(raw: Sequence[Rating], number: _Number, likert: int) -> dict[str, Any]:
@@ -244,7 +249,7 @@ def _times(study: Sequence[Rating]) -> dict[str, Any]:
         stages[one.question].append(one.seconds or 0.0)
     return {
         "tasks": _spread(list(_tasks(timed).values())),
-        "questions": {name: _spread(stages[name]) for name in sorted(stages)},
+        "questions": {name: _spread(stages[name]) for name in _known_first(stages)},
     }
 
 
@@ -381,9 +386,8 @@ def _beside_experts(crowd: Sequence[Rating], experts: Sequence[Rating], number: 
     for one in cut(unflagged(crowd), likert):
         if one.phase == "study":
             single[_place(one), one.question].append(one.value)
-    order = [*VALUES, *sorted({question for _, question in right} - VALUES.keys())]
     found = {}
-    for name in order:
+    for name in _known_first({question for _, question in right}):
         both = [key for key in right if key[1] == name and key in said]
         decided = [key for key in both if said[key] is not None and right[key] is not None]
         if not both or len({*map(said.get, decided), *map(right.get, decided)}) > MOST_VALUES:

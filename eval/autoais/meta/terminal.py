@@ -212,12 +212,11 @@ def _show_question(console: "Console", name: str, one: dict[str, Any]) -> None:
     if "reason" in one:
         _line(console, f"  no figures, because there are {one['reason']}")
         return
-    shares = [f"{value} {_percent(rate)} {_interval(rate['interval95'])}" for value, rate in one["consensus"].items()]
+    shares = [f"{value} {_percents(rate)}" for value, rate in one["consensus"].items()]
     _line(console, f"  consensus of {one['items']} items: {'; '.join(shares) or 'none'}")
     if one["ties"] or one["adjudicated"]:
         shown = ", ".join(one["ties"][:5]) + (", ..." if len(one["ties"]) > 5 else "")
-        ties = f"{len(one['ties'])} ties" + (f" ({shown})" if shown else "")
-        _line(console, f"  {ties}, {one['adjudicated']} adjudicated")
+        _line(console, f"  ties: {len(one['ties'])}{f' ({shown})' if shown else ''}; adjudicated: {one['adjudicated']}")
     table = _table("  coefficient", "value", "95 %", "n")
     for key, label in _COEFFICIENTS.items():
         if key in one["agreement"]:
@@ -242,7 +241,7 @@ def _show_rates(console: "Console", rows: Sequence[dict[str, Any]]) -> None:
         cells = [
             str(row["flagged"]["total"]),
             *percent[:3],
-            _interval(ais["interval95"]),
+            _percent_ends(ais),
             str(ais["n"]),
             str(ais["undecided"]),
         ]
@@ -289,7 +288,7 @@ def _show_experts(console: "Console", name: str, one: dict[str, Any]) -> None:
     console.print()
     _line(
         console,
-        f"{name}, annotators beside experts: the same on {_percent(same)} {_interval(same['interval95'])} "
+        f"{name}, annotators beside experts: the same on {_percents(same)} "
         f"of {same['n']} items ({same['undecided']} with a tie), alpha {_number(one['krippendorff_alpha']['value'])}, "
         f"kappa {_number(one['cohen_kappa']['value'])}, macro-F1 {_number(one['macro_f1'])}",
     )
@@ -313,13 +312,21 @@ def _show_variant(console: "Console", name: str, one: dict[str, Any]) -> None:
 
 
 def _audit(audits: dict[str, Any]) -> str:
-    quality, share = audits["quality"], f"{audits['share']:.2f}"
-    right = f"{_percent(quality)} {_interval(quality['interval95'])}"
-    return f"{audits['audited']} of {audits['tasks']} tasks ({share}), {right} without an error"
+    share = f"{audits['share']:.2f}"
+    return f"{audits['audited']} of {audits['tasks']} tasks ({share}), {_percents(audits['quality'])} without an error"
 
 
 def _percent(rate: dict[str, Any]) -> str:
     return "-" if rate["value"] is None else f"{100 * rate['value']:.1f}%"
+
+
+def _percent_ends(rate: dict[str, Any]) -> str:
+    ends = rate["interval95"]
+    return "" if ends is None else f"[{100 * ends[0]:.1f}, {100 * ends[1]:.1f}]"
+
+
+def _percents(rate: dict[str, Any]) -> str:
+    return f"{_percent(rate)} {_percent_ends(rate)}".strip()
 
 
 def _seconds(value: float | None) -> str:
