@@ -18,8 +18,8 @@ JUDGES: Registry[Callable[..., Judge]] = Registry(
         "lexical": "autoais.judges.lexical:LexicalJudge",
         "minilm": "autoais.judges.minilm:MiniLMJudge",
         "hf": "autoais.judges.hf:HfJudge",
-        "llm": "autoais.judges.llm:LlmJudge",
         "human": "autoais.judges.human:HumanJudge",
+        "llm": "autoais.judges.llm:LlmJudge",
     },
 )
 DEFAULT = "minilm"
