@@ -88,10 +88,10 @@ class Site:
         return request.cookies.get(self._cookie, "")
 
     async def person(self, request: Request) -> Annotator:
-        """Return who asks. Raises `LinkError`, and `HTTPException` 429 after too many wrong links."""
+        """Return who asks. Raises `HTTPException` 401, or `LinkError`."""
         session = self.session(request)
         if not session:
-            raise LinkError("You are not signed in: open your personal link.")
+            raise HTTPException(401, "You are not signed in: open your personal link.")
         return await self._signed_in(request, session)
 
     async def _signed_in(self, request: Request, token: str) -> Annotator:
@@ -119,7 +119,7 @@ class Site:
         """Return the personal link with that token."""
         return f"{self._base_url or f'{request.url.scheme}://{request.url.netloc}'}/in/{quote(token, safe='')}"
 
-    def page(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
+    def page(self, request: Request, template: str, *, status: int = 200, **values: object) -> Response:
         """Return a page with what all pages of the study have."""
         session = self.session(request)
         return self.pages.page(
@@ -206,7 +206,9 @@ class Site:
     def _feedback(self, request: Request, feedback: Feedback, work: Work | None, form: FormData) -> Response:
         """Show what was right; the item is not shown again if the answer got lost and the press came twice."""
         if work is None:
-            return self.page(request, "feedback.html.j2", feedback=feedback, given="", expected=feedback.expected, work=None)
+            return self.page(
+                request, "feedback.html.j2", feedback=feedback, given="", expected=feedback.expected, work=None
+            )
         labels = {option.value: option.label_for(work.item.kind) for option in work.question.options}
         return self.page(
             request,
@@ -261,18 +263,18 @@ class Site:
 
     async def on_link_error(self, request: Request, error: Exception) -> Response:
         """Say that the person is not signed in: one message, whatever is wrong with the link."""
-        return self.pages.error(401, str(error))
+        return self.pages.error(401, _sentence(error))
 
     async def on_press_error(self, request: Request, error: Exception) -> Response:
         """Say why a press was not recorded, beside what the person does now."""
         person = await self.person(request)
         if person.role == "admin":
-            return self.pages.error(409, str(error))
-        return await self._now(request, person, notice=str(error), status=409)
+            return self.pages.error(409, _sentence(error))
+        return await self._now(request, person, notice=_sentence(error), status=409)
 
     async def on_study_error(self, request: Request, error: Exception) -> Response:
         """Say that the database cannot be reached; the page's script tries again."""
-        return self.pages.error(503, str(error), _RETRY)
+        return self.pages.error(503, _sentence(error), _RETRY)
 
     async def on_error(self, request: Request, error: Exception) -> Response:
         """Say that there is a fault, and nothing about it; the server's log has it."""
@@ -288,8 +290,8 @@ def field(form: FormData, name: str) -> str:
 def evidence_of(form: FormData) -> tuple[Evidence, ...]:
     """Return the spans `start:end:passage` of a form, each once, in order. Raises `PressError`."""
     found = []
-    for value in form.getlist("evidence"):
-        start, _, rest = str(value).partition(":")
+    for value in map(str, form.getlist("evidence")):
+        start, _, rest = value.partition(":")
         end, _, passage = rest.partition(":")
         if not (start.isdecimal() and end.isdecimal() and len(value) < 1_000 and start.isascii() and end.isascii()):
             raise PressError("The evidence is not a span of a source: choose it again.")
@@ -305,7 +307,9 @@ def served_at(session: str, item: str, question: str, now: float | None = None) 
     return f"{at}.{signature(session, 'served', item, question, at)}"
 
 
-def bounded(seconds: str, served: str, session: str, item: str, question: str, now: float | None = None) -> float | None:
+def bounded(
+    seconds: str, served: str, session: str, item: str, question: str, now: float | None = None
+) -> float | None:
     """Return the seconds that a browser measured, at most those since the question was served; None if unknown."""
     at, _, signed = served.partition(".")
     try:
@@ -354,6 +358,11 @@ def _heading(item: Item) -> str:
     output = {"qa": "response", "summarization": "summary", "table": "caption"}[item.kind]
     marked = {"answer": "", "sentence": ": judge the marked sentence", "citation": ": judge the marked sentence"}
     return f"System {output}{marked[item.unit]}"
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error)
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _client(request: Request) -> str:

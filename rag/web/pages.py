@@ -4,7 +4,6 @@ import hashlib
 import re
 from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, PrefixLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -16,7 +15,9 @@ from rag.web.security import HEADERS
 
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 # What no HTML can hold (NUL, lone surrogates), other control characters, and marks that reorder the text around them.
-_HIDDEN = re.compile("[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0\ufeff]")
+_HIDDEN = re.compile(
+    "[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0\ufeff]"
+)
 
 
 def shown(text: str) -> str:
@@ -61,16 +62,14 @@ class Pages:
         return f"/static/{name}?v={self._versions[name]}"
 
     def page(
-        self, template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any
+        self, template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **values: object
     ) -> HTMLResponse:
         """Return a rendered page."""
         return HTMLResponse(self._environment.get_template(template).render(**values), status, headers)
 
     def error(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> HTMLResponse:
         """Return an error page, which says in one line what is wrong; it has the security headers."""
-        return self.page(
-            "web/error.html.j2", status=status, message=message, headers={**HEADERS, **(headers or {})}
-        )
+        return self.page("web/error.html.j2", status=status, message=message, headers={**HEADERS, **(headers or {})})
 
     async def static(self, request: Request) -> Response:
         """Answer `/static/{name:path}`; the files are in memory, so no path leads out of them."""

@@ -1,4 +1,4 @@
-"""Security of the pages: response headers, allowed hosts, tokens against forged requests, limits on size and guesses."""
+"""Security of the pages: headers, allowed hosts, tokens against forged requests, limits on size and guesses."""
 
 import hmac
 import time
@@ -75,7 +75,9 @@ class _Headers:
 
 def signature(session: str, *parts: str) -> str:
     """Return a signature of the parts that only who knows the session cookie can make."""
-    return hmac.new(session.encode("utf-8", "replace"), "\0".join(parts).encode("utf-8", "replace"), "sha256").hexdigest()
+    return hmac.new(
+        session.encode("utf-8", "replace"), "\0".join(parts).encode("utf-8", "replace"), "sha256"
+    ).hexdigest()
 
 
 def csrf_token(session: str) -> str:

@@ -29,7 +29,9 @@ def serve(
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         listening = socket.create_server((host, port), family=found[0], backlog=2048)
     except OSError as error:
-        raise RagError(f"cannot listen on {host} port {port}: {error.strerror or error}; choose another --port") from None
+        raise RagError(
+            f"cannot listen on {host} port {port}: {error.strerror or error}; choose another --port"
+        ) from None
     with listening:
         name = f"[{host}]" if ":" in host else host
         tell(f"http://{name}:{listening.getsockname()[1]}")
