@@ -172,7 +172,9 @@ class Site:
             now = await run_in_threadpool(self.study.annotator, person.id)  # the last item may have blocked them
             if now.blocked is not None:
                 return self.page(request, "blocked.html.j2", status=status, reason=now.blocked)
-            return self.page(request, "thanks.html.j2", status=status, press=secrets.token_urlsafe(16), notice=notice)
+            undo = await run_in_threadpool(self.study.can_undo, person.id)
+            press = secrets.token_urlsafe(16)
+            return self.page(request, "thanks.html.j2", status=status, press=press, can_undo=undo, notice=notice)
         return self.page(
             request,
             "work.html.j2",

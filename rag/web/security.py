@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag.errors import UserError
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 HEADERS = {
     "Cache-Control": "no-store",  # pages are private; static files say otherwise
@@ -53,7 +53,7 @@ def allowed_hosts(base_url: str | None) -> tuple[str, ...]:
     parts = urlsplit(base_url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
         raise UserError(f"base URL {base_url!r}: should be like https://study.example.org, without a path")
-    return (*LOOPBACK, parts.hostname)
+    return (*LOOPBACK, f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname)
 
 
 class _Headers:
