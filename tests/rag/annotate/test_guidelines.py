@@ -48,7 +48,7 @@ class Folder:
 def html(folder: Path, text: str | None) -> str:
     if text is not None:
         (folder / "ours.md").write_text(text, "utf-8")
-    return guidelines_html(cast(Study, Folder(folder, Settings(guidelines="ours.md"))))
+    return guidelines_html(cast("Study", Folder(folder, Settings(guidelines="ours.md"))))
 
 
 def test_html_in_guidelines_of_a_study_is_text(tmp_path: Path) -> None:
