@@ -107,13 +107,13 @@ class Scheme:
         """Return the questions about items of this unit."""
         return tuple(question for question in self.questions if question.unit == unit)
 
-    def question(self, name: str) -> Question:
-        """Return a question by name; raises `UsageError`."""
-        for question in self.questions:
+    def question_of(self, unit: Unit, name: str) -> Question:
+        """Return a question about items of this unit by name; raises `UsageError`."""
+        for question in self.questions_of(unit):
             if question.name == name:
                 return question
-        names = ", ".join(question.name for question in self.questions)
-        raise UsageError(f"scheme {self.name!r} has no question {name[:60]!r}; there are: {names}")
+        names = ", ".join(question.name for question in self.questions_of(unit))
+        raise UsageError(f"scheme {self.name!r} has no question {name[:60]!r} about one {unit}; there are: {names}")
 
     def next_question(self, unit: Unit, verdicts: Mapping[str, str], *, has_source: bool) -> Question | None:
         """Return the question to ask after these verdicts on an item; None if the item is finished."""

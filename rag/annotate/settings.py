@@ -1,13 +1,15 @@
 """The settings of a study: `study.toml`, which people edit."""
 
+import math
 import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from autoais.io.jsonl import dumps, write_atomic
+from rag.annotate.items import unstorable
 from rag.annotate.schemes import scheme_of
-from rag.errors import UsageError, UserError
+from rag.errors import UsageError, UserError, check_type
 
 Choice = Literal["off", "optional", "required"]
 
@@ -52,6 +54,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "block_below": (0, 1),
     "block_after": (1, 10_000),
 }
+_INTEGERS = ("annotators", "seed", "training_attempts", "block_after")
 _CHOICES = {"reasons": ("off", "optional", "required"), "evidence": ("off", "optional", "required")}
 _COMMENTS = {
     "title": "What annotators see at the top of each page.",
@@ -73,25 +76,21 @@ _COMMENTS = {
 
 
 def _check(name: str, value: object) -> None:
-    default = getattr(Settings, "__dataclass_fields__")[name].default  # noqa: B009  (slots hide class attributes)
-    wanted: tuple[type, ...] = (
-        (int, float) if isinstance(default, int | float) and type(default) is not bool else (type(default),)
-    )
-    if name in ("annotators", "seed", "training_attempts", "block_after"):
-        wanted = (int,)
-    if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
-        kinds = {str: "a string", bool: "true or false", int: "an integer"}
-        raise UsageError(
-            f"{name} should be {kinds.get(wanted[0], 'a number') if len(wanted) == 1 else 'a number'}, found {value!r:.60}"
-        )
-    if name in _CHOICES and value not in _CHOICES[name]:
-        raise UsageError(f"{name} should be one of {', '.join(_CHOICES[name])}, found {value!r:.60}")
-    if name in _RANGES and isinstance(value, int | float):
-        low, high = _RANGES[name]
-        if not low <= value <= high:
+    if name in _RANGES or name == "seed":
+        whole = name in _INTEGERS
+        check_type(name, value, "an integer" if whole else "a number", *((int,) if whole else (int, float)))
+        low, high = _RANGES.get(name, (-math.inf, math.inf))
+        if not low <= cast("float", value) <= high:  # also NaN
             raise UsageError(f"{name} should be from {low} to {high}, found {value}")
-    if isinstance(value, str) and ("\x00" in value or len(value) > 10_000):
-        raise UsageError(f"{name} holds a NUL character or more than 10,000 characters")
+    elif name == "highlight":
+        check_type(name, value, "true or false", bool)
+    else:
+        check_type(name, value, "a string", str)
+        text = cast("str", value)
+        if name in _CHOICES and text not in _CHOICES[name]:
+            raise UsageError(f"{name} should be one of {', '.join(_CHOICES[name])}, found {text!r:.60}")
+        if wrong := unstorable(text):
+            raise UsageError(f"{name} holds {wrong}")
 
 
 def settings_of(values: dict[str, Any]) -> Settings:
