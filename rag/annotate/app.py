@@ -122,13 +122,8 @@ class Site:
     def page(self, request: Request, template: str, *, status: int = 200, **values: object) -> Response:
         """Return a page with what all pages of the study have."""
         session = self.session(request)
-        return self.pages.page(
-            f"annotate/{template}",
-            status=status,
-            settings=self.study.settings,
-            csrf=csrf_token(session) if session else "",
-            **values,
-        )
+        shared = {"settings": self.study.settings, "csrf": csrf_token(session) if session else ""}
+        return self.pages.page(f"annotate/{template}", shared | values, status=status)
 
     # --- signing in and out -----------------------------------------------------------------------------------------
 

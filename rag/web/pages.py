@@ -62,14 +62,20 @@ class Pages:
         return f"/static/{name}?v={self._versions[name]}"
 
     def page(
-        self, template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **values: object
+        self,
+        template: str,
+        values: Mapping[str, object],
+        *,
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
     ) -> HTMLResponse:
         """Return a rendered page."""
-        return HTMLResponse(self._environment.get_template(template).render(**values), status, headers)
+        return HTMLResponse(self._environment.get_template(template).render(values), status, headers)
 
     def error(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> HTMLResponse:
         """Return an error page, which says in one line what is wrong; it has the security headers."""
-        return self.page("web/error.html.j2", status=status, message=message, headers={**HEADERS, **(headers or {})})
+        every = {**HEADERS, **(headers or {})}
+        return self.page("web/error.html.j2", {"message": message}, status=status, headers=every)
 
     async def static(self, request: Request) -> Response:
         """Answer `/static/{name:path}`; the files are in memory, so no path leads out of them."""

@@ -1,17 +1,18 @@
 """Small studies for the tests of the pages, of our own writing, and a client that works through them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from selectolax.parser import HTMLParser
+from selectolax.lexbor import LexborHTMLParser as HTMLParser
 from starlette.testclient import TestClient
 
-from rag.annotate import Settings, create_study
+from rag.annotate import create_study
 from rag.annotate.app import create_app
 from rag.annotate.items import Cell, Item, Source, Table, Turn
-from rag.annotate.study import Study
+from rag.annotate.settings import settings_of
+from rag.annotate.study import Role, Study
 
 BRIDGE = "The Aller bridge opened in 1931. It has three arches of brick. \U0001f600 A ferry crossed the river before."
 FERRY = "Until 1931 a ferry crossed the river.\n\nIt ran four times a day. Cafe\u0301 Lund sold the tickets."
@@ -55,19 +56,19 @@ def several(item: Item, n: int) -> list[Item]:
 
 
 def make_study(
-    folder: Path, *items: Item, training: Sequence[Item] = (), gold: Sequence[Item] = (), **settings: Any
+    folder: Path, *items: Item, training: Sequence[Item] = (), gold: Sequence[Item] = (), **settings: object
 ) -> Study:
     """Return a new study of these items, or of three answers."""
-    values = {"scheme": "ais", "annotators": 3, "title": "Bridges"} | settings
+    values: dict[str, object] = {"scheme": "ais", "annotators": 3, "title": "Bridges"} | settings
     given = items or several(ANSWER, 3)
-    return create_study(folder / "study", items=given, training=training, gold=gold, settings=Settings(**values))
+    return create_study(folder / "study", items=given, training=training, gold=gold, settings=settings_of(values))
 
 
 class Person:
     """Somebody who uses the application by HTTP, as a browser without JavaScript does."""
 
     def __init__(
-        self, study: Study, name: str = "ada", *, role: Any = "annotator", base_url: str | None = None
+        self, study: Study, name: str = "ada", *, role: Role = "annotator", base_url: str | None = None
     ) -> None:
         self.study, self.name = study, name
         self.token = study.invite(name, role)
@@ -82,10 +83,10 @@ class Person:
     def fields(self, form: str = "#press", path: str = "/") -> dict[str, str]:
         return fields(self.page(path), form)
 
-    def send(self, action: str, values: dict[str, Any], **headers: str) -> Any:
+    def send(self, action: str, values: Mapping[str, str | list[str]], **headers: str) -> Any:  # noqa: ANN401  (httpx's, by one name or another)
         return self.client.post(action, data=values, headers=headers, follow_redirects=False)
 
-    def press(self, value: str, **more: Any) -> Any:
+    def press(self, value: str, **more: str | list[str]) -> Any:  # noqa: ANN401
         """Press a verdict about what the page asks now."""
         return self.send("/press", self.fields() | {"value": value} | more)
 
