@@ -17,7 +17,7 @@ from rag.annotate.items import Item, attention_checks, check_items, in_order, it
 from rag.annotate.links import Links, make_key, read_key
 from rag.annotate.schemes import Kind, Scheme, scheme_of
 from rag.annotate.settings import Settings, read_settings, write_settings
-from rag.annotate.store import BUSY_SECONDS, Database, about
+from rag.annotate.store import BUSY_SECONDS, Database, about, pairs
 from rag.annotate.store import items as item_table
 from rag.annotate.study import Study
 from rag.annotate.triage import Triaged, triage, write_triage
@@ -164,10 +164,13 @@ def _fill(building: Path, settings: Settings, pools: dict[str, list[Item]], tria
     database = _database(building, settings, create=True)
     try:
         with database.create() as connection:
-            facts = {"format": _FORMAT, "id": secrets.token_hex(8), "scheme": settings.scheme}
-            connection.execute(
-                sa.insert(about), [{"name": name, "value": value} for name, value in (facts | _rules(settings)).items()]
-            )
+            facts = {
+                "format": _FORMAT,
+                "id": secrets.token_hex(8),
+                "scheme": settings.scheme,
+                "annotators": str(settings.annotators),
+            }
+            connection.execute(sa.insert(about), [{"name": name, "value": value} for name, value in facts.items()])
             rows = list(_rows(settings, pools, triaged))
             for at in range(0, len(rows), _AT_ONCE):
                 connection.execute(sa.insert(item_table), rows[at : at + _AT_ONCE])
@@ -198,10 +201,6 @@ def _rows(settings: Settings, pools: dict[str, list[Item]], triaged: dict[str, T
             place += 1
 
 
-def _rules(settings: Settings) -> dict[str, str]:
-    return {"annotators": str(settings.annotators)}
-
-
 def _database(
     folder: Path, settings: Settings, *, create: bool = False, busy_seconds: float = BUSY_SECONDS
 ) -> Database:
@@ -222,15 +221,24 @@ def open_study(
         raise StudyError(f"{folder}: no study here; `rag annotate init` makes one")
     settings, key = read_settings(folder / SETTINGS), read_key(folder / "key")
     database = _database(folder, settings, busy_seconds=busy_seconds)
+    try:
+        facts = _facts(database)
+        if facts["scheme"] != settings.scheme:
+            raise UserError(f"{folder / SETTINGS}: the scheme of a study is fixed: {facts['scheme']!r}")
+        study = Study(folder, settings, database, Links(key, facts["id"]), clock=clock)
+        if facts["annotators"] != str(settings.annotators):
+            study.reconsider_all()
+    except UserError:
+        database.close()
+        raise
+    return study
+
+
+def _facts(database: Database) -> dict[str, str]:
     with database.read() as connection:
         if not sa.inspect(connection).has_table(about.name):
             raise StudyError(f"{database.name}: holds no study; restore it from a backup")
-        facts: dict[str, str] = dict(connection.execute(sa.select(about.c.name, about.c.value)).tuples().all())
+        facts: dict[str, str] = pairs(connection, sa.select(about.c.name, about.c.value))
     if facts.get("format") != _FORMAT:
         raise StudyError(f"{database.name}: made by another version of rag (format {facts.get('format')!r:.20})")
-    if facts["scheme"] != settings.scheme:
-        raise UserError(f"{folder / SETTINGS}: the scheme of a study is fixed: {facts['scheme']!r}")
-    study = Study(folder, settings, database, Links(key, facts["id"]), clock=clock)
-    if facts["annotators"] != str(settings.annotators):
-        study.reconsider_all()
-    return study
+    return facts

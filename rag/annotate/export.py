@@ -21,7 +21,7 @@ from autoais.ratings import FLAG, Rating, consensus, cut, label_answers, write_r
 from autoais.types import Citation
 from rag.annotate.ratings import standing
 from rag.annotate.review import progress_in
-from rag.annotate.store import items, presses
+from rag.annotate.store import items, pairs, presses
 from rag.annotate.study import Study
 from rag.annotate.triage import estimate, read_triage
 from rag.errors import UserError
@@ -187,9 +187,9 @@ def _manifest(study: Study, connection: "sa.Connection") -> dict[str, Any]:
         "format": "rag annotate export 1",
         "version": version("attributed-rag"),
         "settings": settings,
-        "items": dict(sorted(connection.execute(pools).tuples().all())),
+        "items": dict(sorted(pairs(connection, pools).items())),
         "finished": done.finished,
-        "presses": dict(sorted(connection.execute(kinds).tuples().all())),
+        "presses": dict(sorted(pairs(connection, kinds).items())),
         "flags": dict(done.flags),
         "ties": done.ties,
         "people": [

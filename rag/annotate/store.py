@@ -229,6 +229,11 @@ class Database:
         self._engine.dispose()
 
 
+def pairs(connection: "sa.Connection", query: "sa.Select[Any]") -> dict[str, Any]:
+    """Return the rows of a query of two columns by the first one."""
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
 def _begin_sqlite(connection: "sa.Connection") -> None:
     write = connection.get_execution_options().get("write")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")

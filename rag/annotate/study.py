@@ -17,7 +17,7 @@ from rag.annotate.items import Item, item_of, unstorable
 from rag.annotate.links import Links, check_person
 from rag.annotate.schemes import Question, flags_for, scheme_of
 from rag.annotate.settings import Settings
-from rag.annotate.store import Database, about, assignments, items, people, presses
+from rag.annotate.store import Database, about, assignments, items, pairs, people, presses
 from rag.annotate.types import (
     Annotator,
     Audit,
@@ -70,7 +70,7 @@ class Study:
         self.item = lru_cache(_CACHED_ITEMS)(self._read_item)
         with database.read() as connection:
             sizes = sa.select(items.c.pool, sa.func.count()).group_by(items.c.pool)
-            self.pools: dict[str, int] = dict(connection.execute(sizes).tuples().all())
+            self.pools: dict[str, int] = pairs(connection, sizes)
 
     # --- people ----------------------------------------------------------------------------------------------------
 
@@ -528,7 +528,7 @@ class Study:
     def _reconsider(self, connection: "sa.Connection", item: str) -> None:
         """An item needs more people until k finished it, or k flagged it."""
         states = sa.select(assignments.c.state, sa.func.count()).where(assignments.c.item == item)
-        counts: dict[str, int] = dict(connection.execute(states.group_by(assignments.c.state)).tuples().all())
+        counts: dict[str, int] = pairs(connection, states.group_by(assignments.c.state))
         needs = max(counts.get("done", 0), counts.get("flagged", 0)) < self.settings.annotators
         connection.execute(sa.update(items).where(items.c.id == item).values(open=needs))
 
@@ -711,7 +711,7 @@ def _verdicts(connection: "sa.Connection", held: "sa.Row[Any]", *, flags: bool =
     mine = (presses.c.annotator == held.annotator) & (presses.c.item == held.item)
     which = mine & (presses.c.attempt == held.attempt) & presses.c.kind.in_(kinds) & _not_undone()
     found = sa.select(presses.c.question, presses.c.value).where(which).order_by(presses.c.id)
-    return dict(connection.execute(found).tuples().all())
+    return pairs(connection, found)
 
 
 def _last_press(connection: "sa.Connection", person: str) -> "sa.Row[Any] | None":
