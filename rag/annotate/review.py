@@ -26,7 +26,7 @@ def progress(study: Study) -> Progress:
 def progress_in(study: Study, connection: "sa.Connection") -> Progress:
     """Return how far a study and its people are, as a transaction sees it."""
     tally = _Tally()
-    rows = connection.execute(sa.select(people).order_by(people.c.id)).all()
+    rows = sorted(connection.execute(sa.select(people)).all(), key=lambda row: str(row.id))
     states = sa.select(assignments.c.annotator, assignments.c.state, sa.func.count()).where(
         assignments.c.phase != "training"
     )

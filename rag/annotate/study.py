@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from autoais.io.jsonl import dumps, parse_object
+from rag.annotate import queries
 from rag.annotate.items import Item, item_of, unstorable
 from rag.annotate.links import Links, check_person
+from rag.annotate.queries import ADJUDICATION, AUDIT, FLAG, UNDO, VERDICT, Row
 from rag.annotate.schemes import Question, flags_for, scheme_of
 from rag.annotate.settings import Settings
-from rag.annotate.store import Database, about, assignments, items, pairs, people, presses
+from rag.annotate.store import Database, about, pairs, people
 from rag.annotate.types import (
     Annotator,
     Audit,
@@ -46,7 +49,6 @@ __all__ = [
     "Work",
 ]
 
-_VERDICT, _FLAG, _UNDO, _AUDIT, _ADJUDICATION = "verdict", "flag", "undo", "audit", "adjudication"
 _LONGEST_REASON, _LONGEST_PRESS, _MOST_SPANS, _LONGEST_PAUSE = 10_000, 100, 100, 24 * 3600.0
 _CACHED_ITEMS = 2000
 
@@ -69,8 +71,7 @@ class Study:
         self._lease = settings.lease_minutes * 60
         self.item = lru_cache(_CACHED_ITEMS)(self._read_item)
         with database.read() as connection:
-            sizes = sa.select(items.c.pool, sa.func.count()).group_by(items.c.pool)
-            self.pools: dict[str, int] = pairs(connection, sizes)
+            self.pools: dict[str, int] = pairs(connection, queries.POOLS)
 
     # --- people ----------------------------------------------------------------------------------------------------
 
@@ -105,7 +106,7 @@ class Study:
             "expires": None if days is None else self._clock() + days * 24 * 3600,
         }
         with self.database.write() as connection:
-            if _person_row(connection, id) is None:
+            if _known(connection, id) is None:
                 passed = not self.pools.get("training")
                 new = {"id": id, "passed": passed, "attempt": 1, "exempt": False}
                 connection.execute(sa.insert(people).values(new | link))
@@ -126,7 +127,7 @@ class Study:
     def unblock(self, id: str) -> None:  # noqa: A002
         """Let a person go on, whatever their gold items say; who failed the training round gets its attempts again."""
         with self.database.write() as connection:
-            row = _person_row(connection, id)
+            row = _known(connection, id)
             if row is None:
                 raise UsageError(f"no person called {id!r:.60}")
             if row.blocked is not None:
@@ -137,14 +138,10 @@ class Study:
         with self.database.write() as connection:
             if not connection.execute(sa.update(people).where(people.c.id == id).values(values)).rowcount:
                 raise UsageError(f"no person called {id!r:.60}")
-            self._release(connection, id)
+            connection.execute(queries.RELEASE, {"person": id})
 
-    def _release(self, connection: "sa.Connection", person: str) -> None:
-        mine = (assignments.c.annotator == person) & (assignments.c.state == "leased")
-        connection.execute(sa.update(assignments).where(mine).values(leased=0.0))
-
-    def _person(self, connection: "sa.Connection", person: str) -> "sa.Row[Any]":
-        row = None if unstorable(person) else _person_row(connection, person)
+    def _person(self, connection: Connection, person: str) -> Row:
+        row = None if unstorable(person) else connection.execute(queries.PERSON, {"person": person}).first()
         if row is None or row.token_hash is None or (row.expires is not None and row.expires <= self._clock()):
             raise LinkError
         return row
@@ -161,125 +158,102 @@ class Study:
             person = self._person(connection, annotator)
             if person.blocked is not None:
                 return None
-            held = self._held(connection, person)
+            held = self._held(self._leased(connection, person))
             if held is not None and self._is_fresh(held):
                 return self._work(connection, person, held)
         with self.database.write() as connection:
             person = self._person(connection, annotator)
             if person.blocked is not None:
                 return None
-            held = self._held(connection, person)
+            held = self._held(self._leased(connection, person))
             if held is not None:
-                connection.execute(_of(held).values(leased=self._clock()))
+                connection.execute(queries.RENEW, {"key": held.handle, "now": self._clock()})
             else:
                 self._give(connection, person)
-                held = self._held(connection, person)
+                held = self._held(self._leased(connection, person))
             return None if held is None else self._work(connection, person, held)
 
-    def _is_fresh(self, held: "sa.Row[Any]") -> bool:
-        """Whether more than half of the lease is left."""
-        return bool(held.phase == "training" or abs(self._clock() - held.leased) < self._lease / 2)
+    def _leased(self, connection: Connection, person: Row) -> list[Row]:
+        """What the person holds, or held too long, of this attempt at the training round or of the study."""
+        found = connection.execute(queries.LEASED, {"person": person.id}).all()
+        return [one for one in found if one.attempt == (0 if person.passed else person.attempt)]
 
-    def _live(self) -> "sa.ColumnElement[bool]":
+    def _held(self, leased: Sequence[Row]) -> Row | None:
+        return next((one for one in leased if one.phase == "training" or self._is_live(one, self._lease)), None)
+
+    def _is_live(self, leased: Row, seconds: float) -> bool:
         """A lease lasts so long before and after its time, so that one from a clock that was ahead ends too."""
+        return bool(abs(self._clock() - leased.leased) <= seconds)
+
+    def _is_fresh(self, held: Row) -> bool:
+        """Whether at least half of the lease is left, and it need not be renewed."""
+        return held.phase == "training" or self._is_live(held, self._lease / 2)
+
+    def _places(self, person: Row) -> dict[str, object]:
+        """The parameters of queries for places."""
         now = self._clock()
-        return (assignments.c.state == "leased") & assignments.c.leased.between(now - self._lease, now + self._lease)
+        wanted = self.settings.annotators
+        return {"person": person.id, "low": now - self._lease, "high": now + self._lease, "wanted": wanted}
 
-    def _held(self, connection: "sa.Connection", person: "sa.Row[Any]") -> "sa.Row[Any] | None":
-        mine = assignments.c.annotator == person.id
-        if person.passed:
-            holds = self._live() & (assignments.c.phase != "training")
-        else:
-            holds = (assignments.c.state == "leased") & (assignments.c.attempt == person.attempt)
-        found = sa.select(assignments).where(mine & holds).order_by(assignments.c.turn).limit(1)
-        return connection.execute(found).first()
+    def _has_place(self, connection: Connection, item: str, person: Row) -> bool:
+        taken = connection.execute(queries.TAKEN, {"item": item, **self._places(person)}).scalar_one()
+        return bool(taken < self.settings.annotators)
 
-    def _give(self, connection: "sa.Connection", person: "sa.Row[Any]") -> None:
+    def _give(self, connection: Connection, person: Row) -> None:
         """Lease an item to a person who holds none, if there is one."""
         if not person.passed:
             self._give_training(connection, person)
             return
-        expired = sa.select(assignments).where(
-            (assignments.c.annotator == person.id)
-            & (assignments.c.state == "leased")
-            & (assignments.c.phase != "training")
-        )
-        for one in connection.execute(expired.order_by(assignments.c.turn)).all():
-            if one.phase == "gold" or self._has_place(connection, one.item, person.id):
-                connection.execute(_of(one).values(leased=self._clock()))
+        for one in self._leased(connection, person):  # too long ago
+            if one.phase == "gold" or self._has_place(connection, one.item, person):
+                connection.execute(queries.RENEW, {"key": one.handle, "now": self._clock()})
                 return
         found = self._next_item(connection, person)
         if found is None:
             return
-        turn = self._turns(connection, person) + 1
-        if self.pools.get("gold") and self._gold_turns(person.id, turn)[turn - 1]:
-            seen = sa.select(assignments.c.item).where(assignments.c.annotator == person.id)
-            unseen = sa.select(items.c.id).where((items.c.pool == "gold") & items.c.id.not_in(seen))
-            if keys := [key for (key,) in connection.execute(unseen.order_by(items.c.place))]:
+        turn = connection.execute(queries.LAST_TURN, {"person": person.id, "attempt": 0}).scalar_one() + 1
+        if self.pools.get("gold") and self._is_gold_turn(person.id, turn):
+            unseen = {"person": person.id, "attempt": 0, "pool": "gold"}
+            if keys := connection.execute(queries.UNSEEN, unseen).scalars().all():
                 # Not the same gold item at the same time for everybody: people talk.
                 chosen = random.Random(f"{self.settings.seed} gold {person.id} {turn}").choice(keys)
                 self._assign(connection, person, chosen, "gold", turn)
                 return
         self._assign(connection, person, found, "study", turn)
 
-    def _give_training(self, connection: "sa.Connection", person: "sa.Row[Any]") -> None:
-        mine = (assignments.c.annotator == person.id) & (assignments.c.attempt == person.attempt)
-        seen = sa.select(assignments.c.item).where(mine)
-        unseen = sa.select(items.c.id).where((items.c.pool == "training") & items.c.id.not_in(seen))
-        found = connection.execute(unseen.order_by(items.c.place).limit(1)).scalar()
+    def _give_training(self, connection: Connection, person: Row) -> None:
+        mine = {"person": person.id, "attempt": person.attempt}
+        found = connection.execute(queries.UNSEEN, mine | {"pool": "training"}).scalars().first()
         if found is not None:
-            turn = connection.execute(sa.select(sa.func.count()).where(mine)).scalar_one() + 1
+            turn = connection.execute(queries.LAST_TURN, mine).scalar_one() + 1
             self._assign(connection, person, found, "training", turn)
 
-    def _assign(self, connection: "sa.Connection", person: "sa.Row[Any]", item: str, phase: Phase, turn: int) -> None:
+    def _assign(self, connection: Connection, person: Row, item: str, phase: Phase, turn: int) -> None:
         attempt, now = person.attempt if phase == "training" else 0, self._clock()
         handle = self._links.handle(person.id, item, attempt)
         values = {"handle": handle, "annotator": person.id, "item": item, "attempt": attempt, "phase": phase}
         state = {"state": "leased", "turn": turn, "opened": now, "leased": now}
-        connection.execute(sa.insert(assignments).values(values | state))
+        connection.execute(queries.ADD_ASSIGNMENT, values | state)
 
-    def _places_taken(self, item: "sa.ColumnElement[str] | str", but: str) -> "sa.ScalarSelect[int]":
-        """Others who finished the item or hold it now."""
-        other = (assignments.c.item == item) & (assignments.c.annotator != but)
-        taken = other & ((assignments.c.state == "done") | self._live())
-        return sa.select(sa.func.count()).where(taken).scalar_subquery()
+    def _next_item(self, connection: Connection, person: Row) -> str | None:
+        free = self._places(person)
+        last = connection.execute(queries.LAST_ITEM, {"person": person.id}).first()
+        if last is not None:
+            for query, values in (
+                (queries.NEXT_OF_ANSWER, {"answer": last.answer}),
+                (queries.NEXT_OF_OTHER_TOPIC, {"topic": last.topic}),
+            ):
+                if (found := connection.execute(query, free | values).scalar()) is not None:
+                    return str(found)
+        found = connection.execute(queries.NEXT, free).scalar()
+        return None if found is None else str(found)
 
-    def _has_place(self, connection: "sa.Connection", item: str, person: str) -> bool:
-        taken = connection.execute(sa.select(self._places_taken(item, person))).scalar_one()
-        return bool(taken < self.settings.annotators)
-
-    def _next_item(self, connection: "sa.Connection", person: "sa.Row[Any]") -> str | None:
-        mine = sa.select(assignments.c.handle).where(
-            (assignments.c.item == items.c.id) & (assignments.c.annotator == person.id)
-        )
-        free = (items.c.pool == "study") & items.c.open & ~mine.exists()
-        free = free & (self._places_taken(items.c.id, person.id) < self.settings.annotators)
-        last = connection.execute(
-            sa.select(items.c.answer, items.c.topic)
-            .join(assignments, assignments.c.item == items.c.id)
-            .where((assignments.c.annotator == person.id) & (assignments.c.phase == "study"))
-            .order_by(assignments.c.turn.desc())
-            .limit(1)
-        ).first()
-        wanted = (
-            [sa.true()] if last is None else [items.c.answer == last.answer, items.c.topic != last.topic, sa.true()]
-        )
-        for which in wanted:
-            query = sa.select(items.c.id).where(free & which).order_by(items.c.place).limit(1)
-            if (found := connection.execute(query).scalar()) is not None:
-                return str(found)
-        return None
-
-    def _turns(self, connection: "sa.Connection", person: "sa.Row[Any]") -> int:
-        mine = (assignments.c.annotator == person.id) & (assignments.c.phase != "training")
-        return int(connection.execute(sa.select(sa.func.max(assignments.c.turn)).where(mine)).scalar() or 0)
-
-    def _gold_turns(self, person: str, turns: int) -> list[bool]:
-        """Whether a gold item comes at each turn of a person, while there are any."""
+    def _is_gold_turn(self, person: str, turn: int) -> bool:
+        """Whether a gold item comes at a turn of a person, while there are any."""
         chance = random.Random(f"{self.settings.seed} {person}")
-        return [chance.random() < self.settings.gold_share for _ in range(turns)]
+        return [chance.random() < self.settings.gold_share for _ in range(turn)][-1]
 
-    def _work(self, connection: "sa.Connection", person: "sa.Row[Any]", held: "sa.Row[Any]") -> Work:
+    def _work(self, connection: Connection, person: Row, held: Row) -> Work:
         item, verdicts = self.item(held.item), _verdicts(connection, held)
         question = self._question(item, verdicts, held.phase)
         if question is None:  # a finished item is not held
@@ -304,29 +278,19 @@ class Study:
                 return None
         return self.scheme.next_question(item.unit, verdicts, has_source=item.has_source)
 
-    def _counts(self, connection: "sa.Connection", person: "sa.Row[Any]") -> tuple[int, int]:
+    def _counts(self, connection: Connection, person: Row) -> tuple[int, int]:
         """Items that the person has finished, and that are left, in such a way that no gold item stands out."""
-        count = sa.func.count
-        mine = assignments.c.annotator == person.id
-        if not person.passed:
-            now = mine & (assignments.c.attempt == person.attempt) & (assignments.c.state != "leased")
-            done = connection.execute(sa.select(count()).where(now)).scalar_one()
-            return done, self.pools["training"] - done
-        states = (
-            sa.select(assignments.c.phase, assignments.c.state, count(), count().filter(items.c.open))
-            .join(items, items.c.id == assignments.c.item)
-            .where(mine & (assignments.c.phase != "training"))
-            .group_by(assignments.c.phase, assignments.c.state)
-        )
-        done = turns = gold = held = opened = 0
-        for phase, state, n, n_open in connection.execute(states):
+        attempt = 0 if person.passed else person.attempt
+        done = turns = gold = held = counted = 0
+        for phase, state, n, n_open in connection.execute(queries.STATES, {"person": person.id, "attempt": attempt}):
             turns += n
             done += n if state != "leased" else 0
             held += n if state == "leased" else 0
             gold += n if phase == "gold" else 0
-            opened += n_open if phase == "study" else 0
-        open_items = (items.c.pool == "study") & items.c.open
-        study = connection.execute(sa.select(count()).where(open_items)).scalar_one() - opened
+            counted += n_open if phase == "study" else 0
+        if not person.passed:
+            return done, self.pools["training"] - done
+        study = connection.execute(queries.OPEN_ITEMS).scalar_one() - counted
         gold = self.pools.get("gold", 0) - gold
         left = held + study
         if gold > 0 and study > 0:
@@ -342,7 +306,7 @@ class Study:
 
     def _read_item(self, key: str) -> Item:
         with self.database.read() as connection:
-            row = connection.execute(sa.select(items.c.row).where(items.c.id == key)).scalar()
+            row = connection.execute(queries.ITEM, {"item": key}).scalar()
         if row is None:
             raise UsageError(f"no item called {key!r:.60}")
         return item_of(parse_object(row.encode(), "the database"), f"item {key!r:.60}", flag_incomplete=True)
@@ -372,20 +336,22 @@ class Study:
         with self.database.write() as connection:
             person = self._person(connection, annotator)
             held = self._assignment(connection, person, item)
-            given = {"kind": _VERDICT, "annotator": person.id, "item": held.item, "question": question, "value": value}
+            given = {"kind": VERDICT, "annotator": person.id, "item": held.item, "question": question, "value": value}
             whole = self.item(held.item)
             if self._is_repeated(connection, press, given):
                 return self._feedback(whole, held, question, value)
-            asked = self._asked(connection, held, whole, question)
+            verdicts = _verdicts(connection, held)
+            asked = self._asked(held, whole, verdicts, question)
             if value not in asked.values:
                 raise PressError(f"the answers to {question!r} are {', '.join(asked.values)}, found {value!r:.60}")
             spans = self._spans(whole, asked, value, evidence)
             if self.settings.reasons == "required" and not reason.strip():
                 raise PressError("a reason is missing; write why")
             self._record(connection, held, press, given, spans=spans, reason=reason, seconds=seconds)
-            self._renew(connection, held)
-            if self._question(whole, _verdicts(connection, held), held.phase) is None:
+            if self._question(whole, verdicts | {question: value}, held.phase) is None:
                 self._finish(connection, person, held, "done")
+            else:
+                self._renew(connection, person, held)
             return self._feedback(whole, held, question, value)
 
     def flag(self, annotator: str, item: str, reason: str, *, press: str) -> None:
@@ -393,7 +359,7 @@ class Study:
         with self.database.write() as connection:
             person = self._person(connection, annotator)
             held = self._assignment(connection, person, item)
-            given = {"kind": _FLAG, "annotator": person.id, "item": held.item, "question": "flag", "value": reason}
+            given = {"kind": FLAG, "annotator": person.id, "item": held.item, "question": "flag", "value": reason}
             if self._is_repeated(connection, press, given):
                 return
             reasons = [one.value for one in flags_for(self.item(held.item).kind)]
@@ -411,24 +377,19 @@ class Study:
         """
         with self.database.write() as connection:
             person = self._person(connection, annotator)
-            if self._is_repeated(connection, press, {"kind": _UNDO, "annotator": person.id}):
+            if self._is_repeated(connection, press, {"kind": UNDO, "annotator": person.id}):
                 return
             last = _last_press(connection, person.id)
             if last is None:
                 raise PressError("there is nothing to take back")
-            held = connection.execute(
-                sa.select(assignments).where(
-                    (assignments.c.annotator == person.id)
-                    & (assignments.c.item == last.item)
-                    & (assignments.c.attempt == last.attempt)
-                )
-            ).one()
-            given = {"kind": _UNDO, "annotator": person.id, "item": last.item, "question": last.question, "value": ""}
+            mine = {"person": person.id, "item": last.item, "attempt": last.attempt}
+            held = connection.execute(queries.ASSIGNMENT_OF, mine).one()
+            given = {"kind": UNDO, "annotator": person.id, "item": last.item, "question": last.question, "value": ""}
             self._record(connection, held, press, given, undoes=last.id)
             if held.state == "leased":
-                self._renew(connection, held)
+                self._renew(connection, person, held)
             else:
-                connection.execute(_of(held).values(state="leased", leased=self._clock()))
+                connection.execute(queries.REOPEN, {"key": held.handle, "now": self._clock()})
                 self._reconsider(connection, held.item)
 
     def can_undo(self, annotator: str) -> bool:
@@ -436,28 +397,28 @@ class Study:
         with self.database.read() as connection:
             return _last_press(connection, self._person(connection, annotator).id) is not None
 
-    def _assignment(self, connection: "sa.Connection", person: "sa.Row[Any]", handle: str) -> "sa.Row[Any]":
-        mine = (assignments.c.handle == handle) & (assignments.c.annotator == person.id)
-        found = None if unstorable(handle) else connection.execute(sa.select(assignments).where(mine)).first()
+    def _assignment(self, connection: Connection, person: Row, handle: str) -> Row:
+        mine = {"person": person.id, "handle": handle}
+        found = None if unstorable(handle) else connection.execute(queries.ASSIGNMENT, mine).first()
         if found is None:
             raise PressError("this item was not given to you")
         return found
 
-    def _is_repeated(self, connection: "sa.Connection", press: str, given: Mapping[str, str]) -> bool:
+    def _is_repeated(self, connection: Connection, press: str, given: Mapping[str, str]) -> bool:
         """Whether the press is recorded already; raises `PressError` if it was for something else."""
         if not isinstance(press, str) or not 1 <= len(press) <= _LONGEST_PRESS or not press.isprintable():
             raise PressError(f"the id of a press should be 1 to {_LONGEST_PRESS} printable characters")
-        found = connection.execute(sa.select(presses).where(presses.c.press == press)).first()
+        found = connection.execute(queries.PRESS, {"press": press}).first()
         if found is None:
             return False
         if any(getattr(found, name) != value for name, value in given.items()):
             raise PressError("this press was used before, for something else; load the page again")
         return True
 
-    def _asked(self, connection: "sa.Connection", held: "sa.Row[Any]", item: Item, question: str) -> Question:
+    def _asked(self, held: Row, item: Item, verdicts: Mapping[str, str], question: str) -> Question:
         if held.state != "leased":
             raise PressError("this item is finished already, perhaps in another tab")
-        asked = self._question(item, _verdicts(connection, held), held.phase)
+        asked = self._question(item, verdicts, held.phase)
         if asked is None or asked.name != question:
             raise PressError(f"question {question!r:.60} is not the one asked now, perhaps because of another tab")
         return asked
@@ -477,8 +438,8 @@ class Study:
 
     def _record(
         self,
-        connection: "sa.Connection",
-        held: "sa.Row[Any]",
+        connection: Connection,
+        held: Row,
         press: str,
         given: Mapping[str, str],
         *,
@@ -488,11 +449,8 @@ class Study:
         undoes: int | None = None,
     ) -> None:
         now = self._clock()
-        if seconds is None and given["kind"] != _UNDO:
-            mine = presses.c.annotator == held.annotator
-            last = connection.execute(
-                sa.select(presses.c.at).where(mine).order_by(presses.c.id.desc()).limit(1)
-            ).scalar()
+        if seconds is None and given["kind"] != UNDO:
+            last = connection.execute(queries.LAST_TIME, {"person": held.annotator}).scalar()
             seconds = now - max(held.opened, 0.0 if last is None else last)
         known = seconds is not None and 0 <= seconds <= _LONGEST_PAUSE  # else a clock was set, or it is no number
         values = {
@@ -505,48 +463,44 @@ class Study:
             "at": now,
             "undoes": undoes,
         }
-        connection.execute(sa.insert(presses).values(dict(given) | values))
+        connection.execute(queries.ADD_PRESS, dict(given) | values)
 
-    def _renew(self, connection: "sa.Connection", held: "sa.Row[Any]") -> None:
+    def _renew(self, connection: Connection, person: Row, held: Row) -> None:
         """Begin the lease anew; not if it has expired and others have taken all places."""
-        if held.phase != "study" or self._has_place(connection, held.item, held.annotator):
-            connection.execute(_of(held).values(leased=self._clock()))
+        if not self._is_fresh(held) and (held.phase == "gold" or self._has_place(connection, held.item, person)):
+            connection.execute(queries.RENEW, {"key": held.handle, "now": self._clock()})
 
-    def _finish(self, connection: "sa.Connection", person: "sa.Row[Any]", held: "sa.Row[Any]", state: str) -> None:
-        connection.execute(_of(held).values(state=state))
-        if held.phase == "training":
-            self._end_training(connection, person)
-        elif held.phase == "gold":
-            self._check_gold(connection, person)
-        else:
+    def _finish(self, connection: Connection, person: Row, held: Row, state: str) -> None:
+        connection.execute(queries.END, {"key": held.handle, "ended": state})
+        if held.phase == "study":
             self._reconsider(connection, held.item)
-        person = self._person(connection, person.id)
+        else:
+            if held.phase == "training":
+                self._end_training(connection, person)
+            else:
+                self._check_gold(connection, person)
+            person = self._person(connection, person.id)
         # The next item in the same commit: the page that follows only reads.
-        if person.blocked is None and self._held(connection, person) is None:
+        if person.blocked is None and self._held(self._leased(connection, person)) is None:
             self._give(connection, person)
 
-    def _reconsider(self, connection: "sa.Connection", item: str) -> None:
-        """An item needs more people until k finished it, or k flagged it."""
-        states = sa.select(assignments.c.state, sa.func.count()).where(assignments.c.item == item)
-        counts: dict[str, int] = pairs(connection, states.group_by(assignments.c.state))
-        needs = max(counts.get("done", 0), counts.get("flagged", 0)) < self.settings.annotators
-        connection.execute(sa.update(items).where(items.c.id == item).values(open=needs))
+    def _reconsider(self, connection: Connection, item: str) -> None:
+        connection.execute(queries.RECONSIDER, {"key": item, "wanted": self.settings.annotators})
 
     def reconsider_all(self) -> None:
         """Decide again which items need more people, after `annotators` has changed."""
         with self.database.write() as connection:
-            for key in connection.execute(sa.select(items.c.id).where(items.c.pool == "study")).scalars().all():
-                self._reconsider(connection, key)
+            connection.execute(queries.RECONSIDER_ALL, {"wanted": self.settings.annotators})
             number = sa.update(about).where(about.c.name == "annotators")
             connection.execute(number.values(value=str(self.settings.annotators)))
 
-    def _feedback(self, item: Item, held: "sa.Row[Any]", question: str, value: str) -> Feedback | None:
+    def _feedback(self, item: Item, held: Row, question: str, value: str) -> Feedback | None:
         expected = item.expected.get(question)
         if held.phase != "training" or expected is None:
             return None
         return Feedback(is_right(value, expected), expected, item.explanation)
 
-    def _end_training(self, connection: "sa.Connection", person: "sa.Row[Any]") -> None:
+    def _end_training(self, connection: Connection, person: Row) -> None:
         """Let the person pass, try again or be blocked, if this was the last item of the round."""
         n = self.pools["training"]
         outcomes = self._outcomes(connection, person, "training", person.attempt)
@@ -562,7 +516,7 @@ class Study:
             values = {"attempt": person.attempt + 1}
         connection.execute(sa.update(people).where(people.c.id == person.id).values(values))
 
-    def _check_gold(self, connection: "sa.Connection", person: "sa.Row[Any]") -> None:
+    def _check_gold(self, connection: Connection, person: Row) -> None:
         """Block who has too few gold items right, if the study is set so."""
         mark = self.settings.block_below
         if not mark or person.exempt:
@@ -572,19 +526,14 @@ class Study:
         if n >= self.settings.block_after and right / n < mark:
             reason = f"{right} of {n} gold items right, the mark is {mark:.0%}"
             connection.execute(sa.update(people).where(people.c.id == person.id).values(blocked=reason))
-            self._release(connection, person.id)
+            connection.execute(queries.RELEASE, {"person": person.id})
 
-    def _outcomes(self, connection: "sa.Connection", person: "sa.Row[Any]", phase: Phase, attempt: int) -> list[bool]:
+    def _outcomes(self, connection: Connection, person: Row, phase: Phase, attempt: int) -> list[bool]:
         """Whether each finished training or gold item of a person is right."""
-        finished = sa.select(assignments).where(
-            (assignments.c.annotator == person.id)
-            & (assignments.c.phase == phase)
-            & (assignments.c.attempt == attempt)
-            & (assignments.c.state != "leased")
-        )
+        finished = {"person": person.id, "phase": phase, "attempt": attempt}
         return [
-            item_is_right(self.item(one.item), _verdicts(connection, one, flags=True))
-            for one in connection.execute(finished.order_by(assignments.c.turn)).all()
+            item_is_right(self.item(one.item), _verdicts(connection, one))
+            for one in connection.execute(queries.FINISHED, finished).all()
         ]
 
     # --- admin -----------------------------------------------------------------------------------------------------
@@ -615,13 +564,13 @@ class Study:
         It is compared with the verdicts of all who answered the question. Raises `PressError`.
         """
         with self.database.read() as connection:
-            if unstorable(annotator) or _person_row(connection, annotator) is None:
+            if unstorable(annotator) or _known(connection, annotator) is None:
                 raise PressError(f"no person called {annotator!r:.60}")
-        self._review(_AUDIT, admin, item, question, value, press, reason)
+        self._review(AUDIT, admin, item, question, value, press, reason)
 
     def adjudicate(self, admin: str, item: str, question: str, value: str, *, press: str, reason: str = "") -> None:
         """Decide a question about an item (by its own id) in the place of the majority; the last decision counts."""
-        self._review(_ADJUDICATION, admin, item, question, value, press, reason)
+        self._review(ADJUDICATION, admin, item, question, value, press, reason)
 
     def _review(self, kind: str, admin: str, item: str, question: str, value: str, press: str, reason: str) -> None:
         reason = _storable("reason", reason, PressError)
@@ -645,7 +594,7 @@ class Study:
                 "reason": reason,
                 "at": self._clock(),
             }
-            connection.execute(sa.insert(presses).values(given | values))
+            connection.execute(queries.ADD_PRESS, given | values)
 
     def export(self, out: str | Path) -> Mapping[str, Any]:
         """Write ratings, answers with consensus and the manifest to a folder; return the manifest."""
@@ -688,38 +637,26 @@ def _sent(item: Item, handle: str, question: Question) -> Item:
     return sent
 
 
-def _annotator(row: "sa.Row[Any]") -> Annotator:
+def _annotator(row: Row) -> Annotator:
     return Annotator(row.id, row.role, row.passed, row.blocked)
 
 
-def _person_row(connection: "sa.Connection", person: str) -> "sa.Row[Any] | None":
+def _person_row(connection: Connection, person: str) -> Row | None:
     return connection.execute(sa.select(people).where(people.c.id == person)).first()
 
 
-def _of(held: "sa.Row[Any]") -> "sa.Update":
-    return sa.update(assignments).where(assignments.c.handle == held.handle)
+def _known(connection: Connection, person: str) -> Row | None:
+    return connection.execute(queries.PERSON, {"person": person}).first()
 
 
-def _not_undone() -> "sa.ColumnElement[bool]":
-    undo = presses.alias("undo")
-    return ~sa.select(undo.c.id).where(undo.c.undoes == presses.c.id).exists()
+def _verdicts(connection: Connection, held: Row) -> dict[str, str]:
+    """Return a person's verdicts on an item by question, and the flag, without those that were taken back."""
+    mine = {"person": held.annotator, "item": held.item, "attempt": held.attempt}
+    return {question: value for question, value in connection.execute(queries.STANDING, mine)}  # noqa: C416
 
 
-def _verdicts(connection: "sa.Connection", held: "sa.Row[Any]", *, flags: bool = False) -> dict[str, str]:
-    """Return a person's verdicts on an item by question, without those that were taken back."""
-    kinds = (_VERDICT, _FLAG) if flags else (_VERDICT,)
-    mine = (presses.c.annotator == held.annotator) & (presses.c.item == held.item)
-    which = mine & (presses.c.attempt == held.attempt) & presses.c.kind.in_(kinds) & _not_undone()
-    found = sa.select(presses.c.question, presses.c.value).where(which).order_by(presses.c.id)
-    return pairs(connection, found)
-
-
-def _last_press(connection: "sa.Connection", person: str) -> "sa.Row[Any] | None":
-    """Return the last press that can be taken back."""
-    mine = (presses.c.annotator == person) & (presses.c.phase != "training") & presses.c.kind.in_((_VERDICT, _FLAG))
-    return connection.execute(
-        sa.select(presses).where(mine & _not_undone()).order_by(presses.c.id.desc()).limit(1)
-    ).first()
+def _last_press(connection: Connection, person: str) -> Row | None:
+    return connection.execute(queries.LAST_PRESS, {"person": person}).first()
 
 
 def _storable(name: str, text: str, error: type[UsageError] | type[PressError]) -> str:

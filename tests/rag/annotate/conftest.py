@@ -22,7 +22,7 @@ def postgresql() -> Iterator[Server]:
     pytest.importorskip("psycopg", reason="needs the extra postgresql")
     if postgresql_programs() is None:
         pytest.skip("no PostgreSQL server here: apt-get install postgresql")
-    with running_postgresql() as server:
+    with running_postgresql(durable=False) as server:
         yield server
 
 
@@ -32,7 +32,7 @@ def database(request: pytest.FixtureRequest) -> str:
     if request.param == "sqlite":
         return ""
     server: Server = request.getfixturevalue("postgresql")
-    return server.new_database()
+    return server.emptied_database()
 
 
 @pytest.fixture
