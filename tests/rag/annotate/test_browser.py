@@ -461,6 +461,8 @@ def test_a_whole_item_is_on_the_screen_of_a_phone(
         page.locator(".verdicts button").first.tap()
         expect(page.locator("#status")).to_contain_text("Saved")
         page.wait_for_timeout(50)
+        for one in page.locator(".tools > * .button:visible, .tools form button:visible").all():
+            assert one.bounding_box()["x"] + one.bounding_box()["width"] <= page.locator("#status").bounding_box()["x"]
 
 
 def check(page: Page) -> None:
