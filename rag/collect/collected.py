@@ -143,7 +143,8 @@ def _same(sentence: CitedSentence, output: str, answer: CitedAnswer) -> bool:
     """Whether a piece of the output reads as the sentence with its citations."""
     order = list(answer.passages)
     read = parse_sentence(output, len(order))
-    return read.text == sentence.text and tuple(order[n - 1] for n in read.cites) == sentence.cites
+    # Cutting a marker tidies the white space around it, so that only the words can be compared.
+    return words(read.text) == words(sentence.text) and tuple(order[n - 1] for n in read.cites) == sentence.cites
 
 
 def _outputs(answer: CitedAnswer, starts: Sequence[int]) -> list[str | None]:

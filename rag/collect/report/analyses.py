@@ -47,7 +47,7 @@ class StaticSimilarity:
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return the cosines, -1 to 1."""
         left, right = (self._encoder.passages([pair[side] for pair in pairs]) for side in (0, 1))
-        return [float(value) for value in (left * right).sum(axis=1)]
+        return [round(float(value), _DIGITS) for value in (left * right).sum(axis=1)]
 
 
 class BertScore:
@@ -70,7 +70,7 @@ class BertScore:
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return F1 for each pair."""
         _, _, f1 = self._scorer.score([pair[0] for pair in pairs], [pair[1] for pair in pairs])
-        return [float(value) for value in f1]
+        return [round(float(value), _DIGITS) for value in f1]
 
 
 def open_similarity(name: str | None) -> Similarity:
@@ -167,7 +167,7 @@ def quartiles(values: Sequence[float]) -> dict[str, Any]:
 
 
 def labelled(answers: Iterable[CitedAnswer]) -> Iterator[Labelled]:
-    """Yield people's label of each sentence, for the comparison with a judge; the judge reads all its quotes at once."""
+    """Yield people's label of each sentence, for a judge, which reads all cited quotes of a sentence together."""
     for answer in answers:
         for number, one in enumerate(answer.sentences):
             if one.attributable is not None:

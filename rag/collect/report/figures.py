@@ -47,13 +47,16 @@ def _violins(name: str, title: str, axis: str, values: Mapping[str, Sequence[flo
         parts["cquantiles"].set(color=ink, linestyle="--", linewidth=0.9)
         axes.set_xticks(list(places), [f"{label}\nn = {len(one):,}" for label, one in listed.items()], fontsize=8)
         axes.set_ylabel(axis)
+        low, high = (pick(pick(one) for one in listed.values()) for pick in (min, max))
+        axes.set_ylim(low - max(0.05, (high - low) / 20), high + max(0.05, (high - low) / 20))
         axes.grid(visible=False, axis="x")
 
-    said = [
-        f"{label} ({one['n']:,}): quartiles {one['q1']:.3g}, {one['median']:.3g}, {one['q3']:.3g}, mean {one['mean']:.3g}"
-        for label, one in summary.items()
-    ]
+    said = [f"{label} ({one['n']:,}): {_in_words(one)}" for label, one in summary.items()]
     return Figure(name, title, "; ".join(said) + ".", {"groups": summary}, draw)
+
+
+def _in_words(one: Mapping[str, Any]) -> str:
+    return f"quartiles {one['q1']:.3g}, {one['median']:.3g}, {one['q3']:.3g}, mean {one['mean']:.3g}"
 
 
 def _extractive(found: Analyses) -> Figure | None:
@@ -65,6 +68,7 @@ def _extractive(found: Analyses) -> Figure | None:
 
     def draw(axes: "Axes") -> None:
         from matplotlib.colors import LogNorm
+        from matplotlib.ticker import FuncFormatter, NullFormatter
 
         top = max(1.0, max(density))
         cells = axes.hexbin(
@@ -72,15 +76,13 @@ def _extractive(found: Analyses) -> Figure | None:
         )
         figure = axes.get_figure()
         assert figure is not None
-        figure.colorbar(cells, ax=axes, label="answers")
+        bar = figure.colorbar(cells, ax=axes, label="answers", format=FuncFormatter(lambda value, _: f"{value:g}"))
+        bar.ax.yaxis.set_minor_formatter(NullFormatter())
         axes.set_xlim(-0.02, 1.02)
         axes.set_xlabel("coverage: share of the words copied")
         axes.set_ylabel("density: mean length of the run of a word")
 
-    said = [
-        f"{name}: quartiles {one['q1']:.3g}, {one['median']:.3g}, {one['q3']:.3g}, mean {one['mean']:.3g}"
-        for name, one in data.items()
-    ]
+    said = [f"{name}: {_in_words(one)}" for name, one in data.items()]
     text = f"{len(coverage):,} answers with citations. " + "; ".join(said) + "."
     return Figure("figure-4", "Coverage against density of answers and cited quotes", text, data, draw)
 
