@@ -150,7 +150,7 @@ def _same(sentence: CitedSentence, output: str, answer: CitedAnswer) -> bool:
 def _outputs(answer: CitedAnswer, starts: Sequence[int]) -> list[str | None]:
     """Cut the output at the places where the groups start in the text, which is the output without markers."""
     output, text = answer.output, answer.plain
-    if output is None:
+    if output is None or not starts:
         return [None] * len(starts)
     places, at = [], 0
     wanted = set(starts)

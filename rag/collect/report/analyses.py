@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Protocol
 
 from autoais.answers import CitedAnswer
@@ -12,7 +14,7 @@ from autoais.metrics.extractive import extractive
 from autoais.types import Attribution
 from rag.attribution.attributor import nearest_sentence
 from rag.collect.statistics import Statistics
-from rag.errors import RagError, missing_extra
+from rag.errors import RagError
 
 LABELS = ("informative", "not informative", "attributable", "not attributable")
 """The groups of Figure 3: labels of whole answers."""
@@ -57,11 +59,11 @@ class BertScore:
 
     def __init__(self) -> None:
         try:
-            from bert_score import BERTScorer
+            package = import_module("bert_score")  # it has no types
         except ImportError as error:
-            raise missing_extra("--similarity bertscore", "bertscore") from error
+            raise RagError("BERTScore needs a package that is not installed: pip install bert-score") from error
         try:
-            self._scorer: Any = BERTScorer(lang="en")
+            self._scorer: Any = package.BERTScorer(lang="en")
         except (OSError, RuntimeError, ValueError) as error:
             raise RagError(
                 f"BERTScore's model cannot be loaded ({first_line(error)}); choose --similarity static"
@@ -75,8 +77,6 @@ class BertScore:
 
 def open_similarity(name: str | None) -> Similarity:
     """Return the similarity of that name, `static` or `bertscore`; None is BERTScore where it is installed."""
-    from importlib.util import find_spec
-
     kinds: dict[str, Callable[[], Similarity]] = {"static": StaticSimilarity, "bertscore": BertScore}
     name = name or ("bertscore" if find_spec("bert_score") else "static")
     if name not in kinds:
