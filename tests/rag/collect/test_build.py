@@ -32,7 +32,7 @@ def server() -> Iterator[ChatServer]:
 
 
 @pytest.fixture
-def model(server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def model(server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> str:
     """A language model that answers the three questions, each in another way."""
     pytest.importorskip("httpx")
     url = server.script(
@@ -46,7 +46,7 @@ def model(server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     )
     monkeypatch.setenv("OPENAI_BASE_URL", url)
     monkeypatch.setenv("OPENAI_API_KEY", "x")
-    yield "openai:tiny"
+    return "openai:tiny"
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -148,7 +148,9 @@ def test_several_seeds_and_duplicates(model: str, asked: Path, tmp_path: Path) -
     ]
 
 
-def test_a_model_that_fails_is_asked_again(server: ChatServer, asked: Path, tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_model_that_fails_is_asked_again(
+    server: ChatServer, asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("httpx")
     monkeypatch.setenv("OPENAI_API_KEY", "x")
     monkeypatch.setenv("OPENAI_BASE_URL", server.script({"say": ""}, {"say": "It is so [1]."}))
@@ -217,7 +219,9 @@ def test_what_others_changed_is_noticed(asked: Path, tmp_path: Path) -> None:
         path.write_bytes(before)
 
 
-def test_no_answer_that_keeps_to_the_format(server: ChatServer, asked: Path, tmp_path: Path, monkeypatch: Any) -> None:
+def test_no_answer_that_keeps_to_the_format(
+    server: ChatServer, asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("httpx")
     monkeypatch.setenv("OPENAI_API_KEY", "x")
     monkeypatch.setenv("OPENAI_BASE_URL", server.script({"say": "<script>alert(1)</script> [9] \u202e\x00"}))
