@@ -122,7 +122,7 @@ def _agreement(answers: Iterator[CitedAnswer], judge: Judge, show: Progress) -> 
     if not labels:
         return None
     show(f"judging with {judge.name}", 0, len(labels))
-    found = without_texts(evaluate(labels, judge))["sets"]["collection"]
+    found: dict[str, Any] = without_texts(evaluate(labels, judge))["sets"]["collection"]
     people = sum(label.attributable for label in labels) / len(labels)
     about = {key: value for key, value in judge_record(judge).items() if key != "usage"}
     return {"judge": judge.name, "judged_by": about, "labels": len(labels), "people": people} | found

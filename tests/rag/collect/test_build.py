@@ -181,7 +181,7 @@ def test_wrong_arguments(asked: Path, tmp_path: Path) -> None:
         build_collection(tmp_path / "c", asked, systems="reader")
     for bad in ({"dev": 1.5}, {"answers": 0}, {"limit": 0}, {"trailing": "drop"}, {"quotes": "some"}):
         with pytest.raises(RagError):
-            build_collection(tmp_path / "c", asked, **bad)  # type: ignore[arg-type]
+            build_collection(tmp_path / "c", asked, **bad)
     assert not (tmp_path / "c" / "answers.jsonl").exists()
 
 

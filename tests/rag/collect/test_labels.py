@@ -1,6 +1,5 @@
 """Imports, packing with labels, and the report of labelled collections."""
 
-import gzip
 import json
 import re
 from collections.abc import Callable
@@ -129,9 +128,8 @@ def test_labels_are_packed_into_all_files(asked: Path, tmp_path: Path) -> None:
     before = {side: (built.folder / f"hagrid-{side}.jsonl").read_text() for side in ("train", "dev")}
     labelled = relabelled(built.folder / "answers.jsonl", yes, tmp_path / "labelled.jsonl")
     packed = pack_collection(built.folder, labelled)
-    assert packed.manifest["labels"]["all"]["informative"] == {
-        "total": 3, "yes": 3, "no": 0, "share": 1.0, "interval95": packed.manifest["labels"]["all"]["informative"]["interval95"],
-    }  # fmt: skip
+    told = packed.manifest["labels"]["all"]["informative"]
+    assert [told[key] for key in ("total", "yes", "no", "share")] == [3, 3, 0, 1.0]
     for side, text in before.items():
         now = (built.folder / f"hagrid-{side}.jsonl").read_text()
         assert '"informative": 1, "attributable": 0' in now
@@ -254,14 +252,14 @@ def test_a_report_says_what_it_lacks(asked: Path, tmp_path: Path, rag: Command) 
 
 def test_hostile_text_does_not_leave_the_page(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from selectolax.parser import HTMLParser
+    from selectolax.lexbor import LexborHTMLParser
 
     bad = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\u202e"
     answer = replace(labelled_answer("a", 1, [[1]], informative=True), question=bad, extra={"system": bad})
     file = tmp_path / "<b>x.jsonl"
     write_atomic(file, write_answers([answer]))
     page = report_collection(file, tmp_path / "r", judge="none").page.read_text("utf-8")
-    tree = HTMLParser(page)
+    tree = LexborHTMLParser(page)
     assert not tree.css("script")
     assert not tree.css("main img:not([src^='data:'])")
     assert "\u202e" not in page
@@ -279,4 +277,3 @@ def test_support_and_part_labels_are_counted() -> None:
     assert statistics.table3()["support"] == {"full": 1, "partial": 0, "none": 0}
     assert statistics.table3()["sentence_worthy"]["yes"] == 1
     assert Statistics().table3() == {}
-    assert gzip.open(GENERATED / "hagrid-dev.jsonl.gz").readline().startswith(b"{")
