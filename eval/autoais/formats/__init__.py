@@ -26,7 +26,11 @@ def _read_own(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
 
 
 def _labels_own(row: dict[str, Any], where: str) -> Iterator[Labelled]:
-    answer = own.from_row(row, where)
+    return labels_of(own.from_row(row, where))
+
+
+def labels_of(answer: CitedAnswer) -> Iterator[Labelled]:
+    """Yield the label of attributability of each sentence that has one, against all its cited passages."""
     for number, sentence in enumerate(answer.sentences):
         if sentence.attributable is not None:
             evidence = tuple(answer.passages[cited].evidence for cited in sentence.cites)
@@ -396,6 +400,6 @@ def fix(path: Path, name: str | None = None) -> tuple[list[str], list[str]]:
 
 
 __all__ = [
-    "FORMATS", "Fault", "Format", "Notes", "by_name", "detect", "fix", "read", "read_labels", "schema_of",
+    "FORMATS", "Fault", "Format", "Notes", "by_name", "detect", "fix", "labels_of", "read", "read_labels", "schema_of",
     "to_write", "validate", "write",
 ]  # fmt: skip

@@ -1,7 +1,7 @@
 """`rag collect report`: HAGRID's tables and figures of any cited answers, and a judge against people's labels."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from autoais.types import Judge
 from rag.bench.report import write_bytes
 from rag.collect.folder import ANSWERS, MANIFEST, Collection, open_collection
 from rag.collect.quotes import Progress
-from rag.collect.report.analyses import Analyses, labelled, open_similarity
+from rag.collect.report.analyses import Analyses, open_similarity
 from rag.collect.report.figures import figures
 from rag.collect.report.page import page
 from rag.collect.statistics import Statistics
@@ -118,11 +118,11 @@ def _agreement(answers: Iterator[CitedAnswer], judge: Judge, show: Progress) -> 
     """How a judge agrees with people's labels of sentences; None without labels."""
     from autoais.meta.evaluate import evaluate, without_texts
 
-    labels = list(labelled(answers))
+    labels = [replace(label, dataset="all") for answer in answers for label in formats.labels_of(answer)]
     if not labels:
         return None
     show(f"judging with {judge.name}", 0, len(labels))
-    found: dict[str, Any] = without_texts(evaluate(labels, judge))["sets"]["collection"]
+    found: dict[str, Any] = without_texts(evaluate(labels, judge))["sets"]["all"]
     people = sum(label.attributable for label in labels) / len(labels)
     about = {key: value for key, value in judge_record(judge).items() if key != "usage"}
     return {"judge": judge.name, "judged_by": about, "labels": len(labels), "people": people} | found

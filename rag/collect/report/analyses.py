@@ -1,7 +1,7 @@
 """The analyses of HAGRID's paper (Kamalloo et al. 2023, Section 4) of any cited answers, as numbers."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
@@ -9,9 +9,7 @@ from typing import Any, Protocol
 
 from autoais.answers import CitedAnswer
 from autoais.errors import first_line
-from autoais.labels import Labelled
 from autoais.metrics.extractive import extractive
-from autoais.types import Attribution
 from rag.attribution.attributor import nearest_sentence
 from rag.collect.statistics import Statistics
 from rag.errors import RagError
@@ -164,14 +162,3 @@ def quartiles(values: Sequence[float]) -> dict[str, Any]:
 
     low, middle, high = (float(one) for one in np.quantile(np.asarray(values, np.float64), (0.25, 0.5, 0.75)))
     return {"n": len(values), "mean": float(np.mean(values)), "q1": low, "median": middle, "q3": high}
-
-
-def labelled(answers: Iterable[CitedAnswer]) -> Iterator[Labelled]:
-    """Yield people's label of each sentence, for a judge, which reads all cited quotes of a sentence together."""
-    for answer in answers:
-        for number, one in enumerate(answer.sentences):
-            if one.attributable is not None:
-                evidence = tuple(answer.passages[key].evidence for key in one.cites)
-                attribution = Attribution(one.text, evidence, answer.question)
-                system = str(answer.extra.get("system") or "")
-                yield Labelled("collection", f"{answer.id}/{number}", attribution, one.attributable, system)
