@@ -14,6 +14,7 @@ from autoais.io.locks import exclusive_lock
 from autoais.io.provenance import command, sha256_file
 from autoais.io.schema import STRING, Schema, faults
 from autoais.io.schema import record as record_schema
+from autoais.metrics.hagrid import answer_attributable, answer_informative
 from rag.collect.card import card
 from rag.collect.statistics import question_key, statistics_of
 from rag.errors import FormatError, RagError, check_type
@@ -179,14 +180,30 @@ def _labelled(collection: Collection, path: Path) -> list[CitedAnswer]:
             raise RagError(f"{path}: answer {answer.id!r} of the collection is missing; export the whole study")
         if to_row(_bare(label)) != to_row(_bare(answer)):
             raise RagError(f"{path}: answer {answer.id!r} is not that of {collection.folder}: more than labels differs")
-        found.append(label)
+        found.append(_with_labels(answer, label))
     if given:
         raise RagError(f"{path}: answer {next(iter(given))!r} is not in {collection.folder}")
     return found
 
 
+def _with_labels(answer: CitedAnswer, label: CitedAnswer) -> CitedAnswer:
+    """The answer with the labels of another one; those of the whole answer follow from its sentences if missing."""
+    sentences = []
+    for one, told in zip(answer.sentences, label.sentences, strict=True):
+        levels = [citation.support for citation in told.citations]
+        cited = (replace(citation, support=level) for citation, level in zip(one.citations, levels, strict=True))
+        one = replace(one, informative=told.informative, attributable=told.attributable, worthy=told.worthy)
+        sentences.append(replace(one, citations=tuple(cited)))
+    informative, attributable = label.informative, label.attributable
+    if informative is None:
+        informative = answer_informative(one.informative for one in sentences)
+    if attributable is None:
+        attributable = answer_attributable(one.attributable for one in sentences)
+    return replace(answer, sentences=tuple(sentences), informative=informative, attributable=attributable)
+
+
 def _bare(answer: CitedAnswer) -> CitedAnswer:
-    """The answer without labels and without facts besides: an annotation tool may add or drop some."""
+    """The answer without labels, and without further facts, which an annotation tool may add or drop."""
     sentences = tuple(
         replace(
             one,

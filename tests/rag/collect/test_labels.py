@@ -119,8 +119,7 @@ def relabelled(path: Path, change: Callable[[CitedAnswer], CitedAnswer], out: Pa
 
 def yes(answer: CitedAnswer) -> CitedAnswer:
     sentences = tuple(replace(one, informative=True, attributable=False) for one in answer.sentences)
-    extra = {key: value for key, value in answer.extra.items() if key != "tokens"} | {"rated_by": 3}
-    return replace(answer, sentences=sentences, informative=True, attributable=False, extra=extra)
+    return replace(answer, sentences=sentences, extra={"rated_by": 3})  # the facts besides may be gone
 
 
 def test_labels_are_packed_into_all_files(asked: Path, tmp_path: Path) -> None:
@@ -130,6 +129,8 @@ def test_labels_are_packed_into_all_files(asked: Path, tmp_path: Path) -> None:
     packed = pack_collection(built.folder, labelled)
     told = packed.manifest["labels"]["all"]["informative"]
     assert [told[key] for key in ("total", "yes", "no", "share")] == [3, 3, 0, 1.0]
+    assert packed.manifest["labels"]["all"]["attributable"]["no"] == 3
+    assert [answer.extra["query_id"] for answer in packed.answers()] == ["10", "11", "12"]
     for side, text in before.items():
         now = (built.folder / f"hagrid-{side}.jsonl").read_text()
         assert '"informative": 1, "attributable": 0' in now
