@@ -33,6 +33,7 @@ from rag.collect.folder import (
     locked,
     publish,
     read_manifest,
+    sweep,
     write_manifest,
 )
 from rag.collect.quotes import KINDS, Progress, QuoteSource, find_quotes
@@ -245,6 +246,7 @@ class _Build:
         """Start a build, or continue the one in the folder; finds the quotes if they are missing."""
         if (self._folder / MANIFEST).exists():
             self._record = self._continued(resume=resume)
+            sweep(self._folder)
         else:
             check_empty(self._folder)
             self._record = self._new()

@@ -1,5 +1,6 @@
 """The folder of a collection: its files, its manifest `collection.json`, the split, and packing with labels."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from autoais.answers import CitedAnswer, read_answers, to_row, write_answers
 from autoais.io.jsonl import dumps, parse_object, round_floats, write_atomic
 from autoais.io.locks import exclusive_lock
 from autoais.io.provenance import command, sha256_file
-from autoais.io.schema import STRING, Schema, faults
+from autoais.io.schema import BOOLEAN, INTEGER, STRING, TEXT_OR_NULL, Schema, faults
 from autoais.io.schema import record as record_schema
 from autoais.metrics.hagrid import answer_attributable, answer_informative
 from rag.collect.card import card
@@ -24,11 +25,38 @@ MANIFEST, ANSWERS, FILTERED, CARD, SUMS, LOCK, RAW = (
 )  # fmt: skip
 HAGRID, TRAIN, DEV = "hagrid.jsonl", "hagrid-train.jsonl", "hagrid-dev.jsonl"
 VERSION = 1
+_TEMPORARY = re.compile(r"\.[\w-]+\.(?:jsonl|json|md|run\.json)\.\w+|\.SHA256SUMS\.\w+", re.ASCII)
 _OBJECT: Schema = {"type": "object"}
+_COUNTS: Schema = {"type": "object", "additionalProperties": INTEGER}
+_FILE = record_schema({"file": STRING, "sha256": STRING})
 _MANIFEST = record_schema(
-    {"collection_version": {"type": "integer"}, "name": STRING, "complete": {"type": "boolean"}, "split": _OBJECT},
-    {"statistics": _OBJECT, "labels": _OBJECT, "settings": _OBJECT},
-)
+    {
+        "collection_version": INTEGER, "name": STRING, "complete": BOOLEAN, "split": _OBJECT, "command": STRING,
+        "licence": record_schema({"answers": TEXT_OR_NULL, "texts": TEXT_OR_NULL}), "versions": _OBJECT,
+        "data": {"type": "object", "additionalProperties": _FILE},
+    },
+    {"statistics": _OBJECT, "settings": _OBJECT, "packed": record_schema({"command": STRING})},
+)  # fmt: skip
+_BUILT = record_schema(
+    {},
+    {
+        "settings": record_schema({"trailing": STRING}),
+        "quotes": record_schema({"kind": STRING, "questions": INTEGER, "left_out": INTEGER}, {"incomplete": INTEGER}),
+        "filtered": _COUNTS,
+        "cut": INTEGER,
+        "systems": {
+            "type": "object",
+            "additionalProperties": record_schema(
+                {
+                    "name": STRING, "seed": {"type": ["integer", "null"]}, "asked": INTEGER, "kept": INTEGER,
+                    "quoting": BOOLEAN, "filtered": _COUNTS,
+                    "prompt": record_schema({"name": STRING, "sha256": STRING}) | {"type": ["object", "null"]},
+                    "tokens": record_schema({"read": INTEGER, "written": INTEGER}) | {"type": ["object", "null"]},
+                }
+            ),
+        },
+    },
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +83,8 @@ def open_collection(folder: str | Path) -> Collection:
     manifest = read_manifest(folder)
     if not manifest["complete"]:
         raise RagError(f"{folder}: the collection is unfinished; continue it with rag collect build --resume")
+    for fault in faults(manifest, _BUILT):
+        raise FormatError(f"{folder / MANIFEST}: {fault}")
     return Collection(folder, manifest)
 
 
@@ -96,13 +126,17 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def check_empty(folder: Path) -> None:
-    """Raise `RagError` if the folder holds anything but a lock and what a build killed at its start leaves."""
-    if foreign := sorted(one.name for one in folder.iterdir() if not _is_ours(one.name)):
+    """Raise `RagError` if the folder holds anything but what a build that was killed at its start leaves."""
+    sweep(folder)
+    if foreign := sorted(one.name for one in folder.iterdir() if one.name != LOCK):
         raise RagError(f"{folder} is not empty (it holds {foreign[0]}); name a new folder")
 
 
-def _is_ours(name: str) -> bool:
-    return name == LOCK or name.startswith(f".{MANIFEST}.")
+def sweep(folder: Path) -> None:
+    """Remove the temporary files of writes that were killed."""
+    for path in [*folder.glob(".*"), *folder.glob(f"{RAW}/.*")]:
+        if _TEMPORARY.fullmatch(path.name):
+            path.unlink()
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
@@ -162,6 +196,7 @@ def pack_collection(folder: str | Path, answers: str | Path | None = None) -> Co
     opened = open_collection(folder)
     manifest = dict(opened.manifest)
     with locked(opened.folder):
+        sweep(opened.folder)
         if answers is not None:
             path = Path(answers)
             digest = sha256_file(path) if path.is_file() else ""

@@ -125,6 +125,23 @@ def test_a_language_model(model: str, asked: Path, tmp_path: Path) -> None:
     assert [one["text"] for one in sentences] == ["It is Warsaw. The kings lived there from 1596 [1].", "It is old."]
 
 
+def test_several_questions_at_once_make_no_difference(model: str, asked: Path, tmp_path: Path) -> None:
+    files = []
+    for name, concurrency in (("a", 1), ("b", 3)):
+        built = build_collection(tmp_path / name, asked, systems=[model], name="same", concurrency=concurrency)
+        files.append([(built.folder / one).read_bytes() for one in ("answers.jsonl", "filtered.jsonl", "hagrid.jsonl")])
+    assert files[0] == files[1]
+
+
+def test_a_manifest_that_others_changed_is_refused(asked: Path, tmp_path: Path, rag: Command) -> None:
+    out = tmp_path / "c"
+    build_collection(out, asked)
+    manifest = json.loads((out / "collection.json").read_text())
+    for key, value in (("systems", {"reader": 3}), ("split", {"dev": 2, "seed": 0}), ("licence", None), ("name", 1)):
+        (out / "collection.json").write_text(json.dumps(manifest | {key: value}))
+        one_line_error(rag("collect", "pack", out), "collection.json", key)
+
+
 def test_trailing_sentences_can_be_attached_and_citations_repaired(model: str, asked: Path, tmp_path: Path) -> None:
     attached = build_collection(tmp_path / "a", asked, systems=[model], trailing="attach")
     assert len(next(attached.answers()).sentences) == 1
@@ -290,6 +307,7 @@ def test_killed_at_any_moment_and_resumed_the_bytes_are_the_same(tmp_path: Path)
     assert done.returncode == 0, done.stderr
     files = [path for path in sorted((tmp_path / "whole" / "c").iterdir()) if path.is_file() and path.name != LOCK]
     assert len(files) == 8
+    assert {path.name for path in files} | {LOCK, "raw"} == {path.name for path in (tmp_path / "cut/c").iterdir()}
     for path in files:
         assert (tmp_path / "cut" / "c" / path.name).read_bytes() == path.read_bytes(), path.name
     assert len(list(read_answers(tmp_path / "cut" / "c" / "answers.jsonl"))) >= 500
