@@ -3,7 +3,7 @@
 import json
 import random
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -590,7 +590,7 @@ def test_the_variance_of_each_figure_is_that_of_the_jackknife_over_questions() -
         for one, question in zip(labels, asked, strict=True)
     ]
     rows = rows_by_set(judged(named, judge))["Told"]
-    figures = {
+    figures: dict[str, Callable[[Any], float | None]] = {
         "macro_f1": lambda there: macro_f1(rows.truth[there], rows.said[there]),
         "balanced_accuracy": lambda there: balanced_accuracy(rows.truth[there], rows.said[there]),
         "roc_auc": lambda there: roc_auc(rows.truth[there], rows.probability[there]),
