@@ -7,12 +7,15 @@ from typing import Any
 
 from autoais.corpora import find_passages
 from autoais.io.provenance import sha256_file
+from rag.api import add_recipe, build_index
 from rag.bench.benchmark import Benchmark
 from rag.bench.tables import inside
 from rag.errors import RagError
 from rag.index.index import Index
 from rag.index.manifest import MANIFEST
 from rag.index.open import open_index
+from rag.index.parts import recipes_of
+from rag.retrievers import Retriever, open_retriever, parts_of
 from rag.types import Passage
 
 Progress = Callable[[str, int, int], None]
@@ -47,6 +50,15 @@ class Corpora:
             self._open[name] = self._opened(name)
         return self._open[name]
 
+    def retriever(self, name: str, recipe: str) -> Retriever:
+        """Open the retriever of a recipe over the index of a corpus; adds the parts that the index lacks."""
+        index = self.open(name)
+        there = {part.name for part in recipes_of(index)}
+        if index.build is not None and any(part.name not in there for _, part in parts_of(recipe)):
+            add_recipe(self._place(name), recipe, progress=self._progress)
+            index = self._open[name] = open_index(self._place(name))
+        return open_retriever(recipe, index)
+
     def _opened(self, name: str) -> Index:
         if name not in self._benchmark.corpora:
             raise RagError(f"{self._benchmark.id} has no corpus; its passages come with the questions")
@@ -55,8 +67,6 @@ class Corpora:
             return open_index(None)
         place = self._place(name)
         if not self._is_built(name):
-            from rag.api import build_index
-
             source = self._corpus or corpus.check(self._data)
             form = None if self._corpus else corpus.format
             documents = source.is_dir()

@@ -30,7 +30,7 @@ from rag.bench.retrieval import OF_THE_QUESTION, Given, Retrieved, search_file
 from rag.bench.specs import SystemSpec, distinct, safe
 from rag.errors import RagError
 from rag.index.open import open_index
-from rag.retrievers import Retriever, open_retriever
+from rag.retrievers import Retriever
 from rag.systems import System, answer_or_abstain, in_order, open_system
 
 Task = tuple[str, Sequence[str], Callable[[], None]]
@@ -132,7 +132,7 @@ class Stages:
     def _retriever(self, recipe: str, asked: BenchQuestion, opened: dict[str, Retriever]) -> Retriever:
         corpus = self._corpora.name_of(asked.collection)
         if corpus not in opened:
-            opened[corpus] = open_retriever(recipe, self._corpora.open(corpus))
+            opened[corpus] = self._corpora.retriever(corpus, recipe)
         return opened[corpus]
 
     # --- answer -------------------------------------------------------------------------------------------------

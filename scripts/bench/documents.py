@@ -33,6 +33,7 @@ from typing import Annotated, Any
 
 import typer
 
+from autoais.errors import UserError
 from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import processor, provenance
 
@@ -198,20 +199,24 @@ def _before(manuals: Path, revision: str) -> dict[str, Any]:
         "from pathlib import Path\n"
         "try: from rag.corpus.documents import read_document\n"
         "except ImportError: from rag.documents import read_document\n"  # until November 2026
-        "failed, start = 0, time.process_time()\n"
+        "failed, start = [], time.process_time()\n"
         "for path in sys.argv[1:]:\n"
         "    try: read_document(Path(path), Path(path).name)\n"
-        "    except Exception: failed += 1\n"
+        "    except Exception as error: failed.append(f'{path}: {error}')\n"
         "print(json.dumps({'cpu': time.process_time() - start, 'failed': failed}))"
     )
     with tempfile.TemporaryDirectory() as folder:
         archive = subprocess.run(["git", "archive", revision], check=True, capture_output=True).stdout
         subprocess.run(["tar", "-x", "-C", folder], input=archive, check=True)
-        files = [str(path) for path in _files(manuals, ".pdf")]
+        files = [str(path.resolve()) for path in _files(manuals, ".pdf")]
         env = {**os.environ, "PYTHONPATH": os.pathsep.join([folder, f"{folder}/eval"])}
         command = [sys.executable, "-c", program, *files]
         told = subprocess.run(command, check=True, capture_output=True, env=env, cwd=folder)
     found: dict[str, Any] = json.loads(told.stdout)
+    if failed := found.pop("failed"):
+        raise UserError(
+            f"revision {revision} cannot read {len(failed)} of {len(files)} PDFs (it needs pypdf): {failed[0]}"
+        )
     return found
 
 

@@ -26,11 +26,14 @@ def _read_own(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
 
 
 def _labels_own(row: dict[str, Any], where: str) -> Iterator[Labelled]:
+    return labels_of(own.from_row(row, where))
+
+
+def labels_of(answer: CitedAnswer) -> Iterator[Labelled]:
     """Yield the labels of sentences; of single citations where the sentence has none.
 
     A label of the whole answer is that of its sentence, if there is just one.
     """
-    answer = own.from_row(row, where)
     dataset, system = (str(answer.extra.get(name) or "") for name in ("dataset", "system"))
     for number, sentence in enumerate(answer.sentences):
         texts = {cited: answer.passages[cited].evidence for cited in sentence.cites}
@@ -409,6 +412,6 @@ def fix(path: Path, name: str | None = None) -> tuple[list[str], list[str]]:
 
 
 __all__ = [
-    "FORMATS", "Fault", "Format", "Notes", "by_name", "detect", "fix", "read", "read_labels", "schema_of",
+    "FORMATS", "Fault", "Format", "Notes", "by_name", "detect", "fix", "labels_of", "read", "read_labels", "schema_of",
     "to_write", "validate", "write",
 ]  # fmt: skip

@@ -21,6 +21,7 @@ from rag.bench import open_run, read_items, run_benchmark
 from rag.bench.folder import STAGES, BenchRun
 from rag.errors import FormatError, RagError, UsageError, UserError
 from rag.index.open import open_index
+from rag.index.parts import recipes_of
 from rag.systems import open_system
 from tests.conftest import Command, one_line_error, write_corpus
 
@@ -220,6 +221,15 @@ def test_an_index_of_other_passages_is_refused(tmp_path: Path) -> None:
     run_benchmark(benchmark(index.manifest["checksum"]), tmp_path / "A", tmp_path / "data", **options)
     with pytest.raises(RagError, match=r"shelf\.index: an index of other passages than shelf\.jsonl of towns"):
         run_benchmark(benchmark("sha256:0"), tmp_path / "B", tmp_path / "data", **options)
+
+
+def test_a_part_that_the_index_lacks_is_added(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    towns()
+    index = tmp_path / "RUN" / "index"
+    assert not recipes_of(open_index(index))
+    run = towns("OTHER", systems=["extractive,recipe=static"], index=index)
+    assert [part.name for part in recipes_of(open_index(index))] == ["static.v1"]
+    assert "static" in str(run.metrics("extractive-static")["system"])
 
 
 def test_an_oracle_reads_the_gold_passages(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
