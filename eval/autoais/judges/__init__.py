@@ -17,8 +17,8 @@ JUDGES: Registry[Callable[..., Judge]] = Registry(
     {
         "lexical": "autoais.judges.lexical:LexicalJudge",
         "minilm": "autoais.judges.minilm:MiniLMJudge",
-        "hf": "autoais.judges.hf:HfJudge",
         "human": "autoais.judges.human:HumanJudge",
+        "hf": "autoais.judges.hf:HfJudge",
         "llm": "autoais.judges.llm:LlmJudge",
     },
 )
