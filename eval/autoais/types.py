@@ -286,13 +286,14 @@ class Judge(ABC):
         A judgement must not depend on the other attributions of the call.
         """
 
+    def by_rule(self, attribution: Attribution) -> Judgement | None:
+        """Return the judgement of a pair that is not passed to `decide`; None for all others."""
+        reason = nothing_to_judge(attribution)
+        return None if reason is None else Judgement(Verdict.NOT_ATTRIBUTABLE, None, reason)
+
     def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Return one judgement per attribution, in order."""
-        judgements = {
-            attribution: Judgement(Verdict.NOT_ATTRIBUTABLE, None, reason)
-            for attribution in attributions
-            if (reason := nothing_to_judge(attribution))
-        }
+        judgements = {one: found for one in attributions if (found := self.by_rule(one)) is not None}
         asked = list(dict.fromkeys(one for one in attributions if one not in judgements))
         if asked:
             decided = self.decide(asked)

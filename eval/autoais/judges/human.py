@@ -74,11 +74,11 @@ class HumanJudge(Judge):
         pairs = len(self._unknown)
         return f"nobody judged {pairs:,} of the pairs asked about, which are undecided" if pairs else None
 
-    def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        """Return one judgement per attribution; people also judged citations whose text the file lacks."""
-        known = {one: self._labels[one] for one in attributions if one in self._labels and _lacks_text(one)}
-        left = iter(super().judge([one for one in attributions if one not in known]))
-        return [known[one] if one in known else next(left) for one in attributions]
+    def by_rule(self, attribution: Attribution) -> Judgement | None:
+        """People also judged citations whose text the file lacks; otherwise as every judge."""
+        if nothing_to_judge(attribution) == NO_TEXT and attribution in self._labels:
+            return self._labels[attribution]
+        return super().by_rule(attribution)
 
     def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Look the attributions up among the labels."""
@@ -93,10 +93,6 @@ def is_ratings(path: Path) -> bool:
         return formats.detect(path) == "ratings"
     except FormatError:
         return False
-
-
-def _lacks_text(attribution: Attribution) -> bool:
-    return nothing_to_judge(attribution) == NO_TEXT
 
 
 def _of_labels(path: Path) -> Labels:

@@ -116,6 +116,8 @@ def test_any_format_with_labels_is_a_judge_of_its_own_answers(tmp_path: Path, na
     path = sample(tmp_path, name)
     judge = open_judge(f"human:{path}")
     report = autoais.score(path, judge=judge, metrics=["trec"])
+    cached = autoais.score(path, judge=judge, metrics=["trec"], cache=tmp_path / "cache")
+    assert cached.judgements == report.judgements
     # Liu et al.'s judgements are of single citations, and say nothing of two citations together.
     assert report.metrics["trec_precision" if name == "liu-judgements" else "sentences"].n > 0
     labelled = [
