@@ -263,6 +263,10 @@ class CachedJudge(Judge):
         """Return what the wrapped judge decides by rule."""
         return self._judge.by_rule(attribution)
 
+    def of_answer(self, attribution: Attribution) -> Judgement | None:
+        """Return what the wrapped judge says of a whole answer."""
+        return self._judge.of_answer(attribution)
+
     def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Look up each pair, ask the judge once for each distinct missing pair, and cache the decided ones."""
         name = self.name
