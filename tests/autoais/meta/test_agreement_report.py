@@ -203,6 +203,15 @@ def test_the_same_answer_everywhere_has_no_alpha_but_a_reason() -> None:
     assert {one.get("reason") for one in alone.values()} == {"no item has two ratings"}
 
 
+def test_simulated_annotators_are_called_so(tmp_path: Path, autoais: Command) -> None:
+    ratings = [Rating("i", f"simulated-{n}", "informative", "yes") for n in range(2)]
+    path = written(tmp_path / "r.jsonl", [*ratings, Rating("i", "ada", "informative", "no")])
+    assert autoais("agreement", path).stdout.startswith("SIMULATION: ratings of 2 simulated annotators\n")
+    assert json.loads(autoais("agreement", path, "--json").stdout)["simulated"] == ["simulated-0", "simulated-1"]
+    path = written(tmp_path / "p.jsonl", [Rating("i", "ada", "informative", "no")])
+    assert "simul" not in autoais("agreement", path, "--json").stdout.lower()
+
+
 def test_free_text_has_no_figures() -> None:
     ratings = [Rating(str(n), "a", "why", f"because {n}") for n in range(30)]
     assert autoais.agreement(ratings)["questions"]["why"]["reason"] == "more than 20 different values"
