@@ -8,7 +8,7 @@ from typing import Any
 from autoais.errors import FormatError
 from autoais.io.files import records
 from autoais.meta import ais_paper
-from autoais.meta.agreement import Item, f1_to_majority, krippendorff_alpha, pairwise_agreement
+from autoais.meta.agreement import f1_to_majority, krippendorff_alpha, pairwise_agreement
 from autoais.metrics.rates import Rate
 
 COLUMNS = ("model-name", "INT", "INT & AIS", "Flagged", "# agree (INT)", "# agree (AIS)")
@@ -107,14 +107,14 @@ def _agreement(labels: Iterable[tuple[bool, int | None]]) -> dict[str, Any]:
     """Agreement from single ratings, rebuilt from majority labels and counts; impossible counts are left out."""
     listed = list(labels)
     items = [
-        Item(agree, _RATERS - agree) if label else Item(_RATERS - agree, agree)
+        (agree, _RATERS - agree) if label else (_RATERS - agree, agree)
         for label, agree in listed
         if agree is not None and _RATERS < 2 * agree <= 2 * _RATERS
     ]
     return {
         "items": len(items),
         "left_out": len(listed) - len(items),
-        "krippendorff_alpha": krippendorff_alpha(items),
-        "pairwise_agreement": pairwise_agreement(items),
-        "f1_to_majority": f1_to_majority(items),
+        "krippendorff_alpha": krippendorff_alpha(items).value,
+        "pairwise_agreement": pairwise_agreement(items).value,
+        "f1_to_majority": f1_to_majority(items).value,
     }
