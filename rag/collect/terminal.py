@@ -99,7 +99,7 @@ def show_report(record: Mapping[str, Any]) -> None:
     found = record["autoais"]
     if found is not None:
         console.print()
-        console.print(clean(f"{found['judge']} against people, {found['n']:,} sentences"))
+        console.print(clean(f"{found['judge']} against people, {found['n']:,} labels"))
         for name in ("macro_f1", "cohen_kappa", "balanced_accuracy", "roc_auc"):
             if found[name] is not None:
                 ends = found["interval95"].get(name)
