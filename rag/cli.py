@@ -11,6 +11,7 @@ import typer
 from autoais.cli import HELP, VersionOption, run
 from rag.annotate.cli import annotate_app
 from rag.bench.cli import bench_app
+from rag.collect.cli import collect_app
 from rag.config import DEFAULT_SYSTEM, command_defaults
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ app = typer.Typer(
 index_app = typer.Typer(no_args_is_help=True, help="Build and inspect indexes.")
 app.add_typer(index_app, name="index")
 app.add_typer(bench_app, name="bench")
+app.add_typer(collect_app, name="collect")
 app.add_typer(annotate_app, name="annotate")
 
 IndexOption = Annotated[

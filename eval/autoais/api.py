@@ -11,14 +11,18 @@ from autoais.answers import CitedAnswer, HasCited, as_cited
 from autoais.errors import UsageError, UserError, check_type
 from autoais.io.jsonl import round_floats
 from autoais.io.provenance import judge_record, provenance
+from autoais.judged import JudgedAnswer
 from autoais.judges import DEFAULT, open_judge
 from autoais.questions import read_questions as questions_of
+from autoais.ratings import RELAXED, STRICT, Rating, read_expected, read_ratings
 from autoais.runs import MEASURES, Qrels, Run, as_qrels, as_run, evaluate, open_measures
 from autoais.scoring import DEFAULT_METRICS, ScoreRun, answers_to_score, choose_metrics, with_notes
 from autoais.types import Judge, Question
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Ratings = str | Path | Sequence[str | Path] | Iterable[Rating]
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,3 +262,103 @@ def evaluate_judge(
     rows = (label for path in paths for label in formats.read_labels(Path(path)))
     result: dict[str, Any] = round_floats(evaluated(rows, chosen, worst=worst))
     return result
+
+
+def agreement(
+    ratings: Ratings,
+    *,
+    experts: Ratings | None = None,
+    variant: Ratings | None = None,
+    answers: str | Path | Iterable[object] | None = None,
+    gold: str | Path | None = None,
+    likert: int = RELAXED,
+    by: str | None = None,
+) -> dict[str, Any]:
+    """Measure how far annotators agree, and what they say together (`autoais agreement`).
+
+    `ratings` are one or more files that `autoais.ratings.read_ratings` reads (the batches of a study), or a list of
+    `Rating`s. `experts` are ratings of the same items by experts: a file, a list of `Rating`s, or names of annotators,
+    whose ratings then count for nothing else. `variant` are ratings of the same items in another design, for McNemar's
+    test. `answers` are the rated answers, so that intervals are over questions and not over
+    answers. `gold` is a file of items with their `expected` values. `likert` is the least value from 1 to 5 that counts
+    as attributable: 4 (relaxed) or 5 (strict). With `by="system"` the figures of each system are added. Raises
+    `UserError`.
+    """
+    from autoais.meta.agreement_report import report
+
+    if likert not in (RELAXED, STRICT):
+        raise UserError(f"likert {likert!r}: should be {RELAXED} (relaxed) or {STRICT} (strict)")
+    if by not in (None, "system"):
+        raise UserError(f"by {by!r}: ratings are grouped by nothing else than system")
+    asked = None if answers is None else {one.id: _asked(one) for one in _answers(answers)}
+    batches = _batches(ratings)
+    batches, judged = _without_experts(batches, experts)
+    result: dict[str, Any] = round_floats(
+        report(
+            batches,
+            experts=judged,
+            variant=[] if variant is None else _ratings(variant),
+            asked=asked,
+            gold=None if gold is None else read_expected(gold),
+            likert=likert,
+            by_system=by == "system",
+        )
+    )
+    return result
+
+
+def _batches(ratings: Ratings) -> dict[str, list[Rating]]:
+    """Return the ratings by file; raises `UserError` for an annotator who rated something in two files."""
+    check_type("ratings", ratings, "a file, a list of files or a list of Ratings", str, Path, Iterable)
+    listed: list[Any] = [ratings] if isinstance(ratings, str | Path) else list(ratings)
+    if not all(isinstance(one, str | Path) for one in listed):
+        return {"ratings": _ratings(listed)}
+    batches: dict[str, list[Rating]] = {}
+    seen: dict[tuple[str | None, ...], str] = {}
+    for path in map(str, listed):
+        batches[path] = list(read_ratings(path))
+        for one in batches[path]:
+            if (other := seen.setdefault(one.key, path)) != path:
+                raise UserError(
+                    f"{path}: annotator {one.annotator!r:.60} rated item {one.item!r:.60}, question "
+                    f"{one.question!r:.60}, in {other} too; keep one of the two ratings"
+                )
+    return batches
+
+
+def _without_experts(
+    batches: dict[str, list[Rating]], experts: Ratings | None
+) -> tuple[dict[str, list[Rating]], list[Rating]]:
+    """Return the ratings of the crowd, by file, and those of the experts."""
+    if experts is None or isinstance(experts, str | Path):
+        return batches, [] if experts is None else _ratings(experts)
+    listed: list[Any] = list(experts)
+    if not all(isinstance(one, str) for one in listed):
+        return batches, _ratings(listed)
+    people = {one.annotator for batch in batches.values() for one in batch}
+    if unknown := sorted(set(listed) - people):
+        raise UserError(f"no annotator {unknown[0]!r:.60}; there are: {', '.join(sorted(people))[:200]}")
+    crowd = {name: [one for one in batch if one.annotator not in listed] for name, batch in batches.items()}
+    if not any(crowd.values()):
+        raise UserError("all annotators are experts; there is nobody to compare them with")
+    return crowd, [one for batch in batches.values() for one in batch if one.annotator in listed]
+
+
+def _ratings(ratings: Ratings) -> list[Rating]:
+    """Return the ratings of a file or a list; raises `UserError` if there are none."""
+    if isinstance(ratings, str | Path):
+        return list(read_ratings(ratings))
+    listed: list[Any] = list(ratings)
+    for one in listed:
+        check_type("a rating", one, "a Rating", Rating)
+    if not listed:
+        raise UserError("there are no ratings")
+    return listed
+
+
+def _asked(answer: CitedAnswer) -> str:
+    return JudgedAnswer(Question(answer.id, answer.question), answer, ()).asked
+
+
+def _answers(answers: str | Path | Iterable[object]) -> Iterator[CitedAnswer]:
+    return formats.read(Path(answers)) if isinstance(answers, str | Path) else _listed(answers)

@@ -27,8 +27,8 @@ app = typer.Typer(
 JudgeOption = Annotated[
     str,
     typer.Option(
-        help="Judge: minilm, lexical, hf[:<model>], llm:<model>, minilm:<folder>, or your own package.module:Class, "
-        "whose code is run."
+        help="Judge: minilm, lexical, hf[:<model>], llm:<model>, minilm:<folder>, human:<file with labels>, or your "
+        "own package.module:Class, whose code is run."
     ),
 ]
 JudgeOptions = Annotated[
@@ -138,6 +138,8 @@ def score(
         say(f"{count:,} {what}", err=True)
     if (client := getattr(chosen, "client", None)) is not None:
         say(f"{chosen.name}: {client.usage}", err=True)
+    if (note := getattr(chosen, "note", None)) is not None:
+        say(f"{chosen.name}: {note}", err=True)
     inputs = {"answers": file} | ({"questions": questions} if questions else {})
     inputs |= {f"corpus{number}": path for number, path in enumerate(corpora, 1)}
     inputs |= {"calibration": calibration} if calibration else {}
@@ -243,6 +245,48 @@ def ais_report(
         show_ais(one)
     if other is not None:
         show_other_tables(other)
+
+
+@app.command()
+def agreement(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Ratings (jsonl), from `rag annotate export`.")
+    ],
+    experts: Annotated[
+        str | None, typer.Option(help="Experts: names of annotators, comma-separated, or a file of their ratings.")
+    ] = None,
+    variant: Annotated[
+        Path | None, typer.Option(help="Ratings of the same items in another design, for McNemar's test.")
+    ] = None,
+    answers: Annotated[
+        Path | None, typer.Option(help="The rated answers; intervals are then over questions, not answers.")
+    ] = None,
+    gold: Annotated[Path | None, typer.Option(help="Gold items (jsonl) with their expected values.")] = None,
+    likert: Annotated[int, typer.Option(help="Least value from 1 to 5 that is a yes: 4 (relaxed), 5 (strict).")] = 4,
+    by: Annotated[str | None, typer.Option(help="Repeat the figures for each: system.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure how far annotators agree: consensus and ties, alpha, kappas, AIS rates, times, audits.
+
+    Several files are the batches of one study.
+    """
+    from autoais.api import agreement as measured
+    from autoais.io.jsonl import check_distinct
+    from autoais.io.provenance import provenance
+    from autoais.meta.terminal import show_agreement
+
+    check_distinct(files)
+    inputs = {f"ratings{number}": path for number, path in enumerate(files, 1)}
+    expert_file = Path(experts) if experts is not None and Path(experts).is_file() else None
+    others = {"experts": expert_file, "variant": variant, "answers": answers, "gold": gold}
+    inputs |= {role: path for role, path in others.items() if path is not None}
+    named = expert_file or (None if experts is None else [name.strip() for name in experts.split(",")])
+    result = measured(files, experts=named, variant=variant, answers=answers, gold=gold, likert=likert, by=by)
+    result |= {"provenance": provenance(inputs)}
+    if as_json:
+        _print_json(result)
+    else:
+        show_agreement(new_console(), result)
 
 
 @app.command()
@@ -388,6 +432,37 @@ def convert(
         say(f"{count} {what}", err=True)
     for what, count in lost.items():
         say(f"lost, because {to} has no field for it: {what} ({count} answers)", err=True)
+
+
+@app.command()
+def ratings(
+    source: Annotated[
+        Path, typer.Argument(metavar="IN", help="Ratings: ours, Label Studio's JSON or autojudge-annotate's jsonl.")
+    ],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="File to write; .gz is compressed.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            help="ratings, label-studio, label-studio-config, autojudge, ais-csv, or a format of answers, which get "
+            "the consensus as labels.",
+        ),
+    ],
+    answers: Annotated[Path | None, typer.Option(help="The rated answers.")] = None,
+    likert: Annotated[int, typer.Option(help="Least value from 1 to 5 that is a yes: 4 (relaxed), 5 (strict).")] = 4,
+) -> None:
+    """Convert ratings of people to and from other tools, or put their consensus into the answers."""
+    from autoais import formats
+    from autoais.io.jsonl import check_outputs, write_atomic
+    from autoais.ratings.convert import convert_ratings
+
+    check_outputs([source, answers], [target])
+    notes = formats.Notes()
+    lines = convert_ratings(source, to, answers=answers, likert=likert, notes=notes)
+    write_atomic(target, lines)
+    for what, count in notes.items():
+        if count:
+            say(f"{count} {what}", err=True)
 
 
 @app.command()

@@ -127,7 +127,7 @@ def judge_answers(
     stream = iter(answers)
     while batch := list(islice(stream, _BATCH)):
         asked = [_own_question(answer) if benchmark is None else _asked(answer, benchmark, left) for answer in batch]
-        claims = [_claims(answer) for answer in batch]
+        claims = [cited_claims(answer) for answer in batch]
         as_alce = [_strict_claims(answer, splitter) if strict else None for answer in batch]
         listed = [claim for row in claims for claim in row if claim is not None]
         listed += [claim for row in as_alce for claim in row or ()]
@@ -201,7 +201,8 @@ def _asked(answer: CitedAnswer, benchmark: Mapping[str, Question], left: dict[st
     return question
 
 
-def _claims(answer: CitedAnswer) -> list[CitedClaim | None]:
+def cited_claims(answer: CitedAnswer) -> list[CitedClaim | None]:
+    """Return what is judged of each sentence of an answer; None for one that claims nothing."""
     unresolved = Counter(one.sentence for one in answer.unresolved_markers if one.is_citation)
     is_list = answer.is_list  # ALCE judges an item of a list together with the question
     return [

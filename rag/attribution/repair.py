@@ -25,22 +25,22 @@ class Repaired:
     """
 
     def __init__(self, generator: Generator, judge: Judge) -> None:
-        self._generator = generator
+        self.generator = generator
         self._attributor = Attributor(judge)
         self.name = f"{generator.name}>repair.v1({self._attributor.name})"
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
         """The generator's answer with its citations repaired; an abstention is unchanged."""
-        answer = self._generator.generate(question, hits)
+        answer = self.generator.generate(question, hits)
         return self.repaired(answer) if answer.sentences else replace(answer, system=self.name)
 
     def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[str | Answer]:
         """Yield the generator's text as it is written, or whole if it cannot stream; then the repaired answer."""
-        if not isinstance(self._generator, Streaming):
+        if not isinstance(self.generator, Streaming):
             answer = self.generate(question, hits)
             yield from (str(answer), answer)
             return
-        for piece in self._generator.stream(question, hits):
+        for piece in self.generator.stream(question, hits):
             if isinstance(piece, Answer):
                 yield self.repaired(piece) if piece.sentences else replace(piece, system=self.name)
             else:

@@ -1,6 +1,7 @@
 """Ratings of people: the file, the consensus and the labels that it gives the answers."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -91,7 +92,9 @@ def test_a_broken_row_is_refused_with_line_and_field(tmp_path: Path, row: str, f
 
 def test_one_annotator_has_one_value_per_item_and_question(tmp_path: Path) -> None:
     yes, no = Rating("i", "a", "informative", "yes"), Rating("i", "a", "informative", "no")
-    assert list(read_ratings(written(tmp_path / "same.jsonl", [yes, yes]))) == [yes]
+    assert list(read_ratings(written(tmp_path / "same.jsonl", [yes, replace(yes, seconds=2.0)]))) == [yes]
+    checks = [replace(one, phase="audit", audited=name) for one, name in ((yes, "b"), (no, "c"))]
+    assert list(read_ratings(written(tmp_path / "audit.jsonl", checks))) == checks
     with pytest.raises(FormatError, match=r"r\.jsonl:2: annotator 'a' rated item 'i' before.*r\.jsonl:1"):
         list(read_ratings(written(tmp_path / "r.jsonl", [yes, no])))
 

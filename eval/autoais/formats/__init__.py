@@ -17,7 +17,7 @@ from autoais.io.jsonl import dumps
 from autoais.io.schema import Schema, faults
 from autoais.labels import Labelled
 from autoais.registry import Registry
-from autoais.types import Attribution, Question
+from autoais.types import Attribution, Question, Support
 
 
 def _read_own(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
@@ -26,13 +26,28 @@ def _read_own(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
 
 
 def _labels_own(row: dict[str, Any], where: str) -> Iterator[Labelled]:
-    answer = own.from_row(row, where)
+    return labels_of(own.from_row(row, where))
+
+
+def labels_of(answer: CitedAnswer) -> Iterator[Labelled]:
+    """Yield the labels of sentences; of single citations where the sentence has none.
+
+    A label of the whole answer is that of its sentence, if there is just one.
+    """
+    dataset, system = (str(answer.extra.get(name) or "") for name in ("dataset", "system"))
     for number, sentence in enumerate(answer.sentences):
-        if sentence.attributable is not None:
-            evidence = tuple(answer.passages[cited].evidence for cited in sentence.cites)
-            attribution = Attribution(sentence.text, evidence, answer.question)
-            dataset, system = (str(answer.extra.get(name) or "") for name in ("dataset", "system"))
-            yield Labelled(dataset or "answers", f"{answer.id}/{number}", attribution, sentence.attributable, system)
+        texts = {cited: answer.passages[cited].evidence for cited in sentence.cites}
+        label = sentence.attributable
+        if label is None and len(answer.sentences) == 1:
+            label = answer.attributable
+        if label is not None:
+            attribution = Attribution(sentence.text, tuple(texts.values()), answer.question)
+            yield Labelled(dataset or "answers", f"{answer.id}/{number}", attribution, label, system)
+            continue
+        for place, (cited, level) in enumerate(sentence.support.items(), 1):
+            attribution = Attribution(sentence.text, (texts[cited],), answer.question)
+            key, full = f"{answer.id}/{number}/{place}", level is Support.FULL
+            yield Labelled(dataset or "answers", key, attribution, full, system, support=level)
 
 
 def _check_own(rows: Iterable[Row]) -> Iterator[Fault]:
@@ -92,6 +107,7 @@ FORMATS: Registry[Format] = Registry(
         "attributionbench": f"{_CLAIMS}:ATTRIBUTIONBENCH",
         "attrscore": f"{_CLAIMS}:ATTRSCORE",
         "labels": f"{_CLAIMS}:LABELS",
+        "ratings": "autoais.formats.ratings:RATINGS",
         "aqa-corpus": f"{_CORPORA}:AQA",
         "miracl-corpus": f"{_CORPORA}:MIRACL",
         "msmarco-v2.1-corpus": f"{_CORPORA}:MSMARCO",
@@ -396,6 +412,6 @@ def fix(path: Path, name: str | None = None) -> tuple[list[str], list[str]]:
 
 
 __all__ = [
-    "FORMATS", "Fault", "Format", "Notes", "by_name", "detect", "fix", "read", "read_labels", "schema_of",
+    "FORMATS", "Fault", "Format", "Notes", "by_name", "detect", "fix", "labels_of", "read", "read_labels", "schema_of",
     "to_write", "validate", "write",
 ]  # fmt: skip

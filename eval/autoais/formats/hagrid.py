@@ -1,6 +1,7 @@
 """HAGRID (Kamalloo et al. 2023): one question per line, with numbered quotes and labelled answers."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -8,7 +9,7 @@ from autoais.answers import CitedAnswer
 from autoais.formats.base import Fault, Format, Notes, Row, sound, unique_key
 from autoais.formats.marked import Marked, sentence, sentences, written, written_answer
 from autoais.io.jsonl import dumps
-from autoais.io.schema import IDENTIFIER, LABEL, STRING, listed, record
+from autoais.io.schema import IDENTIFIER, LABEL, STRING, faults, listed, record
 from autoais.labels import Labelled, clean_reference
 from autoais.metrics.hagrid import answer_attributable, answer_informative
 from autoais.types import Attribution, Citation, CitedSentence, Passage, Unresolved
@@ -16,9 +17,20 @@ from autoais.types import Attribution, Citation, CitedSentence, Passage, Unresol
 _LABELS = ("informative", "attributable")
 
 
+_KEPT = "hagrid"  # in `extra`: the record as it was, where the writer would write it otherwise
+
+
 def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
     for _, row in rows:
-        yield from _answers(row)
+        answers = list(_answers(row))
+        if not answers:
+            notes["questions without an answer, left out"] += 1
+            continue
+        if dumps(_row(answers, Notes())) == dumps(row):
+            yield from answers
+            continue
+        for answer, given in zip(answers, row["answers"], strict=True):
+            yield replace(answer, extra={**answer.extra, _KEPT: {**row, "answers": [given]}})
 
 
 def _answers(row: dict[str, Any]) -> Iterator[CitedAnswer]:
@@ -93,21 +105,58 @@ def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
     """Yield one line per run of answers with the same question and passages."""
 
     def question(answer: CitedAnswer) -> tuple[object, str, tuple[str, ...]]:
-        key = answer.extra.get("query_id")
-        return key if isinstance(key, str | int) else answer.id, answer.question, tuple(answer.passages)
+        return _query_id(answer), answer.question, tuple(answer.passages)
 
-    for (key, query, _), group in groupby(answers, question):
-        listed_answers = list(group)
-        passages = listed_answers[0].passages
-        numbers = {passage: n for n, passage in enumerate(passages, 1)}
-        yield dumps(
-            {
-                "query_id": key,
-                "query": query,
-                "quotes": [{"idx": n, "docid": p, "text": passages[p].text} for p, n in numbers.items()],
-                "answers": [_answer_row(answer, numbers, notes) for answer in listed_answers],
-            }
-        )
+    for _, group in groupby(answers, question):
+        yield dumps(_as_given(listed := list(group)) or _row(listed, notes))
+
+
+def _as_given(answers: Sequence[CitedAnswer]) -> dict[str, Any] | None:
+    """The record as it was read, with the labels that the answers have now; None if more than labels has changed."""
+    kept = [answer.extra.get(_KEPT) for answer in answers]
+    if not all(isinstance(one, dict) and not any(faults(one, HAGRID.schema)) for one in kept):
+        return None
+    given: list[dict[str, Any]] = kept  # type: ignore[assignment]
+    row = {**given[0], "answers": [item for one in given for item in one["answers"]]}
+    before = list(_answers(row))
+    if [_without_labels(one) for one in before] != [_without_labels(one) for one in answers]:
+        return None
+    relabelled = [_relabelled(*three) for three in zip(row["answers"], before, answers, strict=True)]
+    return {name: relabelled if name == "answers" else value for name, value in row.items()}
+
+
+def _without_labels(answer: CitedAnswer) -> CitedAnswer:
+    sentences = tuple(replace(one, informative=None, attributable=None) for one in answer.sentences)
+    return replace(answer, id="", sentences=sentences, informative=None, attributable=None, extra={})
+
+
+def _relabelled(given: dict[str, Any], before: CitedAnswer, now: CitedAnswer) -> dict[str, Any]:
+    """Set the labels that changed; a label that is missing and follows from the sentences stays missing."""
+    whole = _changed(before, now)
+    pairs = zip(before.sentences, now.sentences, strict=True)
+    sentences = [item | _changed(*pair) for item, pair in zip(given.get("sentences") or (), pairs, strict=False)]
+    return given | whole | ({"sentences": sentences} if sentences else {})
+
+
+def _changed(before: CitedAnswer | CitedSentence, now: CitedAnswer | CitedSentence) -> dict[str, int | None]:
+    return {name: _number(getattr(now, name)) for name in _LABELS if getattr(before, name) != getattr(now, name)}
+
+
+def _row(answers: Sequence[CitedAnswer], notes: Notes) -> dict[str, Any]:
+    """The record of answers to one question about the same passages."""
+    first = answers[0]
+    numbers = {passage: n for n, passage in enumerate(first.passages, 1)}
+    return {
+        "query_id": _query_id(first),
+        "query": first.question,
+        "quotes": [{"idx": n, "docid": p, "text": first.passages[p].text} for p, n in numbers.items()],
+        "answers": [_answer_row(answer, numbers, notes) for answer in answers],
+    }
+
+
+def _query_id(answer: CitedAnswer) -> str | int:
+    key = answer.extra.get("query_id")
+    return key if isinstance(key, str | int) else answer.id
 
 
 def _answer_row(answer: CitedAnswer, numbers: dict[str, int], notes: Notes) -> dict[str, Any]:

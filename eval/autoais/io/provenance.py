@@ -97,11 +97,13 @@ def judge_record(judge: Judge) -> dict[str, Any]:
 
     `served` holds the server's names of its model, `refused` the parameters that it rejected. `usage` counts the
     requests, including retries, and the server's token counts, of this run only, without cached judgements. `code` is
-    the class of a judge from elsewhere, with the SHA-256 of its file.
+    the class of a judge from elsewhere, with the SHA-256 of its file. `note` is what a judge of people's labels lacks.
     """
     record: dict[str, Any] = {"name": judge.name}
     if (made := type(judge)).__module__.partition(".")[0] != "autoais":
         record["code"] = {"class": f"{made.__module__}:{made.__qualname__}", "sha256": _source_hash(made)}
+    if (note := getattr(judge, "note", None)) is not None:
+        record["note"] = note
     prompt, client = getattr(judge, "prompt", None), getattr(judge, "client", None)
     if prompt is not None:
         record["prompt"] = {"name": prompt.name, "sha256": prompt.sha256}

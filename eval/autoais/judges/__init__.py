@@ -19,16 +19,18 @@ JUDGES: Registry[Callable[..., Judge]] = Registry(
         "minilm": "autoais.judges.minilm:MiniLMJudge",
         "hf": "autoais.judges.hf:HfJudge",
         "llm": "autoais.judges.llm:LlmJudge",
+        "human": "autoais.judges.human:HumanJudge",
     },
 )
 DEFAULT = "minilm"
-_SYNTAX = {"minilm": "minilm[:<folder>]", "hf": "hf[:<model>]", "llm": "llm:<model>"}
+_SYNTAX = {"minilm": "minilm[:<folder>]", "hf": "hf[:<model>]", "llm": "llm:<model>", "human": "human:<file>"}
 
 
 def open_judge(name: str = DEFAULT, **options: object) -> Judge:
     """The judge of that name: `minilm` (the shipped model), `minilm:<folder>`, `lexical`, `llm:<model>`,
-    `hf:<model>[@revision]` (hub name or folder), `hf` (TRUE's T5), a judge of an installed package, or a class of your
-    own, `package.module:Class`, which is imported: its code runs. Pass no name that others wrote.
+    `hf:<model>[@revision]` (hub name or folder), `hf` (TRUE's T5), `human:<file>` (labels of people), a judge of an
+    installed package, or a class of your own, `package.module:Class`, which is imported: its code runs. Pass no name
+    that others wrote.
 
     `options` are keyword arguments of the judge's class; an option that is None keeps its default. Raises `UserError`
     with a list of the known names or options if one is unknown.

@@ -3,7 +3,8 @@
 A coefficient takes `counts`, the number of ratings by item and value (items x values; the values of ordinal data in
 their order). Items with a single rating have no pairs and are left out everywhere. Intervals come from leaving out one
 question at a time (jackknife), since items of one question are not independent; `questions` numbers the question of
-each item, by default each item has one of its own.
+each item, by default each item has one of its own. What is corrected for chance rests on the rarer values: there is no
+interval if fewer than 5 questions have an item whose most frequent value is another than that of all ratings.
 """
 
 import math
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _NOTHING = 1e-9  # rounding errors of sums are smaller
 SAME = "all ratings have the same value"
 SINGLE = "no item has two ratings"
+_LEAST_RARE = 5  # questions; with fewer the jackknife is too narrow, by simulation
 _FEW = 25  # discordant items: McNemar's exact form is the default below
 
 
@@ -64,7 +66,7 @@ def krippendorff_alpha(counts: ArrayLike, questions: ArrayLike | None = None, *,
         expected = (total[:, :, None] * total[:, None, :] * distance).sum(axis=(1, 2)) / np.maximum(n - 1, 1)
         return 1 - _divide((observed * distance).sum(axis=(1, 2)), expected)
 
-    return _coefficient(columns, asked, alpha, low=-1.0)
+    return _coefficient(columns, asked, alpha, low=-1.0, varied=_varied(rated, asked))
 
 
 def pairwise_agreement(counts: ArrayLike, questions: ArrayLike | None = None) -> Coefficient:
@@ -90,7 +92,7 @@ def fleiss_kappa(counts: ArrayLike, questions: ArrayLike | None = None) -> Coeff
         chance = (share**2).sum(axis=1)
         return _divide(_divide(observed, items) - chance, 1 - chance)
 
-    return _coefficient(columns, asked, kappa, low=-1.0)
+    return _coefficient(columns, asked, kappa, low=-1.0, varied=_varied(rated, asked))
 
 
 def f1_to_majority(counts: ArrayLike, questions: ArrayLike | None = None) -> Coefficient:
@@ -103,7 +105,9 @@ def f1_to_majority(counts: ArrayLike, questions: ArrayLike | None = None) -> Coe
     decided = (rated == rated.max(axis=1, initial=0)[:, None]).sum(axis=1) == 1
     rated, asked = rated[decided], asked[decided]
     confusion = np.eye(values)[rated.argmax(axis=1)][:, :, None] * rated[:, None, :]
-    found = _coefficient(confusion.reshape(len(rated), values**2), asked, lambda sums: _macro_f1(sums, values))
+    columns = confusion.reshape(len(rated), values**2)
+    varied = _varied(rated, asked)
+    found = _coefficient(columns, asked, lambda sums: _macro_f1(sums, values), varied=varied)
     return found if len(decided) == 0 or decided.any() else Coefficient(None, 0, None, "no item has a majority")
 
 
@@ -170,8 +174,22 @@ def _macro_f1(sums: "Floats", values: int) -> "Floats":
     return _divide(np.where(there, f1, 0.0).sum(axis=1), there.sum(axis=1).astype(np.float64))
 
 
-def _coefficient(columns: "Floats", questions: "Numbers", statistic: "Statistic", low: float = 0.0) -> Coefficient:
-    """Return a statistic of the sums of columns over all items, at most 1, with its interval over questions."""
+def _varied(rated: "Floats", questions: "Numbers") -> bool:
+    """Whether enough questions have an item with another most frequent value than all ratings have."""
+    if not len(rated):
+        return False
+    common = int(rated.sum(axis=0).argmax())
+    rare = rated[:, common] < rated.max(axis=1)
+    return len(np.unique(questions[rare])) >= _LEAST_RARE
+
+
+def _coefficient(
+    columns: "Floats", questions: "Numbers", statistic: "Statistic", low: float = 0.0, *, varied: bool = True
+) -> Coefficient:
+    """Return a statistic of the sums of columns over all items, at most 1, with its interval over questions.
+
+    There is no interval unless the questions are `varied` enough for it.
+    """
     n = len(columns)
     if not n:
         return Coefficient(None, 0, None, SINGLE)
@@ -181,8 +199,8 @@ def _coefficient(columns: "Floats", questions: "Numbers", statistic: "Statistic"
     sums = np.stack(by_question(questions, *columns.T), axis=1)
     items = by_question(questions, np.ones(n))[0]
     without = statistic(sums.sum(axis=0) - sums)
-    if len(sums) < 2 or np.isnan(without).any():
-        return Coefficient(value, n)  # one question alone decides: nothing is known of its error
+    if not varied or len(sums) < 2 or np.isnan(without).any():
+        return Coefficient(value, n)  # a few questions decide: too little is known of its error
     parts = (len(sums) - 1) / len(sums) * (without.mean() - without)
     size = n**2 / float((items**2).sum())
     found = Estimate(value, parts, len(sums), size, low=min(low, value))

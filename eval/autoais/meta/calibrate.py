@@ -15,8 +15,19 @@ import numpy as np
 from autoais.errors import FormatError, UserError
 from autoais.io.jsonl import field, parse_object
 from autoais.labels import Labelled
-from autoais.meta.evaluate import Bools, Floats, Numbers, balanced_accuracy, calibration_error, judged, macro_f1
+from autoais.meta.evaluate import (
+    ESTIMATES,
+    Bools,
+    Floats,
+    Numbers,
+    balanced_accuracy,
+    calibration_error,
+    judged,
+    macro_f1,
+)
 from autoais.meta.logistic import fit_logistic
+from autoais.metrics.intervals import average as average_interval
+from autoais.metrics.intervals import difference, number_of
 from autoais.types import Attribution, Judge, Judgement, Verdict, nothing_to_judge
 
 AIMS = ("macro_f1", "balanced_accuracy")
@@ -131,7 +142,8 @@ def _number(record: dict[str, Any], name: str, path: Path) -> float:
 class Claims:
     """Labelled claims that the judge decided with a probability, as columns; `dataset` is an index into `names`.
 
-    `fold` is equal for all claims of one question of a data set. `left_out` counts the other claims by reason.
+    `question` and `fold` are equal for all claims of one question of a data set. `left_out` counts the other claims by
+    reason.
     """
 
     names: tuple[str, ...]
@@ -139,6 +151,7 @@ class Claims:
     truth: Bools
     said: Bools
     probability: Floats
+    question: Numbers
     fold: Numbers
     left_out: dict[str, int]
 
@@ -150,6 +163,7 @@ class Claims:
             self.truth[chosen],
             self.said[chosen],
             self.probability[chosen],
+            self.question[chosen],
             self.fold[chosen],
             self.left_out,
         )
@@ -162,7 +176,8 @@ def collect(labels: Iterable[Labelled], judge: Judge, folds: int) -> Claims:
     that are undecided or have no probability.
     """
     places: dict[str, int] = {}
-    dataset, truth, said, fold, probability = array("q"), array("b"), array("b"), array("q"), array("d")
+    dataset, truth, said, probability = array("q"), array("b"), array("b"), array("d")
+    question, fold = array("q"), array("q")
     left_out = {"undecided": 0, "by_rule": 0, "without_probability": 0}
     for label, judgement in judged(labels, judge):
         if nothing_to_judge(label.attribution):
@@ -177,6 +192,7 @@ def collect(labels: Iterable[Labelled], judge: Judge, folds: int) -> Claims:
             said.append(judgement.verdict is Verdict.ATTRIBUTABLE)
             probability.append(judgement.probability)
             group = f"{label.dataset}\0{label.attribution.question or label.attribution.claim}"
+            question.append(number_of(group))
             fold.append(zlib.crc32(group.encode("utf-8", "surrogatepass")) % folds)
     if not truth:
         if left_out["without_probability"]:
@@ -190,10 +206,13 @@ def collect(labels: Iterable[Labelled], judge: Judge, folds: int) -> Claims:
         np.array(truth, np.bool_),
         np.array(said, np.bool_),
         np.array(probability),
+        np.array(question),
         np.array(fold),
         left_out,
     )
-    return claims.where(np.lexsort((claims.fold, claims.dataset, claims.truth, claims.said, claims.probability)))
+    return claims.where(
+        np.lexsort((claims.question, claims.fold, claims.dataset, claims.truth, claims.said, claims.probability))
+    )
 
 
 def fit(claims: Claims, judge: str, by: str) -> Calibration:
@@ -263,7 +282,8 @@ def calibrate(labels: Iterable[Labelled], judge: Judge, *, by: str = "macro_f1",
 
     `cross_validation` has, for each data set and on average, macro-F1, balanced accuracy and calibration error of the
     judge without a calibration (`default`) and with one fitted to the other folds, as fractions; `gain` is the
-    difference in `by`. Claims of one question share a fold. Raises `UserError` if the labels do not suffice.
+    difference in `by`, and `interval95` the 95 % intervals of both and of the gain, over questions. Claims of one
+    question share a fold. Raises `UserError` if the labels do not suffice.
     """
     if by not in AIMS:
         raise UserError(f"--by {by!r}: should be one of {', '.join(AIMS)}")
@@ -296,16 +316,34 @@ def _cross_validate(claims: Claims, judge: str, by: str) -> dict[str, Any]:
         said[out] = claims.probability[out] >= fitted.threshold
         scaled[out] = fitted.scaled(claims.probability[out])
     sets: dict[str, dict[str, Any]] = {}
+    gains = []
     for place, name in enumerate(claims.names):
         there = claims.dataset == place
         default = _figures(claims.truth[there], claims.said[there], claims.probability[there])
         after = _figures(claims.truth[there], said[there], scaled[there])
-        sets[name] = {"n": int(there.sum()), "default": default, "calibrated": after, "gain": _gain(default, after, by)}
+        question = claims.question[there]
+        estimates = [ESTIMATES[by](claims.truth[there], one[there], question) for one in (claims.said, said)]
+        gain = None if None in estimates else difference(estimates[1], estimates[0])  # type: ignore[arg-type]
+        gains.append(gain)
+        sets[name] = {
+            "n": int(there.sum()),
+            "questions": len(np.unique(question)),
+            "default": default,
+            "calibrated": after,
+            "gain": _gain(default, after, by),
+            "interval95": {
+                key: None if one is None else list(one.interval)
+                for key, one in zip(("default", "calibrated", "gain"), (*estimates, gain), strict=True)
+            },
+        }
     average: dict[str, Any] = {
         side: {name: _mean([one[side][name] for one in sets.values()]) for name in (*AIMS, "calibration_error")}
         for side in ("default", "calibrated")
     }
-    return {"sets": sets, "average": average | {"gain": _gain(average["default"], average["calibrated"], by)}}
+    known = [gain for gain in gains if gain is not None]
+    ends = {"gain": list(average_interval(known)) if known else None}
+    gained = _gain(average["default"], average["calibrated"], by)
+    return {"sets": sets, "average": average | {"gain": gained, "interval95": ends}}
 
 
 def _figures(truth: Bools, said: Bools, probability: Floats) -> dict[str, float | None]:

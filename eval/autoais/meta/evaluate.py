@@ -301,6 +301,10 @@ def _balanced_accuracy(truth: Bools, said: Bools, questions: Numbers) -> Estimat
     return combined((yes.value + no.value) / 2, (0.5, yes), (0.5, no))
 
 
+ESTIMATES = {"macro_f1": _macro_f1, "balanced_accuracy": _balanced_accuracy}
+"""Figures of verdicts as estimates over questions: functions of labels, verdicts and the number of each question."""
+
+
 def _roc_auc(truth: Bools, probability: Floats, questions: Numbers) -> Estimate | None:
     """The variance is that of clustered ROC curves (Obuchowski 1997, Biometrics 53:567)."""
     auc = roc_auc(truth, probability)

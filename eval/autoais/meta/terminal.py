@@ -1,7 +1,7 @@
-"""Terminal output of `autoais meta` and `autoais calibrate`."""
+"""Terminal output of `autoais meta`, `autoais calibrate` and `autoais agreement`."""
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from autoais.terminal import clean
@@ -120,12 +120,15 @@ def show_calibration(console: "Console", result: dict[str, Any]) -> None:
     by = result["by"]
     called = {"macro_f1": "macro-F1", "balanced_accuracy": "bal. acc."}[by]
     _line(console, f"in {cross['folds']}-fold cross-validation (claims of a question share a fold):")
-    table = _table("data set", "n", f"{called}: default", "calibrated", "gain", "ECE: default", "calibrated")
+    table = _table(
+        "data set", "n", "questions", f"{called}: default", "calibrated", "gain", "95 %", "ECE: default", "calibrated"
+    )
     for name, one in [*cross["sets"].items(), ("average", cross["average"])]:
         before, after = one["default"], one["calibrated"]
-        gain = "-" if one["gain"] is None else f"{one['gain']:+.3f}"
+        counts = (str(one.get("n", "")), str(one.get("questions", "")))
+        gain = ("-", "") if one["gain"] is None else (f"{one['gain']:+.3f}", _interval(one["interval95"]["gain"]))
         errors = (_number(before["calibration_error"]), _number(after["calibration_error"]))
-        _row(table, name, str(one.get("n", "")), _number(before[by]), _number(after[by]), gain, *errors)
+        _row(table, name, *counts, _number(before[by]), _number(after[by]), *gain, *errors)
     console.print(table)
 
 
@@ -156,3 +159,175 @@ def _row(table: "Table", name: str, *cells: str) -> None:
 
 def _line(console: "Console", text: str) -> None:
     console.print(clean(text), markup=False, soft_wrap=True)
+
+
+# --- agreement -------------------------------------------------------------------------------------------------------
+
+_COEFFICIENTS = {
+    "krippendorff_alpha": "alpha",
+    "krippendorff_alpha_ordinal": "alpha, ordinal",
+    "pairwise_agreement": "pairwise agreement",
+    "f1_to_majority": "F1 to majority",
+    "cohen_kappa": "Cohen's kappa",
+    "fleiss_kappa": "Fleiss' kappa",
+}
+
+
+def show_agreement(console: "Console", result: dict[str, Any]) -> None:
+    """Print the report of `autoais agreement`."""
+    ratings, items, people = (result[name] for name in ("ratings", "items", "annotators"))
+    _line(console, f"{ratings} ratings of {items} items by {people} annotators; intervals are over {result['units']}")
+    for name, one in result["questions"].items():
+        _show_question(console, name, one)
+    for system, questions in result.get("systems", {}).items():
+        for name, one in questions.items():
+            _show_question(console, f"{system or '(no system)'}: {name}", one)
+    if result["ais"]:
+        _show_rates(console, result["ais"])
+    if result["flags"]:
+        _line(console, f"flags: {', '.join(f'{count} {why}' for why, count in result['flags'].items())}")
+    _show_times(console, result["time"])
+    _show_people(console, result["people"])
+    if "gold" in result:
+        gold = result["gold"]
+        known = f"{_percent(gold)} right of {gold['n']}" if gold["n"] else "not compared; name their file with --gold"
+        unknown = f" ({gold['undecided']} without an expected value)" if gold["n"] and gold["undecided"] else ""
+        _line(console, f"ratings of gold items: {known}{unknown}")
+    if result["audits"] is not None:
+        _line(console, f"audits: {_audit(result['audits'])}")
+    if "batches" in result:
+        _show_batches(console, result["batches"])
+    for name, one in result.get("experts", {}).items():
+        _show_experts(console, name, one)
+    for name, one in result.get("variant", {}).items():
+        _show_variant(console, name, one)
+
+
+def _show_question(console: "Console", name: str, one: dict[str, Any]) -> None:
+    console.print()
+    sizes = ", ".join(f"{times} items with {n}" for n, times in one["ratings_per_item"].items())
+    _line(console, f"{name}: {one['ratings']} ratings by {one['annotators']} annotators ({sizes})")
+    if "not_interpretable" in one:
+        _line(console, f"  without {one['not_interpretable']} items that are not interpretable, or tied")
+    if "reason" in one:
+        _line(console, f"  no figures, because there are {one['reason']}")
+        return
+    shares = [f"{value} {_percents(rate)}" for value, rate in one["consensus"].items()]
+    _line(console, f"  consensus of {one['items']} items: {'; '.join(shares) or 'none'}")
+    if one["ties"] or one["adjudicated"]:
+        shown = ", ".join(one["ties"][:5]) + (", ..." if len(one["ties"]) > 5 else "")
+        _line(console, f"  ties: {len(one['ties'])}{f' ({shown})' if shown else ''}; adjudicated: {one['adjudicated']}")
+    table = _table("  coefficient", "value", "95 %", "n")
+    for key, label in _COEFFICIENTS.items():
+        if key in one["agreement"]:
+            found = one["agreement"][key]
+            n = f"{found['n']} {'pairs' if key == 'cohen_kappa' else 'items'}"
+            if found["value"] is None:
+                _row(table, f"  {label}", "-", found["reason"], n)
+            else:
+                _row(table, f"  {label}", _number(found["value"]), _interval(found["interval95"]), n)
+    console.print(table)
+    if "mean" in one:
+        _line(console, f"  mean {_number(one['mean']['mean'])} of 1 to 5, sd {_number(one['mean']['sd'])}")
+
+
+def _show_rates(console: "Console", rows: Sequence[dict[str, Any]]) -> None:
+    console.print()
+    table = _table("system", "items", "Flag %", "Int %", "AIS %", "95 %", "n", "ties", "AIS of unflagged %")
+    for row in rows:
+        rates = [row[name] for name in ("flagged", "interpretable", "ais", "ais_of_unflagged")]
+        percent = ["-" if rate is None else _percent(rate) for rate in rates]
+        ais = row["ais"]
+        cells = [
+            str(row["flagged"]["total"]),
+            *percent[:3],
+            _percent_ends(ais),
+            str(ais["n"]),
+            str(ais["undecided"]),
+        ]
+        _row(table, row["model"] or "(no system)", *cells, percent[3])
+    console.print(table)
+
+
+def _show_times(console: "Console", times: dict[str, Any]) -> None:
+    if not times["tasks"]["n"]:
+        return
+    console.print()
+    table = _table("seconds", "n", "mean", "median", "sd")
+    for name, one in [*times["questions"].items(), ("a task", times["tasks"])]:
+        _row(table, name, str(one["n"]), *(_seconds(one[key]) for key in ("mean", "median", "sd")))
+    console.print(table)
+
+
+def _show_people(console: "Console", people: Sequence[dict[str, Any]]) -> None:
+    console.print()
+    table = _table(
+        "annotator", "items", "ratings", "flags", "as the others", "gold right", "audits right", "seconds (median)"
+    )
+    for one in people:
+        rates = [f"{_percent(rate)} of {rate['n']}" if rate["n"] else "-" for rate in
+                 (one["agrees_with_others"], one["gold"], one["audits"])]  # fmt: skip
+        counts = (str(one[name]) for name in ("items", "ratings", "flags"))
+        _row(table, one["annotator"], *counts, *rates, _seconds(one["seconds"]["median"]))
+    console.print(table)
+
+
+def _show_batches(console: "Console", batches: Sequence[dict[str, Any]]) -> None:
+    console.print()
+    table = _table("batch", "tasks", "seconds (mean)", "audited", "share", "quality")
+    for one in batches:
+        audits = one["audits"]
+        checked = ["-"] * 3 if audits is None else [str(audits["audited"]), f"{audits['share']:.2f}",
+                                                    f"{audits['quality']['value']:.2f}"]  # fmt: skip
+        _row(table, one["file"], str(one["tasks"]), _seconds(one["seconds"]["mean"]), *checked)
+    console.print(table)
+
+
+def _show_experts(console: "Console", name: str, one: dict[str, Any]) -> None:
+    single, same = one["single_ratings"], one["agreement"]
+    console.print()
+    _line(
+        console,
+        f"{name}, annotators beside experts: the same on {_percents(same)} "
+        f"of {same['n']} items ({same['undecided']} with a tie), alpha {_number(one['krippendorff_alpha']['value'])}, "
+        f"kappa {_number(one['cohen_kappa']['value'])}, macro-F1 {_number(one['macro_f1'])}",
+    )
+    _line(
+        console,
+        f"  single ratings ({single['n']}): macro-F1 {_number(single['macro_f1'])}, pairwise agreement "
+        f"{_number(single['pairwise_agreement'])}",
+    )
+
+
+def _show_variant(console: "Console", name: str, one: dict[str, Any]) -> None:
+    console.print()
+    counts = ", ".join(f"{label} {one[key]}" for key, label in (
+        ("both", "both"), ("only_original", "only the original"), ("only_variant", "only the variant"),
+        ("neither", "neither")))  # fmt: skip
+    _line(
+        console, f"{name}, two designs, {one['outcome']} on {one['n']} items ({one['undecided']} with a tie): {counts}"
+    )
+    p = " and ".join(f"{form} {_number(one[form])}" for form in ("exact", "corrected"))
+    _line(console, f"  McNemar's p: {p}; use the {one['test']} form")
+
+
+def _audit(audits: dict[str, Any]) -> str:
+    share = f"{audits['share']:.2f}"
+    return f"{audits['audited']} of {audits['tasks']} tasks ({share}), {_percents(audits['quality'])} without an error"
+
+
+def _percent(rate: dict[str, Any]) -> str:
+    return "-" if rate["value"] is None else f"{100 * rate['value']:.1f}%"
+
+
+def _percent_ends(rate: dict[str, Any]) -> str:
+    ends = rate["interval95"]
+    return "" if ends is None else f"[{100 * ends[0]:.1f}, {100 * ends[1]:.1f}]"
+
+
+def _percents(rate: dict[str, Any]) -> str:
+    return f"{_percent(rate)} {_percent_ends(rate)}".strip()
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"

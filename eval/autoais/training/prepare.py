@@ -2,13 +2,14 @@
 
 import random
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from pathlib import Path
 
 import numpy as np
 
 from autoais.answers import read_answers
 from autoais.errors import FormatError, UserError
+from autoais.formats import detect, read_labels
 from autoais.io.files import records
 from autoais.io.jsonl import field, read_objects
 from autoais.labels import Labelled
@@ -122,19 +123,23 @@ def _names(text: str) -> list[str]:
     return sorted({m.group() for m in names(text)})
 
 
-def from_labels(path: Path, datasets: Sequence[str], inverted: Sequence[str] = ()) -> Iterator[Example]:
-    """Training pairs with human labels from a label file, for data sets whose names start with one of `datasets`.
+def from_labels(
+    path: Path, datasets: Sequence[str], inverted: Sequence[str] = (), exclude: Set[str] = frozenset()
+) -> Iterator[Example]:
+    """Training pairs with human labels from a file, for data sets whose names start with one of `datasets`.
 
-    In the data sets of `inverted`, label 1 means that the claim is not supported.
+    The file has a format with labels, such as `answers.jsonl` with people's consensus. In the data sets of `inverted`,
+    label 1 means that the claim is not supported. Questions in `exclude` (`questions_key`) are left out, except of
+    files in the format `labels`, whose makers keep evaluation data out.
     """
-    for _, row in read_objects(path):
-        if not row["dataset"].startswith(tuple(datasets)):
+    excluded = frozenset[str]() if detect(path) == "labels" else exclude
+    for one in read_labels(path):
+        claim = one.attribution.claim.strip()
+        if not one.dataset.startswith(tuple(datasets)) or not claim or len(claim.split()) > _LONGEST_CLAIM:
             continue
-        if len(row["claim"].split()) <= _LONGEST_CLAIM and row["claim"].strip():
-            label = int(row["label"]) ^ (row["dataset"] in inverted)
-            yield Example(
-                row["dataset"], "", row["claim"].strip(), tuple(row["evidence"]), label, () if label else None
-            )
+        if questions_key(one.attribution.question) not in excluded:
+            label = int(one.attributable) ^ (one.dataset in inverted)
+            yield Example(one.dataset, "", claim, one.attribution.evidence, label, () if label else None)
 
 
 def kept_for_calibration(row: int, spare: float) -> bool:

@@ -187,7 +187,7 @@ def examples(recipe: TrainingRecipe, source: Source, data: Sequence[Path]) -> It
     from autoais.training import prepare
 
     rng = random.Random(f"{recipe.seed} {source.files}")
-    never = prepare.held_out(find(name, data) for name in recipe.held_out) if source.kind == "questions" else set()
+    never = prepare.held_out(find(name, data) for name in recipe.held_out) if source.kind != "pages" else set()
     for name in source.files:
         path = find(name, data)
         if source.kind == "pages":
@@ -195,7 +195,7 @@ def examples(recipe: TrainingRecipe, source: Source, data: Sequence[Path]) -> It
         elif source.kind == "questions":
             yield from prepare.from_questions(path, never, rng)
         else:
-            yield from prepare.from_labels(path, source.datasets, source.inverted)
+            yield from prepare.from_labels(path, source.datasets, source.inverted, never)
 
 
 def prepared(recipe: TrainingRecipe, data: Sequence[Path], out: Path, most: int | None) -> Iterator[Prepared]:

@@ -37,7 +37,7 @@ WAY_COLOURS = {
     "undecided": "#9a9a9a",
 }
 # Okabe and Ito's colours that show on white and on black; lines also differ in dashes and markers.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a6fd1", "#888888")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a6fd1", "#888888")
 _DASHES, _MARKERS = ("-", "--", "-.", ":"), "osD^vPX*"
 _SHOWN = 12  # longest list of systems that an alternative text spells out
 _MOST_CITATIONS = 6
@@ -76,7 +76,7 @@ def _drawn(figure: Figure, *, dark: bool) -> "Iterator[Canvas]":
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure as Canvas
     except ImportError as error:
-        raise missing_extra("rag bench report", "report") from error
+        raise missing_extra("a report", "report") from error
     from matplotlib import style
 
     settings: Any = {
@@ -109,11 +109,11 @@ def figures(group: Group, pareto: Sequence[Mapping[str, Any]]) -> list[Figure]:
 
 
 def _line(number: int) -> dict[str, Any]:
-    return {"color": _COLOURS[number % len(_COLOURS)], "linestyle": _DASHES[number % len(_DASHES)], "linewidth": 1.6}
+    return {"color": COLOURS[number % len(COLOURS)], "linestyle": _DASHES[number % len(_DASHES)], "linewidth": 1.6}
 
 
 def _dot(number: int) -> dict[str, Any]:
-    return {"color": _COLOURS[number % len(_COLOURS)], "marker": _MARKERS[number % len(_MARKERS)]}
+    return {"color": COLOURS[number % len(COLOURS)], "marker": _MARKERS[number % len(_MARKERS)]}
 
 
 def _scale(axes: "Axes", values: Sequence[float]) -> None:

@@ -30,12 +30,12 @@ def page(
     try:
         from jinja2 import Environment, StrictUndefined
     except ImportError as error:
-        raise missing_extra("rag bench report", "report") from error
+        raise missing_extra("a report", "report") from error
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
     script, style = _read("page.js"), _read("page.css")
     labels = ", ".join(system["label"] for group in report["groups"] for system in group["systems"])
     benchmarks = dict.fromkeys(f"{one['benchmark']} {one['version']}" for one in report["groups"])
-    view = _visible(
+    view = all_visible(
         {
             "title": f"{', '.join(benchmarks)}: {labels}",
             "warnings": _warnings(report),
@@ -48,8 +48,8 @@ def page(
         **view,
         style=style,
         script=script,
-        style_hash=_hash(style),
-        script_hash=_hash(script),
+        style_hash=csp_hash(style),
+        script_hash=csp_hash(script),
         data=embedded(questions(groups, passages=passages)),
     )
 
@@ -58,15 +58,17 @@ def _read(name: str) -> str:
     return files("rag.bench.report").joinpath(name).read_text("utf-8")
 
 
-def _hash(text: str) -> str:
+def csp_hash(text: str) -> str:
+    """Return the hash of a style or script, for a Content-Security-Policy."""
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _visible(value: Any) -> Any:  # noqa: ANN401  (JSON in, JSON out)
+def all_visible(value: Any) -> Any:  # noqa: ANN401  (JSON in, JSON out)
+    """Return the value with `visible` applied to every string in it."""
     if isinstance(value, dict):
-        return {key: _visible(one) for key, one in value.items()}
+        return {key: all_visible(one) for key, one in value.items()}
     if isinstance(value, list):
-        return [_visible(one) for one in value]
+        return [all_visible(one) for one in value]
     return visible(value) if isinstance(value, str) else value
 
 

@@ -421,6 +421,7 @@ def test_the_table_of_formats_in_the_handbook_is_what_there_is() -> None:
         told |= {name.strip("` "): (reads, writes != "no") for name in names.split(",")}
     found = {formats.SCORES: ("no", True)}
     for name, one in formats.FORMATS.items():
-        reads = ", ".join(["answers"] * bool(one.read) + ["labels"] * bool(one.labels)) or "passages"
+        other = "ratings" if name == "ratings" else "passages"
+        reads = ", ".join(["answers"] * bool(one.read) + ["labels"] * bool(one.labels)) or other
         found[name] = (reads, one.write is not None)
     assert told == found

@@ -208,5 +208,34 @@ def test_items_of_one_question_count_as_one() -> None:
     assert alike.interval95[1] - alike.interval95[0] > 1.5 * width
 
 
+def test_there_is_no_interval_where_a_few_questions_decide() -> None:
+    few, enough = [(5, 0)] * 30 + [(1, 4)] * 4, [(5, 0)] * 30 + [(1, 4)] * 5
+    for one in (krippendorff_alpha, fleiss_kappa, f1_to_majority):
+        assert one(few).value is not None
+        assert one(few).interval95 is None
+        assert one(enough).interval95 is not None
+    assert pairwise_agreement(few).interval95 is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("questions", "share", "right"), [(20, 0.7, 0.85), (50, 0.5, 0.7), (200, 0.9, 0.9)])
+def test_intervals_hold_the_truth(questions: int, share: float, right: float) -> None:
+    """Two items a question, which have the same truth; five annotators who are right with the same probability."""
+    rng = np.random.default_rng(1)
+
+    def drawn(n: int, items: int) -> np.ndarray:
+        yes = rng.binomial(5, np.repeat(np.where(rng.random(n) < share, right, 1 - right), items))
+        return np.stack([yes, 5 - yes], axis=1)
+
+    for one in COEFFICIENTS:
+        truth = one(drawn(100_000, 1)).value
+        assert truth is not None
+        ends = [one(drawn(questions, 2), np.repeat(np.arange(questions), 2)).interval95 for _ in range(300)]
+        known = [pair for pair in ends if pair is not None]
+        held = sum(low <= truth <= high for low, high in known) / len(known)
+        assert len(known) > 200
+        assert 0.91 <= held <= 0.995, (one.__name__, held)
+
+
 def test_one_question_alone_has_no_interval() -> None:
     assert krippendorff_alpha([(5, 0), (0, 5)], [7, 7]) == Coefficient(1.0, 2)

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoais.errors import FormatError, UserError
-from autoais.io.jsonl import dumps
+from autoais.io.jsonl import dumps, write_atomic
 from autoais.judges.lexical import LexicalJudge
 from autoais.labels import Labelled
 from autoais.meta.calibrate import CalibratedJudge, Calibration, calibrate, calibrated, read_calibration
 from autoais.meta.evaluate import evaluate
+from autoais.ratings import Rating, write_ratings
 from autoais.types import Attribution, Judgement, Verdict
 from tests.autoais.meta.test_meta import EVIDENCE, NO, YES, Told, told, write
 from tests.conftest import Command, one_line_error
@@ -45,6 +46,48 @@ def test_the_fit_finds_the_curve_the_labels_came_from() -> None:
     assert one["gain"] == one["calibrated"]["macro_f1"] - one["default"]["macro_f1"] > 0
     assert one["calibrated"]["calibration_error"] < 0.05 < one["default"]["calibration_error"]
     assert result["cross_validation"]["average"]["gain"] == one["gain"]
+
+
+def test_the_gain_has_an_interval_over_questions_that_the_fit_did_not_see() -> None:
+    labels, judge = noisy(4000, slope=0.8, intercept=-1.0)
+    one = calibrate(labels, judge)["cross_validation"]["sets"]["Told"]
+    ends = one["interval95"]
+    assert ends["default"][0] < one["default"]["macro_f1"] < ends["default"][1]
+    assert ends["calibrated"][0] < one["calibrated"]["macro_f1"] < ends["calibrated"][1]
+    assert 0 < ends["gain"][0] < one["gain"] < ends["gain"][1]
+    # The same verdicts on both sides cancel out: the difference is known better than either side.
+    assert ends["gain"][1] - ends["gain"][0] < ends["default"][1] - ends["default"][0]
+    assert one["questions"] == len({label.attribution.question or label.attribution.claim for label in labels})
+
+
+def test_a_gain_by_chance_has_an_interval_that_holds_zero() -> None:
+    labels, judge = noisy(300, slope=1.0, intercept=0.0)
+    low, high = calibrate(labels, judge)["cross_validation"]["average"]["interval95"]["gain"]
+    assert low < 0 < high
+
+
+def test_the_consensus_of_a_study_calibrates_a_judge(tmp_path: Path, autoais: Command) -> None:
+    rows, rated = [], []
+    for n in range(60):
+        supported = n % 2 == 0
+        text = "Warsaw lies on the Vistula river." if supported else "Warsaw lies near seven big old hills today."
+        sentence = {"text": text, "citations": [{"passage": "p"}]}
+        passage = {"id": "p", "text": f"In {n} words: Warsaw is a big old city that lies on the Vistula, a river."}
+        rows.append({"id": f"{n}", "question": f"Where is {n}?", "sentences": [sentence], "passages": [passage]})
+        rated += [Rating(f"{n}", who, "attributable", "yes" if supported or n == 1 else "no") for who in "abc"]
+    (tmp_path / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_atomic(tmp_path / "ratings.jsonl", write_ratings(rated))
+    labelled = tmp_path / "labelled.jsonl"
+    done = autoais(
+        "ratings", tmp_path / "ratings.jsonl", labelled, "--to", "answers", "--answers", tmp_path / "answers.jsonl"
+    )
+    assert done.returncode == 0, done.stderr
+    done = autoais("calibrate", labelled, "--judge", "lexical", "--out", tmp_path / "c.json", "--json")
+    result = json.loads(done.stdout)
+    one = result["cross_validation"]["sets"]["answers"]
+    assert (result["n"], one["questions"], result["cross_validation"]["folds"]) == (60, 60, 5)
+    assert one["gain"] == pytest.approx(one["calibrated"]["macro_f1"] - one["default"]["macro_f1"], abs=1e-6)
+    assert "95 %" in autoais("calibrate", labelled, "--judge", "lexical", "--out", tmp_path / "d.json").stdout
 
 
 def test_the_threshold_is_the_best_one_by_hand() -> None:

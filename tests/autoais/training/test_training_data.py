@@ -107,11 +107,33 @@ def test_evaluation_questions_are_known_however_they_are_written(tmp_path: Path)
 
 def test_labels_that_are_the_wrong_way_round_are_turned(tmp_path: Path) -> None:
     file = tmp_path / "labels.jsonl"
-    rows = [{"dataset": name, "claim": "A claim.", "evidence": ["E."], "label": 1} for name in ("a", "b", "c")]
+    rows = [{"dataset": x, "id": 1, "claim": "A claim.", "evidence": ["E."], "label": 1} for x in ("a", "b", "c")]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = list(from_labels(file, ["a", "b"], inverted=["b"]))
     assert [(example.source, example.label) for example in found] == [("a", 1), ("b", 0)]
     assert [example.unsupported for example in found] == [(), None]
+
+
+def test_labels_of_a_study_are_learnt_from_without_the_questions_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "answers.jsonl"
+    rows = [
+        {
+            "id": f"{question}/{label}",
+            "question": question,
+            "sentences": [
+                {"text": "So it is.", "citations": [{"passage": "p"}], "attributable": label},
+                {"text": "Nobody said.", "citations": [{"passage": "p"}]},
+            ],
+            "passages": [{"id": "p", "text": "Text."}],
+        }
+        for question in ("Who?", "Why?")
+        for label in (True, False)
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = list(from_labels(file, ["answers"], exclude={questions_key("WHY")}))
+    assert [(one.source, one.claim, one.evidence, one.label) for one in found] == [
+        ("answers", "So it is.", ("Text.",), 1), ("answers", "So it is.", ("Text.",), 0),
+    ]  # fmt: skip
 
 
 def test_pages_are_drawn_from_the_whole_corpus(tmp_path: Path) -> None:

@@ -47,7 +47,8 @@ class Rating:
     passage, that citation of the sentence. Without `answer`, `item` is the id of the answer. `seconds` is the time
     that the annotator took, `at` when (ISO 8601, UTC). `phase` is one of `PHASES`; only ratings of the study and
     adjudications count for the consensus. `evidence` are spans of passages that the annotator chose, `reason` is
-    written by the annotator. `revised`: the annotator took back an earlier value. `system` made the answer.
+    written by the annotator. `revised`: the annotator took back an earlier value. `system` made the answer. An audit's
+    value is what the auditor would have said; `audited` is the annotator whose rating was checked, None for all.
     """
 
     item: str
@@ -64,12 +65,18 @@ class Rating:
     evidence: tuple[Citation, ...] = ()
     reason: str = ""
     revised: bool = False
+    audited: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("item", "annotator", "question", "value"):
             check_type(f"the {name} of a rating", getattr(self, name), "a string", str)
         if self.phase not in PHASES:
             raise UsageError(f"the phase of a rating should be one of {', '.join(PHASES)}, found {self.phase!r:.60}")
+
+    @property
+    def key(self) -> tuple[str | None, ...]:
+        """What an annotator has one value for."""
+        return self.item, self.question, self.annotator, self.phase, self.audited
 
     @property
     def rated(self) -> str:
@@ -91,30 +98,27 @@ SCHEMA = record(
         "evidence": listed(record({"passage": STRING}, {"start": _PLACE, "end": _PLACE})),
         "reason": TEXT_OR_NULL,
         "revised": BOOLEAN,
+        "audited": TEXT_OR_NULL,
     },
 )
 
 
 def read_ratings(path: str | Path) -> Iterator[Rating]:
-    """Stream the ratings of a file.
+    """Stream the ratings of a file: our own jsonl, Label Studio's JSON, or annotations of autojudge-annotate.
 
-    A row that repeats another is read once. Raises `FormatError` with file, line and field for a row that does not fit,
-    and for two different values of one annotator for the same item, question and phase; `UserError` for a file without
-    ratings.
+    A rating that occurs again with the same value is read once. Raises `FormatError` with file, line and field for a
+    row that does not fit, for two different values of one annotator for the same item, question and phase, and for a
+    file without ratings.
     """
     path = Path(path)
-    seen: dict[tuple[str, ...], tuple[Rating, str]] = {}
-    for where, row in records(path, SCHEMA["required"]):
-        if isinstance(row, FormatError):
-            raise row
-        for fault in faults(row, SCHEMA):
-            raise FormatError(f"{where}: {fault}")
-        rating = from_row(row, where)
-        key = (rating.item, rating.question, rating.annotator, rating.phase)
-        earlier, first = seen.setdefault(key, (rating, where))
-        if first == where:
+    seen: dict[tuple[str | None, ...], tuple[str, str]] = {}
+    for rating, where in _read(path):
+        if rating.key not in seen:
+            seen[rating.key] = rating.value, where
             yield rating
-        elif earlier != rating:
+            continue
+        earlier, first = seen[rating.key]
+        if earlier != rating.value:
             raise FormatError(
                 f"{where}: annotator {rating.annotator!r:.60} rated item {rating.item!r:.60} before, question "
                 f"{rating.question!r:.60} ({first}); keep one of the two rows"
@@ -123,8 +127,25 @@ def read_ratings(path: str | Path) -> Iterator[Rating]:
         raise FormatError(f"{path}: holds no ratings")
 
 
+def _read(path: Path) -> Iterator[tuple[Rating, str]]:
+    """Yield each rating with its `file:line`."""
+    from autoais.ratings import autojudge, label_studio  # they need `Rating`
+
+    for where, row in records(path, SCHEMA["required"]):
+        if isinstance(row, FormatError):
+            raise row
+        if label_studio.is_task(row):
+            yield from ((rating, where) for rating in label_studio.read(row, where))
+        elif autojudge.is_annotation(row):
+            yield from ((rating, where) for rating in autojudge.read(row, where))
+        else:
+            yield from_row(row, where), where
+
+
 def from_row(row: Mapping[str, Any], where: str) -> Rating:
-    """Return the rating of a row that fits `SCHEMA`; raises `FormatError` for an impossible value or span."""
+    """Return the rating of a row; raises `FormatError` for one that does not fit, and an impossible value or span."""
+    for fault in faults(row, SCHEMA):
+        raise FormatError(f"{where}: {fault}")
     known = VALUES.get(row["question"])
     value = str(row["value"])
     if known is not None and value not in known:
@@ -154,12 +175,13 @@ def from_row(row: Mapping[str, Any], where: str) -> Rating:
         evidence=tuple(spans),
         reason=row.get("reason") or "",
         revised=row.get("revised", False),
+        audited=row.get("audited"),
     )
 
 
 def to_row(rating: Rating) -> dict[str, Any]:
-    """Return the rating as a JSON object, with all fields."""
-    return {
+    """Return the rating as a JSON object, with all fields; `audited` only in an audit."""
+    row = {
         "item": rating.item,
         "answer": rating.answer,
         "sentence": rating.sentence,
@@ -178,11 +200,33 @@ def to_row(rating: Rating) -> dict[str, Any]:
         "reason": rating.reason,
         "revised": rating.revised,
     }
+    return row if rating.audited is None else row | {"audited": rating.audited}
 
 
 def write_ratings(ratings: Iterable[Rating]) -> Iterator[str]:
     """Yield the lines of `ratings.jsonl`, for `io.jsonl.write_atomic`; `read_ratings` restores the same ratings."""
     return (dumps(to_row(rating)) for rating in ratings)
+
+
+_EXPECTED = record({"id": IDENTIFIER, "expected": {"type": "object", "additionalProperties": STRING}})
+
+
+def read_expected(path: str | Path) -> dict[str, dict[str, str]]:
+    """Read the right values of gold items, by item and question, from a file of items (jsonl: id, expected).
+
+    Items without `expected` are skipped. Raises `FormatError` for a row that does not fit, and if no item has any.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for where, row in records(Path(path)):
+        if isinstance(row, FormatError):
+            raise row
+        if row.get("expected"):
+            for fault in faults(row, _EXPECTED):
+                raise FormatError(f"{where}: {fault}")
+            found[str(row["id"])] = row["expected"]
+    if not found:
+        raise FormatError(f"{path}: no item has field 'expected'")
+    return found
 
 
 # --- consensus -------------------------------------------------------------------------------------------------------
@@ -222,6 +266,13 @@ def unflagged(ratings: Iterable[Rating]) -> list[Rating]:
     listed_ratings = list(ratings)
     flagged = {(one.item, one.annotator) for one in listed_ratings if one.question == FLAG}
     return [one for one in listed_ratings if (one.item, one.annotator) not in flagged]
+
+
+def is_flagged(ratings: Iterable[Rating]) -> bool:
+    """Whether more annotators flagged an item than rated it; `ratings` are all of the item."""
+    study = [one for one in ratings if one.phase == "study"]
+    by = {one.annotator for one in study if one.question == FLAG}
+    return len(by) > len({one.annotator for one in study} - by)
 
 
 def most_frequent(counts: Mapping[str, int]) -> str | None:

@@ -1,0 +1,509 @@
+"""The report of a study: agreement, rates, times, audits, gold items (Rashkin et al. 2023, Tables 3 to 9, 14 to 16)."""
+
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from autoais.meta.agreement import (
+    Coefficient,
+    cohen_kappa,
+    f1_to_majority,
+    fleiss_kappa,
+    krippendorff_alpha,
+    mcnemar,
+    mcnemar_corrected,
+    mcnemar_exact,
+    pairwise_agreement,
+)
+from autoais.metrics.intervals import number_of
+from autoais.metrics.rates import Rate
+from autoais.ratings import (
+    FLAG,
+    LIKERT,
+    RELAXED,
+    VALUES,
+    Consensus,
+    Rating,
+    consensus,
+    cut,
+    is_flagged,
+    most_frequent,
+    unflagged,
+)
+
+MOST_VALUES = 20  # a question with more values is answered in free text
+_ALL = "all systems"
+_FREE = f"more than {MOST_VALUES} different values"
+
+Expected = Mapping[str, Mapping[str, str]]
+"""The right values of gold items, by item and question."""
+_Place = tuple[str, int | None, str | None]  # answer, sentence, citation
+_Number = Callable[[str], int]  # of the question that an answer is to
+
+
+def report(
+    batches: Mapping[str, Sequence[Rating]],
+    *,
+    experts: Sequence[Rating] = (),
+    variant: Sequence[Rating] = (),
+    asked: Mapping[str, str] | None = None,
+    gold: Expected | None = None,
+    likert: int = RELAXED,
+    by_system: bool = False,
+) -> dict[str, Any]:
+    """Return the report of a study as JSON; `batches` holds its ratings, by the name of their file.
+
+    `experts` are ratings of the same items by experts, `variant` ratings of the same items in another design. `asked`
+    names the question of each answer, which are the units of the intervals; by default every answer has its own.
+    `likert` is the least value from 1 to 5 that counts as attributable. Everything but `gold` and `audits` is about
+    the phase study, without the ratings of annotators who flagged the item.
+    """
+
+    def number(answer: str) -> int:
+        return number_of((asked or {}).get(answer, answer))
+
+    ratings = [one for batch in batches.values() for one in batch]
+    study = [one for one in ratings if one.phase == "study"]
+    counted = [one for one in ratings if one.phase in ("study", "adjudication")]
+    systems = sorted({one.system for one in study})
+    found: dict[str, Any] = {
+        "ratings": sum(one.question != FLAG for one in study),
+        "items": len({one.item for one in study}),
+        "annotators": len({one.annotator for one in study}),
+        "units": "answers" if asked is None else "questions",
+        "likert": likert,
+        "questions": _questions(counted, number, likert),
+    }
+    if by_system:
+        found["systems"] = {
+            name: _questions([one for one in counted if one.system == name], number, likert) for name in systems
+        }
+    found["flags"] = dict(sorted(Counter(one.value for one in study if one.question == FLAG).items()))
+    found["ais"] = _ais_tables(counted, number, likert)
+    found["time"] = _times(study)
+    found["people"] = _people(ratings, gold or {}, likert)
+    if any(one.phase == "gold" for one in ratings):
+        found["gold"] = _rate(_gold(ratings, gold or {}, likert))
+    found["audits"] = _audits(ratings)
+    if len(batches) > 1:
+        found["batches"] = [{"file": name, **_batch(batch)} for name, batch in batches.items()]
+    if experts:
+        found["experts"] = _beside_experts(counted, experts, number, likert)
+    if variant:
+        found["variant"] = _beside_variant(counted, variant, experts, likert)
+    return found
+
+
+# --- questions -------------------------------------------------------------------------------------------------------
+
+
+def _questions(ratings: Sequence[Rating], number: _Number, likert: int) -> dict[str, Any]:
+    """The figures of each question, in the order of `VALUES`, then by name.
+
+    Where people are asked whether a text is interpretable, its attributability is a question of interpretable items
+    only, as in the AIS paper, though others may have got that far with some annotators.
+    """
+    kept = [one for one in unflagged(ratings) if one.question != FLAG]
+    unclear = {one.item for one in consensus(kept) if one.question == "interpretable" and one.value != "yes"}
+    groups = defaultdict(list)
+    for one in kept:
+        groups[one.question].append(one)
+    figures = {}
+    for name in _known_first(groups):
+        clear = [one for one in groups[name] if name != "attributable" or one.item not in unclear]
+        if clear:
+            figures[name] = _question(clear, number, likert)
+            if len(clear) < len(groups[name]):
+                figures[name]["not_interpretable"] = len({one.item for one in groups[name]} & unclear)
+    return figures
+
+
+def _known_first(questions: Iterable[str]) -> list[str]:
+    """The questions in the order of `VALUES`, then by name."""
+    there = set(questions)
+    return [*(name for name in VALUES if name in there), *sorted(there - VALUES.keys())]
+
+
+def _question(raw: Sequence[Rating], number: _Number, likert: int) -> dict[str, Any]:
+    rated = list(cut(raw, likert))
+    decided = consensus(rated)
+    study = [one for one in rated if one.phase == "study"]
+    items = _by_item(study)
+    values = _in_order({one.value for one in study}, raw[0].question)
+    found: dict[str, Any] = {
+        "items": len(decided),
+        "ratings": len(study),
+        "annotators": len({one.annotator for one in study}),
+        "ratings_per_item": {str(n): times for n, times in sorted(Counter(map(len, items.values())).items())},
+        "ties": [one.item for one in decided if one.value is None],
+        "adjudicated": sum(one.adjudicated for one in decided),
+    }
+    if len(values) > MOST_VALUES:
+        return found | {"reason": _FREE}
+    found["values"] = {value: sum(one.value == value for one in study) for value in values}
+    numbers = [number(one.answer) for one in decided]
+    found["consensus"] = {
+        value: Rate.of([None if one.value is None else one.value == value for one in decided], numbers).record()
+        for value in _in_order(values.keys() | {one.value for one in decided if one.value is not None}, raw[0].question)
+    }
+    of_items = [number(group[0].rated) for group in items.values()]
+    counts = _counts(items.values(), list(values))
+    found["agreement"] = {
+        "krippendorff_alpha": krippendorff_alpha(counts, of_items).record(),
+        "pairwise_agreement": pairwise_agreement(counts, of_items).record(),
+        "f1_to_majority": f1_to_majority(counts, of_items).record(),
+        "cohen_kappa": _cohen(items.values(), list(values)).record(),
+        "fleiss_kappa": fleiss_kappa(counts, of_items).record(),
+    }
+    as_given = [one for one in raw if one.phase == "study"]
+    if all(one.value in LIKERT for one in as_given):
+        likert_counts = _counts(_by_item(as_given).values(), LIKERT)
+        alpha = krippendorff_alpha(likert_counts, of_items, ordinal=True)
+        found["agreement"]["krippendorff_alpha_ordinal"] = alpha.record()
+        found["mean"] = _spread([int(one.value) for one in as_given])
+    return found
+
+
+def _by_item(ratings: Iterable[Rating]) -> dict[str, list[Rating]]:
+    items: dict[str, list[Rating]] = {}
+    for one in ratings:
+        items.setdefault(one.item, []).append(one)
+    return items
+
+
+def _in_order(values: Iterable[str], question: str) -> dict[str, None]:
+    known = VALUES.get(question, ())
+    there = set(values)
+    return dict.fromkeys([*(one for one in known if one in there), *sorted(there.difference(known))])
+
+
+def _counts(items: Iterable[Sequence[Rating]], values: Sequence[str]) -> list[list[int]]:
+    return [[sum(one.value == value for one in rated) for value in values] for rated in items]
+
+
+def _cohen(items: Iterable[Sequence[Rating]], values: Sequence[str]) -> Coefficient:
+    people: dict[str, int] = {}
+    place = {value: number for number, value in enumerate(values)}
+    return cohen_kappa(
+        [(people.setdefault(one.annotator, len(people)), place[one.value]) for one in rated] for rated in items
+    )
+
+
+# --- the AIS paper's rates -------------------------------------------------------------------------------------------
+
+
+def _ais_tables(ratings: Sequence[Rating], number: _Number, likert: int) -> list[dict[str, Any]]:
+    """The rates of each system and of all, with the AIS paper's denominators; empty without an AIS question."""
+    if not {one.question for one in ratings} & {"interpretable", "attributable", "supported"}:
+        return []
+    systems = sorted({one.system for one in ratings})
+    rows = [_ais(name, [one for one in ratings if one.system == name], number, likert) for name in systems]
+    return rows if len(systems) == 1 else [*rows, _ais(_ALL, ratings, number, likert)]
+
+
+def _ais(name: str, ratings: Sequence[Rating], number: _Number, likert: int) -> dict[str, Any]:
+    """Flagged over all items, interpretable over unflagged, attributable over interpretable ones.
+
+    An item is flagged if more annotators flagged it than rated it. Without a question of interpretability, all
+    unflagged items count as interpretable.
+    """
+    items = _by_item(ratings)
+    flagged = {item for item, rated in items.items() if is_flagged(rated)}
+    decided = {(one.item, one.question): one.value for one in consensus(cut(ratings, likert))}
+    is_asked = any(one.question == "interpretable" for one in ratings)
+    left = [item for item in items if item not in flagged]
+    clear = {item: _yes(decided.get((item, "interpretable"))) if is_asked else True for item in left}
+    supported = {
+        item: _yes(decided.get((item, "attributable"), decided.get((item, "supported"))))
+        for item in left
+        if clear[item]
+    }
+
+    def rate(outcomes: Mapping[str, bool | None]) -> dict[str, Any]:
+        return Rate.of(outcomes.values(), [number(items[item][0].rated) for item in outcomes]).record()
+
+    return {
+        "model": name,
+        "flagged": rate({item: item in flagged for item in items}),
+        "interpretable": rate(clear) if is_asked else None,
+        "ais": rate(supported),
+        "ais_of_unflagged": rate({item: supported[item] if clear[item] else clear[item] for item in left}),
+    }
+
+
+def _yes(value: str | None) -> bool | None:
+    return None if value is None else value == "yes"
+
+
+# --- time ------------------------------------------------------------------------------------------------------------
+
+
+def _times(study: Sequence[Rating]) -> dict[str, Any]:
+    """Seconds by question (the stages of the task) and by task: one annotator's ratings of one item."""
+    timed = [one for one in unflagged(study) if one.seconds is not None]
+    stages = defaultdict(list)
+    for one in timed:
+        stages[one.question].append(one.seconds or 0.0)
+    return {
+        "tasks": _spread(list(_tasks(timed).values())),
+        "questions": {name: _spread(stages[name]) for name in _known_first(stages)},
+    }
+
+
+def _tasks(ratings: Iterable[Rating]) -> dict[tuple[str, str], float]:
+    """The seconds of each annotator and item."""
+    tasks: dict[tuple[str, str], float] = defaultdict(float)
+    for one in ratings:
+        tasks[one.annotator, one.item] += one.seconds or 0.0
+    return tasks
+
+
+def _spread(values: Sequence[float]) -> dict[str, Any]:
+    """Number, mean, median and standard deviation (of the sample); null where they are not defined."""
+    return {
+        "n": len(values),
+        "mean": statistics.fmean(values) if values else None,
+        "median": statistics.median(values) if values else None,
+        "sd": statistics.stdev(values) if len(values) > 1 else None,
+    }
+
+
+# --- people ----------------------------------------------------------------------------------------------------------
+
+
+def _people(ratings: Sequence[Rating], gold: Expected, likert: int) -> list[dict[str, Any]]:
+    """What each annotator did, and how often he or she is right: beside the others, on gold items and in audits."""
+    study = [one for one in ratings if one.phase == "study"]
+    kept = [one for one in cut(unflagged(study), likert) if one.question != FLAG]
+    others: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for one in kept:
+        others[one.item, one.question][one.value] += 1
+    agrees, right, audited = defaultdict(list), defaultdict(list), defaultdict(list)
+    for one in kept:
+        rest = most_frequent(others[one.item, one.question] - Counter([one.value]))
+        if rest is not None:
+            agrees[one.annotator].append(one.value == rest)
+    for one, is_right in _gold(ratings, gold, likert):
+        right[one.annotator].append(is_right)
+    for (name, _), was_right in _audited(ratings).items():
+        audited[name].append(was_right)
+    tasks = defaultdict(list)
+    for (name, _), seconds in _tasks(one for one in unflagged(study) if one.seconds is not None).items():
+        tasks[name].append(seconds)
+    done = defaultdict(list)
+    for one in study:
+        done[one.annotator].append(one)
+    return [
+        {
+            "annotator": name,
+            "items": len({one.item for one in rated}),
+            "ratings": sum(one.question != FLAG for one in rated),
+            "flags": sum(one.question == FLAG for one in rated),
+            "revised": sum(one.revised for one in rated),
+            "agrees_with_others": Rate.of(agrees[name]).record(),
+            "gold": Rate.of(right[name]).record(),
+            "audits": Rate.of(audited[name]).record(),
+            "seconds": _spread(tasks[name]),
+        }
+        for name, rated in sorted(done.items())
+    ]
+
+
+def _gold(ratings: Iterable[Rating], gold: Expected, likert: int) -> list[tuple[Rating, bool | None]]:
+    """Each rating of a gold item, and whether it is the expected value; None if no value is expected."""
+    found: list[tuple[Rating, bool | None]] = []
+    for one in ratings:
+        if one.phase == "gold" and one.question != FLAG:
+            wanted = gold.get(one.item, {}).get(one.question)
+            same = (
+                None if wanted is None else one.value == wanted or _as_cut(one, likert) == _as_cut(one, likert, wanted)
+            )
+            found.append((one, same))
+    return found
+
+
+def _as_cut(rating: Rating, likert: int, value: str | None = None) -> str:
+    given = rating if value is None else Rating(rating.item, rating.annotator, rating.question, value)
+    return next(cut([given], likert)).value
+
+
+def _rate(pairs: Iterable[tuple[Rating, bool | None]]) -> dict[str, Any]:
+    return Rate.of(outcome for _, outcome in pairs).record()
+
+
+def _audited(ratings: Iterable[Rating]) -> dict[tuple[str, str], bool]:
+    """Each audited task (annotator and item), and whether the auditor would have given all its audited values."""
+    given: dict[tuple[str, str], list[Rating]] = defaultdict(list)
+    listed = list(ratings)
+    for one in listed:
+        if one.phase == "study":
+            given[one.item, one.question].append(one)
+    right: dict[tuple[str, str], bool] = {}
+    for check in listed:
+        if check.phase == "audit":
+            for one in given[check.item, check.question]:
+                if check.audited in (None, one.annotator):
+                    task = one.annotator, one.item
+                    right[task] = right.get(task, True) and one.value == check.value
+    return right
+
+
+def _audits(ratings: Sequence[Rating]) -> dict[str, Any] | None:
+    """Table 8 of the AIS paper: the share of tasks that were audited, and of those the share without an error."""
+    tasks = {(one.annotator, one.item) for one in ratings if one.phase == "study"}
+    checked = _audited(ratings)
+    if not checked:
+        return None
+    quality = Rate.of(checked[task] for task in sorted(checked)).record()
+    return {"tasks": len(tasks), "audited": len(checked), "share": len(checked) / len(tasks), "quality": quality}
+
+
+def _batch(ratings: Sequence[Rating]) -> dict[str, Any]:
+    """A row of Tables 8 and 9: tasks, seconds a task, audits."""
+    study = [one for one in ratings if one.phase == "study"]
+    return {
+        "tasks": len({(one.annotator, one.item) for one in study}),
+        "seconds": _times(study)["tasks"],
+        "audits": _audits(ratings),
+    }
+
+
+# --- experts, and other designs --------------------------------------------------------------------------------------
+
+
+def _place(one: Rating | Consensus) -> _Place:
+    return one.rated if isinstance(one, Rating) else one.answer, one.sentence, one.citation
+
+
+def _beside_experts(crowd: Sequence[Rating], experts: Sequence[Rating], number: _Number, likert: int) -> dict[str, Any]:
+    """The consensus of the crowd beside that of the experts, by question (Table 7, right half)."""
+    said = {(_place(one), one.question): one.value for one in consensus(cut(crowd, likert))}
+    right = {(_place(one), one.question): one.value for one in consensus(cut(experts, likert))}
+    single = defaultdict(list)
+    for one in cut(unflagged(crowd), likert):
+        if one.phase == "study":
+            single[_place(one), one.question].append(one.value)
+    found = {}
+    for name in _known_first({question for _, question in right}):
+        both = [key for key in right if key[1] == name and key in said]
+        decided = [key for key in both if said[key] is not None and right[key] is not None]
+        if not both or len({*map(said.get, decided), *map(right.get, decided)}) > MOST_VALUES:
+            continue
+        same = [None if None in (said[key], right[key]) else said[key] == right[key] for key in both]
+        found[name] = {
+            "agreement": Rate.of(same, [number(key[0][0]) for key in both]).record(),
+            **_two(
+                [str(said[key]) for key in decided],
+                [str(right[key]) for key in decided],
+                [number(key[0][0]) for key in decided],
+            ),
+            "single_ratings": _single([(single[key], str(right[key])) for key in both if right[key] is not None]),
+        }
+    return found
+
+
+def _two(said: Sequence[str], right: Sequence[str], numbers: Sequence[int]) -> dict[str, Any]:
+    """Coefficients of two sides that each have one value an item."""
+    values = sorted({*said, *right})
+    place = {value: number for number, value in enumerate(values)}
+    counts = [[(a == value) + (b == value) for value in values] for a, b in zip(said, right, strict=True)]
+    return {
+        "krippendorff_alpha": krippendorff_alpha(counts, numbers).record(),
+        "cohen_kappa": cohen_kappa([(0, place[a]), (1, place[b])] for a, b in zip(said, right, strict=True)).record(),
+        "macro_f1": _macro_f1(list(zip(said, right, strict=True))),
+    }
+
+
+def _single(pairs: Sequence[tuple[Sequence[str], str]]) -> dict[str, Any]:
+    """Single ratings of the crowd against the experts' value: macro-F1, and the mean share an item that agrees."""
+    shares = [sum(value == wanted for value in given) / len(given) for given, wanted in pairs if given]
+    return {
+        "n": sum(len(given) for given, _ in pairs),
+        "macro_f1": _macro_f1([(value, wanted) for given, wanted in pairs for value in given]),
+        "pairwise_agreement": statistics.fmean(shares) if shares else None,
+    }
+
+
+def _macro_f1(pairs: Sequence[tuple[str, str]]) -> float | None:
+    """Macro-F1 over the values that occur; None without pairs."""
+    values = sorted({value for pair in pairs for value in pair})
+    scores = [
+        2 * sum(a == b == value for a, b in pairs) / sum((a == value) + (b == value) for a, b in pairs)
+        for value in values
+    ]
+    return statistics.fmean(scores) if scores else None
+
+
+def _beside_variant(
+    original: Sequence[Rating], variant: Sequence[Rating], experts: Sequence[Rating], likert: int
+) -> dict[str, Any]:
+    """McNemar's test of two designs on the same items, by question (Table 15).
+
+    With experts, an outcome is whether the consensus is theirs; without, whether it is yes (or full). Where one design
+    asks about sentences and another about answers, sentences are rolled up to answers.
+    """
+    sides = [_verdicts(ratings, likert) for ratings in (original, variant, *([experts] if experts else []))]
+    found = {}
+    for name in sides[0]:
+        if any(name not in side for side in sides):
+            continue
+        one, other, *right = _comparable([side[name] for side in sides], name)
+        shared = [place for place in one if place in other and all(place in side for side in right)]
+        decided = [place for place in shared if all(side[place] is not None for side in (one, other, *right))]
+        a, b = (
+            np.array([side[place] == right[0][place] if right else side[place] in ("yes", "full") for place in decided])
+            .reshape(-1)
+            .astype(np.bool_)
+            for side in (one, other)
+        )
+        only_original, only_variant = int((a & ~b).sum()), int((b & ~a).sum())
+        exact, corrected = mcnemar_exact(only_original, only_variant), mcnemar_corrected(only_original, only_variant)
+        used = mcnemar(only_original, only_variant)
+        found[name] = {
+            "outcome": "as the experts" if right else "yes",
+            "n": len(decided),
+            "undecided": len(shared) - len(decided),
+            "both": int((a & b).sum()),
+            "only_original": only_original,
+            "only_variant": only_variant,
+            "neither": int((~a & ~b).sum()),
+            "exact": exact.p,
+            "corrected": corrected.p,
+            "test": used.variant,
+            "p": used.p,
+        }
+    return found
+
+
+def _verdicts(ratings: Sequence[Rating], likert: int) -> dict[str, dict[_Place, str | None]]:
+    """The consensus by question and place; what is not interpretable is not attributable."""
+    found: dict[str, dict[_Place, str | None]] = {}
+    for one in consensus(cut(ratings, likert)):
+        found.setdefault(one.question, {})[_place(one)] = one.value
+    for place, value in found.get("interpretable", {}).items():
+        if value != "yes":
+            found.setdefault("attributable", {})[place] = value
+    return found
+
+
+def _comparable(sides: Sequence[Mapping[_Place, str | None]], question: str) -> list[Mapping[_Place, str | None]]:
+    """The sides as they are if all rate the same kind of thing, else by answer."""
+    if len({place[1] is None for side in sides for place in side}) == 1:
+        return list(sides)
+    return [_by_answer(side, question) for side in sides]
+
+
+def _by_answer(side: Mapping[_Place, str | None], question: str) -> dict[_Place, str | None]:
+    """Sentences rolled up: an answer is informative if any sentence is, and all else if all are (ablation A3)."""
+    answers: dict[_Place, list[str | None]] = {}
+    for (answer, _, citation), value in side.items():
+        if citation is None:
+            answers.setdefault((answer, None, None), []).append(value)
+    decisive, other = ("yes", "no") if question == "informative" else ("no", "yes")
+    return {
+        place: decisive if decisive in values else None if None in values else other
+        for place, values in answers.items()
+    }

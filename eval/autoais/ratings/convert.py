@@ -1,0 +1,58 @@
+"""Ratings to and from other tools, and as labels of answers in any format."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from autoais import formats
+from autoais.errors import UserError
+from autoais.formats.base import Notes
+from autoais.ratings import (
+    RELAXED,
+    Rating,
+    ais_csv,
+    autojudge,
+    label_answers,
+    label_studio,
+    read_ratings,
+    write_ratings,
+)
+
+TARGETS = ("ratings", "label-studio", "label-studio-config", "autojudge", "ais-csv")
+
+
+def convert_ratings(
+    source: str | Path | Iterable[Rating],
+    to: str,
+    *,
+    answers: str | Path | None = None,
+    likert: int = RELAXED,
+    notes: Notes | None = None,
+) -> Iterator[str]:
+    """Return the lines of a file: ratings for another tool (`TARGETS`), or answers with the consensus as their labels.
+
+    `source` is a file that `read_ratings` reads; `to` one of `TARGETS` or any answer format. `answers` are the rated
+    answers, which all targets but ratings and label-studio-config need. `notes` counts what is left out. Raises
+    `UserError`.
+    """
+    notes = Notes() if notes is None else notes
+    ratings = read_ratings(source) if isinstance(source, str | Path) else iter(source)
+    if to == "ratings":
+        return write_ratings(ratings)
+    if to == "label-studio-config":
+        return label_studio.configuration(ratings)
+    if to not in TARGETS and (to not in formats.FORMATS or formats.FORMATS[to].write is None):
+        known = ", ".join([*TARGETS, *sorted(key for key, one in formats.FORMATS.items() if one.write)])
+        raise UserError(f"ratings cannot be converted to {to!r}; there are: {known}")
+    if answers is None:
+        raise UserError(f"{to} needs the rated answers too: --answers FILE")
+    read = formats.read(Path(answers), notes=notes)
+    if to not in TARGETS:
+        return formats.write(label_answers(read, ratings, likert=likert), to, notes)
+    rated = {one.id: one for one in read}
+    match to:
+        case "label-studio":
+            return label_studio.write(ratings, rated)
+        case "autojudge":
+            return autojudge.write(ratings, rated, notes)
+        case _:
+            return ais_csv.write(ratings, rated, notes, likert=likert)

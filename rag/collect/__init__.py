@@ -1,0 +1,48 @@
+"""Collections of cited answers for people to judge, as HAGRID is (Kamalloo et al. 2023).
+
+    from rag.collect import build_collection, report_collection
+
+    built = build_collection("COLLECTION", "questions.jsonl", systems=["reader"])
+    built.manifest["statistics"]["all"]
+    report_collection("COLLECTION")
+
+Each name is imported on first use.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rag.collect.build import Plan, build_collection
+    from rag.collect.folder import Collection, open_collection, pack_collection
+    from rag.collect.importing import import_collection
+    from rag.collect.report import CollectionReport, report_collection
+
+_WHERE = {
+    "rag.collect.build": ["Plan", "build_collection"],
+    "rag.collect.folder": ["Collection", "open_collection", "pack_collection"],
+    "rag.collect.importing": ["import_collection"],
+    "rag.collect.report": ["CollectionReport", "report_collection"],
+}
+_MODULE = {name: module for module, names in _WHERE.items() for name in names}
+
+__all__ = [
+    "Collection",
+    "CollectionReport",
+    "Plan",
+    "build_collection",
+    "import_collection",
+    "open_collection",
+    "pack_collection",
+    "report_collection",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULE:
+        return getattr(import_module(_MODULE[name]), name)
+    raise AttributeError(f"module 'rag.collect' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

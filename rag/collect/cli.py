@@ -1,0 +1,205 @@
+"""`rag collect`: parse, call, print."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rag.collect.folder import Collection
+
+# Commands import what they use, so that `rag --help` loads no engine.
+
+collect_app = typer.Typer(no_args_is_help=True, help="Collect cited answers for people to judge.")
+
+OutArgument = Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the collection.")]
+NameOption = Annotated[str | None, typer.Option(help="Name of the collection (default: that of its folder).")]
+LicenceOption = Annotated[str | None, typer.Option(help="Licence of answers and labels, for the card.")]
+TextLicenceOption = Annotated[str | None, typer.Option(help="Licence of questions and quotes, for the card.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the manifest as JSON.")]
+
+
+@collect_app.command("build")
+def build(
+    out: OutArgument,
+    questions: Annotated[Path, typer.Option(help="Questions, in any format of `rag answer`.")],
+    system: Annotated[
+        list[str] | None,
+        typer.Option(help="System, also with options: gguf:FILE,prompt=hagrid.v1; repeatable (default: reader)."),
+    ] = None,
+    qrels: Annotated[
+        Path | None, typer.Option(help="Relevance file (TREC); all positives of a question become its quotes.")
+    ] = None,
+    corpus: Annotated[Path | None, typer.Option(help="Corpus with the texts of the quotes.")] = None,
+    index: Annotated[
+        Path | None, typer.Option(help="Index with the texts of the quotes, or to search for quotes.")
+    ] = None,
+    quotes: Annotated[
+        str | None, typer.Option(help="given, gold or retrieved (default: what the files allow).")
+    ] = None,
+    recipe: Annotated[str | None, typer.Option(help="Retriever of retrieved quotes (default: best).")] = None,
+    k: Annotated[int | None, typer.Option("--k", "-k", min=1, help="Number of retrieved quotes (default: 5).")] = None,
+    answers: Annotated[
+        int, typer.Option(min=1, help="Answers of each language model to a question, with as many seeds.")
+    ] = 1,
+    limit: Annotated[int | None, typer.Option(min=1, help="Ask a sample of so many questions.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the sample and of the split.")] = 0,
+    dev: Annotated[float, typer.Option(min=0, max=1, help="Share of the questions in the development part.")] = 0.2,
+    trailing: Annotated[
+        str, typer.Option(help="Uncited sentences at the end: a group of their own, or attach them to the last.")
+    ] = "own",
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Check and repair a model's citations first, as `rag ask` does.")
+    ] = False,
+    name: NameOption = None,
+    licence: LicenceOption = None,
+    text_licence: TextLicenceOption = None,
+    price: Annotated[
+        tuple[float, float] | None,
+        typer.Option(min=0, metavar="INPUT OUTPUT", help="Price per million input and output tokens."),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped build.")] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Continue, and ask again where a model failed.")
+    ] = False,
+    concurrency: Annotated[int, typer.Option(min=1, help="Questions asked at once, of a model server.")] = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Let systems answer questions from numbered quotes, as HAGRID was made.
+
+    What breaks the citation format goes to filtered.jsonl with the reason. A stopped build continues with --resume and
+    ends with the same files.
+    """
+    from rag.bench.terminal import bench_progress
+    from rag.collect.build import Plan, build_collection
+    from rag.terminal import counted, megabytes, note
+
+    def planned(plan: Plan) -> None:
+        asked = f"{counted(plan.questions, 'question')}" + (f" ({plan.left_out:,} left out)" if plan.left_out else "")
+        done = f", {plan.done:,} are there" if plan.done else ""
+        note(f"{asked}, {counted(plan.answers, 'answer')} to ask for{done}; about {megabytes(plan.disk)} of disk")
+
+    with bench_progress("answers") as progress:
+        built = build_collection(
+            out,
+            questions,
+            systems=system or ("reader",),
+            qrels=qrels,
+            corpus=corpus,
+            index=index,
+            quotes=quotes,
+            recipe=recipe,
+            k=k,
+            answers=answers,
+            limit=limit,
+            seed=seed,
+            dev=dev,
+            trailing=trailing,  # type: ignore[arg-type]  # checked there
+            repair=repair,
+            name=name,
+            licence=licence,
+            text_licence=text_licence,
+            price=price,
+            resume=resume,
+            retry_failed=retry_failed,
+            concurrency=concurrency,
+            progress=progress,
+            planned=planned,
+        )
+    _show(built, as_json=as_json)
+
+
+@collect_app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Answers: HAGRID, ALCE, TREC RAG, Verifiability, ...")],
+    out: OutArgument,
+    kind: Annotated[
+        str | None, typer.Option("--format", help="A format of `autoais schema` (default: detected).")
+    ] = None,
+    corpus: Annotated[
+        list[Path] | None, typer.Option(help="Corpus with the texts of passages known by id; repeatable.")
+    ] = None,
+    dev: Annotated[float, typer.Option(min=0, max=1, help="Share of the questions in the development part.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Seed of the split.")] = 0,
+    name: NameOption = None,
+    licence: LicenceOption = None,
+    text_licence: TextLicenceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write answers of others as a collection; labels are kept."""
+    from rag.collect.importing import import_collection
+
+    made = import_collection(
+        file,
+        out,
+        format=kind,
+        corpus=corpus or (),
+        dev=dev,
+        seed=seed,
+        name=name,
+        licence=licence,
+        text_licence=text_licence,
+    )
+    _show(made, as_json=as_json)
+
+
+@collect_app.command("pack")
+def pack(
+    out: OutArgument,
+    answers: Annotated[
+        Path | None, typer.Option(help="The answers with labels, of `rag annotate export`; nothing else may differ.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Put labels into a collection, and write its files, card and checksums again."""
+    from rag.collect.folder import pack_collection
+
+    _show(pack_collection(out, answers), as_json=as_json)
+
+
+@collect_app.command("report")
+def report(
+    source: Annotated[Path, typer.Argument(metavar="COLLECTION|FILE", help="A collection, or answers in any format.")],
+    out: Annotated[Path | None, typer.Option(help="Folder of the report (default: COLLECTION/report).")] = None,
+    kind: Annotated[
+        str | None, typer.Option("--format", help="A format of `autoais schema` (default: detected).")
+    ] = None,
+    corpus: Annotated[
+        list[Path] | None, typer.Option(help="Corpus with the texts of passages known by id; repeatable.")
+    ] = None,
+    judge: Annotated[
+        str, typer.Option(help="Judge to compare with people, as for `autoais score`; none leaves that out.")
+    ] = "minilm",
+    similarity: Annotated[
+        str | None, typer.Option(help="bertscore or static (default: bertscore where it is installed).")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Write HAGRID's tables and figures of a collection: report.html, report.json and figures."""
+    from rag.bench.terminal import bench_progress
+    from rag.collect.report import report_collection
+    from rag.collect.terminal import show_report
+    from rag.terminal import note
+
+    with bench_progress("answers", "the same command starts again") as progress:
+        made = report_collection(
+            source, out, format=kind, corpus=corpus or (), judge=judge, similarity=similarity, progress=progress
+        )
+    if as_json:
+        from autoais.io.jsonl import dumps
+
+        typer.echo(dumps(made.record, indent=2))
+    else:
+        show_report(made.record)
+    note(str(made.page))
+
+
+def _show(collection: "Collection", *, as_json: bool) -> None:
+    if as_json:
+        from autoais.io.jsonl import dumps
+
+        typer.echo(dumps(dict(collection.manifest), indent=2))
+        return
+    from rag.collect.terminal import show_collection
+
+    show_collection(collection)

@@ -1,0 +1,252 @@
+"""The folder of a collection: its files, its manifest `collection.json`, the split, and packing with labels."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from autoais import formats
+from autoais.answers import CitedAnswer, read_answers, to_row, write_answers
+from autoais.io.jsonl import dumps, parse_object, round_floats, write_atomic
+from autoais.io.locks import exclusive_lock
+from autoais.io.provenance import command, sha256_file
+from autoais.io.schema import BOOLEAN, INTEGER, STRING, TEXT_OR_NULL, Schema, faults
+from autoais.io.schema import record as record_schema
+from autoais.metrics.hagrid import answer_attributable, answer_informative
+from rag.collect.card import card
+from rag.collect.statistics import question_key, statistics_of
+from rag.errors import FormatError, RagError, check_type
+
+MANIFEST, ANSWERS, FILTERED, CARD, SUMS, LOCK, RAW = (
+    "collection.json", "answers.jsonl", "filtered.jsonl", "README.md", "SHA256SUMS", ".lock", "raw",
+)  # fmt: skip
+HAGRID, TRAIN, DEV = "hagrid.jsonl", "hagrid-train.jsonl", "hagrid-dev.jsonl"
+VERSION = 1
+_TEMPORARY = re.compile(r"\.[\w-]+\.(?:jsonl|json|md|run\.json)\.\w+|\.SHA256SUMS\.\w+", re.ASCII)
+_OBJECT: Schema = {"type": "object"}
+_COUNTS: Schema = {"type": "object", "additionalProperties": INTEGER}
+_FILE = record_schema({"file": STRING, "sha256": STRING})
+_MANIFEST = record_schema(
+    {
+        "collection_version": INTEGER, "name": STRING, "complete": BOOLEAN, "split": _OBJECT, "command": STRING,
+        "licence": record_schema({"answers": TEXT_OR_NULL, "texts": TEXT_OR_NULL}), "versions": _OBJECT,
+        "data": {"type": "object", "additionalProperties": _FILE},
+    },
+    {"statistics": _OBJECT, "settings": _OBJECT, "packed": record_schema({"command": STRING})},
+)  # fmt: skip
+_BUILT = record_schema(
+    {},
+    {
+        "settings": record_schema({"trailing": STRING}),
+        "quotes": record_schema({"kind": STRING, "questions": INTEGER, "left_out": INTEGER}, {"incomplete": INTEGER}),
+        "filtered": _COUNTS,
+        "cut": INTEGER,
+        "systems": {
+            "type": "object",
+            "additionalProperties": record_schema(
+                {
+                    "name": STRING, "seed": {"type": ["integer", "null"]}, "asked": INTEGER, "kept": INTEGER,
+                    "quoting": BOOLEAN, "filtered": _COUNTS,
+                    "prompt": record_schema({"name": STRING, "sha256": STRING}) | {"type": ["object", "null"]},
+                    "tokens": record_schema({"read": INTEGER, "written": INTEGER}) | {"type": ["object", "null"]},
+                }
+            ),
+        },
+    },
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A finished collection: its folder and its manifest (`collection.json`)."""
+
+    folder: Path
+    manifest: Mapping[str, Any]
+
+    def answers(self) -> Iterator[CitedAnswer]:
+        """Stream the answers, question by question."""
+        return read_answers(self.folder / ANSWERS)
+
+    def in_dev(self) -> Callable[[CitedAnswer], bool]:
+        """Return the test of whether an answer is in the development part."""
+        split = self.manifest["split"]
+        return _in_dev(self.answers(), float(split["dev"]), int(split["seed"]))
+
+
+def open_collection(folder: str | Path) -> Collection:
+    """Open a collection; raises `RagError` if the folder holds none or an unfinished one, `FormatError` if broken."""
+    check_type("folder", folder, "a folder (str or Path)", str, Path)
+    folder = Path(folder)
+    manifest = read_manifest(folder)
+    if not manifest["complete"]:
+        raise RagError(f"{folder}: the collection is unfinished; continue it with rag collect build --resume")
+    for fault in faults(manifest, _BUILT):
+        raise FormatError(f"{folder / MANIFEST}: {fault}")
+    return Collection(folder, manifest)
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Return `collection.json`; raises `RagError` if it is missing, `FormatError` if it is broken."""
+    path = folder / MANIFEST
+    try:
+        manifest = parse_object(path.read_bytes(), str(path))
+    except OSError as error:
+        raise RagError(f"{folder}: not a collection: {MANIFEST} cannot be read: {error.strerror}") from error
+    for fault in faults(manifest, _MANIFEST):
+        raise FormatError(f"{path}: {fault}")
+    split = manifest["split"]
+    if not _is_share(split.get("dev")) or not isinstance(split.get("seed"), int):
+        raise FormatError(f"{path}: field 'split' should have 'dev' (0 to 1) and 'seed'")
+    return manifest
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def check_split(dev: float) -> None:
+    """Raise `RagError` unless the share of the development part is from 0 to 1."""
+    if not _is_share(dev):
+        raise RagError(f"the share of the development part should be from 0 to 1, not {dev}")
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a collection's folder, which is created; raises `RagError` if another process holds it."""
+    busy = RagError(f"{folder}: another process is writing it; wait for it, or name another folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with exclusive_lock(folder / LOCK, busy):
+            yield
+    except OSError as error:
+        raise RagError(f"{folder}: cannot be written: {error.strerror}") from error
+
+
+def check_empty(folder: Path) -> None:
+    """Raise `RagError` if the folder holds anything but what a build that was killed at its start leaves."""
+    sweep(folder)
+    if foreign := sorted(one.name for one in folder.iterdir() if one.name != LOCK):
+        raise RagError(f"{folder} is not empty (it holds {foreign[0]}); name a new folder")
+
+
+def sweep(folder: Path) -> None:
+    """Remove the temporary files of writes that were killed."""
+    for path in [*folder.glob(".*"), *folder.glob(f"{RAW}/.*")]:
+        if _TEMPORARY.fullmatch(path.name):
+            path.unlink()
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Write `collection.json`."""
+    write_atomic(folder / MANIFEST, [dumps(round_floats(dict(manifest)), indent=2)])
+
+
+def publish(folder: Path, manifest: dict[str, Any]) -> Collection:
+    """Write what follows from answers.jsonl: HAGRID's files, the statistics, the card and the checksums."""
+    answers = folder / ANSWERS
+    dev, seed = float(manifest["split"]["dev"]), int(manifest["split"]["seed"])
+    in_dev = _in_dev(read_answers(answers), dev, seed)
+    parts = {"all": lambda answer: True}
+    files = {HAGRID: parts["all"]}
+    if 0 < dev < 1:
+        parts |= {"train": lambda answer: not in_dev(answer), "dev": in_dev}
+        files |= {TRAIN: parts["train"], DEV: parts["dev"]}
+    written = [ANSWERS]
+    for name in (HAGRID, TRAIN, DEV):
+        if name not in files:
+            (folder / name).unlink(missing_ok=True)
+            continue
+        holds = files[name]
+        write_atomic(folder / name, formats.write(filter(holds, read_answers(answers)), "hagrid"))
+        if (folder / name).stat().st_size:
+            written.append(name)
+        else:  # a file without rows is no file of HAGRID's format
+            (folder / name).unlink()
+    counted = statistics_of(read_answers(answers), parts)
+    manifest["statistics"] = {name: one.table2() for name, one in counted.items()}
+    manifest["labels"] = {name: table for name, one in counted.items() if (table := one.table3())}
+    manifest["answers_of"] = dict(sorted(counted["all"].systems.items()))
+    manifest["files"] = written + [name for name in (FILTERED,) if (folder / name).exists()]
+    manifest["complete"] = True
+    manifest = round_floats(manifest)
+    write_manifest(folder, manifest)
+    write_atomic(folder / CARD, [card(manifest).removesuffix("\n")])
+    sums = sorted([*manifest["files"], MANIFEST, CARD])
+    write_atomic(folder / SUMS, [f"{sha256_file(folder / name)}  {name}" for name in sums])
+    return Collection(folder, manifest)
+
+
+def _in_dev(answers: Iterable[CitedAnswer], dev: float, seed: int) -> Callable[[CitedAnswer], bool]:
+    """The rule that decides: the questions with the lowest hashes of seed and text; equal questions stay together."""
+    keys = {question_key(answer) for answer in answers}
+    drawn = sorted(keys, key=lambda key: (sha256(f"{seed}:{key}".encode()).digest(), key))
+    chosen = set(drawn[: round(dev * len(keys))])
+    return lambda answer: question_key(answer) in chosen
+
+
+def pack_collection(folder: str | Path, answers: str | Path | None = None) -> Collection:
+    """Write the files of a collection again; with `answers` from labelled ones (of `rag annotate export`).
+
+    `answers` may differ from the collection's in the labels alone. Raises `RagError` if an answer is missing, unknown
+    or another one.
+    """
+    opened = open_collection(folder)
+    manifest = dict(opened.manifest)
+    with locked(opened.folder):
+        sweep(opened.folder)
+        if answers is not None:
+            path = Path(answers)
+            digest = sha256_file(path) if path.is_file() else ""
+            labelled = _labelled(opened, path)
+            write_atomic(opened.folder / ANSWERS, write_answers(labelled))
+            manifest["packed"] = {"answers": {"file": path.name, "sha256": digest}, "command": command()}
+        return publish(opened.folder, manifest)
+
+
+def _labelled(collection: Collection, path: Path) -> list[CitedAnswer]:
+    given = {answer.id: answer for answer in formats.read(path, "answers")}
+    found = []
+    for answer in collection.answers():
+        label = given.pop(answer.id, None)
+        if label is None:
+            raise RagError(f"{path}: answer {answer.id!r} of the collection is missing; export the whole study")
+        if to_row(_bare(label)) != to_row(_bare(answer)):
+            raise RagError(f"{path}: answer {answer.id!r} is not that of {collection.folder}: more than labels differs")
+        found.append(_with_labels(answer, label))
+    if given:
+        raise RagError(f"{path}: answer {next(iter(given))!r} is not in {collection.folder}")
+    return found
+
+
+def _with_labels(answer: CitedAnswer, label: CitedAnswer) -> CitedAnswer:
+    """The answer with the labels of another one; those of the whole answer follow from its sentences if missing."""
+    sentences = []
+    for one, told in zip(answer.sentences, label.sentences, strict=True):
+        levels = [citation.support for citation in told.citations]
+        cited = (replace(citation, support=level) for citation, level in zip(one.citations, levels, strict=True))
+        one = replace(one, informative=told.informative, attributable=told.attributable, worthy=told.worthy)
+        sentences.append(replace(one, citations=tuple(cited)))
+    informative, attributable = label.informative, label.attributable
+    if informative is None:
+        informative = answer_informative(one.informative for one in sentences)
+    if attributable is None:
+        attributable = answer_attributable(one.attributable for one in sentences)
+    return replace(answer, sentences=tuple(sentences), informative=informative, attributable=attributable)
+
+
+def _bare(answer: CitedAnswer) -> CitedAnswer:
+    """The answer without labels, and without further facts, which an annotation tool may add or drop."""
+    sentences = tuple(
+        replace(
+            one,
+            citations=tuple(replace(citation, support=None) for citation in one.citations),
+            informative=None,
+            attributable=None,
+            worthy=None,
+        )
+        for one in answer.sentences
+    )
+    return replace(answer, sentences=sentences, informative=None, attributable=None, extra={})

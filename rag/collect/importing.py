@@ -1,0 +1,73 @@
+"""`rag collect import`: cited answers of others, in any format of the evaluator, as a collection; labels are kept."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from autoais import formats
+from autoais.answers import CitedAnswer, write_answers
+from autoais.formats.base import Notes
+from autoais.io.jsonl import check_distinct, write_atomic
+from autoais.io.provenance import command, sha256_file, versions
+from rag.collect.folder import ANSWERS, MANIFEST, VERSION, Collection, check_empty, check_split, locked, publish
+from rag.errors import RagError, check_type
+
+
+def import_collection(
+    file: str | Path,
+    out: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002  (named like the command-line option)
+    corpus: Sequence[str | Path] = (),
+    dev: float = 0.0,
+    seed: int = 0,
+    name: str | None = None,
+    licence: str | None = None,
+    text_licence: str | None = None,
+) -> Collection:
+    """Write the answers of a file (HAGRID, ALCE, TREC RAG, Verifiability or another format) as a collection to `out`.
+
+    `format` is a name of `autoais schema` (default: detected). `corpus` has the texts of passages that the file knows
+    by id only. Answers, sentences and labels stay as they are; answers of one question are put together. `dev` is the
+    share of the questions in the development part (0: no split), drawn by `seed`. Raises `RagError` if `out` is not
+    empty, `FormatError` for a broken record.
+    """
+    check_type("out", out, "a folder (str or Path)", str, Path)
+    check_split(dev)
+    path, folder = Path(file), Path(out)
+    texts = [Path(one) for one in corpus]
+    check_distinct(texts)
+    if not path.is_file():
+        raise RagError(f"{path}: no such file; name a file of answers")
+    notes = Notes()
+    kind = format or formats.detect(path)
+    answers = _by_question(list(formats.read(path, kind, corpus=texts, notes=notes)))
+    if not answers:
+        raise RagError(f"{path}: no answers in it")
+    files = {"answers": path} | {f"corpus {number}": one for number, one in enumerate(texts, 1)}
+    with locked(folder):
+        if (folder / MANIFEST).exists():
+            raise RagError(f"{folder} holds a collection; name another folder")
+        check_empty(folder)
+        write_atomic(folder / ANSWERS, write_answers(answers))
+        manifest = {
+            "collection_version": VERSION,
+            "name": name or folder.resolve().name,
+            "complete": False,
+            "licence": {"answers": licence, "texts": text_licence},
+            "command": command(),
+            "format": kind,
+            "notes": dict(notes),
+            "data": {role: {"file": one.name, "sha256": sha256_file(one)} for role, one in files.items()},
+            "versions": versions(),
+            "split": {"dev": dev, "seed": seed},
+        }
+        return publish(folder, manifest)
+
+
+def _by_question(answers: list[CitedAnswer]) -> list[CitedAnswer]:
+    """Put the answers of each question together, where its first one is."""
+    places: dict[object, int] = {}
+    keys = [answer.extra.get("query_id", (number,)) for number, answer in enumerate(answers)]
+    for number, key in enumerate(keys):
+        places.setdefault(str(key), number)
+    return [answer for _, answer in sorted(zip(keys, answers, strict=True), key=lambda pair: places[str(pair[0])])]

@@ -1,0 +1,128 @@
+"""`rag collect report`: HAGRID's tables and figures of any cited answers, and a judge against people's labels."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from autoais import formats
+from autoais.answers import CitedAnswer
+from autoais.formats.base import Notes
+from autoais.io.jsonl import dumps, round_floats, write_atomic
+from autoais.io.provenance import judge_record, provenance
+from autoais.judges import open_judge
+from autoais.types import Judge
+from rag.bench.report import write_bytes
+from rag.collect.folder import ANSWERS, MANIFEST, Collection, open_collection
+from rag.collect.quotes import Progress
+from rag.collect.report.analyses import Analyses, open_similarity
+from rag.collect.report.figures import figures
+from rag.collect.report.page import page
+from rag.collect.statistics import Statistics
+from rag.errors import RagError, check_type
+
+VERSION = 1
+NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionReport:
+    """A written report: its page, and its numbers (`report.json`)."""
+
+    page: Path
+    record: dict[str, Any]
+
+
+def report_collection(
+    source: str | Path,
+    out: str | Path | None = None,
+    *,
+    format: str | None = None,  # noqa: A002  (named like the command-line option)
+    corpus: Sequence[str | Path] = (),
+    judge: str | Judge = "minilm",
+    similarity: str | None = None,
+    progress: Progress | None = None,
+) -> CollectionReport:
+    """Write report.html, report.json and figures/*.svg and *.png of a collection, or of a file of cited answers.
+
+    `out` is a folder (default: `report` in the collection). Tables 2 and 3 and Figures 3 to 5 are those of Kamalloo et
+    al. (2023). `judge` is compared with people's labels of sentences (`none` leaves that out). `similarity` is
+    `static` or `bertscore` (default: BERTScore where it is installed). `format` and `corpus` are for files, as in
+    `import_collection`. The same answers give the same bytes. Raises `RagError` if there are no answers.
+    """
+    check_type("source", source, "a collection or a file (str or Path)", str, Path)
+    path, show = Path(source), progress or (lambda what, done, total: None)
+    collection = open_collection(path) if path.is_dir() else None
+    if out is None and collection is None:
+        raise RagError("name a folder for the report of a file: --out FOLDER")
+    folder = path / "report" if out is None else Path(out)
+    opened_judge = open_judge(judge) if isinstance(judge, str) and judge != NONE else judge
+    notes = Notes()
+
+    def answers(counted: Notes) -> Iterator[CitedAnswer]:
+        if collection is not None:
+            return collection.answers()
+        return formats.read(path, format, corpus=[Path(one) for one in corpus], notes=counted)
+
+    analyses, parts = Analyses(open_similarity(similarity)), _parts(collection)
+    for done, answer in enumerate(answers(notes), 1):
+        analyses.add(answer)
+        for holds, statistics in parts.values():
+            if holds(answer):
+                statistics.add(answer)
+        if done % 100 == 0:
+            show("reading", done, done)
+    analyses.close()
+    table2 = {"all": analyses.statistics.table2()} | {name: one.table2() for name, (_, one) in parts.items()}
+    if not table2["all"]["answers"]:
+        raise RagError(f"{path}: no answers in it")
+    table3 = {"all": analyses.statistics.table3()} | {name: one.table3() for name, (_, one) in parts.items()}
+    agreement = None
+    if isinstance(opened_judge, Judge):
+        agreement = _agreement(answers(Notes()), opened_judge, show)
+    drawn = [(one, one.svg(), one.svg(dark=True)) for one in figures(analyses)]
+    for figure, light, _ in drawn:
+        write_atomic(folder / f"figures/{figure.name}.svg", [light.removesuffix("\n")])
+        write_bytes(folder / f"figures/{figure.name}.png", figure.png())
+    inputs = {"answers": path / ANSWERS, "manifest": path / MANIFEST} if collection else {"answers": path}
+    record = round_floats(
+        {
+            "report_version": VERSION,
+            "name": str(collection.manifest["name"]) if collection else path.name,
+            "table2": table2,
+            "table3": {name: table for name, table in table3.items() if table},
+            "systems": dict(sorted(analyses.statistics.systems.items())),
+            "similarity": analyses.similarity.name,
+            "figures": [
+                {"name": one.name, "title": one.title, "text": one.text, "data": one.data} for one, _, _ in drawn
+            ],
+            "autoais": agreement,
+            "notes": dict(notes),
+            "provenance": provenance(inputs),
+        }
+    )
+    write_atomic(folder / "report.json", [dumps(record, indent=1)])
+    write_atomic(folder / "report.html", [page(record, drawn).removesuffix("\n")])
+    return CollectionReport(folder / "report.html", record)
+
+
+def _parts(collection: Collection | None) -> dict[str, tuple[Callable[[CitedAnswer], bool], Statistics]]:
+    """The parts of a collection that is split."""
+    if collection is None or "train" not in collection.manifest.get("statistics", {}):
+        return {}
+    in_dev = collection.in_dev()
+    return {"train": (lambda answer: not in_dev(answer), Statistics()), "dev": (in_dev, Statistics())}
+
+
+def _agreement(answers: Iterator[CitedAnswer], judge: Judge, show: Progress) -> dict[str, Any] | None:
+    """How a judge agrees with people's labels of sentences; None without labels."""
+    from autoais.meta.evaluate import evaluate, without_texts
+
+    labels = [replace(label, dataset="all") for answer in answers for label in formats.labels_of(answer)]
+    if not labels:
+        return None
+    show(f"judging with {judge.name}", 0, len(labels))
+    found: dict[str, Any] = without_texts(evaluate(labels, judge))["sets"]["all"]
+    people = sum(label.attributable for label in labels) / len(labels)
+    about = {key: value for key, value in judge_record(judge).items() if key != "usage"}
+    return {"judge": judge.name, "judged_by": about, "labels": len(labels), "people": people} | found

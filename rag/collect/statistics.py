@@ -1,0 +1,105 @@
+"""HAGRID's Tables 2 and 3 (Kamalloo et al. 2023) of any cited answers: sizes, and counts of people's labels."""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from autoais.answers import CitedAnswer
+from autoais.metrics.rates import Rate
+from autoais.types import Support
+
+Part = Callable[[CitedAnswer], bool]
+
+
+def question_key(answer: CitedAnswer) -> str:
+    """Return what the answers of one question share: the text of the question, folded."""
+    return " ".join(unicodedata.normalize("NFKC", answer.question).casefold().split())
+
+
+class Statistics:
+    """Counts answers one by one (`add`); `table2` and `table3` are what the paper's tables hold."""
+
+    def __init__(self) -> None:
+        self._questions: dict[str, int] = {}
+        self._quotes: dict[tuple[str, tuple[str, ...]], int] = {}
+        self._answers = self._citations = self._sentences = self._uncited = 0
+        self._labels: dict[str, list[tuple[bool, int]]] = {}
+        self._support: Counter[Support] = Counter()
+        self.systems: Counter[str] = Counter()
+
+    def add(self, answer: CitedAnswer) -> None:
+        """Count one answer."""
+        key = str(answer.extra.get("query_id", question_key(answer)))
+        question = self._questions.setdefault(key, len(self._questions))
+        self._quotes.setdefault((key, tuple(answer.passages)), len(answer.passages))
+        self._answers += 1
+        self.systems[str(answer.extra.get("system") or "unknown")] += 1
+        for name, label in (("informative", answer.informative), ("attributable", answer.attributable)):
+            self._label(name, label, question)
+        for sentence in answer.sentences:
+            self._sentences += 1
+            self._citations += len(sentence.cites)
+            self._uncited += not sentence.cites
+            self._label("sentence_informative", sentence.informative, question)
+            self._label("sentence_attributable", sentence.attributable, question)
+            self._label("sentence_worthy", sentence.worthy, question)
+            self._support.update(sentence.support.values())
+
+    def _label(self, name: str, label: bool | None, question: int) -> None:
+        if label is not None:
+            self._labels.setdefault(name, []).append((label, question))
+
+    @property
+    def labelled(self) -> bool:
+        """Whether there is a label of people."""
+        return bool(self._labels or self._support)
+
+    def table2(self) -> dict[str, Any]:
+        """Return the sizes: questions, quotes a question, answers, citations, and their averages (None without any)."""
+        questions, answers = len(self._questions), self._answers
+        return {
+            "questions": questions,
+            "quotes_per_question": _over(sum(self._quotes.values()), len(self._quotes)),
+            "answers": answers,
+            "answers_per_question": _over(answers, questions),
+            "sentences": self._sentences,
+            "uncited_sentences": self._uncited,
+            "citations": self._citations,
+            "citations_per_answer": _over(self._citations, answers),
+        }
+
+    def table3(self) -> dict[str, Any]:
+        """Return total, yes and no of each label, with the share of yes and its 95 % interval over questions.
+
+        `informative` and `attributable` are labels of answers, those with `sentence_` of sentences, `support` counts
+        the levels of single citations. Labels that nobody gave are left out.
+        """
+        found: dict[str, Any] = {}
+        for name in ("informative", "attributable", "sentence_informative", "sentence_attributable", "sentence_worthy"):
+            if listed := self._labels.get(name):
+                rate = Rate.of([label for label, _ in listed], [question for _, question in listed])
+                found[name] = {
+                    "total": rate.total,
+                    "yes": rate.yes,
+                    "no": rate.total - rate.yes,
+                    "share": rate.value,
+                    "interval95": list(rate.interval) if rate.interval else None,
+                }
+        if self._support:
+            found["support"] = {level.value: self._support[level] for level in Support}
+        return found
+
+
+def _over(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def statistics_of(answers: Iterable[CitedAnswer], parts: dict[str, Part]) -> dict[str, Statistics]:
+    """Return the statistics of each part of the answers, in one pass."""
+    found = {name: Statistics() for name in parts}
+    for answer in answers:
+        for name, holds in parts.items():
+            if holds(answer):
+                found[name].add(answer)
+    return found

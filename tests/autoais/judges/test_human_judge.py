@@ -1,0 +1,171 @@
+"""Labels of people as a judge."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import autoais
+from autoais import formats
+from autoais.answers import CitedAnswer, write_answers
+from autoais.errors import UserError
+from autoais.io.jsonl import dumps, write_atomic
+from autoais.judges import open_judge
+from autoais.judges.human import CONTRADICT, NOT_JUDGED, SPLIT
+from autoais.ratings import Rating, write_ratings
+from autoais.testing import SUPPORTED, UNRELATED, check_judge
+from autoais.types import Attribution, Citation, CitedSentence, Passage, Support, Verdict
+from tests.autoais.formats.test_formats import sample
+from tests.conftest import Command, one_line_error
+
+PASSAGES = {key: Passage(key, title="T", text=f"Text {key}.") for key in ("p1", "p2")}
+
+
+def sentence(
+    text: str,
+    *cites: str,
+    support: tuple[Support | None, ...] = (None, None),
+    **labels: Any,  # noqa: ANN401
+) -> CitedSentence:
+    return CitedSentence(text, tuple(Citation(c, support=s) for c, s in zip(cites, support, strict=False)), **labels)
+
+
+def answer(key: str, *sentences: CitedSentence, **fields: Any) -> CitedAnswer:  # noqa: ANN401
+    return CitedAnswer(key, f"Question {key}?", sentences, PASSAGES, **fields)
+
+
+def file_of(path: Path, answers: Iterable[CitedAnswer]) -> Path:
+    write_atomic(path, write_answers(answers))
+    return path
+
+
+def pair(key: str, text: str, *cites: str) -> Attribution:
+    return Attribution(text, tuple(PASSAGES[c].evidence for c in cites), f"Question {key}?")
+
+
+def test_it_keeps_the_contract(tmp_path: Path) -> None:
+    rows = [
+        {
+            "id": str(number),
+            "question": one.question,
+            "sentences": [{"text": one.claim, "citations": [{"passage": "p"}], "attributable": label}],
+            "passages": [{"id": "p", "text": one.evidence[0]}],
+        }
+        for number, (one, label) in enumerate([(SUPPORTED, True), (UNRELATED, False)])
+    ]
+    path = tmp_path / "answers.jsonl"
+    write_atomic(path, map(dumps, rows))
+    check_judge(open_judge(f"human:{path}"))
+
+
+def test_it_says_what_people_said_of_sentences_and_citations(tmp_path: Path) -> None:
+    answers = [
+        answer("1", sentence("One.", "p1", "p2", support=(Support.PARTIAL, Support.NONE), attributable=True)),
+        answer("2", sentence("Two.", "p2", attributable=False, support=(Support.PARTIAL,))),
+        answer("3", sentence("Three.", "p1"), attributable=True),
+        answer("4", sentence("Four.", "p1"), sentence("Five.", "p2"), attributable=True),
+        answer("5", sentence("Six.", "p1", attributable=True, support=(Support.NONE,))),
+    ]
+    judge = open_judge(f"human:{file_of(tmp_path / 'a.jsonl', answers)}")
+    asked = [
+        pair("1", "One.", "p1", "p2"), pair("1", "One.", "p1"), pair("1", "One.", "p2"), pair("2", "Two.", "p2"),
+        pair("3", "Three.", "p1"), pair("4", "Four.", "p1"), pair("2", "One.", "p1", "p2"), pair("5", "Six.", "p1"),
+    ]  # fmt: skip
+    found = judge.judge(asked)
+    yes, partial, no = Verdict.ATTRIBUTABLE, Verdict.PARTIALLY_ATTRIBUTABLE, Verdict.NOT_ATTRIBUTABLE
+    unknown = Verdict.UNDECIDED
+    assert [one.verdict for one in found] == [yes, partial, no, partial, yes, unknown, unknown, unknown]
+    assert [one.reason for one in found[5:]] == [NOT_JUDGED, NOT_JUDGED, CONTRADICT]
+    assert "nobody judged 2 of the pairs" in str(judge.note)  # type: ignore[attr-defined]
+
+
+def test_ratings_and_answers_give_the_consensus_and_ties_are_undecided(tmp_path: Path) -> None:
+    answers = file_of(tmp_path / "a.jsonl", [answer("1", sentence("One.", "p1"), sentence("Two.", "p2"))])
+    ratings = tmp_path / "r.jsonl"
+    rows = [
+        Rating(f"1#{place}", who, "attributable", value, "1", place)
+        for place, values in enumerate(("445", "25"))
+        for who, value in zip("abc", values, strict=False)
+    ]
+    write_atomic(ratings, write_ratings(rows))
+    relaxed = open_judge(f"human:{ratings}", answers=str(answers))
+    asked = [pair("1", "One.", "p1"), pair("1", "Two.", "p2")]
+    assert [one.verdict for one in relaxed.judge(asked)] == [Verdict.ATTRIBUTABLE, Verdict.UNDECIDED]
+    assert relaxed.judge(asked)[1].reason == SPLIT
+    strict = open_judge(f"human:{ratings},answers={answers},likert=5")
+    assert strict.judge(asked)[0].verdict is Verdict.NOT_ATTRIBUTABLE
+    assert open_judge(f"human:{ratings},answers={answers}").name == relaxed.name != strict.name
+
+
+def test_the_name_is_that_of_the_content(tmp_path: Path) -> None:
+    one, same, other = (
+        open_judge(f"human:{file_of(tmp_path / name, [answer('1', sentence('One.', 'p1', attributable=label))])}").name
+        for name, label in (("a.jsonl", True), ("b.jsonl", True), ("c.jsonl", False))
+    )
+    assert one == same != other
+    assert one.startswith("human@")
+
+
+@pytest.mark.parametrize(
+    "name", ["hagrid", "attrscore", "attributionbench", "labels", "liu-judgements", "liu-annotations"]
+)
+def test_any_format_with_labels_is_a_judge_of_its_own_answers(tmp_path: Path, name: str) -> None:
+    path = sample(tmp_path, name)
+    judge = open_judge(f"human:{path}")
+    report = autoais.score(path, judge=judge, metrics=["trec"])
+    # Liu et al.'s judgements are of single citations, and say nothing of two citations together.
+    assert report.metrics["trec_precision" if name == "liu-judgements" else "sentences"].n > 0
+    labelled = [
+        (one.attributable, row["verdict"])
+        for answer in formats.read(path)
+        for one, row in zip(
+            answer.sentences, [row for row in report.judgements if row["id"] == answer.id], strict=True
+        )
+        if one.attributable is not None and one.cites
+    ]  # fmt: skip
+    assert all(label == (verdict == "attributable") for label, verdict in labelled)
+
+
+def test_subsets_that_nobody_judged_are_undecided_and_the_report_says_so(tmp_path: Path, autoais: Command) -> None:
+    path = file_of(tmp_path / "a.jsonl", [answer("1", sentence("One is a sentence.", "p1", "p2", attributable=True))])
+    done = autoais("score", path, "--judge", f"human:{path}", "--json")
+    result = json.loads(done.stdout)
+    assert result["metrics"]["autoais"]["value"] == 1.0
+    assert (result["metrics"]["citation_recall"]["value"], result["metrics"]["citation_precision"]["n"]) == (1.0, 0)
+    assert "nobody judged 2 of the pairs" in done.stderr
+    assert "nobody judged 2 of the pairs" in result["provenance"]["judge"]["note"]
+
+
+def test_two_systems_are_compared_by_people(tmp_path: Path, autoais: Command) -> None:
+    files = []
+    for name, labels in (("a", (True, True, False)), ("b", (True, False, False))):
+        rows = [answer(str(n), sentence(f"{name} {n} is so.", "p1", attributable=one)) for n, one in enumerate(labels)]
+        files.append(file_of(tmp_path / f"{name}.jsonl", rows))
+    rows = [replace(one, id=f"{path.stem}{one.id}") for path in files for one in formats.read(path)]
+    both = file_of(tmp_path / "labels.jsonl", rows)
+    for path in files:
+        done = autoais("score", path, "--judge", f"human:{both}", "--out", path.with_suffix(".out"))
+        assert done.returncode == 0, done.stderr
+    result = json.loads(autoais("compare", *(path.with_suffix(".out") for path in files), "--json").stdout)
+    assert (result["table"]["both"], result["table"]["only_a"], result["table"]["neither"]) == (1, 1, 1)
+
+
+def test_what_is_no_file_of_labels_is_refused(tmp_path: Path, autoais: Command) -> None:
+    bare = file_of(tmp_path / "bare.jsonl", [answer("1", sentence("One.", "p1"))])
+    ratings = tmp_path / "r.jsonl"
+    write_atomic(ratings, write_ratings([Rating("9", "a", "attributable", "yes")]))
+    for name, says in (
+        (f"human:{tmp_path / 'gone'}", "there is no file"),
+        (f"human:{bare}", "no sentence and no citation in it has a label"),
+        (f"human:{ratings}", "name the rated answers too"),
+        (f"human:{ratings},answers={bare}", "answer '9' has ratings, but is not among the answers"),
+        (f"human:{bare},answers={bare}", "holds answers, not ratings"),
+        (f"human:{bare},likert=7", "likert '7'"),
+    ):
+        with pytest.raises(UserError, match=says):
+            open_judge(name)
+    one_line_error(autoais("score", bare, "--judge", "human"), "human:<file>")
+    one_line_error(autoais("score", bare, "--judge", f"human:{bare}"), "no sentence and no citation")

@@ -1,0 +1,360 @@
+"""The report of a study: consensus, agreement, the AIS paper's rates, times, people, experts and other designs."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import autoais
+from autoais.errors import UserError
+from autoais.io.jsonl import dumps, write_atomic
+from autoais.meta.ais_report import read_ratings as read_csv
+from autoais.ratings import FLAG, Rating, write_ratings
+from tests.autoais.meta.test_ais_report import AGREEMENT, GOLDEN
+from tests.conftest import Command, one_line_error
+
+NAMES = "abcdefgh"
+
+
+def rate(item: str, question: str, values: str, **fields: Any) -> list[Rating]:  # noqa: ANN401
+    """One rating per word of `values`, by annotators a, b, c, ...; `-` for none."""
+    return [
+        Rating(item, name, question, value, **fields)
+        for name, value in zip(NAMES, values.split(), strict=False)
+        if value != "-"
+    ]
+
+
+def written(path: Path, ratings: Iterable[Rating]) -> Path:
+    write_atomic(path, write_ratings(ratings))
+    return path
+
+
+STUDY = [
+    *rate("q1/1", "interpretable", "yes yes yes", system="s", seconds=10.0),
+    *rate("q1/1", "attributable", "yes yes no", system="s", seconds=20.0),
+    *rate("q1/2", "interpretable", "yes no no", system="t", seconds=10.0),
+    *rate("q1/2", "attributable", "yes", system="t", seconds=60.0),
+    *rate("q2/1", "interpretable", "yes yes yes", system="s", seconds=10.0),
+    *rate("q2/1", "attributable", "yes no -", system="s", seconds=20.0),
+    *rate("q2/2", FLAG, "missing malformed -", system="t"),
+    Rating("q2/2", "c", "interpretable", "yes", system="t", seconds=10.0),
+    Rating("q2/2", "c", "attributable", "yes", system="t", seconds=20.0),
+]
+
+
+def test_rates_have_the_papers_denominators() -> None:
+    first, second, total = autoais.agreement(STUDY)["ais"]
+    assert [first["model"], second["model"], total["model"]] == ["s", "t", "all systems"]
+    found = {
+        name: (total[name]["value"], total[name]["n"], total[name]["undecided"])
+        for name in ("flagged", "interpretable", "ais", "ais_of_unflagged")
+    }
+    # q2/2 is flagged by two of three, q1/2 not interpretable, and people are split on q2/1.
+    assert found == {
+        "flagged": (0.25, 4, 0),
+        "interpretable": (pytest.approx(2 / 3), 3, 0),
+        "ais": (1.0, 1, 1),
+        "ais_of_unflagged": (0.5, 2, 1),
+    }
+    assert second["flagged"]["value"] == 0.5
+    assert autoais.agreement(STUDY)["flags"] == {"malformed": 1, "missing": 1}
+
+
+def test_consensus_ties_and_agreement_of_a_question() -> None:
+    result = autoais.agreement(STUDY)
+    assert (result["ratings"], result["items"], result["annotators"]) == (17, 4, 3)
+    one = result["questions"]["attributable"]
+    assert one["ties"] == ["q2/1"]
+    assert (one["items"], one["ratings"], one["not_interpretable"]) == (3, 6, 1)
+    assert one["ratings_per_item"] == {"1": 1, "2": 1, "3": 1}
+    assert one["consensus"]["yes"]["value"] == 1.0
+    assert one["consensus"]["yes"]["undecided"] == 1
+    # (2, 1) and (1, 1): observed 2 * 2 / 2 + 2; expected, of 3 yes and 2 no: 2 * 3 * 2 / 4
+    assert one["agreement"]["krippendorff_alpha"]["value"] == pytest.approx(1 - 4 / 3)
+    assert one["agreement"]["pairwise_agreement"]["value"] == pytest.approx((1 / 3 + 0) / 2, abs=1e-6)
+    assert one["agreement"]["f1_to_majority"] == {"value": 0.4, "n": 1, "interval95": None}
+
+
+def test_times_of_stages_and_tasks() -> None:
+    time = autoais.agreement(STUDY)["time"]
+    assert time["questions"]["interpretable"] == {"n": 10, "mean": 10.0, "median": 10.0, "sd": 0.0}
+    assert time["tasks"]["n"] == 10
+    assert time["tasks"]["mean"] == pytest.approx((100 + 6 * 20 + 60) / 10)
+    assert autoais.agreement(rate("i", "informative", "yes no"))["time"]["tasks"] == {
+        "n": 0, "mean": None, "median": None, "sd": None,
+    }  # fmt: skip
+
+
+def test_people_beside_the_others_on_gold_items_and_in_audits(tmp_path: Path) -> None:
+    gold = tmp_path / "gold.jsonl"
+    write_atomic(gold, [dumps({"id": "g", "expected": {"informative": "no"}}), dumps({"id": "other"})])
+    ratings = [
+        *rate("1", "informative", "yes yes no", answer="x"),
+        *rate("2", "informative", "no no no", answer="x"),
+        *rate("g", "informative", "no yes -", phase="gold"),
+        *rate("h", "informative", "no", phase="gold"),
+        Rating("1", "z", "informative", "yes", phase="audit"),
+        Rating("2", "z", "informative", "yes", phase="audit", audited="b"),
+    ]
+    result = autoais.agreement(ratings, gold=gold)
+    a, b, c = result["people"]
+    assert [one["agrees_with_others"]["value"] for one in (a, b, c)] == [1.0, 1.0, 0.5]
+    assert [one["gold"]["value"] for one in (a, b, c)] == [1.0, 0.0, None]
+    assert (result["gold"]["value"], result["gold"]["undecided"]) == (0.5, 1)
+    # a and c were audited on item 1, b on both items; b is wrong on item 2, c on item 1.
+    assert [(one["audits"]["yes"] if "yes" in one["audits"] else one["audits"]["value"]) for one in (a, b, c)] == [
+        1.0, 0.5, 0.0,
+    ]  # fmt: skip
+    audits = result["audits"]
+    assert (audits["tasks"], audits["audited"], audits["quality"]["value"]) == (6, 4, 0.5)
+    assert audits["share"] == pytest.approx(4 / 6)
+
+
+def test_experts_are_a_file_names_or_ratings(tmp_path: Path) -> None:
+    crowd = [
+        *rate("1", "informative", "yes yes no"),
+        *rate("2", "informative", "no no no"),
+        *rate("3", "informative", "yes no -"),
+        *rate("4", "informative", "yes yes yes"),
+    ]
+    expert = [Rating(str(n), "ex", "informative", "yes" if n != 4 else "no") for n in range(1, 5)]
+    expected = autoais.agreement(crowd, experts=expert)
+    one = expected["experts"]["informative"]
+    assert (one["agreement"]["n"], one["agreement"]["undecided"]) == (3, 1)
+    assert one["agreement"]["value"] == pytest.approx(1 / 3)
+    assert one["single_ratings"]["n"] == 11
+    assert one["single_ratings"]["pairwise_agreement"] == pytest.approx((2 / 3 + 0 + 1 / 2 + 0) / 4, abs=1e-6)
+    assert one["cohen_kappa"]["value"] == pytest.approx((1 / 3 - 5 / 9) / (1 - 5 / 9))
+    assert autoais.agreement([*crowd, *expert], experts=["ex"]) == expected
+    assert autoais.agreement(crowd, experts=written(tmp_path / "e.jsonl", expert)) == expected
+    with pytest.raises(UserError, match="no annotator 'eve'; there are: a, b, c"):
+        autoais.agreement(crowd, experts=["eve"])
+    with pytest.raises(UserError, match="nobody to compare"):
+        autoais.agreement(expert, experts=["ex"])
+
+
+# The paper's Table 15: both right, only the original, only the variant, neither; p corrected and exact (spec E7)
+TABLE_15 = [
+    ((21, 6, 5, 18), 1.0, 1.0), ((23, 4, 4, 19), 0.7237, 1.0), ((24, 3, 7, 16), 0.3428, 0.3438),
+    ((24, 3, 5, 18), 0.7237, 0.7266),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("cells", "corrected", "exact"), TABLE_15)
+def test_two_designs_against_experts_give_table_15(
+    cells: tuple[int, int, int, int], corrected: float, exact: float
+) -> None:
+    outcomes = [pair for pair, n in zip(((1, 1), (1, 0), (0, 1), (0, 0)), cells, strict=True) for _ in range(n)]
+    experts = [Rating(f"{n}", "e", "attributable", "no" if n % 3 else "yes") for n in range(50)]
+
+    def side(place: int) -> list[Rating]:
+        turned = {"yes": "no", "no": "yes"}
+        return [
+            replace(one, annotator="a", value=one.value if right[place] else turned[one.value])
+            for one, right in zip(experts, outcomes, strict=True)
+        ]
+
+    one = autoais.agreement(side(0), variant=side(1), experts=experts)["variant"]["attributable"]
+    assert tuple(one[name] for name in ("both", "only_original", "only_variant", "neither")) == cells
+    assert (round(one["corrected"], 4), round(one["exact"], 4)) == (corrected, exact)
+    assert (one["test"], one["p"]) == ("exact binomial", one["exact"])
+    assert (one["n"], one["outcome"]) == (50, "as the experts")
+
+
+def test_a_design_by_sentence_is_rolled_up_to_answers() -> None:
+    original = [*rate("x", "attributable", "yes"), *rate("y", "attributable", "yes"), *rate("z", "attributable", "no")]
+    sentences = [
+        *rate("x#0", "interpretable", "yes", answer="x", sentence=0),
+        *rate("x#0", "attributable", "yes", answer="x", sentence=0),
+        *rate("x#1", "interpretable", "no", answer="x", sentence=1),
+        *rate("y#0", "attributable", "yes", answer="y", sentence=0),
+        *rate("z#0", "attributable", "yes no", answer="z", sentence=0),
+    ]
+    one = autoais.agreement(original, variant=sentences)["variant"]["attributable"]
+    assert (one["both"], one["only_original"], one["n"], one["undecided"]) == (1, 1, 2, 1)
+
+
+def test_likert_ratings_are_cut_strictly_or_relaxed() -> None:
+    ratings = [*rate("1", "attributable", "4 5 4"), *rate("2", "attributable", "1 2 4"), *rate("3", "quality", "2 4 3")]
+    relaxed, strict = (autoais.agreement(ratings, likert=cut)["questions"]["attributable"] for cut in (4, 5))
+    assert (relaxed["consensus"]["yes"]["value"], strict["consensus"]["no"]["value"]) == (0.5, 1.0)
+    assert relaxed["mean"]["mean"] == pytest.approx(20 / 6, abs=1e-6)
+    assert relaxed["agreement"]["krippendorff_alpha_ordinal"] == strict["agreement"]["krippendorff_alpha_ordinal"]
+    quality = autoais.agreement(ratings)["questions"]["quality"]
+    assert (quality["mean"]["mean"], quality["mean"]["sd"], quality["ties"]) == (3.0, 1.0, ["3"])
+    with pytest.raises(UserError, match="likert 3"):
+        autoais.agreement(ratings, likert=3)
+
+
+def test_the_same_answer_everywhere_has_no_alpha_but_a_reason() -> None:
+    found = autoais.agreement([*rate("1", "informative", "yes yes"), *rate("2", "informative", "yes yes")])
+    agreement = found["questions"]["informative"]["agreement"]
+    assert agreement["krippendorff_alpha"] == {
+        "value": None, "n": 2, "interval95": None, "reason": "all ratings have the same value",
+    }  # fmt: skip
+    assert agreement["pairwise_agreement"]["value"] == 1.0
+    alone = autoais.agreement(rate("1", "informative", "yes"))["questions"]["informative"]["agreement"]
+    assert {one.get("reason") for one in alone.values()} == {"no item has two ratings"}
+
+
+def test_free_text_has_no_figures() -> None:
+    ratings = [Rating(str(n), "a", "why", f"because {n}") for n in range(30)]
+    assert autoais.agreement(ratings)["questions"]["why"]["reason"] == "more than 20 different values"
+
+
+def test_answers_to_one_question_are_one_unit(tmp_path: Path) -> None:
+    ratings = [
+        one for n in range(40) for one in rate(f"q{n // 4}/{n % 4}", "informative", "yes yes no" if n < 20 else "no no")
+    ]
+    rows = [{"id": f"q{n // 4}/{n % 4}", "question": "?", "query_id": n // 4} for n in range(40)]
+    answers = tmp_path / "answers.jsonl"
+    write_atomic(answers, map(dumps, rows))
+    alone, together = autoais.agreement(ratings), autoais.agreement(ratings, answers=answers)
+    assert (alone["units"], together["units"]) == ("answers", "questions")
+
+    def width(result: dict[str, Any]) -> float:
+        low, high = result["questions"]["informative"]["agreement"]["krippendorff_alpha"]["interval95"]
+        return float(high - low)
+
+    assert width(together) > 1.3 * width(alone)
+    assert autoais.agreement(ratings, answers=rows) == together
+
+
+def test_systems_and_batches(tmp_path: Path, autoais: Command) -> None:
+    first, second = STUDY[:10], STUDY[10:]
+    files = [written(tmp_path / "1.jsonl", first), written(tmp_path / "2.jsonl", second)]
+    result = json.loads(autoais("agreement", *files, "--by", "system", "--json").stdout)
+    assert [one["tasks"] for one in result["batches"]] == [6, 6]
+    assert set(result["systems"]) == {"s", "t"}
+    assert result["systems"]["s"]["interpretable"]["items"] == 2
+    shown = autoais("agreement", *files, "--by", "system").stdout
+    assert "17 ratings of 4 items by 3 annotators" in shown
+    one_line_error(autoais("agreement", files[0], files[0]), "named twice")
+    again = written(tmp_path / "3.jsonl", first[:1])
+    one_line_error(autoais("agreement", files[0], again), "3.jsonl: annotator 'a' rated item 'q1/1'", "1.jsonl too")
+    one_line_error(autoais("agreement", files[0], "--experts", "nobody"), "no annotator 'nobody'")
+    one_line_error(autoais("agreement", files[0], "--by", "colour"), "by 'colour'")
+    (tmp_path / "empty.jsonl").write_text("")
+    one_line_error(autoais("agreement", tmp_path / "empty.jsonl"), "empty.jsonl: holds no ratings")
+
+
+def test_hostile_names_are_printed_clean(tmp_path: Path, autoais: Command) -> None:
+    ratings = [Rating("i\x1b[31m", "a\x07\n[red]", "q\x1b]0;x", "v\x00", system="[bold]\x1b[2J", seconds=1.0)]
+    shown = autoais("agreement", written(tmp_path / "r.jsonl", ratings), "--by", "system").stdout
+    assert not {"\x1b", "\x07", "\x00"} & set(shown)
+    assert "[red]" in shown
+
+
+# Tables 8 and 9 of the AIS paper, table-to-text (spec E10): tasks, share and quality of each snapshot, mean seconds.
+# The paper prints no counts; audited and right are the smallest that give the printed share and quality.
+AUDITS = [
+    (261, "0.08", "1.00", 20, 20, 324.72), (2518, "0.19", "0.96", 466, 446, 238.40),
+    (2463, "0.30", "0.97", 727, 702, 193.95), (1151, "0.34", "0.96", 386, 369, 193.95),
+    (849, "0.30", "0.94", 251, 235, 193.95),
+]  # fmt: skip
+
+
+def test_audits_and_times_by_batch_give_tables_8_and_9(tmp_path: Path) -> None:
+    # The paper's data are not released: these are made to its figures, to test that the same table comes out.
+    files = []
+    for number, (tasks, _, _, audited, right, seconds) in enumerate(AUDITS):
+        items = [f"{number}/{n}" for n in range(tasks)]
+        rows = [Rating(item, "a", "attributable", "yes", seconds=seconds) for item in items]
+        rows += [
+            Rating(item, "lead", "attributable", "yes" if n < right else "no", phase="audit")
+            for n, item in enumerate(items[:audited])
+        ]
+        files.append(written(tmp_path / f"{number}.jsonl", rows))
+    result = autoais.agreement(files)
+    for one, (tasks, share, quality, audited, _, seconds) in zip(result["batches"], AUDITS, strict=True):
+        audits = one["audits"]
+        assert (one["tasks"], audits["audited"], one["seconds"]["mean"]) == (tasks, audited, pytest.approx(seconds))
+        assert (f"{audits['share']:.2f}", f"{audits['quality']['value']:.2f}") == (share, quality)
+    total = result["audits"]
+    assert total["tasks"] == 7242
+    assert (f"{total['share']:.2f}", f"{total['quality']['value']:.2f}") == ("0.26", "0.96")  # as printed
+
+
+def test_times_and_surveys_give_the_rows_of_tables_14_and_16() -> None:
+    # A1 of Table 14: seconds mean 210.3, median 199.8, sd 124.8; of Table 16: 2.1, 3.9 and 4.5 (ten annotators).
+    spread = 124.8 * (2 / 3) ** 0.5 / 1.0
+    seconds = [199.8 - 0.0, 199.8 + 31.5 / 2 + spread, 199.8 + 31.5 / 2 - spread]
+    rows = [Rating(str(n), "a", "attributable", "yes", seconds=max(took, 0.0)) for n, took in enumerate(seconds)]
+    survey = {"difficulty": [2] * 9 + [3], "understood": [4] * 9 + [3], "confident": [4] * 5 + [5] * 5}
+    rows += [
+        Rating("survey", f"p{n}", question, str(value))
+        for question, values in survey.items()
+        for n, value in enumerate(values)
+    ]
+    result = autoais.agreement(rows)
+    time = result["time"]["tasks"]
+    assert (time["median"], round(time["mean"], 1)) == (199.8, 210.3)
+    means = [round(result["questions"][name]["mean"]["mean"], 1) for name in survey]
+    assert means == [2.1, 3.9, 4.5]
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_ratings_with_the_released_counts_give_the_golden_tables(shared_data: Path, name: str) -> None:
+    """Spec E7 and E9: five ratings an item, as many of the majority as the release says."""
+    ratings: list[Rating] = []
+    counted = {"interpretable": 0, "attributable": 0}
+    for number, row in enumerate(read_csv(shared_data / f"ais/ann_{name}.csv")):
+        item = str(number)
+        if row.flagged:
+            ratings += [Rating(item, who, FLAG, "missing", system=row.model) for who in NAMES[:5]]
+            continue
+        labels = {"interpretable": (row.interpretable, row.interpretable_agree)}
+        if row.interpretable:
+            labels["attributable"] = (row.attributable, row.attributable_agree)
+        for question, (label, agreed) in labels.items():
+            usable = agreed if agreed is not None and 3 <= agreed <= 5 else None
+            counted[question] += usable is not None
+            said = ["yes" if label else "no"] * (usable or 1) + ["no" if label else "yes"] * (
+                5 - usable if usable else 0
+            )
+            ratings += [
+                Rating(item, who, question, value, system=row.model) for who, value in zip(NAMES, said, strict=False)
+            ]
+    result = autoais.agreement(ratings)
+    for question, golden in zip(("interpretable", "attributable"), AGREEMENT[name], strict=True):
+        found = result["questions"][question]["agreement"]
+        values = [found[key]["value"] for key in ("krippendorff_alpha", "pairwise_agreement", "f1_to_majority")]
+        assert (counted[question], *(round(value, 3) for value in values)) == golden
+        assert found["fleiss_kappa"]["value"] == pytest.approx(values[0], abs=0.001)
+    rates = {row["model"]: row for row in result["ais"]}
+    for model, (total, flagged, clear, attributable) in GOLDEN[name].items():
+        row = rates[model]
+        assert row["flagged"]["total"] == total
+        assert round(row["flagged"]["value"] * total) == flagged
+        assert (row["interpretable"]["total"], row["ais"]["total"]) == (total - flagged, clear)
+        assert round(row["ais"]["value"] * clear) == attributable
+
+
+ratings_of_anything = st.lists(
+    st.builds(
+        Rating,
+        st.sampled_from("123"),
+        st.sampled_from("abc"),
+        st.sampled_from(["interpretable", "attributable", "informative", FLAG]),
+        st.sampled_from(["yes", "no"]),
+        seconds=st.none() | st.floats(0, 1000),
+        phase=st.sampled_from(["study", "study", "study", "gold", "audit", "adjudication"]),
+        system=st.sampled_from(["", "s"]),
+    ),
+    min_size=1,
+    max_size=30,
+    unique_by=lambda one: one.key,
+)
+
+
+@settings(deadline=None)
+@given(ratings_of_anything, ratings_of_anything)
+def test_any_study_has_a_report_without_nan(ratings: Sequence[Rating], others: Sequence[Rating]) -> None:
+    result = autoais.agreement(ratings, experts=others, variant=others, by="system")
+    assert json.loads(dumps(result)) == result  # `dumps` refuses NaN

@@ -1,0 +1,280 @@
+"""Imports, packing with labels, and the report of labelled collections."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autoais.answers import CitedAnswer, read_answers, write_answers
+from autoais.io.jsonl import write_atomic
+from autoais.types import Citation, CitedSentence, Passage, Support
+from rag.collect import build_collection, import_collection, pack_collection, report_collection
+from rag.collect.report.analyses import Analyses, open_similarity
+from rag.collect.statistics import Statistics
+from rag.errors import FormatError, RagError
+from tests.commands import ROOT
+from tests.conftest import Command, one_line_error
+from tests.rag.collect.conftest import write_lines, write_rows
+
+GENERATED = ROOT / "eval/reproductions/inputs"
+TABLE3 = {
+    "train": {"informative": (3214, 2704, 510, 84.1), "attributable": (754, 547, 207, 72.5)},
+    "dev": {"informative": (1318, 1179, 139, 89.5), "attributable": (1157, 826, 331, 71.4)},
+}
+
+
+def hagrid_row(**labels: int | None) -> dict[str, Any]:
+    """A line of HAGRID's file, of our own writing, in the order of its fields."""
+    return {
+        "query_id": 7,
+        "query": "Where is Warsaw?",
+        "quotes": [
+            {"idx": 1, "docid": "1#0", "text": "Warsaw lies on the Vistula, in Poland."},
+            {"idx": 2, "docid": "2#0", "text": "Poland is in Europe."},
+        ],
+        "answers": [
+            {
+                "answer": "It lies in Poland. It lies on the Vistula [1]. Poland is in Europe [1][2].",
+                "answer_type": "long",
+                "informative": 1,
+                "attributable": 0,
+                "sentences": [
+                    {
+                        "index": 0,
+                        "text": "It lies in Poland. It lies on the Vistula [1].",
+                        "informative": 1,
+                        "attributable": 1,
+                    },
+                    {"index": 1, "text": "Poland is in Europe [1][2].", "informative": 0, "attributable": 0},
+                ],
+            },
+            {
+                "answer": "In Poland [2].",
+                "answer_type": "short",
+                "informative": 1,
+                "attributable": None,
+                "sentences": [{"index": 0, "text": "In Poland [2].", "informative": 1, "attributable": None}],
+            },
+        ],
+    }
+
+
+def test_hagrids_file_is_read_and_written_back_identical(tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "dev.jsonl", [hagrid_row()])
+    made = import_collection(file, tmp_path / "c", name="ours")
+    assert (made.folder / "hagrid.jsonl").read_bytes() == file.read_bytes()
+    assert made.manifest["labels"]["all"]["informative"]["yes"] == 2
+    assert made.manifest["labels"]["all"]["attributable"]["total"] == 1
+    assert made.manifest["format"] == "hagrid"
+
+
+def test_other_formats_keep_their_labels(tmp_path: Path) -> None:
+    cited = CitedSentence(
+        "Warsaw lies on the Vistula.", (Citation("u", support=Support.PARTIAL),), attributable=False, worthy=True
+    )
+    answer = CitedAnswer("a1", "Where?", (cited,), {"u": Passage("u", text="Warsaw is a city.")}, extra={"system": "s"})
+    from autoais import formats
+
+    for name in ("liu-annotations", "liu-judgements", "alce", "trec-rag-24", "trec-rag-25", "answers"):
+        file = write_lines(tmp_path / f"{name}.json", list(formats.write([answer], name)))
+        made = import_collection(file, tmp_path / name)
+        (read,) = made.answers()
+        assert read.sentences[0].cites == ("u",), name
+        if name.startswith("liu"):
+            assert read.sentences[0].support == {"u": Support.PARTIAL}
+            assert made.manifest["labels"]["all"]["support"] == {"full": 0, "partial": 1, "none": 0}
+        if name == "liu-annotations":
+            assert read.sentences[0].worthy is True
+        assert list(formats.validate(made.folder / "hagrid.jsonl", "hagrid")) == []
+    with_text = import_collection(
+        tmp_path / "trec-rag-24.json",
+        tmp_path / "texts",
+        corpus=[write_rows(tmp_path / "corpus.jsonl", [{"docid": "u", "title": "", "text": "Warsaw is a city."}])],
+        dev=1.0,
+    )
+    assert next(with_text.answers()).passages["u"].text == "Warsaw is a city."
+
+
+def test_what_cannot_be_imported(tmp_path: Path, rag: Command) -> None:
+    file = write_rows(tmp_path / "dev.jsonl", [hagrid_row()])
+    one_line_error(rag("collect", "import", tmp_path / "none.jsonl", tmp_path / "c"), "no such file")
+    assert rag("collect", "import", file, tmp_path / "c").returncode == 0
+    one_line_error(rag("collect", "import", file, tmp_path / "c"), "holds a collection")
+    broken = write_lines(tmp_path / "b.jsonl", ['{"query": "q", "quotes": [], "answers": [{"answer": 3}]}'])
+    with pytest.raises(FormatError, match=r"b\.jsonl:1"):
+        import_collection(broken, tmp_path / "d")
+    one_line_error(
+        rag("collect", "build", tmp_path / "c", "--questions", file, "--resume"), "cannot be continued", "imported"
+    )
+
+
+def relabelled(path: Path, change: Callable[[CitedAnswer], CitedAnswer], out: Path) -> Path:
+    write_atomic(out, write_answers(change(answer) for answer in read_answers(path)))
+    return out
+
+
+def yes(answer: CitedAnswer) -> CitedAnswer:
+    sentences = tuple(replace(one, informative=True, attributable=False) for one in answer.sentences)
+    return replace(answer, sentences=sentences, extra={"rated_by": 3})  # the facts besides may be gone
+
+
+def test_labels_are_packed_into_all_files(asked: Path, tmp_path: Path) -> None:
+    built = build_collection(tmp_path / "c", asked, dev=0.34)
+    before = {side: (built.folder / f"hagrid-{side}.jsonl").read_text() for side in ("train", "dev")}
+    labelled = relabelled(built.folder / "answers.jsonl", yes, tmp_path / "labelled.jsonl")
+    packed = pack_collection(built.folder, labelled)
+    told = packed.manifest["labels"]["all"]["informative"]
+    assert [told[key] for key in ("total", "yes", "no", "share")] == [3, 3, 0, 1.0]
+    assert packed.manifest["labels"]["all"]["attributable"]["no"] == 3
+    assert [answer.extra["query_id"] for answer in packed.answers()] == ["10", "11", "12"]
+    for side, text in before.items():
+        now = (built.folder / f"hagrid-{side}.jsonl").read_text()
+        assert '"informative": 1, "attributable": 0' in now
+        bare = now.replace('"informative": 1', '"informative": null').replace(
+            '"attributable": 0', '"attributable": null'
+        )
+        assert bare == text
+    assert "No person has judged" not in (built.folder / "README.md").read_text()
+    again = {path.name: path.read_bytes() for path in built.folder.iterdir() if path.is_file()}
+    pack_collection(built.folder)
+    assert {path.name: path.read_bytes() for path in built.folder.iterdir() if path.is_file()} == again
+    with pytest.raises(RagError, match="packed with labels"):
+        build_collection(built.folder, asked, dev=0.34, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda answer: replace(answer, id=f"{answer.id}x"), "is missing"),
+        (lambda answer: replace(answer, question="Why?"), "more than labels differs"),
+        (lambda answer: replace(answer, sentences=answer.sentences[:-1], text=None), "more than labels differs"),
+    ],
+)
+def test_other_answers_are_not_packed(
+    change: Callable[[CitedAnswer], CitedAnswer], words: str, asked: Path, tmp_path: Path
+) -> None:
+    built = build_collection(tmp_path / "c", asked)
+    before = (built.folder / "answers.jsonl").read_bytes()
+    other = relabelled(built.folder / "answers.jsonl", change, tmp_path / "other.jsonl")
+    with pytest.raises(RagError, match=words):
+        pack_collection(built.folder, other)
+    assert (built.folder / "answers.jsonl").read_bytes() == before
+
+
+def test_more_answers_than_the_collection_has(asked: Path, tmp_path: Path) -> None:
+    built = build_collection(tmp_path / "c", asked)
+    more = [*read_answers(built.folder / "answers.jsonl"), CitedAnswer("new", "Why?")]
+    write_atomic(tmp_path / "more.jsonl", write_answers(more))
+    with pytest.raises(RagError, match="'new' is not in"):
+        pack_collection(built.folder, tmp_path / "more.jsonl")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_table_3_of_the_paper(split: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    made = report_collection(GENERATED / f"hagrid-{split}.jsonl.gz", tmp_path / "r", judge="lexical")
+    for label, (total, there, none, percent) in TABLE3[split].items():
+        one = made.record["table3"]["all"][label]
+        assert (one["total"], one["yes"], one["no"], round(100 * one["share"], 1)) == (total, there, none, percent)
+    found = {figure["name"]: figure["data"] for figure in made.record["figures"]}
+    assert found["figure-3a"]["groups"]["attributable"]["n"] == TABLE3[split]["attributable"][1]
+    assert made.record["autoais"]["labels"] == 2 * TABLE3[split]["attributable"][0]
+
+
+def labelled_answer(key: str, quotes: int, cites: list[list[int]], **labels: bool) -> CitedAnswer:
+    passages = {f"p{n}": Passage(f"p{n}", text=f"Warsaw has {n} bridges. It is old.") for n in range(1, quotes + 1)}
+    sentences = tuple(
+        CitedSentence("Warsaw has 1 bridges.", tuple(Citation(f"p{n}") for n in one), attributable=True)
+        for one in cites
+    )
+    return CitedAnswer(key, f"Question {key}?", sentences, passages, **labels)  # type: ignore[arg-type]
+
+
+def test_the_numbers_of_the_figures() -> None:
+    analyses = Analyses(open_similarity("static"))
+    analyses.add(labelled_answer("a", 2, [[1], [1, 2]], informative=True, attributable=False))
+    analyses.add(labelled_answer("b", 2, [[1]], informative=True))
+    analyses.add(labelled_answer("c", 4, [[4], []], informative=False))
+    analyses.close()
+    assert analyses.quotes == {
+        "informative": [2.0, 2.0], "not informative": [4.0], "attributable": [], "not attributable": [2.0],
+    }  # fmt: skip
+    assert analyses.figure5() == {2: [0.75, 0.25], 4: [0.0, 0.0, 0.0, 1.0]}
+    assert analyses.alike["informative"][0] == 1.0  # the same sentence
+    assert analyses.alike["informative"][2] < 1.0  # "2 bridges"
+    assert [len(one) for one in analyses.alike.values()] == [4, 1, 0, 3]
+    assert analyses.coverage[1] == 1.0
+    assert analyses.density[1] == 4.0
+    sizes = analyses.statistics.table2()
+    assert (sizes["questions"], sizes["answers"], sizes["citations"], sizes["uncited_sentences"]) == (3, 3, 5, 1)
+    assert sizes["quotes_per_question"] == pytest.approx(8 / 3)
+
+
+def test_a_report_of_a_labelled_collection(asked: Path, tmp_path: Path, rag: Command) -> None:
+    pytest.importorskip("matplotlib")
+    built = build_collection(tmp_path / "c", asked, systems=["reader", "extractive"], dev=0.34)
+    pack_collection(built.folder, relabelled(built.folder / "answers.jsonl", yes, tmp_path / "l.jsonl"))
+    result = rag("collect", "report", built.folder)
+    assert result.returncode == 0, result.stderr
+    record = json.loads((built.folder / "report/report.json").read_text())
+    assert [figure["name"] for figure in record["figures"]] == ["figure-3a", "figure-3b", "figure-4", "figure-5"]
+    assert list(record["table2"]) == ["all", "train", "dev"]
+    assert record["autoais"]["judge"].startswith("minilm@")
+    assert record["autoais"]["people"] == 0.0
+    assert "a stand-in for BERTScore" in record["similarity"]
+    for figure in record["figures"]:
+        for kind in ("svg", "png"):
+            assert (built.folder / f"report/figures/{figure['name']}.{kind}").stat().st_size > 1000
+    first = {path: path.read_bytes() for path in (built.folder / "report").rglob("*") if path.is_file()}
+    assert rag("collect", "report", built.folder).returncode == 0
+    assert {path: path.read_bytes() for path in first} == first
+
+
+def test_a_report_says_what_it_lacks(asked: Path, tmp_path: Path, rag: Command) -> None:
+    pytest.importorskip("matplotlib")
+    built = build_collection(tmp_path / "c", asked)
+    result = rag("collect", "report", built.folder)
+    assert "no labels of people" in result.stderr
+    record = json.loads((built.folder / "report/report.json").read_text())
+    assert record["table3"] == {}
+    assert record["autoais"] is None
+    assert [figure["name"] for figure in record["figures"]] == ["figure-4", "figure-5"]
+    one_line_error(rag("collect", "report", built.folder / "answers.jsonl"), "--out FOLDER")
+    one_line_error(rag("collect", "report", built.folder, "--judge", "nobody"), "no judge called 'nobody'")
+    one_line_error(rag("collect", "report", built.folder, "--similarity", "x"), "no similarity called 'x'")
+    empty = write_lines(tmp_path / "empty.jsonl", [])
+    assert rag("collect", "report", empty, "--out", tmp_path / "r").returncode == 2
+
+
+def test_hostile_text_does_not_leave_the_page(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from selectolax.lexbor import LexborHTMLParser
+
+    bad = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\u202e"
+    answer = replace(labelled_answer("a", 1, [[1]], informative=True), question=bad, extra={"system": bad})
+    file = tmp_path / "<b>x.jsonl"
+    write_atomic(file, write_answers([answer]))
+    page = report_collection(file, tmp_path / "r", judge="none").page.read_text("utf-8")
+    tree = LexborHTMLParser(page)
+    assert not tree.css("script")
+    assert not tree.css("main img:not([src^='data:'])")
+    assert "\u202e" not in page
+    policy = re.search(r'content="(default-src[^"]*)"', page)
+    assert policy is not None
+    assert policy[1].startswith("default-src 'none'; img-src data:; style-src 'sha256-")
+    assert not re.search(r"(?:src|href)=\"https?:", page)
+
+
+def test_support_and_part_labels_are_counted() -> None:
+    statistics = Statistics()
+    sentence = CitedSentence("A.", (Citation("p", support=Support.FULL),), worthy=True)
+    statistics.add(CitedAnswer("a", "Q?", (sentence,), {"p": Passage("p", text="A.")}))
+    assert statistics.labelled
+    assert statistics.table3()["support"] == {"full": 1, "partial": 0, "none": 0}
+    assert statistics.table3()["sentence_worthy"]["yes"] == 1
+    assert Statistics().table3() == {}
