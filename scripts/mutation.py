@@ -47,7 +47,7 @@ MODULES = {
     "meta/ais_report": ("tests/autoais/meta/test_ais_report.py",),
     "meta/correlation": META,
     "meta/evaluate": META,
-    "meta/human": ("tests/autoais/test_scoring.py", "tests/autoais/formats"),
+    "meta/human": ("tests/autoais/meta/test_human.py", "tests/autoais/test_scoring.py"),
     "meta/logistic": ("tests/autoais/meta/test_calibrate.py",),
     "meta/calibrate": ("tests/autoais/meta/test_calibrate.py",),
 }

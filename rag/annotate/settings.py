@@ -38,6 +38,8 @@ class Settings:
         for one in fields(self):
             _check(one.name, getattr(self, one.name))
         scheme_of(self.scheme)
+        if self.database and not self.database.startswith(("postgresql://", "postgres://")):
+            raise UsageError(f"database should be empty or a URL such as {_URL}, found {self.database!r:.60}")
         if self.annotators % 2 == 0:
             raise UsageError(
                 f"annotators should be odd, found {self.annotators}: an even number of people can tie; "
@@ -45,6 +47,7 @@ class Settings:
             )
 
 
+_URL = "postgresql://user@host/name"
 _RANGES: dict[str, tuple[float, float]] = {
     "annotators": (1, 99),
     "lease_minutes": (0.01, 60 * 24 * 365),

@@ -42,7 +42,7 @@ items = sa.Table(
     sa.Column("open", sa.Boolean, nullable=False),  # needs more people
     sa.Column("row", sa.Text, nullable=False),  # as in items.jsonl
     sa.Index("item_open", "pool", "open", "place"),
-    sa.Index("item_answer", "answer"),
+    sa.Index("item_answer", "answer", "pool", "open", "place"),
 )
 people = sa.Table(
     "person",
@@ -117,11 +117,11 @@ class Database:
         self._file: Path | None = None
         self._inode: tuple[int, int] | None = None
         if url.startswith(("postgresql://", "postgres://")):
-            self._engine = self._postgresql("postgresql+psycopg://" + url.partition("://")[2])
+            self.engine = self._postgresql("postgresql+psycopg://" + url.partition("://")[2])
         else:
             self._file = Path(url).absolute()
-            self._engine = self._sqlite(self._file, create)
-        self.name = str(self._engine.url.set(drivername="postgresql").render_as_string()) if not self._file else url
+            self.engine = self._sqlite(self._file, create)
+        self.name = str(self.engine.url.set(drivername="postgresql").render_as_string()) if not self._file else url
 
     def _sqlite(self, path: Path, create: bool) -> "sa.Engine":
         def connect() -> sqlite3.Connection:
@@ -147,7 +147,7 @@ class Database:
         options = f"-c lock_timeout={milliseconds} -c synchronous_commit=on -c client_encoding=UTF8 -c timezone=UTC"
         try:
             parsed = sa.make_url(url)
-        except exc.ArgumentError:
+        except (exc.ArgumentError, ValueError):
             raise UserError("the database should be a URL such as postgresql://user@host/name") from None
         try:
             engine = sa.create_engine(
@@ -185,7 +185,7 @@ class Database:
     def _transaction(self, *, write: bool = False, snapshot: bool = False) -> Iterator["sa.Connection"]:
         try:
             self._check_file()
-            with self._engine.connect() as connection:
+            with self.engine.connect() as connection:
                 options: dict[str, Any] = {"write": write}
                 if snapshot and self._file is None:  # a transaction of SQLite always is one
                     options["isolation_level"] = "REPEATABLE READ"
@@ -211,7 +211,7 @@ class Database:
         self._inode = inode
 
     def _forget(self) -> None:
-        self._engine.dispose()
+        self.engine.dispose()
 
     @contextmanager
     def create(self) -> Iterator["sa.Connection"]:
@@ -226,7 +226,7 @@ class Database:
 
     def close(self) -> None:
         """Close all connections."""
-        self._engine.dispose()
+        self.engine.dispose()
 
 
 def pairs(connection: "sa.Connection", query: "sa.Select[Any]") -> dict[str, Any]:

@@ -27,12 +27,18 @@ def postgresql() -> Iterator[Server]:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def database(request: pytest.FixtureRequest) -> str:
-    """The setting `database` of a new study."""
+def new_database(request: pytest.FixtureRequest) -> Callable[[], str]:
+    """Returns the setting `database` of a new study; the one before must be closed."""
     if request.param == "sqlite":
-        return ""
+        return lambda: ""
     server: Server = request.getfixturevalue("postgresql")
-    return server.emptied_database()
+    return server.emptied_database
+
+
+@pytest.fixture
+def database(new_database: Callable[[], str]) -> str:
+    """The setting `database` of a new study."""
+    return new_database()
 
 
 @pytest.fixture
