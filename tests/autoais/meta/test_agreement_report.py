@@ -116,6 +116,14 @@ def test_people_beside_the_others_on_gold_items_and_in_audits(tmp_path: Path) ->
     assert audits["share"] == pytest.approx(4 / 6)
 
 
+def test_a_task_is_right_if_all_its_audited_values_are() -> None:
+    ratings = [*rate("1", "interpretable", "yes"), *rate("1", "attributable", "yes"), *rate("2", "informative", "no")]
+    checks = [Rating("1", "lead", "interpretable", "no", phase="audit")]
+    checks += [Rating("1", "lead", "attributable", "yes", phase="audit")]
+    found = autoais.agreement(ratings + checks)["audits"]
+    assert (found["tasks"], found["audited"], found["quality"]["value"]) == (2, 1, 0.0)
+
+
 def test_experts_are_a_file_names_or_ratings(tmp_path: Path) -> None:
     crowd = [
         *rate("1", "informative", "yes yes no"),
