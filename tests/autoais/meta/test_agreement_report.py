@@ -116,6 +116,13 @@ def test_people_beside_the_others_on_gold_items_and_in_audits(tmp_path: Path) ->
     assert audits["share"] == pytest.approx(4 / 6)
 
 
+def test_a_rating_is_compared_with_those_of_the_others_only() -> None:
+    # a agrees with the consensus of all three, and not with either of the others, who are split
+    people = autoais.agreement(rate("1", "support", "full full none", sentence=0, citation="p"))["people"]
+    assert [one["agrees_with_others"]["n"] for one in people] == [0, 0, 1]
+    assert people[2]["agrees_with_others"]["value"] == 0.0
+
+
 def test_a_task_is_right_if_all_its_audited_values_are() -> None:
     ratings = [*rate("1", "interpretable", "yes"), *rate("1", "attributable", "yes"), *rate("2", "informative", "no")]
     checks = [Rating("1", "lead", "interpretable", "no", phase="audit")]
