@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from autoais.cli import HELP, VersionOption, run
+from rag.annotate.cli import annotate_app
 from rag.bench.cli import bench_app
 from rag.collect.cli import collect_app
 from rag.config import DEFAULT_SYSTEM, command_defaults
@@ -31,6 +32,7 @@ index_app = typer.Typer(no_args_is_help=True, help="Build and inspect indexes.")
 app.add_typer(index_app, name="index")
 app.add_typer(bench_app, name="bench")
 app.add_typer(collect_app, name="collect")
+app.add_typer(annotate_app, name="annotate")
 
 IndexOption = Annotated[
     Path | None,

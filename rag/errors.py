@@ -4,7 +4,10 @@ UserError (autoais.errors: printed as one line, exit code 2)
 ├── FormatError, CitationError, UsageError    as in autoais.errors
 └── RagError
     ├── IndexingError    an index cannot be built, opened or read
-    └── QuestionError    a question cannot be searched
+    ├── QuestionError    a question cannot be searched
+    ├── StudyError       an annotation study cannot be opened, or its database cannot be reached
+    ├── LinkError        a link of an annotator is not valid
+    └── PressError       an annotator's verdict does not fit what is asked
 """
 
 from autoais import errors
@@ -14,8 +17,11 @@ __all__ = [
     "CitationError",
     "FormatError",
     "IndexingError",
+    "LinkError",
+    "PressError",
     "QuestionError",
     "RagError",
+    "StudyError",
     "UsageError",
     "UserError",
     "check_type",
@@ -33,6 +39,21 @@ class IndexingError(RagError):
 
 class QuestionError(RagError):
     """A question cannot be searched: it is empty, too long, or has no content word."""
+
+
+class StudyError(RagError):
+    """An annotation study cannot be opened, or its database cannot be reached; nothing was recorded."""
+
+
+class LinkError(RagError):
+    """A link of an annotator is not valid. The message does not say why, which would help to guess one."""
+
+    def __init__(self) -> None:
+        super().__init__("this link is not valid; ask who runs the study for a new one")
+
+
+class PressError(RagError):
+    """An annotator's verdict does not fit what is asked, as from a page that is out of date; nothing was recorded."""
 
 
 def missing_extra(what: str, extra: str) -> RagError:

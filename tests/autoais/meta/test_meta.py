@@ -3,7 +3,7 @@
 import json
 import random
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -26,15 +26,18 @@ from autoais.meta.evaluate import (
     balanced_accuracy,
     calibration_error,
     cohen_kappa,
+    estimates_of,
     evaluate,
+    judged,
     macro_f1,
     reliability,
     roc_auc,
     roc_curve,
+    rows_by_set,
     without_texts,
 )
 from autoais.meta.plot import reliability_svg
-from autoais.types import Attribution, Judge, Judgement, Verdict
+from autoais.types import Attribution, Judge, Judgement, Support, Verdict
 from tests.chat_server import running
 from tests.conftest import Command, one_line_error
 
@@ -572,3 +575,100 @@ def test_a_correlation_over_few_questions_has_no_interval() -> None:
     assert one["value"] is not None
     assert one["interval95"] is None
     assert one["interval95_reason"].startswith("the correlation is undefined in ")
+
+
+def test_the_variance_of_each_figure_is_that_of_the_jackknife_over_questions() -> None:
+    rng = np.random.default_rng(7)
+    n = 900
+    asked = rng.integers(0, 300, n)
+    truth = rng.random(n) < 0.35 + 0.3 * (asked % 2)
+    probability = np.round(np.clip(rng.normal(0.35 + 0.3 * truth, 0.25), 0, 1), 1)  # with many ties
+    items = [(bool(t), Judgement(YES if p > 0.5 else NO, float(p))) for t, p in zip(truth, probability, strict=True)]
+    labels, judge = told(*items)
+    named = [
+        replace(one, attribution=replace(one.attribution, question=str(question)))
+        for one, question in zip(labels, asked, strict=True)
+    ]
+    rows = rows_by_set(judged(named, judge))["Told"]
+    figures: dict[str, Callable[[Any], float | None]] = {
+        "macro_f1": lambda there: macro_f1(rows.truth[there], rows.said[there]),
+        "balanced_accuracy": lambda there: balanced_accuracy(rows.truth[there], rows.said[there]),
+        "roc_auc": lambda there: roc_auc(rows.truth[there], rows.probability[there]),
+        "cohen_kappa": lambda there: cohen_kappa(rows.truth[there], rows.said[there]),
+        "calibration_error": lambda there: calibration_error(rows.truth[there], rows.probability[there]),
+    }
+    estimates, questions = estimates_of(rows), np.unique(rows.question)
+    for name, figure in figures.items():
+        left_out = np.array([figure(rows.question != one) for one in questions])
+        wanted = (len(questions) - 1) / len(questions) * ((left_out - left_out.mean()) ** 2).sum()
+        found = estimates[name]
+        assert found is not None
+        assert found.value == figure(np.ones(n, np.bool_))
+        assert (found.parts**2).sum() == pytest.approx(wanted, rel=0.05), name
+
+
+def test_the_interval_of_the_average_is_over_all_sets() -> None:
+    rng = np.random.default_rng(2)
+    sets = []
+    for name in "abcd":
+        truth = rng.random(80) < 0.5
+        said = truth ^ (rng.random(80) < 0.25)
+        sets.append(
+            told(*((bool(t), Judgement(YES if s else NO)) for t, s in zip(truth, said, strict=True)), dataset=name)
+        )
+    judge = Told({claim: one for _, judge in sets for claim, one in judge.says.items()})
+    result = evaluate([label for labels, _ in sets for label in labels], judge)
+    low, high = result["average"]["interval95"]["macro_f1"]
+    assert low < result["average"]["macro_f1"] < high
+    widths = [one["interval95"]["macro_f1"][1] - one["interval95"]["macro_f1"][0] for one in result["sets"].values()]
+    assert high - low == pytest.approx(np.sqrt(np.square(widths).sum()) / 4, rel=0.05)  # four independent sets
+    assert result["average"]["interval95"]["roc_auc"] is None  # no probabilities
+
+
+def test_levels_of_support_are_compared_where_people_gave_them() -> None:
+    full, partial, none = Support.FULL, Support.PARTIAL, Support.NONE
+    some = Verdict.PARTIALLY_ATTRIBUTABLE
+    pairs = [(full, YES), (full, some), (partial, some), (partial, NO), (none, NO), (none, YES), (None, some)]
+    labels, judge = told(*((level is full, Judgement(said)) for level, said in pairs))
+    named = [replace(one, support=level) for one, (level, _) in zip(labels, pairs, strict=True)]
+    one = evaluate(named, judge)["sets"]["Told"]
+    assert one["levels"]["confusion"] == [[1, 1, 0], [0, 1, 1], [1, 0, 1]]
+    assert one["levels"]["n"] == 6
+    asked = [replace(label, attribution=replace(label.attribution, question="one for all")) for label in named]
+    together = evaluate(asked, judge)["sets"]["Told"]["levels"]
+    assert together["confusion"] == one["levels"]["confusion"]
+    assert together != one["levels"]  # the intervals are over questions
+    assert evaluate(labels, judge)["sets"]["Told"]["reasons"]["levels"] == "the labels have no levels of support"
+
+
+def test_disagreements_come_with_the_most_certain_first() -> None:
+    items = [
+        (True, Judgement(NO, 0.4)), (False, Judgement(YES, 0.9)), (True, Judgement(NO)), (True, Judgement(NO, 0.05)),
+        (False, Judgement(YES, 0.9)), (True, Judgement(YES, 0.8)), (False, Judgement(YES, 0.6)),
+    ]  # fmt: skip
+    labels, judge = told(*items)
+    texts = replace(labels[3].attribution, evidence=("e" * 400, "f" * 400), question="q" * 30)
+    labels[3] = replace(labels[3], attribution=texts)
+    result = evaluate(labels, judge)
+    worst = result["sets"]["Told"]["worst"]
+    assert [one["id"] for one in worst] == ["2", "3", "1", "4", "0"]  # without a probability first, then by id
+    assert worst[1]["evidence"] == f"{'e' * 400} {'f' * 400}"[:400] + "..."
+    assert (worst[1]["question"], worst[1]["claim"]) == ("q" * 30, "Told 3")
+    assert evaluate(labels, judge, worst=1)["sets"]["Told"]["worst"] == worst[:1]
+    kept = without_texts(result)["sets"]["Told"]["worst"]
+    assert kept[1] == {"id": "3", "attributable": True, "verdict": "not_attributable", "probability": 0.05}
+    assert {key: value for key, value in without_texts(result)["sets"]["Told"].items() if key != "worst"} == {
+        key: value for key, value in result["sets"]["Told"].items() if key != "worst"
+    }
+
+
+def test_undecided_claims_are_counted_for_each_system() -> None:
+    labels, judge = systems((2, 1), (4, 5), (6, 5))
+    unknown = [claim for claim in judge.says if claim.startswith("of 1")][:3]
+    judge.says |= {claim: Judgement(Verdict.UNDECIDED) for claim in unknown}
+    nobody = replace(labels[0], system="", id="x", attribution=Attribution("nobody's", ("t",)))
+    judge.says["nobody's"] = Judgement(Verdict.UNDECIDED)
+    one = evaluate([*labels, nobody], judge)["sets"]["Ratings"]["systems"]
+    assert [(row["n"], row["undecided"]) for row in one["systems"]] == [(10, 0), (7, 3), (10, 0)]
+    few = systems((2, 1), (4, 5))
+    assert evaluate(*few)["sets"]["Ratings"]["systems"] is None

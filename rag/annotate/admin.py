@@ -1,0 +1,175 @@
+"""The admin's pages of a study: progress, people, audits, ties and the export."""
+
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from starlette.background import BackgroundTask
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from rag.annotate.app import Site, field, item_view
+from rag.annotate.study import Role
+from rag.errors import UsageError
+from rag.web.pages import shown
+
+_ROLES: dict[str, Role] = {"annotator": "annotator", "admin": "admin"}
+
+
+def admin_routes(site: Site) -> list[Route]:
+    """Return the addresses of the admin's pages; who is no admin of the study gets 403."""
+    admin = Admin(site)
+    return [
+        Route("/admin", admin.progress),
+        Route("/admin/invite", admin.invite, methods=["POST"]),
+        Route("/admin/revoke", admin.revoke, methods=["POST"]),
+        Route("/admin/block", admin.block, methods=["POST"]),
+        Route("/admin/unblock", admin.unblock, methods=["POST"]),
+        Route("/admin/audit", admin.audit),
+        Route("/admin/audit", admin.record_audit, methods=["POST"]),
+        Route("/admin/ties", admin.ties),
+        Route("/admin/ties", admin.adjudicate, methods=["POST"]),
+        Route("/admin/export", admin.export, methods=["POST"]),
+    ]
+
+
+class Admin:
+    """The pages of an admin."""
+
+    def __init__(self, site: Site) -> None:
+        self._site, self._study = site, site.study
+
+    async def progress(self, request: Request) -> Response:
+        """Show how far the study and its people are."""
+        person = await self._site.admin(request)
+        found = await run_in_threadpool(self._study.progress)
+        return self._site.page(request, "admin.html.j2", progress=found, me=person.id)
+
+    async def invite(self, request: Request) -> Response:
+        """Show the link of a new person, or the new link of one; it is shown once."""
+        await self._site.admin(request)
+        form = await self._site.form(request)
+        id, role = field(form, "id").strip(), _ROLES.get(field(form, "role"))  # noqa: A001
+        if role is None:
+            raise HTTPException(400, "The role should be annotator or admin.")
+        try:
+            token = await run_in_threadpool(self._study.invite, id, role)
+        except UsageError as error:
+            raise HTTPException(400, str(error)) from error
+        return self._site.page(request, "invited.html.j2", id=id, link=self._site.link(request, token))
+
+    async def revoke(self, request: Request) -> Response:
+        """End the link of a person at once."""
+        await self._site.admin(request)
+        form = await self._site.form(request)
+        return await self._changed(self._study.revoke, field(form, "id"))
+
+    async def block(self, request: Request) -> Response:
+        """Give a person no more items."""
+        await self._site.admin(request)
+        form = await self._site.form(request)
+        reason = shown(field(form, "reason")).strip()[:500] or "an admin of the study has ended your part in it."
+        return await self._changed(self._study.block, field(form, "id"), reason)
+
+    async def unblock(self, request: Request) -> Response:
+        """Let a person go on."""
+        await self._site.admin(request)
+        form = await self._site.form(request)
+        return await self._changed(self._study.unblock, field(form, "id"))
+
+    async def _changed(self, change: Callable[..., None], *values: str) -> Response:
+        try:
+            await run_in_threadpool(change, *values)
+        except UsageError as error:
+            raise HTTPException(400, str(error)) from error
+        return RedirectResponse("/admin", 303)
+
+    async def audit(self, request: Request) -> Response:
+        """Show a finished rating to audit, without the person's verdict: the admin answers the question anew."""
+        await self._site.admin(request)
+        found = await run_in_threadpool(self._study.audit_sample, 1)
+        if not found:
+            return self._site.page(request, "nothing.html.j2", title="Audit", text="There is no rating left to audit.")
+        (one,) = found
+        return self._site.page(
+            request,
+            "judge.html.j2",
+            title="Audit",
+            lead="Answer for yourself; what the annotator said is not shown.",
+            action="/admin/audit",
+            hidden={"item": one.item.id, "question": one.question.name, "annotator": one.annotator},
+            press=secrets.token_urlsafe(16),
+            votes=(),
+            **item_view(self._study, one.item, one.question),
+        )
+
+    async def record_audit(self, request: Request) -> Response:
+        """Record what the admin answered."""
+        person, form = await self._site.admin(request), await self._site.form(request)
+        await run_in_threadpool(
+            self._study.record_audit,
+            person.id,
+            field(form, "item"),
+            field(form, "question"),
+            field(form, "annotator"),
+            field(form, "value"),
+            press=field(form, "press"),
+            reason=shown(field(form, "reason")).strip(),
+        )
+        return RedirectResponse("/admin/audit", 303)
+
+    async def ties(self, request: Request) -> Response:
+        """Show a tie, with the reasons of both sides, without names."""
+        await self._site.admin(request)
+        found = await run_in_threadpool(self._study.ties)
+        if not found:
+            return self._site.page(request, "nothing.html.j2", title="Ties", text="There is no tie to decide.")
+        tie = found[0]
+        labels = {option.value: option.label_for(tie.item.kind) for option in tie.question.options}
+        return self._site.page(
+            request,
+            "judge.html.j2",
+            title=f"Ties: {len(found)} left",
+            lead="People disagree about this item. Your verdict decides.",
+            action="/admin/ties",
+            hidden={"item": tie.item.id, "question": tie.question.name},
+            press=secrets.token_urlsafe(16),
+            votes=[(labels.get(value, value), count, tie.reasons.get(value, ())) for value, count in tie.votes.items()],
+            **item_view(self._study, tie.item, tie.question),
+        )
+
+    async def adjudicate(self, request: Request) -> Response:
+        """Record the admin's decision of a tie."""
+        person, form = await self._site.admin(request), await self._site.form(request)
+        await run_in_threadpool(
+            self._study.adjudicate,
+            person.id,
+            field(form, "item"),
+            field(form, "question"),
+            field(form, "value"),
+            press=field(form, "press"),
+            reason=shown(field(form, "reason")).strip(),
+        )
+        return RedirectResponse("/admin/ties", 303)
+
+    async def export(self, request: Request) -> Response:
+        """Send the export of the study as a zip file."""
+        await self._site.admin(request)
+        await self._site.form(request)
+        folder = Path(tempfile.mkdtemp(prefix="rag-annotate-"))
+        try:
+            archive = await run_in_threadpool(self._archive, folder)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        remove = BackgroundTask(shutil.rmtree, folder, ignore_errors=True)
+        return FileResponse(archive, filename="export.zip", media_type="application/zip", background=remove)
+
+    def _archive(self, folder: Path) -> str:
+        self._study.export(folder / "export")
+        return shutil.make_archive(str(folder / "export"), "zip", folder, "export")

@@ -1,0 +1,230 @@
+"""`rag annotate`: parse, call, print."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rag.annotate.types import Progress
+
+# Commands import what they use, so that `rag --help` loads no engine.
+
+annotate_app = typer.Typer(no_args_is_help=True, help="Have people judge cited answers.")
+
+StudyArgument = Annotated[Path, typer.Argument(metavar="STUDY", help="Folder of the study.")]
+PeopleArgument = Annotated[list[str], typer.Argument(metavar="PERSON...", help="Names of people.")]
+BaseOption = Annotated[
+    str | None,
+    typer.Option("--base-url", metavar="URL", help="Address that people use, such as https://study.example.org."),
+]
+HostOption = Annotated[
+    str, typer.Option(help="Address to listen on; any other than the default lets other machines in.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+_PORT = 8000
+_POOLS = {
+    "study": "to judge",
+    "training": "in the training round",
+    "gold": "gold",
+    "flagged": "incomplete, flagged",
+    "judged": "left to the judge",
+}
+
+
+@annotate_app.command()
+def init(
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="Folder to make.")],
+    answers: Annotated[
+        Path | None, typer.Option(help="Answers to judge, in any format of `autoais schema`.", show_default=False)
+    ] = None,
+    items: Annotated[
+        Path | None, typer.Option(help="Items to judge instead (items.jsonl), such as captions of tables.")
+    ] = None,
+    scheme: Annotated[str, typer.Option(help="Questions; see `rag annotate schemes`.")] = "ais",
+    annotators: Annotated[int, typer.Option(help="People per item; odd.")] = 5,
+    kind: Annotated[str, typer.Option(help="Kind of the answers: qa or summarization.")] = "qa",
+    training: Annotated[
+        Path | None, typer.Option(help="Items of the training round (jsonl, with expected verdicts).")
+    ] = None,
+    gold: Annotated[Path | None, typer.Option(help="Gold items to mix in (jsonl, with expected verdicts).")] = None,
+    attention_checks: Annotated[
+        int, typer.Option(min=0, help="Gold items to make by exchanging the sources of items.")
+    ] = 0,
+    title: Annotated[str, typer.Option(help="Title of the pages.")] = "Annotation study",
+    seed: Annotated[int, typer.Option(help="Seed of the order of items.")] = 0,
+    database: Annotated[
+        str,
+        typer.Option(metavar="URL", help="PostgreSQL database (default: a file in the folder).", show_default=False),
+    ] = "",
+    flag_incomplete: Annotated[
+        bool, typer.Option("--flag-incomplete", help="Keep and flag items with missing parts instead of stopping.")
+    ] = False,
+    triage: Annotated[
+        str | None, typer.Option(metavar="JUDGE", help="Judge that chooses the items for people, as `autoais score`.")
+    ] = None,
+    confident: Annotated[float, typer.Option(help="Probability from which the judge is sure.")] = 0.9,
+    sample: Annotated[float, typer.Option(help="Share of the items it is sure of that people get.")] = 0.2,
+) -> None:
+    """Make a study. Its other settings are in STUDY/study.toml."""
+
+    from rag.annotate.create import create_study
+    from rag.annotate.schemes import KINDS
+    from rag.annotate.settings import settings_of
+    from rag.errors import UsageError
+
+    if kind not in KINDS:
+        raise UsageError(f"--kind should be one of {', '.join(KINDS)}, found {kind!r}")
+    chosen = {"scheme": scheme, "annotators": annotators, "title": title, "seed": seed, "database": database}
+    made = create_study(
+        study,
+        items=items,
+        answers=answers,
+        training=training or (),
+        gold=gold or (),
+        settings=settings_of(chosen),
+        kind=kind,
+        flag_incomplete=flag_incomplete,
+        attention=attention_checks,
+        judge=triage,
+        confident=confident,
+        sampled=sample,
+    )
+    made.close()
+    for pool, n in sorted(made.pools.items()):
+        typer.echo(f"{n:,} items: {_POOLS[pool]}")
+    typer.echo(f"Next: edit {study / 'study.toml'}, then `rag annotate invite {study} NAME`.")
+
+
+@annotate_app.command()
+def schemes() -> None:
+    """List the annotation schemes."""
+    from rag.annotate.schemes import SCHEMES
+
+    width = max(map(len, SCHEMES))
+    for one in SCHEMES.values():
+        typer.echo(f"{one.name:{width}}  {one.description}")
+
+
+@annotate_app.command()
+def invite(
+    study: StudyArgument,
+    people: PeopleArgument,
+    admin: Annotated[bool, typer.Option("--admin", help="Let them see progress, adjudicate and export.")] = False,
+    days: Annotated[float | None, typer.Option(help="End the links after so many days.")] = None,
+    base_url: BaseOption = None,
+) -> None:
+    """Make a personal link for each person and print it; an earlier link of theirs ends."""
+    from rag.annotate.create import open_study
+
+    opened = open_study(study)
+    try:
+        for person in people:
+            token = opened.invite(person, "admin" if admin else "annotator", days=days)
+            typer.echo(f"{person}\t{(base_url or f'http://127.0.0.1:{_PORT}').rstrip('/')}/in/{token}")
+    finally:
+        opened.close()
+
+
+@annotate_app.command()
+def revoke(study: StudyArgument, people: PeopleArgument) -> None:
+    """End the links of people; their ratings stay."""
+    from rag.annotate.create import open_study
+
+    opened = open_study(study)
+    try:
+        for person in people:
+            opened.revoke(person)
+            typer.echo(f"{person}: the link is revoked")
+    finally:
+        opened.close()
+
+
+@annotate_app.command()
+def serve(
+    study: StudyArgument,
+    host: HostOption = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = _PORT,
+    base_url: BaseOption = None,
+) -> None:
+    """Serve the pages of a study until Ctrl-C."""
+    from rag.annotate.app import create_app
+    from rag.annotate.create import open_study
+    from rag.web.server import serve as serve_app
+
+    opened = open_study(study)
+    try:
+        serve_app(create_app(opened, base_url), host=host, port=port, tell=typer.echo)
+    finally:
+        opened.close()
+
+
+@annotate_app.command()
+def progress(study: StudyArgument, as_json: JsonOption = False) -> None:
+    """Show how far the study and its people are."""
+    from dataclasses import asdict
+
+    from rag.annotate.create import open_study
+
+    opened = open_study(study)
+    try:
+        found = opened.progress()
+    finally:
+        opened.close()
+    if as_json:
+        from autoais.io.jsonl import dumps, round_floats
+
+        typer.echo(dumps(round_floats(asdict(found)), indent=2))
+    else:
+        _show(found)
+
+
+def _show(found: "Progress") -> None:
+    from rich.table import Table
+
+    from autoais.terminal import new_console
+
+    console = new_console()
+    console.print(
+        f"{found.finished:,} of {found.total:,} items finished, {found.ratings:,} verdicts, {found.ties} ties"
+    )
+    console.print(", ".join(f"{items:,} items with {n} ratings" for n, items in found.items.items()))
+    for question, alpha in found.alpha.items():
+        console.print(f"{question}: alpha {_number(alpha)}")
+    table = Table("person", "done", "flags", "s/item", "gold right", "audits right", "agreement", "state")
+    for one in found.people:
+        state = "revoked" if one.revoked else one.blocked or ("" if one.passed else "in training")
+        gold = f"{_number(one.gold_right)} of {one.gold}" if one.gold else "-"
+        audits = f"{_number(one.audit_right)} of {one.audited}" if one.audited else "-"
+        numbers = (
+            str(one.done),
+            str(one.flagged),
+            _number(one.median_seconds, 1),
+            gold,
+            audits,
+            _number(one.agreement),
+        )
+        table.add_row(one.id, *numbers, state)
+    console.print(table)
+
+
+def _number(value: float | None, digits: int = 2) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+@annotate_app.command()
+def export(
+    study: StudyArgument,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write.")],
+) -> None:
+    """Write the ratings, the answers with the consensus, and a manifest."""
+    from rag.annotate.create import open_study
+
+    opened = open_study(study)
+    try:
+        manifest = opened.export(out)
+    finally:
+        opened.close()
+    for name, file in manifest["files"].items():
+        typer.echo(f"{out / name}: {file['bytes']:,} bytes")

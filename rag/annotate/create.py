@@ -1,0 +1,244 @@
+"""Making and opening studies: the folder, its secret and its database."""
+
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from autoais.answers import CitedAnswer, write_answers
+from autoais.io.jsonl import dumps, sync, write_atomic
+from autoais.types import Judge
+from rag.annotate.items import Item, attention_checks, check_items, in_order, items_of, read_items, to_row, write_items
+from rag.annotate.links import Links, make_key, read_key
+from rag.annotate.schemes import Kind, Scheme, scheme_of
+from rag.annotate.settings import Settings, read_settings, write_settings
+from rag.annotate.store import BUSY_SECONDS, Database, about, pairs
+from rag.annotate.store import items as item_table
+from rag.annotate.study import Study
+from rag.annotate.triage import Triaged, triage, write_triage
+from rag.errors import FormatError, StudyError, UsageError, UserError
+
+_FORMAT = "1"
+_AT_ONCE = 500
+SETTINGS, ITEMS, TRAINING, GOLD, ANSWERS, TRIAGE = (
+    "study.toml", "items.jsonl", "training.jsonl", "gold.jsonl", "answers.jsonl", "triage.jsonl",
+)  # fmt: skip
+
+
+def create_study(
+    folder: str | Path,
+    *,
+    items: str | Path | Iterable[Item] | None = None,
+    answers: str | Path | Iterable[CitedAnswer] | None = None,
+    training: str | Path | Iterable[Item] = (),
+    gold: str | Path | Iterable[Item] = (),
+    settings: Settings | None = None,
+    kind: Kind = "qa",
+    flag_incomplete: bool = False,
+    attention: int = 0,
+    judge: "str | Judge | None" = None,
+    confident: float = 0.9,
+    sampled: float = 0.2,
+    clock: Callable[[], float] = time.time,
+) -> Study:
+    """Make a study in a new folder, and open it.
+
+    `answers` (a file in any format of `autoais schema`, or `CitedAnswer`s) become items as the scheme asks; `kind` is
+    their kind of task. `items` are given instead where they are no answers, such as captions of tables. `training` and
+    `gold` are items with expected verdicts; `attention` adds so many gold items that have the source of another item.
+    With a `judge`, people get the items that it is not sure of first (its probability, or one minus it, is below
+    `confident`), and of the others a sample of the share `sampled`.
+
+    Raises `FormatError` for an item with missing parts (with `flag_incomplete` it is kept, flagged, and nobody is asked
+    about it), `UserError` if the folder is not empty or the database holds a study.
+    """
+    folder, settings = Path(folder), settings or Settings()
+    scheme = scheme_of(settings.scheme)
+    if (items is None) == (answers is None):
+        raise UsageError("a study needs either items or answers")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} exists, and is not an empty folder; name another one")
+    try:
+        folder.resolve().parent.mkdir(parents=True, exist_ok=True)
+        building = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.resolve().parent))
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be made: {error.strerror or error}") from error
+    try:
+        building.chmod(0o755)
+        pools = _pools(
+            building, scheme, items, answers, kind, training, gold, flag_incomplete, attention, settings.seed
+        )
+        triaged = _triaged(building, pools["study"], judge, confident, sampled, settings.seed)
+        _write_files(building, settings, pools)
+        _fill(building, settings, pools, triaged)
+        if folder.exists():
+            folder.rmdir()
+        building.rename(folder)
+        sync(folder.resolve().parent)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be made: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    return open_study(folder, clock=clock)
+
+
+def _pools(
+    building: Path,
+    scheme: Scheme,
+    items: str | Path | Iterable[Item] | None,
+    answers: str | Path | Iterable[CitedAnswer] | None,
+    kind: Kind,
+    training: str | Path | Iterable[Item],
+    gold: str | Path | Iterable[Item],
+    flag_incomplete: bool,
+    attention: int,
+    seed: int,
+) -> dict[str, list[Item]]:
+    """Return the items of the study, of its training and gold; copies the answers."""
+    if answers is not None:
+        found, name = _answer_items(building, answers, scheme, kind, flag_incomplete), "answers"
+    else:
+        assert items is not None
+        found, name = _given(items, flag_incomplete=flag_incomplete), "items"
+    pools = {"study": list(check_items(found, scheme, name))}
+    for pool, given in (("training", training), ("gold", gold)):
+        pools[pool] = list(check_items(_given(given), scheme, pool, expected=True))
+    if attention:
+        question = scheme.questions_of(pools["study"][0].unit)[-1] if pools["study"] else scheme.questions[-1]
+        refused = {"yes": "no", "full": "none", "5": "1"}[question.options[0].value]
+        able = [one for one in pools["study"] if scheme.questions_of(one.unit)[-1] is question]
+        pools["gold"] += attention_checks(able, attention, question.name, refused, seed)
+    if not any(not item.flags for item in pools["study"]):
+        raise UserError("there is no item to judge (answers that abstain have none)")
+    seen: dict[str, str] = {}
+    for pool, found_items in pools.items():
+        for item in found_items:
+            if item.id in seen:
+                raise FormatError(f"item {item.id[:60]!r} of {pool} is also one of {seen[item.id]}; rename one of them")
+            seen[item.id] = pool
+    return pools
+
+
+def _given(items: str | Path | Iterable[Item], *, flag_incomplete: bool = False) -> Iterable[Item]:
+    return read_items(items, flag_incomplete=flag_incomplete) if isinstance(items, str | Path) else items
+
+
+def _answer_items(
+    building: Path,
+    answers: str | Path | Iterable[CitedAnswer],
+    scheme: Scheme,
+    kind: Kind,
+    flag_incomplete: bool,
+) -> Iterable[Item]:
+    from autoais.api import read_answers
+
+    copy = building / ANSWERS
+    write_atomic(copy, write_answers(read_answers(answers) if isinstance(answers, str | Path) else answers))
+    return items_of(read_answers(copy), scheme, kind=kind, flag_incomplete=flag_incomplete)
+
+
+def _triaged(
+    building: Path, items: Sequence[Item], judge: "str | Judge | None", confident: float, sampled: float, seed: int
+) -> dict[str, Triaged]:
+    if judge is None:
+        return {}
+    rows = triage(items, judge, confident=confident, sampled=sampled, seed=seed)
+    write_atomic(building / TRIAGE, write_triage(rows))
+    return {row.item: row for row in rows}
+
+
+def _write_files(building: Path, settings: Settings, pools: dict[str, list[Item]]) -> None:
+    write_settings(building / SETTINGS, settings)
+    for name, pool in ((ITEMS, "study"), (TRAINING, "training"), (GOLD, "gold")):
+        if pools[pool]:
+            write_atomic(building / name, write_items(pools[pool]))
+    make_key(building / "key")
+
+
+def _fill(building: Path, settings: Settings, pools: dict[str, list[Item]], triaged: dict[str, Triaged]) -> None:
+    database = _database(building, settings, create=True)
+    try:
+        with database.create() as connection:
+            facts = {
+                "format": _FORMAT,
+                "id": secrets.token_hex(8),
+                "scheme": settings.scheme,
+                "annotators": str(settings.annotators),
+            }
+            connection.execute(sa.insert(about), [{"name": name, "value": value} for name, value in facts.items()])
+            rows = list(_rows(settings, pools, triaged))
+            for at in range(0, len(rows), _AT_ONCE):
+                connection.execute(sa.insert(item_table), rows[at : at + _AT_ONCE])
+    finally:
+        database.close()
+
+
+def _rows(settings: Settings, pools: dict[str, list[Item]], triaged: dict[str, Triaged]) -> Iterable[dict[str, Any]]:
+    study = in_order(pools["study"], settings.seed)
+    study.sort(key=lambda item: item.id in triaged and triaged[item.id].confident)  # a stable sort
+    place = 0
+    for pool, found in (("study", study), ("training", pools["training"]), ("gold", pools["gold"])):
+        for item in found:
+            where = pool
+            if pool == "study" and item.flags:
+                where = "flagged"
+            elif item.id in triaged and not triaged[item.id].chosen:
+                where = "judged"
+            yield {
+                "id": item.id,
+                "place": place,
+                "pool": where,
+                "answer": item.answer or item.id,
+                "topic": item.group or item.answer or item.id,
+                "open": True,
+                "row": dumps(to_row(item)),
+            }
+            place += 1
+
+
+def _database(
+    folder: Path, settings: Settings, *, create: bool = False, busy_seconds: float = BUSY_SECONDS
+) -> Database:
+    return Database(settings.database or str(folder / "study.db"), create=create, busy_seconds=busy_seconds)
+
+
+def open_study(
+    folder: str | Path, *, clock: Callable[[], float] = time.time, busy_seconds: float = BUSY_SECONDS
+) -> Study:
+    """Open a study; several processes may at once.
+
+    `clock` returns the time in seconds since 1970; `busy_seconds` is how long to wait for a locked database. Raises
+    `StudyError` if there is no study in the folder or its database cannot be reached, `UserError` for settings that do
+    not fit.
+    """
+    folder = Path(folder)
+    if not (folder / SETTINGS).is_file():
+        raise StudyError(f"{folder}: no study here; `rag annotate init` makes one")
+    settings, key = read_settings(folder / SETTINGS), read_key(folder / "key")
+    database = _database(folder, settings, busy_seconds=busy_seconds)
+    try:
+        facts = _facts(database)
+        if facts["scheme"] != settings.scheme:
+            raise UserError(f"{folder / SETTINGS}: the scheme of a study is fixed: {facts['scheme']!r}")
+        study = Study(folder, settings, database, Links(key, facts["id"]), clock=clock)
+        if facts["annotators"] != str(settings.annotators):
+            study.reconsider_all()
+    except UserError:
+        database.close()
+        raise
+    return study
+
+
+def _facts(database: Database) -> dict[str, str]:
+    with database.read() as connection:
+        if not sa.inspect(connection).has_table(about.name):
+            raise StudyError(f"{database.name}: holds no study; restore it from a backup")
+        facts: dict[str, str] = pairs(connection, sa.select(about.c.name, about.c.value))
+    if facts.get("format") != _FORMAT:
+        raise StudyError(f"{database.name}: made by another version of rag (format {facts.get('format')!r:.20})")
+    return facts

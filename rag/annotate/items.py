@@ -1,0 +1,405 @@
+"""Items, what one person judges at a time: `items.jsonl`, and items of cited answers."""
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from autoais.answers import CitedAnswer
+from autoais.io.jsonl import dumps, read_objects
+from autoais.io.schema import BOOLEAN, IDENTIFIER, STRING, TEXT_OR_NULL, Schema, faults, listed, record
+from rag.annotate.schemes import FLAGS, KINDS, Kind, Scheme, Unit
+from rag.errors import FormatError, UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """An earlier turn of a conversation."""
+
+    speaker: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text that the item is judged against."""
+
+    id: str
+    text: str
+    title: str = ""
+    section: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of a table."""
+
+    text: str
+    header: bool = False
+    highlighted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that a caption is judged against, with the texts around it; these may be empty."""
+
+    rows: tuple[tuple[Cell, ...], ...]
+    title: str = ""
+    section: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What one person judges at a time.
+
+    `sentence` (0-based) and `citation` (the id of a passage) are None where the whole answer, or all citations of the
+    sentence, are judged. `before` and `after` are the rest of the answer. `expected` has the right verdicts by
+    question, which makes it a training or gold item, and `explanation` says why. `group` is the question that the
+    answer belongs to. An item with `flags` is incomplete: it is kept, but nobody is asked about it.
+    """
+
+    id: str
+    text: str
+    answer: str = ""
+    sentence: int | None = None
+    citation: str | None = None
+    kind: Kind = "qa"
+    turns: tuple[Turn, ...] = ()
+    query: str = ""
+    before: str = ""
+    after: str = ""
+    sources: tuple[Source, ...] = ()
+    table: Table | None = None
+    expected: Mapping[str, str] = field(default_factory=dict)
+    explanation: str = ""
+    system: str = ""
+    flags: tuple[str, ...] = ()
+    group: str = ""
+
+    @property
+    def unit(self) -> Unit:
+        """Whether a whole answer, a sentence or a citation is judged."""
+        if self.citation is not None:
+            return "citation"
+        return "answer" if self.sentence is None else "sentence"
+
+    @property
+    def has_source(self) -> bool:
+        """Whether there is anything to judge the item against."""
+        return self.table is not None or bool(self.sources)
+
+
+_NUMBER: Schema = {"type": ["integer", "null"], "minimum": 0}
+_CELL = record({"text": STRING}, {"header": BOOLEAN, "highlighted": BOOLEAN})
+SCHEMA = record(
+    {"id": IDENTIFIER, "text": STRING},
+    {
+        "answer": STRING,
+        "sentence": _NUMBER,
+        "citation": TEXT_OR_NULL,
+        "kind": {"type": "string", "enum": [*KINDS]},
+        "turns": listed(record({"speaker": STRING, "text": STRING})),
+        "query": STRING,
+        "before": STRING,
+        "after": STRING,
+        "sources": listed(record({"id": STRING, "text": STRING}, {"title": STRING, "section": STRING})),
+        "table": {
+            **record(
+                {"rows": {"type": "array", "items": listed(_CELL)}},
+                {"title": STRING, "section": STRING, "text": STRING},
+            ),
+            "type": ["object", "null"],
+        },
+        "expected": {"type": "object", "additionalProperties": STRING},
+        "explanation": STRING,
+        "system": STRING,
+        "flags": listed({"type": "string", "enum": [flag.value for flag in FLAGS]}),
+        "group": {"type": ["string", "integer"]},
+    },
+)
+"""The JSON Schema of a row of `items.jsonl`."""
+
+
+def read_items(path: str | Path, *, flag_incomplete: bool = False) -> Iterator[Item]:
+    """Stream `items.jsonl`; raises `FormatError` at a broken row, a duplicate id, or an item with missing parts.
+
+    With `flag_incomplete`, an item with missing parts is kept with the flag `missing`.
+    """
+    seen: set[str] = set()
+    for where, row in read_objects(Path(path)):
+        item = item_of(row, where, flag_incomplete=flag_incomplete)
+        if item.id in seen:
+            raise FormatError(f"{where}: id {item.id[:60]!r} occurs twice")
+        seen.add(item.id)
+        yield item
+
+
+def item_of(row: Mapping[str, Any], where: str, *, flag_incomplete: bool = False) -> Item:
+    """Return the item of a row of `items.jsonl`; raises `FormatError`."""
+    for fault in faults(dict(row), SCHEMA):
+        raise FormatError(f"{where}: {fault}")
+    for path, text in _texts(row):
+        if wrong := unstorable(text):
+            raise FormatError(f"{where}: field {path!r} holds {wrong}")
+    table = row.get("table")
+    item = Item(
+        id=str(row["id"]),
+        text=row["text"],
+        answer=row.get("answer", ""),
+        sentence=row.get("sentence"),
+        citation=row.get("citation"),
+        kind=row.get("kind", "qa"),
+        turns=tuple(Turn(one["speaker"], one["text"]) for one in row.get("turns", ())),
+        query=row.get("query", ""),
+        before=row.get("before", ""),
+        after=row.get("after", ""),
+        sources=tuple(_source(one) for one in row.get("sources", ())),
+        table=None if table is None else _table(table),
+        expected=dict(row.get("expected", {})),
+        explanation=row.get("explanation", ""),
+        system=row.get("system", ""),
+        flags=tuple(row.get("flags", ())),
+        group=str(row.get("group", "")),
+    )
+    if missing := next(_missing(item, row), None):
+        if not flag_incomplete:
+            raise FormatError(f"{where}: {missing}; complete it, or flag such items (--flag-incomplete)")
+        item = replace(item, flags=tuple(dict.fromkeys((*item.flags, "missing"))))
+    return item
+
+
+def _missing(item: Item, row: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is missing of an item. A list of sources that is there and empty says that nothing was cited."""
+    if not item.text.strip():
+        yield "field 'text' is empty"
+    if item.kind == "qa" and not item.query.strip() and not item.turns:
+        yield "field 'query' is missing or empty, and there are no 'turns'"
+    if item.kind == "table":
+        if item.table is None or not any(item.table.rows):
+            yield "field 'table' is missing, or has no cell"
+    elif "sources" not in row:
+        yield "field 'sources' is missing (an empty list says that nothing is cited)"
+    for number, source in enumerate(item.sources):
+        if not source.text.strip():
+            yield f"field 'sources[{number}].text' is empty"
+    if item.citation is not None and item.citation not in [source.id for source in item.sources]:
+        yield f"field 'citation' names {item.citation[:60]!r}, which is not among the sources"
+    if len({source.id for source in item.sources}) < len(item.sources):
+        yield "field 'sources' has an id twice"
+
+
+def unstorable(text: str) -> str | None:
+    """Say why a text cannot be stored (PostgreSQL refuses NUL, UTF-8 a lone surrogate); None if it can."""
+    if "\x00" in text:
+        return "a NUL character (\\u0000)"
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return "half of a surrogate pair"
+    return None
+
+
+def _texts(value: object, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each string of a JSON value, keys too, with its path."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield path or "(a name)", name
+            yield from _texts(inner, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from _texts(inner, f"{path}[{number}]")
+
+
+def _source(row: Mapping[str, Any]) -> Source:
+    return Source(row["id"], row["text"], row.get("title", ""), row.get("section", ""))
+
+
+def _table(row: Mapping[str, Any]) -> Table:
+    rows = tuple(
+        tuple(Cell(one["text"], one.get("header", False), one.get("highlighted", False)) for one in cells)
+        for cells in row["rows"]
+    )
+    return Table(rows, row.get("title", ""), row.get("section", ""), row.get("text", ""))
+
+
+def to_row(item: Item) -> dict[str, Any]:
+    """Return the row of `items.jsonl`; `read_items` restores the same item."""
+    table = item.table
+    return {
+        "id": item.id,
+        "answer": item.answer,
+        "sentence": item.sentence,
+        "citation": item.citation,
+        "kind": item.kind,
+        "turns": [{"speaker": one.speaker, "text": one.text} for one in item.turns],
+        "query": item.query,
+        "text": item.text,
+        "before": item.before,
+        "after": item.after,
+        "sources": [
+            {"id": one.id, "title": one.title, "section": one.section, "text": one.text} for one in item.sources
+        ],
+        "table": None
+        if table is None
+        else {
+            "title": table.title,
+            "section": table.section,
+            "text": table.text,
+            "rows": [
+                [{"text": one.text, "header": one.header, "highlighted": one.highlighted} for one in cells]
+                for cells in table.rows
+            ],
+        },
+        "expected": dict(item.expected),
+        "explanation": item.explanation,
+        "system": item.system,
+        "flags": list(item.flags),
+        "group": item.group,
+    }
+
+
+def write_items(items: Iterable[Item]) -> Iterator[str]:
+    """Yield the lines of `items.jsonl`."""
+    for item in items:
+        yield dumps(to_row(item))
+
+
+# --- items of answers ------------------------------------------------------------------------------------------------
+
+
+def items_of(
+    answers: Iterable[CitedAnswer], scheme: Scheme, *, kind: Kind = "qa", flag_incomplete: bool = False
+) -> Iterator[Item]:
+    """Yield the items of cited answers that a scheme asks about: answers, sentences or citations; no abstentions.
+
+    The sources of an item are the passages that it cites, in order. Ids are those of the answer, `ANSWER#SENTENCE` and
+    `ANSWER#SENTENCE@PASSAGE` (0-based). `extra` may hold `query_id`, `system` and `turns` (rows of speaker and text).
+    Raises `FormatError` for a cited passage without text, or with `flag_incomplete` flags its items as `missing`.
+    """
+    for answer in answers:
+        if not answer.abstained and answer.plain.strip():
+            for row in _rows(answer, scheme, kind):
+                yield item_of(row, f"item {row['id']!r}", flag_incomplete=flag_incomplete)
+
+
+def _rows(answer: CitedAnswer, scheme: Scheme, kind: Kind) -> Iterator[dict[str, Any]]:
+    system, group, turns = (answer.extra.get(name) for name in ("system", "query_id", "turns"))
+    common: dict[str, Any] = {
+        "answer": answer.id,
+        "kind": kind,
+        "turns": turns if isinstance(turns, list) else [],
+        "query": answer.question,
+        "system": system if isinstance(system, str) else "",
+        "group": group if isinstance(group, str | int) else answer.question,
+    }
+    if "answer" in scheme.units:
+        cited = dict.fromkeys(cited for sentence in answer.sentences for cited in sentence.cites)
+        yield common | {"id": answer.id, "text": answer.plain, "sources": _source_rows(answer, cited)}
+    for number, sentence in enumerate(answer.sentences):
+        here: dict[str, Any] = common | {
+            "sentence": number,
+            "text": sentence.text,
+            "before": " ".join(one.text for one in answer.sentences[:number]),
+            "after": " ".join(one.text for one in answer.sentences[number + 1 :]),
+        }
+        key = f"{answer.id}#{number}"
+        if not sentence.text.strip():
+            continue
+        if "sentence" in scheme.units:
+            yield here | {"id": key, "sources": _source_rows(answer, sentence.cites)}
+        for passage in sentence.cites if "citation" in scheme.units else ():
+            yield here | {"id": f"{key}@{passage}", "citation": passage, "sources": _source_rows(answer, [passage])}
+
+
+def _source_rows(answer: CitedAnswer, cited: Iterable[str]) -> list[dict[str, str]]:
+    passages = (answer.passages[key] for key in cited)
+    return [{"id": one.id, "title": one.title, "section": one.section, "text": one.text} for one in passages]
+
+
+def check_items(items: Iterable[Item], scheme: Scheme, name: str, *, expected: bool = False) -> Iterator[Item]:
+    """Pass on items that fit a scheme, with `expected` verdicts if wanted; raises `FormatError` for others."""
+    for item in items:
+        where = f"{name}: item {item.id[:60]!r}"
+        if item.unit not in scheme.units:
+            units = " or ".join(scheme.units)
+            raise FormatError(f"{where} is about one {item.unit}; scheme {scheme.name!r} asks about one {units}")
+        if expected and not item.expected:
+            raise FormatError(f"{where}: field 'expected' is missing; it holds the right verdict of each question")
+        for question, value in item.expected.items() if expected else ():
+            _check_expected(where, item, scheme, question, value)
+        yield item
+
+
+def _check_expected(where: str, item: Item, scheme: Scheme, question: str, value: str) -> None:
+    if question == "flag":
+        allowed: tuple[str, ...] = tuple(flag.value for flag in FLAGS if item.kind in flag.kinds)
+    else:
+        found = [one for one in scheme.questions_of(item.unit) if one.name == question]
+        if not found:
+            names = ", ".join(one.name for one in scheme.questions_of(item.unit))
+            raise FormatError(f"{where}: field 'expected' has {question[:60]!r}; the questions are: {names}, flag")
+        allowed = found[0].values
+    if value not in allowed:
+        names = ", ".join(allowed)
+        raise FormatError(f"{where}: field 'expected.{question}' should be one of {names}, found {value!r:.60}")
+
+
+def in_order(items: Sequence[Item], seed: int) -> list[Item]:
+    """Return the items in the order in which they are given out: shuffled, answers to one question apart.
+
+    The items of one answer stay together, as they share what must be read. The answers of a question with m answers
+    are spread over m equal parts of the study.
+    """
+    answers: dict[str, list[Item]] = {}
+    for item in items:
+        answers.setdefault(item.answer or item.id, []).append(item)
+    groups: dict[str, list[str]] = {}
+    for key, found in answers.items():
+        groups.setdefault(found[0].group or key, []).append(key)
+    chance = random.Random(seed)
+    places: list[tuple[float, str]] = []
+    for _, keys in sorted(groups.items()):
+        keys.sort()
+        chance.shuffle(keys)
+        places += [((number + chance.random()) / len(keys), key) for number, key in enumerate(keys)]
+    return [item for _, key in sorted(places) for item in answers[key]]
+
+
+def attention_checks(items: Sequence[Item], n: int, question: str, value: str, seed: int = 0) -> list[Item]:
+    """Return n gold items that only a person who does not read gets wrong: an item with the sources of another one.
+
+    `question` and `value` are what is expected, such as attributable and no. Items whose sources or table share a text
+    with the other item's are not paired. Raises `UsageError` if there are too few items.
+    """
+    chance = random.Random(f"attention checks {seed}")
+    able = [item for item in items if item.has_source and not item.flags]
+    made: list[Item] = []
+    for item in chance.sample(able, len(able)):
+        if len(made) == n:
+            break
+        other = chance.choice(able)
+        if (
+            other.group == item.group
+            or other.kind != item.kind
+            or {one.text for one in other.sources} & {one.text for one in item.sources}
+        ):
+            continue
+        citation = None if item.citation is None else other.sources[0].id
+        made.append(
+            replace(
+                item,
+                id=f"{item.id}~{other.id}",
+                citation=citation,
+                sources=other.sources,
+                table=other.table,
+                expected={question: value},
+                explanation="The source is that of another item.",
+            )
+        )
+    if len(made) < n:
+        raise UsageError(f"{n} attention checks need more items than the {len(able)} with sources that there are")
+    return made

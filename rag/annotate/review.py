@@ -1,0 +1,201 @@
+"""What an admin sees: progress and quality, ratings to audit, ties to decide."""
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
+from statistics import median
+from typing import Any
+
+import sqlalchemy as sa
+
+from autoais.ratings import LIKERT, RELAXED, most_frequent
+from rag.annotate.ratings import Standing, standing
+from rag.annotate.schemes import Question
+from rag.annotate.store import assignments, items, people
+from rag.annotate.study import Study, item_is_right
+from rag.annotate.types import Audit, PersonProgress, Progress, Tie
+
+
+def progress(study: Study) -> Progress:
+    """Return how far a study and its people are."""
+    with study.database.read(snapshot=True) as connection:
+        return progress_in(study, connection)
+
+
+def progress_in(study: Study, connection: "sa.Connection") -> Progress:
+    """Return how far a study and its people are, as a transaction sees it."""
+    tally = _Tally()
+    rows = sorted(connection.execute(sa.select(people)).all(), key=lambda row: str(row.id))
+    states = sa.select(assignments.c.annotator, assignments.c.state, sa.func.count()).where(
+        assignments.c.phase != "training"
+    )
+    for person, state, n in connection.execute(states.group_by(assignments.c.annotator, assignments.c.state)):
+        tally.states[person][state] = n
+    finished = (
+        sa.select(items.c.id, items.c.open, sa.func.count(assignments.c.handle))
+        .outerjoin(assignments, (assignments.c.item == items.c.id) & (assignments.c.state == "done"))
+        .where(items.c.pool == "study")
+        .group_by(items.c.id, items.c.open)
+    )
+    sizes: Counter[int] = Counter()
+    still_open = 0
+    for _, is_open, n in connection.execute(finished):
+        sizes[n] += 1
+        still_open += is_open
+    for item, is_open, verdicts in standing(connection):
+        tally.add(study, item, is_open, verdicts)
+    return Progress(
+        total=sum(sizes.values()),
+        finished=sum(sizes.values()) - still_open,
+        items=dict(sorted(sizes.items())),
+        flags=dict(sorted(tally.flags.items())),
+        ratings=tally.ratings,
+        people=tuple(tally.person(row) for row in rows),
+        alpha={question.name: tally.alpha(question) for question in study.scheme.questions},
+        ties=tally.ties,
+    )
+
+
+class _Tally:
+    """Counts over the standing verdicts."""
+
+    def __init__(self) -> None:
+        self.states: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.flags: Counter[str] = Counter()
+        self.ratings = self.ties = 0
+        self._seconds: defaultdict[str, list[float]] = defaultdict(list)
+        self._gold: defaultdict[str, list[bool]] = defaultdict(list)
+        self._audits: defaultdict[str, list[bool]] = defaultdict(list)
+        self._pairs: defaultdict[str, list[bool]] = defaultdict(list)
+        self._counts: defaultdict[str, list[Counter[str]]] = defaultdict(list)
+
+    def add(self, study: Study, item: str, is_open: bool, verdicts: list[Standing]) -> None:
+        by_person: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        for one in verdicts:
+            if one.phase == "gold":
+                by_person[one.annotator][one.question] = one.value
+        for person, given in by_person.items():
+            self._gold[person].append(item_is_right(study.item(item), given))
+        seconds: defaultdict[str, float] = defaultdict(float)
+        for one in verdicts:
+            if one.phase in ("study", "gold") and one.seconds is not None:
+                seconds[one.annotator] += one.seconds
+            if one.phase == "study" and one.question == "flag":
+                self.flags[one.value] += 1
+            elif one.phase == "study":
+                self.ratings += 1
+        for person, total in seconds.items():
+            self._seconds[person].append(total)
+        for question, given_by in _unflagged(verdicts):
+            self._counts[question].append(Counter(given_by.values()))
+            for (first, a), (second, b) in combinations(sorted(given_by.items()), 2):
+                self._pairs[first].append(a == b)
+                self._pairs[second].append(a == b)
+            for audit in (one for one in verdicts if one.phase == "audit" and one.question == question):
+                for person, value in given_by.items():
+                    self._audits[person].append(value == audit.value)
+        self.ties += 0 if is_open else sum(1 for _ in _tied(verdicts))
+
+    def person(self, row: "sa.Row[Any]") -> PersonProgress:
+        name = str(row.id)
+        seconds = self._seconds.get(name)
+        return PersonProgress(
+            id=name,
+            role=row.role,
+            passed=row.passed,
+            blocked=row.blocked,
+            revoked=row.token_hash is None,
+            done=self.states[name]["done"],
+            flagged=self.states[name]["flagged"],
+            median_seconds=median(seconds) if seconds else None,
+            gold=len(self._gold[name]),
+            gold_right=_share(self._gold[name]),
+            audited=len(self._audits[name]),
+            audit_right=_share(self._audits[name]),
+            agreement=_share(self._pairs[name]),
+        )
+
+    def alpha(self, question: Question) -> float | None:
+        """Krippendorff's alpha: ordinal on the scale from 1 to 5, else nominal."""
+        from autoais.meta.agreement import krippendorff_alpha
+
+        counts = self._counts[question.name]
+        values = sorted(question.values)
+        if not counts:
+            return None
+        table = [[one[value] for value in values] for one in counts]
+        return krippendorff_alpha(table, ordinal=values[0].isdecimal()).value
+
+
+def _share(outcomes: list[bool]) -> float | None:
+    return sum(outcomes) / len(outcomes) if outcomes else None
+
+
+def _unflagged(verdicts: Iterable[Standing]) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Yield (question, value by person) of an item's verdicts in the study, without those of people who flagged it."""
+    rated = [one for one in verdicts if one.phase == "study"]
+    flagged = {one.annotator for one in rated if one.question == "flag"}
+    for question in dict.fromkeys(one.question for one in rated if one.question != "flag"):
+        yield (
+            question,
+            {one.annotator: one.value for one in rated if one.question == question and one.annotator not in flagged},
+        )
+
+
+def _tied(verdicts: list[Standing]) -> Iterator[tuple[str, Counter[str]]]:
+    """Yield (question, votes) where two values are most frequent, and nobody has decided."""
+    decided = {one.question for one in verdicts if one.phase == "adjudication"}
+    for question, given in _unflagged(verdicts):
+        if given and question not in decided and most_frequent(Counter(map(_side, given.values()))) is None:
+            yield question, Counter(given.values())
+
+
+def _side(value: str) -> str:
+    """The consensus takes values from 1 to 5 as yes and no (`autoais.ratings.cut`)."""
+    return str(int(value) >= RELAXED) if value in LIKERT else value
+
+
+def ties(study: Study) -> list[Tie]:
+    """Return the ties of finished items that nobody has adjudicated, in the order of the study."""
+    found = []
+    with study.database.read() as connection:
+        for item, is_open, verdicts in standing(connection):
+            for question, votes in () if is_open else _tied(verdicts):
+                whole = study.item(item)
+                reasons = {
+                    value: tuple(
+                        one.reason
+                        for one in verdicts
+                        if (one.phase, one.question, one.value) == ("study", question, value) and one.reason
+                    )
+                    for value in votes
+                }
+                asked = study.scheme.question_of(whole.unit, question)
+                found.append(Tie(whole, asked, dict(sorted(votes.items())), reasons))
+    return found
+
+
+def audit_sample(study: Study, n: int) -> list[Audit]:
+    """Return up to n ratings of finished items that nobody has audited, drawn with the study's seed.
+
+    A rating's place in the draw does not change as others come in.
+    """
+    drawn: list[tuple[str, Audit]] = []
+    with study.database.read() as connection:
+        for item, _, verdicts in standing(connection):
+            audited = {one.question for one in verdicts if one.phase == "audit"}
+            flagged = {one.annotator for one in verdicts if one.question == "flag"}
+            for one in verdicts:
+                if one.phase == "study" and one.question not in audited and one.annotator not in flagged:
+                    key = f"{study.settings.seed}\0{item}\0{one.question}\0{one.annotator}"
+                    place = hashlib.sha256(key.encode()).hexdigest()
+                    whole = study.item(item)
+                    asked = study.scheme.question_of(whole.unit, one.question)
+                    drawn.append((place, Audit(whole, asked, one.annotator, one.value, one.reason)))
+    drawn.sort(key=lambda pair: pair[0])
+    chosen: dict[tuple[str, str], Audit] = {}  # one answer of the admin audits all who were asked
+    for _, audit in drawn:
+        if len(chosen) < n:
+            chosen.setdefault((audit.item.id, audit.question.name), audit)
+    return list(chosen.values())

@@ -1,0 +1,255 @@
+"""The database of a study: SQLite beside the settings, or PostgreSQL by URL. Both behave the same.
+
+Writers take turns: a write transaction sees all that was committed before it, and nothing of another one.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from autoais.errors import first_line
+from rag.errors import StudyError, UserError, missing_extra
+
+try:
+    import sqlalchemy as sa
+    from sqlalchemy import event, exc
+except ImportError:
+    raise missing_extra("rag annotate", "annotate") from None
+
+BUSY_SECONDS = 10.0
+"""How long a transaction waits for others before it gives up."""
+
+metadata = sa.MetaData()
+_COUNT = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+about = sa.Table(  # the study: id, format, scheme, annotators, ...
+    "study",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+)
+items = sa.Table(
+    "item",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("place", _COUNT, nullable=False),  # in the order in which items are given out
+    sa.Column("pool", sa.Text, nullable=False),  # study, training, gold
+    sa.Column("answer", sa.Text, nullable=False),
+    sa.Column("topic", sa.Text, nullable=False),  # the question that the answer belongs to
+    sa.Column("open", sa.Boolean, nullable=False),  # needs more people
+    sa.Column("row", sa.Text, nullable=False),  # as in items.jsonl
+    sa.Index("item_open", "pool", "open", "place"),
+    sa.Index("item_answer", "answer", "pool", "open", "place"),
+)
+people = sa.Table(
+    "person",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("token_hash", sa.Text, unique=True),  # null: revoked
+    sa.Column("expires", sa.Float(53)),
+    sa.Column("passed", sa.Boolean, nullable=False),
+    sa.Column("attempt", _COUNT, nullable=False),  # at the training round, from 1
+    sa.Column("blocked", sa.Text),  # the reason
+    sa.Column("exempt", sa.Boolean, nullable=False),  # from blocking by gold items, since an admin lifted it
+)
+assignments = sa.Table(
+    "assignment",
+    metadata,
+    sa.Column("handle", sa.Text, primary_key=True),  # the item's id for this person
+    sa.Column("annotator", sa.Text, sa.ForeignKey("person.id"), nullable=False),
+    sa.Column("item", sa.Text, sa.ForeignKey("item.id"), nullable=False),
+    sa.Column("attempt", _COUNT, nullable=False),  # 0 outside the training round
+    sa.Column("phase", sa.Text, nullable=False),  # training, study, gold
+    sa.Column("state", sa.Text, nullable=False),  # leased, done, flagged
+    sa.Column("turn", _COUNT, nullable=False),  # of this person, from 1
+    sa.Column("opened", sa.Float(53), nullable=False),
+    sa.Column("leased", sa.Float(53), nullable=False),  # the lease ends so many minutes later
+    sa.UniqueConstraint("annotator", "item", "attempt"),
+    sa.Index("assignment_item", "item", "state"),
+    sa.Index("assignment_person", "annotator", "state", "turn"),
+)
+presses = sa.Table(  # append only
+    "press",
+    metadata,
+    sa.Column("id", _COUNT, primary_key=True, autoincrement=True),
+    sa.Column("press", sa.Text, unique=True, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),  # verdict, flag, undo, audit, adjudication
+    sa.Column("annotator", sa.Text, sa.ForeignKey("person.id"), nullable=False),
+    sa.Column("item", sa.Text, sa.ForeignKey("item.id"), nullable=False),
+    sa.Column("attempt", _COUNT, nullable=False),
+    sa.Column("phase", sa.Text, nullable=False),  # training, study, gold, audit, adjudication
+    sa.Column("question", sa.Text, nullable=False),
+    sa.Column("value", sa.Text, nullable=False),
+    sa.Column("evidence", sa.Text, nullable=False),  # JSON
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("seconds", sa.Float(53)),
+    sa.Column("at", sa.Float(53), nullable=False),
+    sa.Column("undoes", _COUNT, unique=True),  # the press that an undo takes back
+    sa.Index("press_person", "annotator", "id"),
+    sa.Index("press_item", "item", "annotator", "id"),
+    sqlite_autoincrement=True,
+)
+_APPEND_ONLY = {
+    "sqlite": [
+        f"CREATE TRIGGER press_no_{verb} BEFORE {verb} ON press "
+        "BEGIN SELECT RAISE(ABORT, 'presses are never changed'); END"
+        for verb in ("UPDATE", "DELETE")
+    ],
+    "postgresql": [
+        "CREATE FUNCTION press_append_only() RETURNS trigger AS "
+        "$$ BEGIN RAISE EXCEPTION 'presses are never changed'; END $$ LANGUAGE plpgsql",
+        "CREATE TRIGGER press_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON press "
+        "FOR EACH STATEMENT EXECUTE FUNCTION press_append_only()",
+    ],
+}
+
+
+class Database:
+    """The database of a study. Transactions raise `StudyError`, on one line, if it cannot be reached or is full."""
+
+    def __init__(self, url: str, *, create: bool = False, busy_seconds: float = BUSY_SECONDS) -> None:
+        self._busy = busy_seconds
+        self._turn = threading.Lock()
+        self._file: Path | None = None
+        self._inode: tuple[int, int] | None = None
+        if url.startswith(("postgresql://", "postgres://")):
+            self.engine = self._postgresql("postgresql+psycopg://" + url.partition("://")[2])
+        else:
+            self._file = Path(url).absolute()
+            self.engine = self._sqlite(self._file, create)
+        self.name = str(self.engine.url.set(drivername="postgresql").render_as_string()) if not self._file else url
+
+    def _sqlite(self, path: Path, create: bool) -> "sa.Engine":
+        def connect() -> sqlite3.Connection:
+            # Without `mode=rw` a file that is gone would be made again, empty.
+            mode = "rwc" if create else "rw"
+            connection = sqlite3.connect(
+                f"{path.as_uri()}?mode={mode}",
+                uri=True,
+                timeout=self._busy,
+                check_same_thread=False,
+                isolation_level=None,
+            )
+            for setting in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+                connection.execute(f"PRAGMA {setting}").close()
+            return connection
+
+        engine = sa.create_engine("sqlite://", creator=connect, poolclass=sa.QueuePool, pool_size=8, max_overflow=64)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+
+    def _postgresql(self, url: str) -> "sa.Engine":
+        milliseconds = int(self._busy * 1000)
+        options = f"-c lock_timeout={milliseconds} -c synchronous_commit=on -c client_encoding=UTF8 -c timezone=UTC"
+        try:
+            parsed = sa.make_url(url)
+        except (exc.ArgumentError, ValueError):
+            raise UserError("the database should be a URL such as postgresql://user@host/name") from None
+        try:
+            engine = sa.create_engine(
+                parsed,
+                pool_size=8,
+                max_overflow=32,
+                pool_timeout=self._busy,
+                pool_pre_ping=True,
+                connect_args={"connect_timeout": 10, "options": options},
+            )
+        except ImportError:
+            raise missing_extra("a PostgreSQL database", "postgresql") from None
+        event.listen(engine, "begin", _begin_postgresql)
+        return engine
+
+    @contextmanager
+    def read(self, *, snapshot: bool = False) -> Iterator["sa.Connection"]:
+        """A transaction that only reads; with `snapshot` all its statements see the same state."""
+        with self._transaction(snapshot=snapshot) as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator["sa.Connection"]:
+        """A transaction that is committed, to disk, at the end of the block, and rolled back if an error leaves it."""
+        # Threads of this process wait here, where waiting is fair and quick; other processes wait in the database.
+        if not self._turn.acquire(timeout=self._busy):
+            raise StudyError(f"{self.name}: the database is busy; nothing was recorded: try again")
+        try:
+            with self._transaction(write=True) as connection:
+                yield connection
+        finally:
+            self._turn.release()
+
+    @contextmanager
+    def _transaction(self, *, write: bool = False, snapshot: bool = False) -> Iterator["sa.Connection"]:
+        try:
+            self._check_file()
+            with self.engine.connect() as connection:
+                options: dict[str, Any] = {"write": write}
+                if snapshot and self._file is None:  # a transaction of SQLite always is one
+                    options["isolation_level"] = "REPEATABLE READ"
+                with connection.execution_options(**options).begin():
+                    yield connection
+        except (exc.DBAPIError, exc.TimeoutError, sqlite3.Error) as error:
+            raise StudyError(f"{self.name}: {_reason(error)}; nothing was recorded") from error
+
+    def _check_file(self) -> None:
+        """Raise `StudyError` if the file is gone: open connections would go on writing to it."""
+        if self._file is None:
+            return
+        try:
+            found = self._file.stat()
+        except OSError:
+            self._forget()
+            if self._inode is not None:
+                raise StudyError(f"{self.name}: the database is gone; put it back; nothing was recorded") from None
+            return
+        inode = found.st_dev, found.st_ino
+        if self._inode not in (None, inode):
+            self._forget()
+        self._inode = inode
+
+    def _forget(self) -> None:
+        self.engine.dispose()
+
+    @contextmanager
+    def create(self) -> Iterator["sa.Connection"]:
+        """A transaction that begins with the tables; raises `UserError` if there are some."""
+        with self.write() as connection:
+            if sa.inspect(connection).has_table(about.name):
+                raise UserError(f"{self.name} holds a study already; name another database")
+            metadata.create_all(connection)
+            for statement in _APPEND_ONLY[connection.dialect.name]:
+                connection.exec_driver_sql(statement)
+            yield connection
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+
+def pairs(connection: "sa.Connection", query: "sa.Select[Any]") -> dict[str, Any]:
+    """Return the rows of a query of two columns by the first one."""
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def _begin_sqlite(connection: "sa.Connection") -> None:
+    write = connection.get_execution_options().get("write")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+
+_LOCK = 0x616E6E6F74617465  # "annotate"
+
+
+def _begin_postgresql(connection: "sa.Connection") -> None:
+    if connection.get_execution_options().get("write"):
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+
+
+def _reason(error: BaseException) -> str:
+    """The reason as one line, without SQL or its values."""
+    cause = error.orig if isinstance(error, exc.DBAPIError) and error.orig is not None else error
+    if isinstance(error, exc.TimeoutError):
+        return "all connections of the database are in use"
+    return first_line(cause)

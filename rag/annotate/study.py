@@ -1,0 +1,670 @@
+"""An annotation study: what each person is asked next, and what they answered."""
+
+import hmac
+import random
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from autoais.io.jsonl import dumps, parse_object
+from rag.annotate import queries
+from rag.annotate.items import Item, item_of, unstorable
+from rag.annotate.links import Links, check_person
+from rag.annotate.queries import ADJUDICATION, AUDIT, FLAG, UNDO, VERDICT, Row
+from rag.annotate.schemes import Question, flags_for, scheme_of
+from rag.annotate.settings import Settings
+from rag.annotate.store import Database, about, pairs, people
+from rag.annotate.types import (
+    Annotator,
+    Audit,
+    Evidence,
+    Feedback,
+    PersonProgress,
+    Phase,
+    Progress,
+    Role,
+    Tie,
+    Work,
+)
+from rag.errors import LinkError, PressError, UsageError
+
+__all__ = [
+    "Annotator",
+    "Audit",
+    "Evidence",
+    "Feedback",
+    "PersonProgress",
+    "Phase",
+    "Progress",
+    "Role",
+    "Study",
+    "Tie",
+    "Work",
+]
+
+_LONGEST_REASON, _LONGEST_PRESS, _MOST_SPANS, _LONGEST_PAUSE = 10_000, 100, 100, 24 * 3600.0
+_CACHED_ITEMS = 2000
+
+
+class Study:
+    """A study; made by `open_study`. Thread-safe. Methods raise `StudyError` if the database cannot be reached."""
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: Settings,
+        database: Database,
+        links: Links,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.folder, self.settings, self.scheme = folder, settings, scheme_of(settings.scheme)
+        self.database = database
+        self._links, self._clock = links, clock
+        self._lease = settings.lease_minutes * 60
+        self.item = lru_cache(_CACHED_ITEMS)(self._read_item)
+        with database.read() as connection:
+            self.pools: dict[str, int] = pairs(connection, queries.POOLS)
+
+    # --- people ----------------------------------------------------------------------------------------------------
+
+    def sign_in(self, token: str) -> Annotator:
+        """Return the person of a link; raises `LinkError`, whatever is wrong with it."""
+        person = self._links.person(token)
+        with self.database.read() as connection:
+            row = self._person(connection, person)
+        if not hmac.compare_digest(row.token_hash, self._links.hash(token)):
+            raise LinkError
+        return _annotator(row)
+
+    def annotator(self, id: str) -> Annotator:  # noqa: A002
+        """Return a person by id; raises `LinkError` if there is none, or their link is revoked or has expired."""
+        with self.database.read() as connection:
+            return _annotator(self._person(connection, id))
+
+    def invite(self, id: str, role: Role = "annotator", *, days: float | None = None) -> str:  # noqa: A002
+        """Add a person, or replace the link of one; return the token of their link, which is stored nowhere.
+
+        The link ends after so many days, or never. Raises `UsageError` for an id that cannot be used.
+        """
+        check_person(id)
+        if role not in ("annotator", "admin"):
+            raise UsageError(f"the role should be annotator or admin, found {role!r:.60}")
+        if days is not None and not 0 < days <= 36_500:
+            raise UsageError(f"days should be more than 0 and at most 36,500, found {days}")
+        token = self._links.make(id)
+        link = {
+            "role": role,
+            "token_hash": self._links.hash(token),
+            "expires": None if days is None else self._clock() + days * 24 * 3600,
+        }
+        with self.database.write() as connection:
+            if _known(connection, id) is None:
+                passed = not self.pools.get("training")
+                new = {"id": id, "passed": passed, "attempt": 1, "exempt": False}
+                connection.execute(sa.insert(people).values(new | link))
+            else:
+                connection.execute(sa.update(people).where(people.c.id == id).values(link))
+        return token
+
+    def revoke(self, id: str) -> None:  # noqa: A002
+        """End a person's link at once, and their leases; their ratings stay. Raises `UsageError` for an unknown id."""
+        self._change(id, token_hash=None)
+
+    def block(self, id: str, reason: str) -> None:  # noqa: A002
+        """Give a person no more items; raises `UsageError` for an unknown id, or without a reason."""
+        if not reason.strip():
+            raise UsageError("a reason to block a person is missing")
+        self._change(id, blocked=_storable("reason", reason, UsageError))
+
+    def unblock(self, id: str) -> None:  # noqa: A002
+        """Let a person go on, whatever their gold items say; who failed the training round gets its attempts again."""
+        with self.database.write() as connection:
+            row = _known(connection, id)
+            if row is None:
+                raise UsageError(f"no person called {id!r:.60}")
+            if row.blocked is not None:
+                values = {"exempt": True} if row.passed else {"attempt": row.attempt + 1}
+                connection.execute(sa.update(people).where(people.c.id == id).values(values | {"blocked": None}))
+
+    def _change(self, id: str, **values: object) -> None:  # noqa: A002
+        with self.database.write() as connection:
+            if not connection.execute(sa.update(people).where(people.c.id == id).values(values)).rowcount:
+                raise UsageError(f"no person called {id!r:.60}")
+            connection.execute(queries.RELEASE, {"person": id})
+
+    def _person(self, connection: Connection, person: str) -> Row:
+        row = None if unstorable(person) else connection.execute(queries.PERSON, {"person": person}).first()
+        if row is None or row.token_hash is None or (row.expires is not None and row.expires <= self._clock()):
+            raise LinkError
+        return row
+
+    # --- work ------------------------------------------------------------------------------------------------------
+
+    def next(self, annotator: str) -> Work | None:
+        """Return what the person does now: the item they hold, else one leased to them; None if nothing is left.
+
+        None also for who is blocked. Items are given out in the order of the study, first come first served. After an
+        item come the others of the same answer, and then, if there is one, an answer to another question.
+        """
+        with self.database.read() as connection:
+            person = self._person(connection, annotator)
+            if person.blocked is not None:
+                return None
+            held = self._held(self._leased(connection, person))
+            if held is not None and self._is_fresh(held):
+                return self._work(connection, person, held)
+        with self.database.write() as connection:
+            person = self._person(connection, annotator)
+            if person.blocked is not None:
+                return None
+            held = self._held(self._leased(connection, person))
+            if held is not None:
+                connection.execute(queries.RENEW, {"key": held.handle, "now": self._clock()})
+            else:
+                self._give(connection, person)
+                held = self._held(self._leased(connection, person))
+            return None if held is None else self._work(connection, person, held)
+
+    def _leased(self, connection: Connection, person: Row) -> list[Row]:
+        """What the person holds, or held too long, of this attempt at the training round or of the study."""
+        found = connection.execute(queries.LEASED, {"person": person.id}).all()
+        return [one for one in found if one.attempt == (0 if person.passed else person.attempt)]
+
+    def _held(self, leased: Sequence[Row]) -> Row | None:
+        return next((one for one in leased if one.phase == "training" or self._is_live(one, self._lease)), None)
+
+    def _is_live(self, leased: Row, seconds: float) -> bool:
+        """A lease lasts so long before and after its time, so that one from a clock that was ahead ends too."""
+        return bool(abs(self._clock() - leased.leased) <= seconds)
+
+    def _is_fresh(self, held: Row) -> bool:
+        """Whether at least half of the lease is left, and it need not be renewed."""
+        return held.phase == "training" or self._is_live(held, self._lease / 2)
+
+    def _places(self, person: Row) -> dict[str, object]:
+        """The parameters of queries for places."""
+        now = self._clock()
+        wanted = self.settings.annotators
+        return {"person": person.id, "low": now - self._lease, "high": now + self._lease, "wanted": wanted}
+
+    def _has_place(self, connection: Connection, item: str, person: Row) -> bool:
+        taken = connection.execute(queries.TAKEN, {"item": item, **self._places(person)}).scalar_one()
+        return bool(taken < self.settings.annotators)
+
+    def _give(self, connection: Connection, person: Row) -> None:
+        """Lease an item to a person who holds none, if there is one."""
+        if not person.passed:
+            self._give_training(connection, person)
+            return
+        for one in self._leased(connection, person):  # too long ago
+            if one.phase == "gold" or self._has_place(connection, one.item, person):
+                connection.execute(queries.RENEW, {"key": one.handle, "now": self._clock()})
+                return
+        found = self._next_item(connection, person)
+        if found is None:
+            return
+        turn = connection.execute(queries.LAST_TURN, {"person": person.id, "attempt": 0}).scalar_one() + 1
+        if self.pools.get("gold") and self._is_gold_turn(person.id, turn):
+            unseen = {"person": person.id, "attempt": 0, "pool": "gold"}
+            if keys := connection.execute(queries.UNSEEN, unseen).scalars().all():
+                # Not the same gold item at the same time for everybody: people talk.
+                chosen = random.Random(f"{self.settings.seed} gold {person.id} {turn}").choice(keys)
+                self._assign(connection, person, chosen, "gold", turn)
+                return
+        self._assign(connection, person, found, "study", turn)
+
+    def _give_training(self, connection: Connection, person: Row) -> None:
+        mine = {"person": person.id, "attempt": person.attempt}
+        found = connection.execute(queries.UNSEEN, mine | {"pool": "training"}).scalars().first()
+        if found is not None:
+            turn = connection.execute(queries.LAST_TURN, mine).scalar_one() + 1
+            self._assign(connection, person, found, "training", turn)
+
+    def _assign(self, connection: Connection, person: Row, item: str, phase: Phase, turn: int) -> None:
+        attempt, now = person.attempt if phase == "training" else 0, self._clock()
+        handle = self._links.handle(person.id, item, attempt)
+        values = {"handle": handle, "annotator": person.id, "item": item, "attempt": attempt, "phase": phase}
+        state = {"state": "leased", "turn": turn, "opened": now, "leased": now}
+        connection.execute(queries.ADD_ASSIGNMENT, values | state)
+
+    def _next_item(self, connection: Connection, person: Row) -> str | None:
+        free = self._places(person)
+        last = connection.execute(queries.LAST_ITEM, {"person": person.id}).first()
+        if last is not None:
+            for query, values in (
+                (queries.NEXT_OF_ANSWER, {"answer": last.answer}),
+                (queries.NEXT_OF_OTHER_TOPIC, {"topic": last.topic}),
+            ):
+                if (found := connection.execute(query, free | values).scalar()) is not None:
+                    return str(found)
+        found = connection.execute(queries.NEXT, free).scalar()
+        return None if found is None else str(found)
+
+    def _is_gold_turn(self, person: str, turn: int) -> bool:
+        """Whether a gold item comes at a turn of a person, while there are any."""
+        chance = random.Random(f"{self.settings.seed} {person}")
+        return [chance.random() < self.settings.gold_share for _ in range(turn)][-1]
+
+    def _work(self, connection: Connection, person: Row, held: Row) -> Work:
+        item, verdicts = self.item(held.item), _verdicts(connection, held)
+        question = self._question(item, verdicts, held.phase)
+        if question is None:  # a finished item is not held
+            raise RuntimeError(f"item {item.id!r} has no further question")
+        done, left = self._counts(connection, person)
+        return Work(
+            item=_sent(item, held.handle, question),
+            question=question,
+            verdicts=verdicts,
+            phase="training" if held.phase == "training" else "study",
+            done=done,
+            left=left,
+            press=uuid.uuid4().hex,
+            can_undo=_last_press(connection, person.id) is not None,
+            attempt=held.attempt,
+        )
+
+    def _question(self, item: Item, verdicts: Mapping[str, str], phase: str) -> Question | None:
+        if phase == "training":  # it ends when all that can be told has been
+            told = item.expected.keys() - {"flag"}
+            if told and told <= verdicts.keys():
+                return None
+        return self.scheme.next_question(item.unit, verdicts, has_source=item.has_source)
+
+    def _counts(self, connection: Connection, person: Row) -> tuple[int, int]:
+        """Items that the person has finished, and that are left, in such a way that no gold item stands out."""
+        attempt = 0 if person.passed else person.attempt
+        done = turns = gold = held = counted = 0
+        for phase, state, n, n_open in connection.execute(queries.STATES, {"person": person.id, "attempt": attempt}):
+            turns += n
+            done += n if state != "leased" else 0
+            held += n if state == "leased" else 0
+            gold += n if phase == "gold" else 0
+            counted += n_open if phase == "study" else 0
+        if not person.passed:
+            return done, self.pools["training"] - done
+        study = connection.execute(queries.OPEN_ITEMS).scalar_one() - counted
+        gold = self.pools.get("gold", 0) - gold
+        left = held + study
+        if gold > 0 and study > 0:
+            chance = random.Random(f"{self.settings.seed} {person.id}")
+            for _ in range(turns):
+                chance.random()
+            while study > 0 and gold > 0:
+                if chance.random() < self.settings.gold_share:
+                    gold, left = gold - 1, left + 1
+                else:
+                    study -= 1
+        return done, left
+
+    def _read_item(self, key: str) -> Item:
+        with self.database.read() as connection:
+            row = connection.execute(queries.ITEM, {"item": key}).scalar()
+        if row is None:
+            raise UsageError(f"no item called {key!r:.60}")
+        return item_of(parse_object(row.encode(), "the database"), f"item {key!r:.60}", flag_incomplete=True)
+
+    # --- presses ---------------------------------------------------------------------------------------------------
+
+    def verdict(
+        self,
+        annotator: str,
+        item: str,
+        question: str,
+        value: str,
+        *,
+        press: str,
+        evidence: Sequence[Evidence] = (),
+        reason: str = "",
+        seconds: float | None = None,
+    ) -> Feedback | None:
+        """Record a verdict on `Work.item.id`; returns after the commit, in training with feedback.
+
+        Raises `PressError` if the person never held the item, the question is not the one asked now (as in a second
+        tab), the value is not among the options, or evidence or a reason is required and missing. A verdict after the
+        lease has expired is recorded. `seconds` is the time for this question; without it, the time since the person's
+        last press.
+        """
+        reason = _storable("reason", reason, PressError)
+        with self.database.write() as connection:
+            person = self._person(connection, annotator)
+            held = self._assignment(connection, person, item)
+            given = {"kind": VERDICT, "annotator": person.id, "item": held.item, "question": question, "value": value}
+            whole = self.item(held.item)
+            if self._is_repeated(connection, press, given):
+                return self._feedback(whole, held, question, value)
+            verdicts = _verdicts(connection, held)
+            asked = self._asked(held, whole, verdicts, question)
+            if value not in asked.values:
+                raise PressError(f"the answers to {question!r} are {', '.join(asked.values)}, found {value!r:.60}")
+            spans = self._spans(whole, asked, value, evidence)
+            if self.settings.reasons == "required" and not reason.strip():
+                raise PressError("a reason is missing; write why")
+            self._record(connection, held, press, given, spans=spans, reason=reason, seconds=seconds)
+            if self._question(whole, verdicts | {question: value}, held.phase) is None:
+                self._finish(connection, person, held, "done")
+            else:
+                self._renew(connection, person, held)
+            return self._feedback(whole, held, question, value)
+
+    def flag(self, annotator: str, item: str, reason: str, *, press: str) -> None:
+        """Take an item out of this person's queue, with a reason of `flags_for(item.kind)`; others still rate it."""
+        with self.database.write() as connection:
+            person = self._person(connection, annotator)
+            held = self._assignment(connection, person, item)
+            given = {"kind": FLAG, "annotator": person.id, "item": held.item, "question": "flag", "value": reason}
+            if self._is_repeated(connection, press, given):
+                return
+            reasons = [one.value for one in flags_for(self.item(held.item).kind)]
+            if reason not in reasons:
+                raise PressError(f"the reasons for a flag are {', '.join(reasons)}, found {reason!r:.60}")
+            if held.state != "leased":
+                raise PressError("this item is finished already, perhaps in another tab")
+            self._record(connection, held, press, given)
+            self._finish(connection, person, held, "flagged")
+
+    def undo(self, annotator: str, *, press: str) -> None:
+        """Take back this person's last press; it stays in the log. Raises `PressError` if there is none.
+
+        Presses of the training round are not taken back: its feedback has been seen.
+        """
+        with self.database.write() as connection:
+            person = self._person(connection, annotator)
+            if self._is_repeated(connection, press, {"kind": UNDO, "annotator": person.id}):
+                return
+            last = _last_press(connection, person.id)
+            if last is None:
+                raise PressError("there is nothing to take back")
+            mine = {"person": person.id, "item": last.item, "attempt": last.attempt}
+            held = connection.execute(queries.ASSIGNMENT_OF, mine).one()
+            given = {"kind": UNDO, "annotator": person.id, "item": last.item, "question": last.question, "value": ""}
+            self._record(connection, held, press, given, undoes=last.id)
+            if held.state == "leased":
+                self._renew(connection, person, held)
+            else:
+                connection.execute(queries.REOPEN, {"key": held.handle, "now": self._clock()})
+                self._reconsider(connection, held.item)
+
+    def can_undo(self, annotator: str) -> bool:
+        """Whether there is a press to take back, also when nothing is left to do."""
+        with self.database.read() as connection:
+            return _last_press(connection, self._person(connection, annotator).id) is not None
+
+    def _assignment(self, connection: Connection, person: Row, handle: str) -> Row:
+        mine = {"person": person.id, "handle": handle}
+        found = None if unstorable(handle) else connection.execute(queries.ASSIGNMENT, mine).first()
+        if found is None:
+            raise PressError("this item was not given to you")
+        return found
+
+    def _is_repeated(self, connection: Connection, press: str, given: Mapping[str, str]) -> bool:
+        """Whether the press is recorded already; raises `PressError` if it was for something else."""
+        if not isinstance(press, str) or not 1 <= len(press) <= _LONGEST_PRESS or not press.isprintable():
+            raise PressError(f"the id of a press should be 1 to {_LONGEST_PRESS} printable characters")
+        found = connection.execute(queries.PRESS, {"press": press}).first()
+        if found is None:
+            return False
+        if any(getattr(found, name) != value for name, value in given.items()):
+            raise PressError("this press was used before, for something else; load the page again")
+        return True
+
+    def _asked(self, held: Row, item: Item, verdicts: Mapping[str, str], question: str) -> Question:
+        if held.state != "leased":
+            raise PressError("this item is finished already, perhaps in another tab")
+        asked = self._question(item, verdicts, held.phase)
+        if asked is None or asked.name != question:
+            raise PressError(f"question {question!r:.60} is not the one asked now, perhaps because of another tab")
+        return asked
+
+    def _spans(self, item: Item, question: Question, value: str, evidence: Sequence[Evidence]) -> str:
+        """Return the evidence as JSON; raises `PressError` for what is not in the sources, or is missing."""
+        lengths = {source.id: len(source.text) for source in item.sources}
+        if len(evidence) > _MOST_SPANS or (evidence and self.settings.evidence == "off"):
+            raise PressError(f"there should be at most {_MOST_SPANS} pieces of evidence, and none if it is off")
+        for one in evidence:
+            if one.passage not in lengths or not 0 <= one.start < one.end <= lengths[one.passage]:
+                raise PressError(f"the evidence {one.start} to {one.end} is not in the sources of the item")
+        # The evidence of a table is its highlighted cells: there is no text to select.
+        if self.settings.evidence == "required" and value in question.evidence_for and lengths and not evidence:
+            raise PressError("the evidence is missing; select what supports the text in the source")
+        return dumps([{"passage": one.passage, "start": one.start, "end": one.end} for one in evidence])
+
+    def _record(
+        self,
+        connection: Connection,
+        held: Row,
+        press: str,
+        given: Mapping[str, str],
+        *,
+        spans: str = "[]",
+        reason: str = "",
+        seconds: float | None = None,
+        undoes: int | None = None,
+    ) -> None:
+        now = self._clock()
+        if seconds is None and given["kind"] != UNDO:
+            last = connection.execute(queries.LAST_TIME, {"person": held.annotator}).scalar()
+            seconds = now - max(held.opened, 0.0 if last is None else last)
+        known = seconds is not None and 0 <= seconds <= _LONGEST_PAUSE  # else a clock was set, or it is no number
+        values = {
+            "press": press,
+            "attempt": held.attempt,
+            "phase": held.phase,
+            "evidence": spans,
+            "reason": reason,
+            "seconds": seconds if known else None,
+            "at": now,
+            "undoes": undoes,
+        }
+        connection.execute(queries.ADD_PRESS, dict(given) | values)
+
+    def _renew(self, connection: Connection, person: Row, held: Row) -> None:
+        """Begin the lease anew; not if it has expired and others have taken all places."""
+        if not self._is_fresh(held) and (held.phase == "gold" or self._has_place(connection, held.item, person)):
+            connection.execute(queries.RENEW, {"key": held.handle, "now": self._clock()})
+
+    def _finish(self, connection: Connection, person: Row, held: Row, state: str) -> None:
+        connection.execute(queries.END, {"key": held.handle, "ended": state})
+        if held.phase == "study":
+            self._reconsider(connection, held.item)
+        else:
+            if held.phase == "training":
+                self._end_training(connection, person)
+            else:
+                self._check_gold(connection, person)
+            person = self._person(connection, person.id)
+        # The next item in the same commit: the page that follows only reads.
+        if person.blocked is None and self._held(self._leased(connection, person)) is None:
+            self._give(connection, person)
+
+    def _reconsider(self, connection: Connection, item: str) -> None:
+        connection.execute(queries.RECONSIDER, {"key": item, "wanted": self.settings.annotators})
+
+    def reconsider_all(self) -> None:
+        """Decide again which items need more people, after `annotators` has changed."""
+        with self.database.write() as connection:
+            connection.execute(queries.RECONSIDER_ALL, {"wanted": self.settings.annotators})
+            number = sa.update(about).where(about.c.name == "annotators")
+            connection.execute(number.values(value=str(self.settings.annotators)))
+
+    def _feedback(self, item: Item, held: Row, question: str, value: str) -> Feedback | None:
+        expected = item.expected.get(question)
+        if held.phase != "training" or expected is None:
+            return None
+        return Feedback(is_right(value, expected), expected, item.explanation)
+
+    def _end_training(self, connection: Connection, person: Row) -> None:
+        """Let the person pass, try again or be blocked, if this was the last item of the round."""
+        n = self.pools["training"]
+        outcomes = self._outcomes(connection, person, "training", person.attempt)
+        if len(outcomes) < n:
+            return
+        right = sum(outcomes)
+        if right / n >= self.settings.pass_mark:
+            values: dict[str, object] = {"passed": True}
+        elif person.attempt % self.settings.training_attempts == 0:
+            mark = self.settings.pass_mark
+            values = {"blocked": f"did not pass the training round: {right} of {n} right, the pass mark is {mark:.0%}"}
+        else:
+            values = {"attempt": person.attempt + 1}
+        connection.execute(sa.update(people).where(people.c.id == person.id).values(values))
+
+    def _check_gold(self, connection: Connection, person: Row) -> None:
+        """Block who has too few gold items right, if the study is set so."""
+        mark = self.settings.block_below
+        if not mark or person.exempt:
+            return
+        outcomes = self._outcomes(connection, person, "gold", 0)
+        right, n = sum(outcomes), len(outcomes)
+        if n >= self.settings.block_after and right / n < mark:
+            reason = f"{right} of {n} gold items right, the mark is {mark:.0%}"
+            connection.execute(sa.update(people).where(people.c.id == person.id).values(blocked=reason))
+            connection.execute(queries.RELEASE, {"person": person.id})
+
+    def _outcomes(self, connection: Connection, person: Row, phase: Phase, attempt: int) -> list[bool]:
+        """Whether each finished training or gold item of a person is right."""
+        finished = {"person": person.id, "phase": phase, "attempt": attempt}
+        return [
+            item_is_right(self.item(one.item), _verdicts(connection, one))
+            for one in connection.execute(queries.FINISHED, finished).all()
+        ]
+
+    # --- admin -----------------------------------------------------------------------------------------------------
+
+    def progress(self) -> Progress:
+        """Return how far the study and its people are."""
+        from rag.annotate.review import progress
+
+        return progress(self)
+
+    def audit_sample(self, n: int) -> list[Audit]:
+        """Return up to n finished ratings that nobody has audited, drawn with the study's seed."""
+        from rag.annotate.review import audit_sample
+
+        return audit_sample(self, n)
+
+    def ties(self) -> list[Tie]:
+        """Return the ties of finished items that nobody has adjudicated."""
+        from rag.annotate.review import ties
+
+        return ties(self)
+
+    def record_audit(
+        self, admin: str, item: str, question: str, annotator: str, value: str, *, press: str, reason: str = ""
+    ) -> None:
+        """Record what an admin answers about an item (by its own id), to check what `annotator` answered.
+
+        It is compared with the verdicts of all who answered the question. Raises `PressError`.
+        """
+        with self.database.read() as connection:
+            if unstorable(annotator) or _known(connection, annotator) is None:
+                raise PressError(f"no person called {annotator!r:.60}")
+        self._review(AUDIT, admin, item, question, value, press, reason)
+
+    def adjudicate(self, admin: str, item: str, question: str, value: str, *, press: str, reason: str = "") -> None:
+        """Decide a question about an item (by its own id) in the place of the majority; the last decision counts."""
+        self._review(ADJUDICATION, admin, item, question, value, press, reason)
+
+    def _review(self, kind: str, admin: str, item: str, question: str, value: str, press: str, reason: str) -> None:
+        reason = _storable("reason", reason, PressError)
+        given = {"kind": kind, "annotator": admin, "item": item, "question": question, "value": value}
+        for name, text in given.items():
+            _storable(name, text, PressError)
+        whole = self.item(item)
+        asked = [one for one in self.scheme.questions_of(whole.unit) if one.name == question]
+        if not asked or value not in asked[0].values:
+            raise PressError(f"{value!r:.60} is no answer to a question {question!r:.60} of this item")
+        with self.database.write() as connection:
+            if self._person(connection, admin).role != "admin":
+                raise PressError("only an admin can do this")
+            if self._is_repeated(connection, press, given):
+                return
+            values = {
+                "press": press,
+                "attempt": 0,
+                "phase": kind,
+                "evidence": "[]",
+                "reason": reason,
+                "at": self._clock(),
+            }
+            connection.execute(queries.ADD_PRESS, given | values)
+
+    def export(self, out: str | Path) -> Mapping[str, Any]:
+        """Write ratings, answers with consensus and the manifest to a folder; return the manifest."""
+        from rag.annotate.export import export
+
+        return export(self, Path(out))
+
+    def ready(self) -> None:
+        """Raise `StudyError` if the database cannot be reached."""
+        with self.database.read() as connection:
+            connection.execute(sa.select(people.c.id).limit(1)).first()
+
+    def close(self) -> None:
+        """Close the connections to the database."""
+        self.database.close()
+
+
+def is_right(value: str | None, expected: str) -> bool:
+    """Whether a verdict is the expected one; on the scale from 1 to 5, also one beside it."""
+    if value is not None and value.isdecimal() and expected.isdecimal():
+        return abs(int(value) - int(expected)) <= 1
+    return value == expected
+
+
+def item_is_right(item: Item, verdicts: Mapping[str, str]) -> bool:
+    """Whether all verdicts on a training or gold item are as expected, and it is flagged only if that is expected."""
+    flag = item.expected.get("flag")
+    if flag is not None or "flag" in verdicts:
+        return verdicts.get("flag") == flag
+    return all(is_right(verdicts.get(question), value) for question, value in item.expected.items())
+
+
+def _sent(item: Item, handle: str, question: Question) -> Item:
+    """Return what may be sent of an item while the question is asked."""
+    sent = replace(item, id=handle, answer="", group="", system="", expected={}, explanation="", flags=())
+    if question.source == "hidden":
+        sent = replace(sent, sources=(), table=None)
+        if item.kind != "qa":  # a summary or caption stands by itself
+            sent = replace(sent, query="", turns=())
+    return sent
+
+
+def _annotator(row: Row) -> Annotator:
+    return Annotator(row.id, row.role, row.passed, row.blocked)
+
+
+def _person_row(connection: Connection, person: str) -> Row | None:
+    return connection.execute(sa.select(people).where(people.c.id == person)).first()
+
+
+def _known(connection: Connection, person: str) -> Row | None:
+    return connection.execute(queries.PERSON, {"person": person}).first()
+
+
+def _verdicts(connection: Connection, held: Row) -> dict[str, str]:
+    """Return a person's verdicts on an item by question, and the flag, without those that were taken back."""
+    mine = {"person": held.annotator, "item": held.item, "attempt": held.attempt}
+    return {question: value for question, value in connection.execute(queries.STANDING, mine)}  # noqa: C416
+
+
+def _last_press(connection: Connection, person: str) -> Row | None:
+    return connection.execute(queries.LAST_PRESS, {"person": person}).first()
+
+
+def _storable(name: str, text: str, error: type[UsageError] | type[PressError]) -> str:
+    """Return the text; raises an error if it is too long, or holds what no database stores."""
+    if not isinstance(text, str):
+        raise error(f"the {name} should be a string, found {type(text).__name__}")
+    if wrong := unstorable(text):
+        raise error(f"the {name} holds {wrong}")
+    if len(text) > _LONGEST_REASON:
+        raise error(f"the {name} has {len(text):,} characters; at most {_LONGEST_REASON:,} are kept")
+    return text

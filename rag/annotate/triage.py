@@ -1,0 +1,126 @@
+"""Model-assisted triage: people judge what a judge is not sure of, and a sample of the rest.
+
+The judge's labels stay in `triage.jsonl`, and never reach a page. The estimate over all items corrects the judge by the
+people's labels (prediction-powered inference, Angelopoulos et al. 2023) instead of mixing the two.
+"""
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from autoais.io.jsonl import dumps, field, read_objects
+from autoais.judges import open_judge
+from autoais.metrics.ppi import corrected
+from autoais.types import Attribution, Judge, Passage, Verdict
+from rag.annotate.items import Item
+from rag.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Triaged:
+    """What the judge says of an item, and whether people are asked: `chosen`, with probability `sampling`.
+
+    `attributable` is the judge's verdict, undecided as no.
+    """
+
+    item: str
+    judge: str
+    attributable: bool
+    probability: float | None
+    confident: bool
+    sampling: float
+    chosen: bool
+
+
+def triage(
+    items: Sequence[Item], judge: "str | Judge", *, confident: float = 0.9, sampled: float = 0.2, seed: int = 0
+) -> list[Triaged]:
+    """Judge the items; choose all that the judge is not sure of, and each other with probability `sampled`.
+
+    It is sure if its probability of attributable, or one minus that, is at least `confident`; a judge without
+    probabilities is never sure. Raises `UsageError` for numbers out of range.
+    """
+    if not 0.5 < confident <= 1 or not 0 < sampled <= 1:
+        raise UsageError(
+            f"confident should be above 0.5 to 1 and sampled above 0 to 1, found {confident} and {sampled}"
+        )
+    asked = [item for item in items if not item.flags]
+    chosen_judge = open_judge(judge) if isinstance(judge, str) else judge
+    judgements = chosen_judge.judge([Attribution(one.text, _evidence(one), one.query) for one in asked])
+    rows = []
+    for item, judgement in zip(asked, judgements, strict=True):
+        chance = random.Random(f"{seed} triage {item.id}").random()
+        p = judgement.probability
+        sure = judgement.verdict is not Verdict.UNDECIDED and p is not None and max(p, 1 - p) >= confident
+        sampling = sampled if sure else 1.0
+        rows.append(
+            Triaged(item.id, chosen_judge.name, bool(judgement.verdict.ais), p, sure, sampling, chance < sampling)
+        )
+    return rows
+
+
+def _evidence(item: Item) -> tuple[str, ...]:
+    if item.table is not None:
+        cells = (" | ".join(cell.text for cell in row) for row in item.table.rows)
+        return ("\n".join((item.table.title, item.table.section, *cells, item.table.text)),)
+    return tuple(Passage(one.id, one.title, one.text, one.section).evidence for one in item.sources)
+
+
+def write_triage(rows: Iterable[Triaged]) -> Iterator[str]:
+    """Yield the lines of `triage.jsonl`."""
+    return (dumps(asdict(row)) for row in rows)
+
+
+def read_triage(path: Path) -> Iterator[Triaged]:
+    """Stream `triage.jsonl`; raises `FormatError`."""
+    for where, row in read_objects(path):
+        probability = row.get("probability")
+        yield Triaged(
+            field(row, "item", str, where),
+            field(row, "judge", str, where),
+            field(row, "attributable", bool, where),
+            None if probability is None else float(probability),
+            field(row, "confident", bool, where),
+            float(row["sampling"]),
+            field(row, "chosen", bool, where),
+        )
+
+
+def estimate(rows: Iterable[Triaged], labels: Mapping[str, bool]) -> dict[str, Any]:
+    """Return the share of attributable items among all, with a 95 % interval: the judge's, corrected by the labels.
+
+    `labels` holds the people's consensus by item. The items that the judge is sure of and the others are corrected each
+    by itself, as they were sampled each by itself, and averaged by their numbers; the interval adds the squares of the
+    distances to the limits of both (Zou and Donner 2008). JSON: value, interval95, n, labelled, judge (the name and its
+    uncorrected share), and `strata` with the records of `autoais.metrics.ppi.corrected`. `value` is None, with a
+    reason, while a part has fewer than two labels.
+    """
+    rows = list(rows)
+    parts: dict[str, list[Triaged]] = {"unsure": [], "confident": []}
+    for row in rows:
+        parts["confident" if row.confident else "unsure"].append(row)
+    strata: dict[str, Any] = {}
+    for name, part in parts.items():
+        human = {place: labels[row.item] for place, row in enumerate(part) if row.chosen and row.item in labels}
+        if part and len(human) < 2:
+            reason = f"{len(human)} labels of the {len(part)} {name} items: at least 2 are needed"
+            return {"value": None, "reason": reason, "n": len(rows), "labelled": len(labels)}
+        if part:
+            strata[name] = corrected([row.attributable for row in part], human) | {"sampling": part[0].sampling}
+    shares = {name: one["n"] / len(rows) for name, one in strata.items()}
+    value = sum(shares[name] * one["value"] for name, one in strata.items())
+    below, above = (
+        sum((shares[name] * (one["interval95"][end] - one["value"])) ** 2 for name, one in strata.items()) ** 0.5
+        for end in (0, 1)
+    )
+    said = sum(row.attributable for row in rows) / len(rows)
+    return {
+        "value": value,
+        "interval95": [max(0.0, value - below), min(1.0, value + above)],
+        "n": len(rows),
+        "labelled": sum(one["labelled"] for one in strata.values()),
+        "judge": {"name": rows[0].judge, "share": said},
+        "strata": strata,
+    }

@@ -1,0 +1,123 @@
+"""What a study tells: about people, their work, and how far it is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from rag.annotate.items import Item
+from rag.annotate.schemes import Question
+
+Role = Literal["annotator", "admin"]
+Phase = Literal["training", "study", "gold"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Characters `start` to `end` (exclusive) of the text of a source of the item, by the source's id."""
+
+    passage: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Annotator:
+    """A person: `passed` the training round (or there is none); `blocked` gives the reason if they are."""
+
+    id: str
+    role: Role
+    passed: bool
+    blocked: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """All that may be sent to a person's browser now.
+
+    `item` has an id of its own for this person, by which neither gold items nor the system can be told. Its sources and
+    table are empty while the question hides them; the expected verdicts, the explanation, the system and the id of the
+    answer always are. `phase` is `training` or `study`; gold items say `study`. `verdicts` are this person's earlier
+    verdicts on the item. `done` and `left` count this person's items (in training, of this attempt); `left` is None if
+    it cannot be known. `press` is a fresh id, which the form sends back: the same press twice is recorded once.
+    """
+
+    item: Item
+    question: Question
+    verdicts: Mapping[str, str]
+    phase: Literal["training", "study"]
+    done: int
+    left: int | None
+    press: str
+    can_undo: bool
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What a person is told after a verdict in training."""
+
+    right: bool
+    expected: str
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True)
+class PersonProgress:
+    """How far a person is. Shares are None while there is nothing to count."""
+
+    id: str
+    role: Role
+    passed: bool
+    blocked: str | None
+    revoked: bool
+    done: int
+    flagged: int
+    median_seconds: float | None
+    gold: int
+    gold_right: float | None
+    audited: int
+    audit_right: float | None
+    agreement: float | None
+    """Share of pairs of this verdict and another person's, on the same item and question, that agree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a study is.
+
+    `items` counts items by their number of finished ratings, `finished` those that need no more. `alpha` is
+    Krippendorff's alpha so far by question (nominal), None where there is too little to say.
+    """
+
+    total: int
+    finished: int
+    items: Mapping[int, int]
+    flags: Mapping[str, int]
+    ratings: int
+    people: tuple[PersonProgress, ...]
+    alpha: Mapping[str, float | None]
+    ties: int
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """A finished rating of one person, for an admin to check; `item` has its own id and all its sources."""
+
+    item: Item
+    question: Question
+    annotator: str
+    value: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """A question on which the people who finished an item are split: votes and written reasons by value.
+
+    These are for the admin who decides, and for no annotator's page.
+    """
+
+    item: Item
+    question: Question
+    votes: Mapping[str, int]
+    reasons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -1,0 +1,88 @@
+"""Templates, static files and error pages. Templates escape all that they show; `Markup` is made only here."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from importlib.resources import files
+
+from jinja2 import Environment, PackageLoader, PrefixLoader, StrictUndefined
+from markupsafe import Markup, escape
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from rag.web.security import HEADERS
+
+_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+# What no HTML can hold (NUL, lone surrogates), other control characters, and marks that reorder the text around them.
+_HIDDEN = re.compile(
+    "[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0\ufeff]"
+)
+
+
+def shown(text: str) -> str:
+    """Return the text as a page shows it: hidden characters become U+FFFD, one for one, so offsets stay."""
+    return _HIDDEN.sub("\ufffd", text)
+
+
+def escaped(value: object) -> Markup:
+    """Return a value as HTML of exactly its text; a browser would turn a bare carriage return into a line feed."""
+    if isinstance(value, Markup):
+        return value
+    return Markup(str(escape(shown(str(value)))).replace("\r", "&#13;"))
+
+
+class Pages:
+    """Templates and static files of the packages named: `Pages("rag.web", "rag.annotate")`.
+
+    A package has the folders `templates` and `static`. A template is named `<last part of the package>/<file>`, and a
+    static file has the address `/static/<last part>/<file>?v=<checksum>`.
+    """
+
+    def __init__(self, *packages: str) -> None:
+        self._files = {
+            f"{name.rpartition('.')[2]}/{one.name}": one.read_bytes()
+            for name in packages
+            for one in files(name).joinpath("static").iterdir()
+            if one.is_file()
+        }
+        self._versions = {name: hashlib.sha256(body).hexdigest()[:12] for name, body in self._files.items()}
+        self._environment = Environment(
+            loader=PrefixLoader({name.rpartition(".")[2]: PackageLoader(name) for name in packages}),
+            autoescape=True,
+            finalize=escaped,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.globals["static"] = self.address
+
+    def address(self, name: str) -> str:
+        """Return the address of a static file, which changes with its content."""
+        return f"/static/{name}?v={self._versions[name]}"
+
+    def page(
+        self,
+        template: str,
+        values: Mapping[str, object],
+        *,
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+    ) -> HTMLResponse:
+        """Return a rendered page."""
+        return HTMLResponse(self._environment.get_template(template).render(values), status, headers)
+
+    def error(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> HTMLResponse:
+        """Return an error page, which says in one line what is wrong; it has the security headers."""
+        every = {**HEADERS, **(headers or {})}
+        return self.page("web/error.html.j2", {"message": message}, status=status, headers=every)
+
+    async def static(self, request: Request) -> Response:
+        """Answer `/static/{name:path}`; the files are in memory, so no path leads out of them."""
+        name = request.path_params["name"]
+        if name not in self._files:
+            raise HTTPException(404)
+        suffix = name[name.rindex(".") :]
+        fresh = request.query_params.get("v") == self._versions[name]
+        keep = "public, max-age=31536000, immutable" if fresh else "no-cache"
+        return Response(self._files[name], headers={"Content-Type": _TYPES[suffix], "Cache-Control": keep})

@@ -1,0 +1,116 @@
+"""Security of the pages: headers, allowed hosts, tokens against forged requests, limits on size and guesses."""
+
+import hmac
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from urllib.parse import urlsplit
+
+from starlette.datastructures import MutableHeaders
+from starlette.middleware import Middleware
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rag.errors import UserError
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+HEADERS = {
+    "Cache-Control": "no-store",  # pages are private; static files say otherwise
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",  # frame-ancestors, for browsers that do not know it
+}
+
+
+def middleware(hosts: Sequence[str], *, max_body: int) -> list[Middleware]:
+    """Return the middleware of an application: headers on every response, Host check, at most `max_body` bytes.
+
+    A page of another host cannot reach the application by DNS rebinding, as its Host header names that host.
+    """
+    return [
+        Middleware(_Headers),
+        Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False),
+        Middleware(RequestBodyLimitMiddleware, max_body_size=max_body),
+    ]
+
+
+def allowed_hosts(base_url: str | None) -> tuple[str, ...]:
+    """Return the names that a Host header may have: loopback, and the host of the public address.
+
+    Raises `UserError` if `base_url` is no address of a host, such as `https://study.example.org`.
+    """
+    if base_url is None:
+        return LOOPBACK
+    parts = urlsplit(base_url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
+        raise UserError(f"base URL {base_url!r}: should be like https://study.example.org, without a path")
+    return (*LOOPBACK, f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname)
+
+
+class _Headers:
+    """Adds `HEADERS` to responses that do not have them."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, with_headers)
+
+
+def signature(session: str, *parts: str) -> str:
+    """Return a signature of the parts that only who knows the session cookie can make."""
+    return hmac.new(
+        session.encode("utf-8", "replace"), "\0".join(parts).encode("utf-8", "replace"), "sha256"
+    ).hexdigest()
+
+
+def csrf_token(session: str) -> str:
+    """Return the token that forms of this session send back; pages of other hosts cannot know it."""
+    return signature(session, "csrf")
+
+
+def is_csrf_token(session: str, token: str) -> bool:
+    """Return whether the token belongs to the session, in constant time."""
+    return hmac.compare_digest(csrf_token(session).encode(), token.encode("utf-8", "replace"))
+
+
+class RateLimit:
+    """Counts failures by client: at most `limit` within `seconds`. For one event loop, without locks."""
+
+    _MOST = 10_000  # clients remembered
+
+    def __init__(self, limit: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limit, self._seconds, self._clock = limit, seconds, clock
+        self._failures: dict[str, deque[float]] = {}
+
+    def failed(self, client: str) -> None:
+        """Count a failure of the client."""
+        found = self._failures.pop(client, None) or deque(maxlen=self._limit)
+        found.append(self._clock())
+        self._failures[client] = found  # at the end: the client that failed last is forgotten last
+        while len(self._failures) > self._MOST:
+            del self._failures[next(iter(self._failures))]
+
+    def wait(self, client: str) -> int:
+        """Return how many seconds the client must wait, 0 if it may try."""
+        found = self._failures.get(client)
+        if not found or len(found) < self._limit:
+            return 0
+        left = found[0] + self._seconds - self._clock()
+        return max(0, int(left) + 1) if left > 0 else 0

@@ -1,0 +1,254 @@
+"""Annotators at once on `rag annotate serve`, which is killed meanwhile: is a label lost or doubled, how quick are pages?
+
+    python -m scripts.bench.annotate --out eval/results/annotate.json
+
+Each annotator is a thread of this process that talks HTTP to a server in a process of its own: it opens its link,
+answers as the page's script does (a form, which brings the next page), and waits a random time, THINK seconds on
+average. A form that gets no answer is sent again, with the same press, until it is acknowledged. The server is killed
+(SIGKILL) at equal parts of the labels and started again. At the end the acknowledged presses, the rows of the database
+and the export are compared. The times are of each answered form; those of a server that is being killed are none.
+Run it when nothing else runs: both processes share the cores.
+"""
+
+import http.client
+import json
+import os
+import random
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from html import unescape
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote, urlencode
+
+import typer
+
+from autoais.io.jsonl import dumps, round_floats, write_atomic
+from autoais.io.provenance import processor, provenance
+from rag.annotate.create import create_study, open_study
+from rag.annotate.items import Item, Source
+from rag.annotate.settings import Settings
+from scripts.postgresql import running_postgresql
+
+PER_ITEM = 5  # people; each gives two labels
+_FIELDS = re.compile(rb'<input type="hidden" name="(\w+)" value="([^"]*)">')
+_FORM = re.compile(rb'<form id="press".*?</form>', re.DOTALL)
+_GIVE_UP = 120.0
+
+
+def make_items(n: int) -> list[Item]:
+    """Answers of 60 words, with two sources of 100."""
+    words = "the annotator reads every word of an answer and of its source before a key is pressed ".split()
+    sources = tuple(Source(f"p{number}", " ".join(words * 6)) for number in range(2))
+    return [
+        Item(f"q{n}", f"Answer {n} says that " + " ".join(words * 4), query=f"What about {n}?", sources=sources)
+        for n in range(n)
+    ]
+
+
+class Server:
+    """`rag annotate serve` in a process of its own, always on the same port."""
+
+    def __init__(self, study: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port: int = free.getsockname()[1]
+        self._command = [sys.executable, "-m", "rag", "annotate", "serve", str(study), "--port", str(self.port)]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> float:
+        """Start it; return the seconds until it answers."""
+        began = time.perf_counter()
+        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL)
+        while time.perf_counter() - began < _GIVE_UP:
+            if self._process.poll() is not None:
+                raise RuntimeError(f"the server ended with {self._process.returncode}")
+            try:
+                connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+                connection.request("GET", "/healthz")
+                if connection.getresponse().read() == b"ok\n":
+                    return time.perf_counter() - began
+            except OSError:
+                time.sleep(0.05)
+            finally:
+                connection.close()
+        raise RuntimeError("the server does not answer")
+
+    def kill(self) -> None:
+        """Kill it, as if the power went for this process."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+
+class Person(threading.Thread):
+    """An annotator, who works until nothing is left."""
+
+    def __init__(self, name: str, token: str, port: int, think: float) -> None:
+        super().__init__(name=name, daemon=True)
+        self.acknowledged: dict[str, str] = {}  # press: value
+        self.seconds: list[float] = []
+        self.again = 0
+        self.error: str | None = None
+        self._token, self._port, self._think = token, port, think
+        self._chance = random.Random(name)
+        self._connection: http.client.HTTPConnection | None = None
+
+    def run(self) -> None:
+        """Open the link, then answer what is asked."""
+        try:
+            self._work()
+        except Exception as error:  # noqa: BLE001  (told by the main thread)
+            self.error = f"{type(error).__name__}: {error}"
+
+    def _work(self) -> None:
+        _, cookie, _ = self._ask("GET", f"/in/{quote(self._token)}", None, "")
+        _, _, page = self._ask("GET", "/", None, cookie)
+        while (form := _FORM.search(page)) is not None:
+            time.sleep(self._chance.uniform(0, 2 * self._think))
+            fields = {name.decode(): unescape(value.decode()) for name, value in _FIELDS.findall(form[0])}
+            first = fields["question"] == "interpretable"
+            fields["value"] = "yes" if first or self._chance.random() < 0.7 else "no"
+            began = time.perf_counter()
+            again = self.again
+            _, _, page = self._ask("POST", "/press", fields, cookie)
+            if again == self.again:
+                self.seconds.append(time.perf_counter() - began)
+            self.acknowledged[fields["press"]] = fields["value"]
+
+    def _ask(self, method: str, path: str, fields: dict[str, str] | None, cookie: str) -> tuple[int, str, bytes]:
+        """Return status, cookie and body; asks again while the server is away."""
+        body = None if fields is None else urlencode(fields)
+        headers = {"Cookie": cookie} if cookie else {}
+        if body is not None:
+            headers |= {"Content-Type": "application/x-www-form-urlencoded", "X-Requested-With": "fetch"}
+        until = time.monotonic() + _GIVE_UP
+        while True:
+            try:
+                if self._connection is None:
+                    self._connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
+                self._connection.request(method, path, body, headers)
+                response = self._connection.getresponse()
+                page = response.read()
+            except (OSError, http.client.HTTPException):
+                if self._connection is not None:
+                    self._connection.close()
+                self._connection, self.again = None, self.again + 1
+                if time.monotonic() > until:
+                    raise
+                time.sleep(self._chance.uniform(0.05, 0.2))
+                continue
+            if response.status >= 400:
+                raise RuntimeError(f"{method} {path}: {response.status} {page[-300:]!r}")
+            return response.status, (response.getheader("Set-Cookie") or "").partition(";")[0], page
+
+
+def measure(folder: Path, *, database: str, annotators: int, labels: int, kills: int, think: float) -> dict[str, Any]:
+    """Run a study to its end; return the counts and times."""
+    study = create_study(
+        folder / "study",
+        items=make_items(max(1, labels // (2 * PER_ITEM))),
+        settings=Settings(annotators=PER_ITEM, database=database, title="Load"),
+    )
+    tokens = {f"p{number:02}": study.invite(f"p{number:02}") for number in range(annotators)}
+    study.close()
+    wanted = study.pools["study"] * 2 * PER_ITEM
+    server = Server(folder / "study")
+    server.start()
+    people = [Person(name, token, server.port, think) for name, token in tokens.items()]
+    began = time.perf_counter()
+    for person in people:
+        person.start()
+    away = []
+    for number in range(kills):
+        at = wanted * (number + 1) // (kills + 1)
+        while sum(len(one.acknowledged) for one in people) < at and any(one.is_alive() for one in people):
+            time.sleep(0.02)
+        server.kill()
+        away.append(server.start())
+    for person in people:
+        person.join()
+    seconds = time.perf_counter() - began
+    server.kill()
+    pages = sorted(1000 * one for person in people for one in person.seconds)
+    return {
+        **compare(folder, people, wanted),
+        "seconds": seconds,
+        "labels_per_second": wanted / seconds,
+        "page_ms": {
+            "n": len(pages),
+            "median": statistics.median(pages),
+            "p95": pages[int(0.95 * (len(pages) - 1))],
+            "p99": pages[int(0.99 * (len(pages) - 1))],
+            "max": pages[-1],
+        },
+        "sent_again": sum(person.again for person in people),
+        "restart_s": away,
+        "errors": sorted({person.error for person in people if person.error}),
+    }
+
+
+def compare(folder: Path, people: list[Person], wanted: int) -> dict[str, Any]:
+    """Compare what was acknowledged with the rows and with the export."""
+    study = open_study(folder / "study")
+    study.export(folder / "export")
+    progress = study.progress()
+    study.close()
+    rows = [json.loads(line) for line in (folder / "export" / "presses.jsonl").read_text("utf-8").splitlines()]
+    ratings = [json.loads(line) for line in (folder / "export" / "ratings.jsonl").read_text("utf-8").splitlines()]
+    acknowledged = {press: value for person in people for press, value in person.acknowledged.items()}
+    stored = {row["press"]: row["value"] for row in rows}
+    answered = Counter((row["annotator"], row["item"], row["question"]) for row in rows)
+    return {
+        "labels": wanted,
+        "acknowledged": len(acknowledged),
+        "rows": len(rows),
+        "exported": len(ratings),
+        "lost": sum(stored.get(press) != value for press, value in acknowledged.items()),
+        "doubled": sum(n - 1 for n in answered.values()) + len(rows) - len(stored),
+        "items_with_five": progress.items.get(PER_ITEM, 0),
+        "items": progress.total,
+    }
+
+
+def main(
+    out: Annotated[Path, typer.Option(help="Output file (json).")],
+    annotators: Annotated[int, typer.Option(help="People at once.")] = 50,
+    labels: Annotated[int, typer.Option(help="Labels in all.")] = 20_000,
+    kills: Annotated[int, typer.Option(help="Times that the server is killed.")] = 3,
+    think: Annotated[float, typer.Option(help="Seconds between page and verdict, on average.")] = 1.0,
+    databases: Annotated[str, typer.Option(help="Databases, comma-separated.")] = "sqlite,postgresql",
+) -> None:
+    """Measure, print, and write to --out; exits with 1 if a label was lost or doubled."""
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    runs = {}
+    for name in databases.split(","):
+        options: dict[str, Any] = {"annotators": annotators, "labels": labels, "kills": kills, "think": think}
+        with tempfile.TemporaryDirectory() as folder:
+            if name == "postgresql":
+                with running_postgresql() as postgresql:
+                    runs[name] = measure(Path(folder), database=postgresql.url(), **options)
+            else:
+                runs[name] = measure(Path(folder), database="", **options)
+        print(name, dumps(round_floats(runs[name], 3), indent=2))
+    result = {
+        "processor": processor(),
+        "annotators": annotators,
+        "kills": kills,
+        "think_s": think,
+        "runs": runs,
+        "provenance": provenance({}),
+    }
+    write_atomic(out, [dumps(round_floats(result, 3), indent=2)])
+    if any(run["lost"] or run["doubled"] or run["errors"] for run in runs.values()):
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,280 @@
+"""Works through an annotation study with simulated annotators, each in a browser of their own. No person is involved.
+
+python -m scripts.simulate_study STUDY [--people 5] [--seed 13] [--url http://127.0.0.1:8000] [--out simulation.json]
+
+The annotators are called `simulated-1`, `simulated-2` and so on, and the title of the study must say that it is a
+simulation. They press the keys that the pages show, in headless Chromium, and know only what the pages show. The
+labels come from a noise model: how many of the content words of the judged text the source has decides what is right,
+and each annotator errs with a probability of their own. They say nothing about the answers; they test the way from
+questions to an agreement report.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import hashlib
+import json
+import shutil
+import socket
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import uvicorn
+from playwright.async_api import Browser, Page, async_playwright
+
+from autoais.errors import UserError
+from autoais.io.jsonl import dumps, write_atomic
+from autoais.text.words import content_stems
+from rag.annotate import open_study
+from rag.annotate.app import create_app
+
+_ERRORS = (0.04, 0.07, 0.10, 0.13, 0.16)  # how often each annotator errs; more people begin again at the first
+_UNCLEAR = 0.06  # share of texts that are not interpretable, informative or worthy
+_SUPPORTED = (0.75, 0.45)  # shares of content words from which a text is supported, and in part
+_FLAGGED, _UNDONE = 0.01, 0.01  # shares of items that are flagged, and of presses that are taken back
+_MODEL = {
+    "error_rates": _ERRORS,
+    "unclear": _UNCLEAR,
+    "supported_from": _SUPPORTED[0],
+    "partly_supported_from": _SUPPORTED[1],
+    "flagged": _FLAGGED,
+    "undone": _UNDONE,
+}
+
+_READ = """() => {
+  const text = (css) => [...document.querySelectorAll(css)].map((one) => one.textContent).join(" ");
+  const form = document.getElementById("press");
+  if (!form) return { end: text("main") };
+  return {
+    press: form.elements.press.value,
+    question: form.elements.question.value,
+    training: form.elements.phase.value === "training",
+    judged: text(".judged") || text(".answer"),
+    source: text(".passage, .cells, .source h3, .source > p"),
+    sourced: document.querySelector(".sources") !== null,
+    evidence: form.dataset.evidence,
+    reason: form.dataset.reason,
+    sentences: [...document.querySelectorAll("label.sentence")].map((one) => one.textContent),
+    options: [...document.querySelectorAll(".verdicts button")].map((one) => ({
+      value: one.value, key: one.dataset.key, evidence: one.hasAttribute("data-evidence"),
+    })),
+    flags: [...document.querySelectorAll("[data-flag-key]")].map((one) => one.dataset.flagKey),
+    undo: !document.querySelector("#undo button").disabled,
+  };
+}"""
+
+
+@dataclass
+class Told:
+    """What one simulated annotator did."""
+
+    verdicts: Counter[str] = field(default_factory=Counter)
+    flags: int = 0
+    undone: int = 0
+    keys: int = 0
+    milliseconds: list[float] = field(default_factory=list)
+    console: list[str] = field(default_factory=list)
+    end: str = ""
+
+
+def chance(*parts: object) -> float:
+    """Return a number from 0 to 1 that follows from the parts."""
+    digest = hashlib.sha256("\0".join(map(str, parts)).encode("utf-8", "replace")).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64
+
+
+def right_option(shown: dict[str, Any], seed: int) -> int:
+    """Return the place of the option that the model takes for right; the first is the most favourable one."""
+    options = [one["value"] for one in shown["options"]]
+    if not shown["sourced"]:
+        return int(chance(seed, "clear", shown["question"], shown["judged"]) < _UNCLEAR)
+    ours, theirs = set(content_stems(shown["judged"])), set(content_stems(shown["source"]))
+    share = len(ours & theirs) / len(ours) if ours else 0.0
+    if options[0] == "5":  # from 5, fully, to 1, not at all
+        return min(4, int(5 * (1 - share)))
+    if "partial" in options:
+        return 0 if share >= _SUPPORTED[0] else 1 if share >= _SUPPORTED[1] else 2
+    return 0 if share >= _SUPPORTED[0] else 1
+
+
+def chosen_option(shown: dict[str, Any], person: int, seed: int) -> int:
+    """Return the place of the option that a person chooses: the right one, or one beside it."""
+    right, most = right_option(shown, seed), min(3, len(shown["options"])) - 1
+    most = 4 if shown["options"][0]["value"] == "5" else most
+    drawn = chance(seed, person, shown["question"], shown["judged"], shown["source"])
+    error = _ERRORS[person % len(_ERRORS)]
+    if drawn >= error:
+        return right
+    return right + 1 if right == 0 or (right < most and drawn < error / 2) else right - 1
+
+
+class Simulated:
+    """A simulated annotator, who reads the page and presses its keys."""
+
+    def __init__(self, page: Page, person: int, seed: int) -> None:
+        self._page, self._person, self._seed = page, person, seed
+        self.told = Told()
+        page.on("console", lambda message: self.told.console.append(message.text))
+        page.on("pageerror", lambda error: self.told.console.append(str(error)))
+
+    async def work(self, link: str) -> Told:
+        """Judge until nothing is left."""
+        await self._page.goto(link)
+        await self._page.wait_for_function("location.pathname === '/'")
+        await self._page.wait_for_load_state()
+        while "press" in (shown := await self._page.evaluate(_READ)):
+            await self._judge(shown)
+        self.told.end = " ".join(shown["end"].split())
+        return self.told
+
+    async def _judge(self, shown: dict[str, Any]) -> None:
+        draw = chance(self._seed, self._person, "act", shown["question"], shown["judged"], shown["source"])
+        if draw < _FLAGGED and shown["flags"] and not shown["training"]:
+            await self._key("x")
+            await self._press(shown["flags"][-1], shown)
+            self.told.flags += 1
+            return
+        option = shown["options"][chosen_option(shown, self._person, self._seed)]
+        if option["evidence"] and shown["sentences"]:
+            await self._choose(shown)
+        if shown["reason"] == "required":
+            await self._key("r")
+            await self._page.keyboard.type("simulated")
+            await self._key("Escape")
+        await self._press(option["key"], shown)
+        self.told.verdicts[f"{shown['question']} {option['value']}"] += 1
+        if shown["training"]:
+            return
+        if _FLAGGED <= draw < _FLAGGED + _UNDONE:
+            after = await self._page.evaluate(_READ)
+            if after.get("undo"):
+                await self._press("u", after)
+                again = await self._page.evaluate(_READ)
+                if option["evidence"] and again["sentences"]:
+                    await self._choose(again)
+                await self._press(option["key"], again)
+                self.told.undone += 1
+
+    async def _choose(self, shown: dict[str, Any]) -> None:
+        """Choose the sentence that shares most words, as a keyboard does."""
+        ours = set(content_stems(shown["judged"]))
+        shares = [len(ours & set(content_stems(text))) for text in shown["sentences"]]
+        for _ in range(shares.index(max(shares)) + 1):
+            await self._key("ArrowDown")
+        await self._key("Enter")
+
+    async def _key(self, key: str) -> None:
+        self.told.keys += 1
+        await self._page.keyboard.press(key)
+
+    async def _press(self, key: str, shown: dict[str, Any]) -> None:
+        """Press a key, and wait until the page says that it is saved."""
+        begun = time.perf_counter()
+        await self._key(key)
+        await self._page.wait_for_function(
+            "id => document.querySelector(`#press input[name=press][value='${id}']`) === null",
+            arg=shown["press"],
+            timeout=60_000,
+        )
+        self.told.milliseconds.append(1000 * (time.perf_counter() - begun))
+        if await self._page.locator("#next").count():  # feedback in training
+            await self._key("Enter")
+            await self._page.wait_for_selector("#next", state="detached")
+
+
+async def simulate(links: list[str], seed: int, chromium: str | None) -> list[Told]:
+    """Let one annotator work behind each link, all at the same time."""
+    async with async_playwright() as started:
+        browser = await started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        people = [Simulated(await _page(browser), person, seed) for person in range(len(links))]
+        return await asyncio.gather(*(one.work(link) for one, link in zip(people, links, strict=True)))
+
+
+async def _page(browser: Browser) -> Page:
+    return await (await browser.new_context(viewport={"width": 1280, "height": 800})).new_page()
+
+
+@contextlib.contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """Serve the study on a free port of this machine; gives the address."""
+    listening = socket.create_server(("127.0.0.1", 0), backlog=64)
+    server = uvicorn.Server(uvicorn.Config(create_app(open_study(folder)), log_level="warning", access_log=False))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def run(folder: Path, *, people: int = 5, seed: int = 13, url: str | None = None) -> dict[str, Any]:
+    """Simulate a study, and return what happened. Raises `UserError` unless its title says that it is a simulation."""
+    study = open_study(folder)
+    if "simulation" not in study.settings.title.lower():
+        raise UserError(
+            f"{folder / 'study.toml'}: the title {study.settings.title!r} should say that this is a simulation; "
+            "what simulated annotators press must not be taken for labels of people"
+        )
+    names = [f"simulated-{n}" for n in range(1, people + 1)]
+    tokens = [study.invite(name) for name in names]
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    with contextlib.ExitStack() as stack:
+        address = url.rstrip("/") if url else stack.enter_context(serving(folder))
+        begun = time.monotonic()
+        told = asyncio.run(simulate([f"{address}/in/{token}" for token in tokens], seed, chromium))
+        seconds = time.monotonic() - begun
+    waits = sorted(wait for one in told for wait in one.milliseconds)
+    return {
+        "simulation": "Labels of a noise model, drawn by scripts/simulate_study.py. No person was involved.",
+        "study": study.settings.title,
+        "scheme": study.settings.scheme,
+        "seed": seed,
+        "model": _MODEL,
+        "annotators": {
+            name: {
+                "error_rate": _ERRORS[n % len(_ERRORS)],
+                "verdicts": dict(sorted(one.verdicts.items())),
+                "flags": one.flags,
+                "undone": one.undone,
+                "keys": one.keys,
+                "end": one.end[:200],
+            }
+            for n, (name, one) in enumerate(zip(names, told, strict=True))
+        },
+        "presses": len(waits),
+        "seconds": round(seconds, 1),
+        "press_to_saved_ms": {"p50": round(median(waits), 1), "p95": round(waits[int(0.95 * len(waits))], 1)}
+        if waits
+        else None,
+        "console": [line for one in told for line in one.console],
+    }
+
+
+def main() -> None:
+    """Parse, simulate, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("study", type=Path, help="folder of the study")
+    parser.add_argument("--people", type=int, default=5, help="number of simulated annotators (default: 5)")
+    parser.add_argument("--seed", type=int, default=13, help="seed of the noise model (default: 13)")
+    parser.add_argument("--url", help="address of a server that runs (default: one is started)")
+    parser.add_argument("--out", type=Path, help="file for the result (JSON)")
+    given = parser.parse_args()
+    try:
+        found = run(given.study, people=given.people, seed=given.seed, url=given.url)
+    except UserError as error:
+        sys.exit(str(error))
+    if given.out:
+        write_atomic(given.out, [dumps(found, indent=2)])
+    print(json.dumps(found, indent=2, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main()

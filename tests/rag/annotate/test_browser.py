@@ -1,0 +1,528 @@
+"""The application in a real browser: by keyboard, without JavaScript, on a phone, with the server away, for axe."""
+
+import json
+import re
+import shutil
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("playwright")
+pytest.importorskip("uvicorn")
+pytest.importorskip("itsdangerous")
+pytest.importorskip("jinja2")
+pytest.importorskip("python_multipart")
+pytest.importorskip("sqlalchemy")
+
+import uvicorn
+from playwright import sync_api as playwright
+
+from rag.annotate.app import create_app
+from rag.annotate.items import Item, Source
+from rag.annotate.schemes import SCHEMES
+from rag.annotate.study import Study
+from tests.rag.annotate.test_app import EVIL, TRAINING, evil_item
+from tests.rag.annotate.web_study import ANSWER, BRIDGE, CAPTION, CITATION, SENTENCE, SUMMARY, make_study, several
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: chromium)")]
+Page = Any  # playwright's
+
+expect: Callable[..., Any] = playwright.expect
+PHONE = {"width": 390, "height": 844}
+
+
+class Server:
+    """The application of a study, on a port of its own that it keeps when it is stopped and started again."""
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.start()
+
+    def start(self) -> None:
+        config = uvicorn.Config(create_app(self.study), port=self.port, log_level="error", access_log=False)
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run)
+        self._thread.start()
+        while not self._server.started:
+            assert self._thread.is_alive()
+            self._thread.join(0.02)
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+
+    def link(self, name: str, role: Any = "annotator") -> str:  # noqa: ANN401
+        return f"http://127.0.0.1:{self.port}/in/{self.study.invite(name, role)}"
+
+
+@dataclass
+class Browser:
+    """Signs people in, each in a browser of their own, and notes what the console says."""
+
+    chromium: Any
+    said: list[str]
+
+    def open(self, link: str, **options: Any) -> Page:  # noqa: ANN401
+        page = self.chromium.new_context(**{"viewport": {"width": 1280, "height": 800}} | options).new_page()
+        page.on("console", lambda message: self.said.append(message.text))
+        page.on("pageerror", lambda error: self.said.append(str(error)))
+        page.goto(link)
+        page.wait_for_url(re.compile(r"/(admin)?$"))
+        return page
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def browser(chromium: Any) -> Iterator[Browser]:  # noqa: ANN401
+    found = Browser(chromium, [])
+    yield found
+    for context in chromium.contexts:
+        context.close()
+    assert found.said == []  # no error, and nothing that the Content-Security-Policy stopped
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Study], Server]]:
+    servers: list[Server] = []
+
+    def start(study: Study) -> Server:
+        servers.append(Server(study))
+        return servers[-1]
+
+    yield start
+    for one in servers:
+        one.stop()
+
+
+def ratings(study: Study, tmp_path: Path) -> list[dict[str, Any]]:
+    study.export(tmp_path / "exported")
+    return [json.loads(line) for line in (tmp_path / "exported/ratings.jsonl").read_text("utf-8").splitlines()]
+
+
+def press(page: Page, key: str) -> None:
+    """Press a key, and wait until the server has it."""
+    item = page.locator("#press input[name=press]").get_attribute("value")
+    page.keyboard.press(key)
+    expect(page.locator(f"#press input[value='{item}']")).to_have_count(0)
+    expect(page.locator("#status")).to_contain_text("Saved")
+
+
+# --- by keyboard ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scheme", "items"),
+    [
+        ("ais", [ANSWER, SUMMARY, CAPTION]),
+        ("ais-direct", [ANSWER]),
+        ("ais-likert", [ANSWER]),
+        ("ais-sentences", [SENTENCE]),
+        ("hagrid", [SENTENCE]),
+        ("liu", [SENTENCE, CITATION]),
+        ("trec", [CITATION]),
+    ],
+)
+def test_a_study_by_keyboard_with_at_most_two_presses_an_item(
+    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path, scheme: str, items: list[Item]
+) -> None:
+    study = make_study(tmp_path, *items, scheme=scheme)
+    page = browser.open(serve(study).link("ada"))
+    questions = {question.name: question for question in SCHEMES[scheme].questions}
+    presses: dict[str, int] = {}
+    while page.locator("#press").count():
+        item = page.locator("#press input[name=item]").get_attribute("value")
+        option = questions[page.locator("#press input[name=question]").get_attribute("value")].options[0]
+        shown = page.locator(f".verdicts button[value='{option.value}'] kbd")
+        assert shown.inner_text() == option.key
+        press(page, option.key)
+        presses[item] = presses.get(item, 0) + 1
+    assert len(presses) == len(items)
+    assert max(presses.values()) <= 2
+    assert "Thank you" in page.inner_text("h1")
+    rows = ratings(study, tmp_path)
+    assert len(rows) == sum(presses.values())
+    assert all(0 < row["seconds"] < 60 for row in rows)
+
+
+def test_undo_flag_reason_guidelines_and_keys_by_keyboard(
+    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path
+) -> None:
+    study = make_study(tmp_path)
+    page = browser.open(serve(study).link("ada"))
+    page.keyboard.press("g")
+    expect(page.locator("#guide h1")).to_have_text("Guidelines")
+    page.keyboard.press("y")  # no verdict while they are open
+    page.keyboard.press("g")
+    expect(page.locator("#guide")).not_to_be_visible()
+    page.keyboard.press("g")
+    page.keyboard.press("Escape")
+    expect(page.locator("#guide")).not_to_be_visible()
+    page.keyboard.press("?")
+    expect(page.locator("#menu .panel")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#menu .panel")).not_to_be_visible()
+    press(page, "y")
+    press(page, "u")
+    page.keyboard.press("r")
+    page.keyboard.type("nothing here is clear")  # y, n, g, u and x among the letters
+    page.keyboard.press("Escape")
+    press(page, "n")
+    first = page.locator("#press input[name=item]").get_attribute("value")
+    page.keyboard.press("x")
+    expect(page.locator("#flags .panel")).to_be_visible()
+    key = page.locator("#flags button[value=malformed] kbd").inner_text()
+    press(page, key)
+    assert page.locator("#press input[name=item]").get_attribute("value") != first
+    rows = ratings(study, tmp_path)
+    assert {(row["question"], row["value"], row["reason"], row["revised"]) for row in rows} == {
+        ("interpretable", "no", "nothing here is clear", True),
+        ("flag", "malformed", "", False),
+    }
+
+
+def test_training_by_keyboard(browser: Browser, serve: Callable[[Study], Server], tmp_path: Path) -> None:
+    page = browser.open(serve(make_study(tmp_path, training=TRAINING, pass_mark=1.0)).link("ada"))
+    for key in ("y", "y", "y", "n"):
+        press_of = page.locator("#press input[name=press]").get_attribute("value")
+        page.keyboard.press(key)
+        expect(page.locator("#question")).to_contain_text("Right.")
+        page.keyboard.press("Enter")
+        expect(page.locator("#press input[name=press]")).not_to_have_attribute("value", press_of or "")
+    expect(page.locator(".where")).to_have_text("0 done, 3 left")
+
+
+# --- evidence ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_missing_reason_is_asked_for(browser: Browser, serve: Callable[[Study], Server], tmp_path: Path) -> None:
+    study = make_study(tmp_path, reasons="required")
+    page = browser.open(serve(study).link("ada"))
+    page.keyboard.press("n")
+    expect(page.locator("#status")).to_contain_text("Write a reason first")
+    page.keyboard.type("It goes round in a circle.")
+    page.keyboard.press("Escape")
+    press(page, "n")
+    assert [row["reason"] for row in ratings(study, tmp_path)] == ["It goes round in a circle."]
+
+
+LETTERS = (
+    "A \U0001f600 cafe\u0301 \U0001d504\U0001d505 中文 \U0001f469\u200d\U0001f52c one. "
+    "Two & <three>\r\nfour \u0645\u0631\u062d\u0628\u0627 five."
+)
+
+
+@pytest.fixture
+def letters(tmp_path: Path) -> Study:
+    return make_study(tmp_path, replace(ANSWER, sources=(Source("p:1", LETTERS),)), evidence="required")
+
+
+def test_sentences_are_chosen_with_arrows_and_enter(
+    browser: Browser, serve: Callable[[Study], Server], letters: Study, tmp_path: Path
+) -> None:
+    page = browser.open(serve(letters).link("ada"))
+    press(page, "y")
+    page.keyboard.press("y")
+    expect(page.locator("#status")).to_contain_text("Choose the sentences that support it first")
+    for key in ("ArrowDown", "ArrowDown", "Enter", "ArrowUp", "Enter", "Enter"):
+        page.keyboard.press(key)
+    press_key = page.locator("#press input[name=press]").get_attribute("value")
+    page.keyboard.press("y")
+    expect(page.locator(f"#press input[value='{press_key}']")).to_have_count(0)
+    (row,) = [one for one in ratings(letters, tmp_path) if one["question"] == "attributable"]
+    (span,) = row["evidence"]
+    assert LETTERS[span["start"] : span["end"]].startswith("Two & <three>")
+    assert span["passage"] == "p:1"
+
+
+SELECT = """([start, end]) => {
+  // UTF-16 offsets in the text of the passage; sets the selection as a person would
+  const walker = document.createTreeWalker(document.querySelector(".passage"), NodeFilter.SHOW_TEXT);
+  const range = document.createRange();
+  let at = 0;
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    if (at <= start && start <= at + node.length) range.setStart(node, start - at);
+    if (at <= end && end <= at + node.length) { range.setEnd(node, end - at); break; }
+    at += node.length;
+  }
+  getSelection().removeAllRanges();
+  getSelection().addRange(range);
+}"""
+
+
+def test_selected_text_is_stored_with_offsets_in_characters(
+    browser: Browser, serve: Callable[[Study], Server], letters: Study, tmp_path: Path
+) -> None:
+    page = browser.open(serve(letters).link("ada"))
+    press(page, "y")
+    assert page.locator(".passage").evaluate("one => one.textContent") == LETTERS
+    wanted = [
+        "\U0001f600",
+        "cafe\u0301",
+        "\U0001d505 中文 \U0001f469\u200d\U0001f52c",
+        "one. Two & <three>\r\nfour",
+        "\u0645\u0631\u062d\u0628\u0627",
+        "five.",
+    ]
+    for text in wanted:
+        start = len(LETTERS[: LETTERS.index(text)].encode("utf-16-le")) // 2
+        end = start + len(text.encode("utf-16-le")) // 2
+        page.evaluate(SELECT, [start, end])
+        page.locator("#choose").click()
+    assert page.locator("#chosen li").count() == len(wanted)
+    page.evaluate(SELECT, [0, 1])
+    page.locator("#choose").click()
+    page.locator("#chosen button").last.click()  # and not chosen after all
+    press_key = page.locator("#press input[name=press]").get_attribute("value")
+    page.keyboard.press("y")
+    expect(page.locator(f"#press input[value='{press_key}']")).to_have_count(0)
+    (row,) = [one for one in ratings(letters, tmp_path) if one["question"] == "attributable"]
+    assert {LETTERS[one["start"] : one["end"]] for one in row["evidence"]} == set(wanted)
+
+
+def test_text_is_chosen_by_dragging_the_mouse_and_a_sentence_by_a_click(
+    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path
+) -> None:
+    study = make_study(tmp_path)
+    page = browser.open(serve(study).link("ada"))
+    press(page, "y")
+    box = """text => {
+      const sentences = [...document.querySelectorAll(".passage label")];
+      const node = sentences.find((one) => one.textContent.includes(text)).lastChild;
+      const range = document.createRange();
+      range.setStart(node, node.data.indexOf(text));
+      range.setEnd(node, node.data.indexOf(text) + text.length);
+      const { left, right, top, bottom } = range.getBoundingClientRect();
+      return [left + 0.5, right - 0.5, (top + bottom) / 2];
+    }"""
+    left, right, middle = page.evaluate(box, "ferry crossed")
+    page.mouse.move(left, middle)
+    page.mouse.down()
+    page.mouse.move(right, middle, steps=5)
+    page.mouse.up()
+    expect(page.locator("#chosen li")).to_have_count(1)
+    assert page.locator("input[name=evidence]:checked").count() == 0
+    page.locator("label.sentence", has_text="three arches").click()
+    press(page, "y")
+    (row,) = [one for one in ratings(study, tmp_path) if one["question"] == "attributable"]
+    assert sorted(BRIDGE[one["start"] : one["end"]] for one in row["evidence"]) == [
+        "It has three arches of brick.",
+        "ferry crossed",
+    ]
+
+
+# --- when something is amiss ------------------------------------------------------------------------------------------
+
+
+def test_a_press_is_kept_while_the_server_is_away_and_recorded_once(
+    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path
+) -> None:
+    study = make_study(tmp_path)
+    server = serve(study)
+    page = browser.open(server.link("ada"))
+    server.stop()
+    page.keyboard.press("y")
+    expect(page.locator("#status")).to_contain_text("Not saved yet")
+    page.keyboard.press("n")  # nothing else is taken meanwhile
+    server.start()
+    expect(page.locator("#status")).to_contain_text("Saved: Yes", timeout=20_000)
+    expect(page.locator("#question")).to_contain_text("fully supported")
+    assert [(row["question"], row["value"]) for row in ratings(study, tmp_path)] == [("interpretable", "yes")]
+    assert all("ERR_CONNECTION_REFUSED" in line for line in browser.said)
+    browser.said.clear()
+
+
+def test_a_press_whose_answer_is_lost_is_recorded_once(
+    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path
+) -> None:
+    study = make_study(tmp_path)
+    page = browser.open(serve(study).link("ada"))
+    lost: list[str] = []
+
+    def lose(route: Any) -> None:  # noqa: ANN401
+        if lost:
+            route.continue_()
+            return
+        lost.append(route.fetch().text())  # the server has it; the browser never hears
+        route.abort()
+
+    page.route("**/press", lose)
+    page.keyboard.press("y")
+    expect(page.locator("#status")).to_contain_text("Saved: Yes", timeout=20_000)
+    assert len(lost) == 1
+    assert len(ratings(study, tmp_path)) == 1
+    browser.said.clear()
+
+
+def test_a_press_that_was_not_sent_is_sent_after_a_reload(
+    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path
+) -> None:
+    study = make_study(tmp_path)
+    page = browser.open(serve(study).link("ada"))
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.route("**/press", lambda route: route.abort())
+    page.keyboard.press("y")
+    expect(page.locator("#status")).to_contain_text("Not saved yet")
+    page.unroute("**/press")
+    page.reload()
+    expect(page.locator("#status")).to_contain_text("Saved: Yes")
+    assert len(ratings(study, tmp_path)) == 1
+    browser.said.clear()
+
+
+def test_the_older_tab_is_told_and_shows_what_is_asked_now(
+    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path
+) -> None:
+    study = make_study(tmp_path)
+    older = browser.open(serve(study).link("ada"))
+    newer = older.context.new_page()
+    newer.goto(older.url)
+    press(newer, "y")
+    older.keyboard.press("n")
+    expect(older.locator("[role=alert]")).to_contain_text("not the one asked now")
+    expect(older.locator("#status")).to_have_text("Not saved.")
+    expect(older.locator("#question")).to_contain_text("fully supported")
+    assert [(row["question"], row["value"]) for row in ratings(study, tmp_path)] == [("interpretable", "yes")]
+    assert all("409" in line for line in browser.said)
+    browser.said.clear()
+
+
+@pytest.mark.parametrize("kind", ["qa", "table"])
+def test_hostile_texts_do_nothing(
+    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path, kind: str
+) -> None:
+    study = make_study(tmp_path, evil_item(kind), highlight=True, guidelines="ours.md")
+    (study.folder / "ours.md").write_text(EVIL, "utf-8")
+    page = browser.open(serve(study).link("ada"))
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.keyboard.press("g")
+    expect(page.locator("#guide")).to_be_visible()
+    page.keyboard.press("Escape")
+    press(page, "y")
+    press(page, "y")
+    assert page.evaluate("window.broken") is None
+    assert all(url.startswith("http://127.0.0.1:") for url in asked)
+
+
+def test_everything_works_without_javascript(
+    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path
+) -> None:
+    study = make_study(tmp_path, evidence="required")
+    page = browser.open(serve(study).link("ada"), java_script_enabled=False)
+    page.locator("button[value=yes]").click()
+    page.locator("label.sentence", has_text="three arches").click()
+    page.locator("#reasons summary").click()
+    page.locator("#reason").fill("Counted.")
+    page.locator("#reasons summary").click()
+    page.locator("button[value=yes]").click()
+    page.locator("#flags summary").click()
+    page.locator("#flags button[value=malformed]").click()
+    page.locator("#undo button").click()
+    page.locator("#guidelines").click()
+    assert page.locator("h1").first.inner_text() == "Guidelines"
+    rows = {(row["question"], row["value"]): row for row in ratings(study, tmp_path)}
+    (span,) = rows["attributable", "yes"]["evidence"]
+    assert BRIDGE[span["start"] : span["end"]] == "It has three arches of brick."
+    assert rows["attributable", "yes"]["reason"] == "Counted."
+    assert ("flag", "malformed") not in rows
+
+
+# --- on a phone, and for everybody ------------------------------------------------------------------------------------
+
+LONG = " ".join(f"Sentence {n} of a long source says that the bridge is old." for n in range(80))
+
+
+@pytest.mark.parametrize("scheme", list(SCHEMES))
+def test_a_whole_item_is_on_the_screen_of_a_phone(
+    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path, scheme: str
+) -> None:
+    unit = SCHEMES[scheme].units[-1]
+    item = {"answer": ANSWER, "sentence": SENTENCE, "citation": CITATION}[unit]
+    item = replace(item, sources=(Source("p1", LONG, "A long source"),), turns=())
+    page = browser.open(serve(make_study(tmp_path, item, scheme=scheme)).link("ada"), viewport=PHONE, has_touch=True)
+    while page.locator("#press").count():
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert page.evaluate("document.documentElement.scrollHeight <= innerHeight")
+        for one in page.locator(".dock button:visible, .dock summary:visible, #question, .answer, .top a").all():
+            box = one.bounding_box()
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= PHONE["width"]
+            assert box["y"] >= 0
+            assert box["y"] + box["height"] <= PHONE["height"]
+        assert page.evaluate("(one => one.scrollHeight <= one.clientHeight + 1)(document.querySelector('.context'))")
+        source = page.locator(".sources")
+        if source.count():
+            assert source.bounding_box()["height"] >= 160
+            assert source.evaluate("one => one.scrollHeight > one.clientHeight")
+        page.locator(".verdicts button").first.tap()
+        expect(page.locator("#status")).to_contain_text("Saved")
+        page.wait_for_timeout(50)
+        for one in page.locator(".tools > * .button:visible, .tools form button:visible").all():
+            assert one.bounding_box()["x"] + one.bounding_box()["width"] <= page.locator("#status").bounding_box()["x"]
+
+
+def check(page: Page) -> None:
+    axe = Path(pytest.importorskip("axe_core_python").__file__ or "").parent / "axe.min.js"
+    page.evaluate(axe.read_text("utf-8"))
+    found = page.evaluate("axe.run()")["violations"]
+    assert found == [], json.dumps([(one["id"], one["impact"], one["nodes"][0]["html"]) for one in found])
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize(("scheme", "viewport"), [("light", None), ("dark", None), ("light", PHONE), ("dark", PHONE)])
+def test_axe_finds_nothing(
+    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path, scheme: str, viewport: dict[str, int] | None
+) -> None:
+    study = make_study(tmp_path, *several(ANSWER, 2), replace(CAPTION, id="t9"), highlight=True, training=TRAINING[:1])
+    server = serve(study)
+    options = {"color_scheme": scheme, "bypass_csp": True} | ({"viewport": viewport} if viewport else {})
+    page = browser.open(server.link("ada"), **options)
+    check(page)
+    for _ in range(2):
+        page.keyboard.press("y")
+        expect(page.locator("#next")).to_be_visible()
+        check(page)
+        page.keyboard.press("Enter")
+        expect(page.locator("#press")).to_be_visible()
+    while page.locator("#press").count():
+        press(page, "y")
+        check(page)
+        if page.locator(".sources").count():
+            for key in ("ArrowDown", "Enter", "x", "Escape", "r", "Escape", "?"):
+                page.keyboard.press(key)
+                if key not in ("Escape", "ArrowDown"):
+                    check(page)
+            page.keyboard.press("Escape")
+            press(page, "y")
+    page.goto(page.url + "guidelines")
+    check(page)
+    study.block("ada", "Too fast.")
+    page.goto(f"http://127.0.0.1:{server.port}/")
+    check(page)
+    boss = browser.open(server.link("boss", "admin"), **options)
+    check(boss)
+    boss.goto(boss.url + "/audit")
+    check(boss)
+    boss.goto(f"http://127.0.0.1:{server.port}/admin/ties")
+    check(boss)
+    boss.goto(f"http://127.0.0.1:{server.port}/admin")
+    boss.locator("#id").fill("eve")
+    boss.locator(".row button").click()
+    boss.locator("#link").wait_for()
+    check(boss)
