@@ -1,4 +1,4 @@
-"""Annotators at once on `rag annotate serve`, which is killed meanwhile: is a label lost or doubled, how quick are pages?
+"""Annotators at once on `rag annotate serve`, which is killed meanwhile: what is lost, how quick are pages?
 
     python -m scripts.bench.annotate --out eval/results/annotate.json
 
