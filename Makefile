@@ -124,6 +124,7 @@ POOL = .venv-test/bin/rag bench run open-nq-pool --data $(DATA) --index $(INDEX)
 READERS = --system first-passage --system first-passage,recipe=gold --system extractive --system reader \
 	--system reader,min_confidence=0.3 --system reader,recipe=static --system reader,recipe=best \
 	--system reader,recipe=gold
+OWN = .venv-test/bin/rag bench run own-documents-kept --data $(DOCUMENTS) --index work/bench/documents
 ATTRIBUTE = .venv-test/bin/rag attribute --index $(INDEX)
 COLLECT = .venv-test/bin/python -m scripts.make_results collect
 results: .venv-test/done
@@ -139,11 +140,13 @@ results: .venv-test/done
 		--predictions work/bench/post-hoc-closed-book.jsonl --predictions work/bench/as-parsed.jsonl --out work/bench/given
 	$(POOL) --limit 100 --seed 13 $(READERS) --out work/bench/sample
 	$(POOL) $(READERS) --predictions work/bench/post-hoc-references.jsonl --out work/bench/pool
-	.venv-test/bin/rag bench run own-documents-kept --data $(DOCUMENTS) --index work/bench/documents --system first-passage \
-		--system extractive --system reader --system reader,recipe=best --out work/bench/own-documents-kept
+	$(OWN) --system first-passage --system first-passage,recipe=best --system extractive --system extractive,recipe=best \
+		--system reader --system reader,recipe=static --system reader,recipe=best --system reader,min_confidence=0 \
+		--out work/bench/own-documents-kept
+	$(OWN) --system closed-book:gguf:$(MODEL) --out work/bench/own-documents-kept-closed-book
 	$(COLLECT) work/bench/pool --out eval/results/systems/open-nq-pool.json
 	$(COLLECT) $(addprefix work/bench/,sample closed-book llm-retriever gguf given) --out eval/results/systems/open-nq-pool-100.json
-	$(COLLECT) work/bench/own-documents-kept --out eval/results/systems/own-documents-kept.json
+	$(COLLECT) work/bench/own-documents-kept work/bench/own-documents-kept-closed-book --out eval/results/systems/own-documents-kept.json
 	.venv-test/bin/python -m scripts.make_results page
 
 # Changes of the code of the evaluator's figures that no test sees: hours. `ONLY="--only metrics/intervals"` tries one module.

@@ -95,9 +95,12 @@ PARTS = [
 ]
 SYSTEMS = {  # label of a run -> what it is
     "first-passage": "BM25's first hit, quoted whole: the floor",
+    "first-passage-best": "the first hit of the recipe `best`, quoted whole",
     "first-passage-gold": "the gold passage, quoted whole",
     "extractive": "one to three sentences, no model",
+    "extractive-best": "the same over the recipe `best`",
     "reader": "the default system",
+    "reader-min_confidence0.0": "the reader, never refusing",
     "reader-min_confidence0.3": "the reader, refusing below a confidence of 0.3",
     "reader-static": "the reader over dense retrieval alone (static embeddings)",
     "reader-best": "the reader over the recipe `best`",

@@ -353,8 +353,7 @@ def item_view(study: Study, item: Item, question: Question, *, choosable: bool =
 
 def _heading(item: Item) -> str:
     output = {"qa": "response", "summarization": "summary", "table": "caption"}[item.kind]
-    marked = {"answer": "", "sentence": ": judge the marked sentence", "citation": ": judge the marked sentence"}
-    return f"System {output}{marked[item.unit]}"
+    return f"System {output}" if item.sentence is None else f"System {output}: judge the marked sentence"
 
 
 def _sentence(error: Exception) -> str:

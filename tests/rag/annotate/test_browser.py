@@ -209,6 +209,18 @@ def test_training_by_keyboard(browser: Browser, serve: Callable[[Study], Server]
 
 # --- evidence ---------------------------------------------------------------------------------------------------------
 
+
+def test_a_missing_reason_is_asked_for(browser: Browser, serve: Callable[[Study], Server], tmp_path: Path) -> None:
+    study = make_study(tmp_path, reasons="required")
+    page = browser.open(serve(study).link("ada"))
+    page.keyboard.press("n")
+    expect(page.locator("#status")).to_contain_text("Write a reason first")
+    page.keyboard.type("It goes round in a circle.")
+    page.keyboard.press("Escape")
+    press(page, "n")
+    assert [row["reason"] for row in ratings(study, tmp_path)] == ["It goes round in a circle."]
+
+
 LETTERS = (
     "A \U0001f600 cafe\u0301 \U0001d504\U0001d505 中文 \U0001f469\u200d\U0001f52c one. "
     "Two & <three>\r\nfour \u0645\u0631\u062d\u0628\u0627 five."
