@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("uvicorn", reason="needs the extra annotate")
-
 from scripts.bench.annotate import measure
 
 
