@@ -11,6 +11,7 @@ import pytest
 from autoais import read_answers
 from autoais.answers import CitedAnswer
 from autoais.errors import UserError
+from autoais.meta.ais_report import read_ratings as ais_ratings
 from autoais.ratings import read_ratings
 from autoais.types import Attribution, Citation, CitedSentence, Judge, Judgement, Passage, Verdict
 from rag.annotate.create import create_study
@@ -121,6 +122,21 @@ def test_answers_bear_the_consensus(make_study: MakeStudy, tmp_path: Path) -> No
     (row,) = [json.loads(line) for line in (tmp_path / "out" / "hagrid.jsonl").read_text("utf-8").splitlines()]
     assert row["answers"][0]["attributable"] == 0
     assert [one["attributable"] for one in row["answers"][0]["sentences"]] == [1, 0]
+
+
+def test_whole_answers_are_exported_as_the_csv_of_ais(make_study: MakeStudy, tmp_path: Path) -> None:
+    study = make_study(answers=[cited(0), cited(2)])
+    for person in ("ada", "bob", "cem"):
+        study.invite(person)
+        finish(study, person, "yes", "no" if person == "cem" else "yes")
+        finish(study, person, "no")
+    study.export(tmp_path / "out")
+    rows = ais_ratings(tmp_path / "out" / "ais.csv")
+    assert sorted((one.interpretable, one.attributable, one.attributable_agree) for one in rows) == [
+        (False, False, None),
+        (True, True, 2),
+    ]
+    assert {one.flagged for one in rows} == {False}
 
 
 def test_a_study_without_presses_is_exported(make_study: MakeStudy, tmp_path: Path) -> None:
