@@ -13,10 +13,9 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from rag.annotate.app import Site, field, item_view
+from rag.annotate.app import Site, field, item_view, reason_of
 from rag.annotate.study import Role
 from rag.errors import UsageError
-from rag.web.pages import shown
 
 _ROLES: dict[str, Role] = {"annotator": "annotator", "admin": "admin"}
 
@@ -73,7 +72,7 @@ class Admin:
         """Give a person no more items."""
         await self._site.admin(request)
         form = await self._site.form(request)
-        reason = shown(field(form, "reason")).strip()[:500] or "an admin of the study has ended your part in it."
+        reason = reason_of(form)[:500] or "an admin of the study has ended your part in it."
         return await self._changed(self._study.block, field(form, "id"), reason)
 
     async def unblock(self, request: Request) -> Response:
@@ -119,7 +118,7 @@ class Admin:
             field(form, "annotator"),
             field(form, "value"),
             press=field(form, "press"),
-            reason=shown(field(form, "reason")).strip(),
+            reason=reason_of(form),
         )
         return RedirectResponse("/admin/audit", 303)
 
@@ -153,7 +152,7 @@ class Admin:
             field(form, "question"),
             field(form, "value"),
             press=field(form, "press"),
-            reason=shown(field(form, "reason")).strip(),
+            reason=reason_of(form),
         )
         return RedirectResponse("/admin/ties", 303)
 

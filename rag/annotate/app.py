@@ -193,7 +193,7 @@ class Site:
             field(form, "value"),
             press=field(form, "press"),
             evidence=evidence_of(form),
-            reason=shown(field(form, "reason")).strip()[:_MAX_REASON],
+            reason=reason_of(form),
             seconds=seconds,
         )
         if feedback is not None:
@@ -282,6 +282,11 @@ def field(form: FormData, name: str) -> str:
     """Return a text of a form, empty if it is not there."""
     found = form.get(name, "")
     return found if isinstance(found, str) else ""
+
+
+def reason_of(form: FormData) -> str:
+    """Return the written reason of a form."""
+    return shown(field(form, "reason").replace("\r\n", "\n")).strip()[:_MAX_REASON]
 
 
 def evidence_of(form: FormData) -> tuple[Evidence, ...]:
