@@ -11,33 +11,16 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
-from starlette.routing import Route
 
-from rag.annotate.app import Site, field, item_view, reason_of
+from rag.annotate.site import Site, field, reason_of
 from rag.annotate.study import Role
+from rag.annotate.work import item_view
 from rag.errors import UsageError
 
 _ROLES: dict[str, Role] = {"annotator": "annotator", "admin": "admin"}
 
 
-def admin_routes(site: Site) -> list[Route]:
-    """Return the addresses of the admin's pages; who is no admin of the study gets 403."""
-    admin = Admin(site)
-    return [
-        Route("/admin", admin.progress),
-        Route("/admin/invite", admin.invite, methods=["POST"]),
-        Route("/admin/revoke", admin.revoke, methods=["POST"]),
-        Route("/admin/block", admin.block, methods=["POST"]),
-        Route("/admin/unblock", admin.unblock, methods=["POST"]),
-        Route("/admin/audit", admin.audit),
-        Route("/admin/audit", admin.record_audit, methods=["POST"]),
-        Route("/admin/ties", admin.ties),
-        Route("/admin/ties", admin.adjudicate, methods=["POST"]),
-        Route("/admin/export", admin.export, methods=["POST"]),
-    ]
-
-
-class Admin:
+class AdminPages:
     """The pages of an admin."""
 
     def __init__(self, site: Site) -> None:

@@ -20,10 +20,11 @@ from selectolax.lexbor import LexborHTMLParser as HTMLParser
 from starlette.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
 
-from rag.annotate.app import bounded, create_app, served_at
+from rag.annotate.app import create_app
 from rag.annotate.items import Cell, Item, Source, Table, Turn
 from rag.annotate.schemes import SCHEMES
 from rag.annotate.study import Study
+from rag.annotate.work import bounded, served_at
 from rag.errors import StudyError, UserError
 from tests.rag.annotate.web_study import (
     ANSWER,
