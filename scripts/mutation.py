@@ -39,7 +39,11 @@ MODULES = {
     "metrics/short_answers": METRICS,
     "metrics/attrscore": (*METRICS, *META),
     "comparison": ("tests/autoais/test_comparison.py", "tests/autoais/test_runs.py"),
-    "meta/agreement": ("tests/autoais/test_comparison.py", "tests/autoais/meta/test_ais_report.py"),
+    "meta/agreement": (
+        "tests/autoais/test_comparison.py",
+        "tests/autoais/meta/test_agreement.py",
+        "tests/autoais/meta/test_ais_report.py",
+    ),
     "meta/ais_report": ("tests/autoais/meta/test_ais_report.py",),
     "meta/correlation": META,
     "meta/evaluate": META,

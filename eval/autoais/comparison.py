@@ -55,8 +55,9 @@ class Judgements:
 def read_judgements(path: Path) -> Judgements:
     """Return the judgements of a file of `score --out`.
 
-    An answer is attributable if every sentence is. Sentences that claim nothing are left out; a question without
-    other sentences is a no. Raises `FormatError` for a broken row, `UserError` for several judges or an empty file.
+    An answer is attributable if every sentence is, or as the field `answer` says. Sentences that claim nothing are left
+    out; a question without other sentences is a no. Raises `FormatError` for a broken row, `UserError` for several
+    judges or an empty file.
     """
     return _judgements(read_objects(path), str(path))
 
@@ -69,6 +70,7 @@ def judgements_of(rows: Iterable[Mapping[str, Any]], name: str) -> Judgements:
 def _judgements(rows: Iterable[tuple[str, Mapping[str, Any]]], name: str) -> Judgements:
     seen: set[tuple[str, int | None]] = set()
     outcomes: dict[str, list[bool | None]] = {}
+    wholes: dict[str, bool | None] = {}  # of answers that people rated as one
     scores: dict[str, dict[str, tuple[float, float]]] = {}
     asked: dict[str, str] = {}
     judge, depth, short = None, 0, False
@@ -86,6 +88,8 @@ def _judgements(rows: Iterable[tuple[str, Mapping[str, Any]]], name: str) -> Jud
         if judge is not None and by != judge:
             raise UserError(f"{where}: judged by {by!r}, earlier rows by {judge!r}; score the file with one judge")
         judge = by
+        if "answer" in row:
+            wholes[question] = _ais(field_of(row, "answer", str, where), where)
         listed = outcomes.setdefault(question, [])
         if verdict != NOT_APPLICABLE:
             listed.append(_ais(verdict, where))
@@ -100,7 +104,7 @@ def _judgements(rows: Iterable[tuple[str, Mapping[str, Any]]], name: str) -> Jud
         raise UserError(f"{name}: no judgements in it; {_MADE_BY}")
     if not short:
         scores = {q: {key: pair for key, pair in row.items() if key not in _SHORT} for q, row in scores.items()}
-    ais = {question: all_yes(listed) for question, listed in outcomes.items()}
+    ais = {question: all_yes(listed) for question, listed in outcomes.items()} | wholes
     return Judgements(judge, ais, scores if scores.keys() == ais.keys() else {}, depth, asked)
 
 

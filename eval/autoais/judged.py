@@ -15,7 +15,7 @@ from autoais.metrics.alce_answers import scored_text
 from autoais.metrics.claims import CitedClaim, JudgedClaim, all_yes, judge_claims
 from autoais.metrics.nuggets import nuggets_found
 from autoais.text.claims import applicable
-from autoais.types import NO_TEXT, Attribution, Judge, Question, Verdict
+from autoais.types import NO_TEXT, NOT_JUDGED, Attribution, Judge, Judgement, Question, Verdict
 
 NOT_APPLICABLE = "not_applicable"  # verdict of a sentence that claims nothing
 _BATCH = 256  # answers judged together: bounds memory, changes no result
@@ -28,7 +28,9 @@ class JudgedAnswer:
     The claim is None for a sentence that claims nothing (a question, an instruction): it is not judged and not counted.
     `strict` holds the claims as ALCE's eval.py parses them from the output; None if the output is unknown. `nuggets`
     has a verdict per nugget of the question: whether the answer supports one of its phrases; None if undecided.
-    `reference_claims` has a verdict per claim of ELI5's reference (ALCE): whether the answer supports it.
+    `reference_claims` has a verdict per claim of ELI5's reference (ALCE): whether the answer supports it. `whole` is
+    the judgement of the whole answer where it does not follow from the sentences: people rated the answer as one, or
+    did not rate all of it.
     """
 
     question: Question
@@ -37,6 +39,7 @@ class JudgedAnswer:
     strict: tuple[JudgedClaim, ...] | None = None
     nuggets: tuple[bool | None, ...] = ()
     reference_claims: tuple[bool | None, ...] = ()
+    whole: Judgement | None = None
 
     @property
     def asked(self) -> str:
@@ -59,13 +62,19 @@ class JudgedAnswer:
     def ais(self) -> bool | None:
         """Whether the answer is attributable: every sentence is, to all its citations together (rule `union`).
 
-        False if there is no answer or a sentence is not attributable; otherwise None if a sentence is undecided.
+        False if there is no answer or a sentence is not attributable; otherwise None if a sentence is undecided. As
+        `whole`, if there is one.
         """
-        return all_yes(claim.union.verdict.ais for claim in self.judged)
+        return self.whole.verdict.ais if self.whole else all_yes(claim.union.verdict.ais for claim in self.judged)
 
     @property
     def hagrid(self) -> bool | None:
-        """As `ais`, with HAGRID's rule for sentences: every citation must support by itself."""
+        """As `ais`, with HAGRID's rule for sentences: every citation must support by itself.
+
+        None if people did not judge every citation by itself: a no would depend on what they were asked.
+        """
+        if any(one.reason == NOT_JUDGED for claim in self.judged for one in claim.alone):
+            return None
         return all_yes(map(hagrid.attributable, self.judged))
 
     def records(self, judge: str) -> Iterator[dict[str, Any]]:
@@ -73,13 +82,15 @@ class JudgedAnswer:
 
         Fields: id, sentence (0-based), text, cites, verdict, probability, reason, judge; `alone`, the verdict on each
         citation by itself, in the order of `cites`; `evidence`, the spans that the verdict rests on, as character
-        offsets into the premise (headings, then text); `unsupported`, spans of the sentence without support.
+        offsets into the premise (headings, then text); `unsupported`, spans of the sentence without support; `answer`,
+        the verdict on the whole answer, if there is a `whole`.
         """
+        whole = {} if self.whole is None else {"answer": self.whole.verdict.value}
         sentences = self.answer.sentences if self.answer else ()
         if not sentences:
             yield _row(self.question.id, judge, Verdict.NOT_ATTRIBUTABLE, "nothing was said")
         for number, (sentence, claim) in enumerate(zip(sentences, self.claims, strict=True)):
-            fields = {"sentence": number, "text": sentence.text, "cites": list(sentence.cites)}
+            fields = {"sentence": number, "text": sentence.text, "cites": list(sentence.cites), **whole}
             if claim is None:
                 yield _row(self.question.id, judge, NOT_APPLICABLE, "a question or an instruction") | fields
                 continue
@@ -137,9 +148,24 @@ def judge_answers(
         supported = _reference_claims(judge, batch if strict else ())
         for question, answer, row, strictly, held in zip(asked, batch, rows, as_alce, nuggets, strict=True):
             as_judged = None if strictly is None else tuple(islice(judged, len(strictly)))
-            yield JudgedAnswer(question, answer, row, as_judged, held, next(supported, ()))
+            whole = _whole(judge, answer, row)
+            yield JudgedAnswer(question, answer, row, as_judged, held, next(supported, ()), whole)
     for question in left.values():
         yield JudgedAnswer(question, None, (), None, (False,) * len(question.nuggets))
+
+
+def whole_answer(answer: CitedAnswer) -> Attribution:
+    """Return an answer against all that it cites."""
+    cited = dict.fromkeys(key for sentence in answer.sentences for key in sentence.cites)
+    return Attribution(answer.plain, tuple(answer.passages[key].evidence for key in cited), answer.question)
+
+
+def _whole(judge: Judge, answer: CitedAnswer, claims: Iterable[JudgedClaim | None]) -> Judgement | None:
+    """The judgement of the whole answer, if people gave one; undecided if they judged only a part of it."""
+    if (found := judge.of_answer(whole_answer(answer))) is not None:
+        return found
+    unjudged = any(claim is not None and claim.union.reason == NOT_JUDGED for claim in claims)
+    return Judgement(Verdict.UNDECIDED, None, NOT_JUDGED) if unjudged else None
 
 
 def _nuggets(

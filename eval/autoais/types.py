@@ -255,6 +255,8 @@ class Judgement:
 
 
 NO_TEXT = "no text is known for what was cited"
+NOT_JUDGED = "no person judged it against this evidence"
+"""Reason of undecided judgements by people: which pairs they are has nothing to do with the outcome."""
 
 
 def nothing_to_judge(attribution: Attribution) -> str | None:
@@ -286,13 +288,14 @@ class Judge(ABC):
         A judgement must not depend on the other attributions of the call.
         """
 
+    def by_rule(self, attribution: Attribution) -> Judgement | None:
+        """Return the judgement of a pair that is not passed to `decide`; None for all others."""
+        reason = nothing_to_judge(attribution)
+        return None if reason is None else Judgement(Verdict.NOT_ATTRIBUTABLE, None, reason)
+
     def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Return one judgement per attribution, in order."""
-        judgements = {
-            attribution: Judgement(Verdict.NOT_ATTRIBUTABLE, None, reason)
-            for attribution in attributions
-            if (reason := nothing_to_judge(attribution))
-        }
+        judgements = {one: found for one in attributions if (found := self.by_rule(one)) is not None}
         asked = list(dict.fromkeys(one for one in attributions if one not in judgements))
         if asked:
             decided = self.decide(asked)
@@ -303,6 +306,10 @@ class Judge(ABC):
                 raise UserError(f"judge {self.name!r} returned {len(decided)} judgements for {len(asked)} pairs")
             judgements.update(zip(asked, decided, strict=True))
         return [judgements[attribution] for attribution in attributions]
+
+    def of_answer(self, attribution: Attribution) -> Judgement | None:
+        """Return the judgement of a whole answer against all that it cites; None if it follows from its sentences."""
+        return None
 
     def support(self, claim: str, evidence: Sequence[str], question: str = "") -> Judgement:
         """Judge whether the texts together support the claim; raises `UsageError` if `evidence` is one string."""

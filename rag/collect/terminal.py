@@ -99,7 +99,13 @@ def show_report(record: Mapping[str, Any]) -> None:
     found = record["autoais"]
     if found is not None:
         console.print()
-        console.print(clean(f"{found['judge']} against people, {found['n']:,} sentences"))
+        console.print(clean(f"{found['judge']} against people, {found['n']:,} labels"))
+        for side, one in found["attributable_by"]["all"].items():
+            if one["value"] is None:
+                continue
+            console.print(
+                f"attributable by {side}: {one['value']:.3f} [{one['interval95'][0]:.3f}, {one['interval95'][1]:.3f}]"
+            )
         for name in ("macro_f1", "cohen_kappa", "balanced_accuracy", "roc_auc"):
             if found[name] is not None:
                 ends = found["interval95"].get(name)

@@ -360,6 +360,44 @@ RUNS: Seeds = (
     ("gold.jsonl", ASKED[0][1]),
 )  # fmt: skip
 
+_RATED = {
+    "item": "1#0",
+    "answer": "1",
+    "sentence": 0,
+    "annotator": "ada",
+    "system": "ours",
+    "seconds": 3.5,
+    "at": "2026",
+}
+_REPORT = {"run_id": "r", "topic_id": "1", "sentences": [{"text": MILL, "citations": ["p"]}], "documents": {}}
+_NOTED = {
+    "dataset": "d",
+    "topic_id": "1",
+    "username": "ada",
+    "comment": "",
+    "spans": [{"start": 0, "end": 3, "text": "The"}],
+}
+RATINGS: Seeds = (
+    ("ratings.jsonl", json_lines(
+        _RATED | {"question": "interpretable", "value": "yes"},
+        _RATED | {"question": "attributable", "value": "4", "evidence": [{"passage": "p", "start": 0, "end": 3}]},
+        _RATED | {"question": "attributable", "value": "no", "annotator": "bob", "phase": "study", "reason": "no"},
+        _RATED | {"question": "flag", "value": "missing", "annotator": "eve"},
+        _RATED | {"question": "attributable", "value": "no", "annotator": "lead", "phase": "audit", "audited": "bob"})),
+    ("studio.json", json.dumps([{
+        "id": 1, "data": {"item": "1#0", "text": MILL},
+        "annotations": [{
+            "completed_by": {"email": "ada@x"}, "lead_time": 4.5, "was_cancelled": False,
+            "result": [
+                {"from_name": "attributable", "to_name": "text", "type": "choices", "value": {"choices": ["Yes"]}},
+                {"from_name": "reason", "type": "textarea", "value": {"text": ["so"]}},
+                {"from_name": "quality", "type": "rating", "value": {"rating": 4}, "meta": {"annotator": "bob"}}]}],
+        "predictions": []}]).encode()),
+    ("autojudge.jsonl", json_lines(
+        _NOTED | {"rating": "So-so", "run_id": "r", "report": _REPORT},
+        _NOTED | {"rating": "Bad", "citation": {"report": _REPORT, "sentence_idx": 0, "docid": "p", "document": None}})),
+)  # fmt: skip
+
 RECIPES: Seeds = (
     ("bm25.toml", b'name = "bm25.v2"\nkind = "bm25"\nengine = "tantivy"\nk1 = 1.2\nb = 0.75\n[weights]\ncontents = 1.0\ntitle = 0.2\n'),
     ("static.toml", b'name = "static.v1"\nkind = "dense"\nencoder = "static"\nindex = "flat"\n'),

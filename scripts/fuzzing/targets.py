@@ -169,6 +169,20 @@ def _runs(case: Case) -> None:
     json.dumps(autoais.evaluate_run(run, qrels, ["nDCG@10", "R@5", "RR"]).to_dict(), allow_nan=False)
 
 
+def _ratings(case: Case) -> None:
+    """Read ratings, report on them and convert them; what is written is read back the same."""
+    import autoais
+    from autoais.io.jsonl import write_atomic
+    from autoais.ratings import read_ratings, write_ratings
+    from autoais.ratings.convert import convert_ratings
+
+    ratings, own = list(read_ratings(case.file)), case.folder / "own"
+    write_atomic(own, write_ratings(ratings))
+    _sane(list(read_ratings(own)) == ratings, "other ratings are read back than were written")
+    json.dumps(autoais.agreement(ratings, experts=ratings, variant=ratings, by="system"), allow_nan=False)
+    list(convert_ratings(ratings, "label-studio-config"))
+
+
 # --- indexes and recipes ---------------------------------------------------------------------------------------------
 
 
@@ -568,6 +582,7 @@ TARGETS = (
     Target("answers", seeds.ANSWERS, _answers),
     Target("asked", seeds.ASKED, _asked),
     Target("runs", seeds.RUNS, _runs),
+    Target("ratings", seeds.RATINGS, _ratings),
     Target("recipes", seeds.RECIPES, _recipe),
     Target("benchmarks", seeds.BENCHMARKS, _benchmarks),
     Target("bench", _run_files, _run_of_others),

@@ -11,7 +11,7 @@ from autoais.markers.grammar import parse
 from autoais.types import CitedSentence
 
 _MARKER = re.compile(r"\[(\d+(?:\s*[,;]\s*\d+)*)\]")
-_STOPS = ".!?…\"'”’)"
+_STOPS, _CLOSERS = ".!?…", "\"'”’)"
 _OWN_MARKER = "sentences with text that looks like a marker and will be read as one"
 
 
@@ -50,8 +50,9 @@ def sentences(output: str, n: int) -> list[Marked]:
 def render(text: str, numbers: Iterable[int]) -> str:
     """Return the sentence with markers before the final stop: `A is B [1][2].`"""
     markers = "".join(f"[{number}]" for number in numbers)
-    body = text.rstrip(_STOPS)
-    body = body if body.strip() else text
+    whole = text.rstrip(_CLOSERS)
+    body = whole.rstrip(_STOPS)
+    body = body if body.strip() and len(body) < len(whole) else text  # no stop: the marker goes to the very end
     return f"{body.rstrip()} {markers}{text[len(body) :]}" if markers else text
 
 

@@ -17,9 +17,9 @@ JUDGES: Registry[Callable[..., Judge]] = Registry(
     {
         "lexical": "autoais.judges.lexical:LexicalJudge",
         "minilm": "autoais.judges.minilm:MiniLMJudge",
+        "human": "autoais.judges.human:HumanJudge",
         "hf": "autoais.judges.hf:HfJudge",
         "llm": "autoais.judges.llm:LlmJudge",
-        "human": "autoais.judges.human:HumanJudge",
     },
 )
 DEFAULT = "minilm"

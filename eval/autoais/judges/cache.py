@@ -259,6 +259,14 @@ class CachedJudge(Judge):
         """The name of the wrapped judge."""
         return self._judge.name
 
+    def by_rule(self, attribution: Attribution) -> Judgement | None:
+        """Return what the wrapped judge decides by rule."""
+        return self._judge.by_rule(attribution)
+
+    def of_answer(self, attribution: Attribution) -> Judgement | None:
+        """Return what the wrapped judge says of a whole answer."""
+        return self._judge.of_answer(attribution)
+
     def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Look up each pair, ask the judge once for each distinct missing pair, and cache the decided ones."""
         name = self.name

@@ -8,13 +8,12 @@ from autoais import formats
 from autoais.answers import CitedAnswer
 from autoais.errors import FormatError, UserError
 from autoais.io.provenance import sha256_file
-from autoais.judged import cited_claims
+from autoais.judged import cited_claims, whole_answer
 from autoais.labels import Labelled
 from autoais.metrics.claims import CitedClaim
 from autoais.ratings import RELAXED, STRICT, consensus, cut, label_answers, read_ratings
-from autoais.types import NO_TEXT, Attribution, Judge, Judgement, Support, Verdict, nothing_to_judge
+from autoais.types import NO_TEXT, NOT_JUDGED, Attribution, Judge, Judgement, Support, Verdict, nothing_to_judge
 
-NOT_JUDGED = "no person judged it against this evidence"
 SPLIT = "people are split"
 CONTRADICT = "labels of people contradict each other"
 
@@ -34,9 +33,9 @@ class HumanJudge(Judge):
     `model` is a file with labels in any format, or ratings with `answers`, the file of the rated answers; both also in
     one string, `ratings.jsonl,answers=answers.jsonl`. `likert` is the least value from 1 to 5 that is a yes (4 or 5). A
     label of a sentence is that of all its citations together, a level of support that of one citation. A label of a
-    whole answer counts if the answer has one sentence: of several, nobody said which. Ties, and labels that contradict
-    each other, are undecided. Texts must be those that people saw: where a file has none, the label counts if the
-    scored answer has none either.
+    whole answer is that of its sentence, if it has one; of several, nobody said which (`of_answer`). Ties, and labels
+    that contradict each other, are undecided. Texts must be those that people saw: where a file has none, the label
+    counts if the scored answer has none either.
     """
 
     def __init__(self, model: str, *, answers: str | None = None, likert: int = RELAXED) -> None:
@@ -53,13 +52,14 @@ class HumanJudge(Judge):
             if answers is None:
                 raise UserError(f"{file}: holds ratings; name the rated answers too: human:{file},answers=FILE")
             digest += f"+{sha256_file(Path(answers))[:12]}/likert{options['likert']}"
-            self._labels = _of_ratings(file, Path(answers), int(options["likert"] or RELAXED))
+            self._labels, self._answers = _of_ratings(file, Path(answers), int(options["likert"] or RELAXED))
         elif answers is not None:
             raise UserError(f"{file}: holds answers, not ratings; leave out answers={answers}")
         else:
-            self._labels = _of_labels(file)
-        if not any(one.verdict is not Verdict.UNDECIDED for one in self._labels.values()):
-            raise UserError(f"{file}: no sentence and no citation in it has a label of people")
+            self._labels, self._answers = _of_labels(file)
+        known = [*self._labels.values(), *self._answers.values()]
+        if all(one.verdict is Verdict.UNDECIDED for one in known):
+            raise UserError(f"{file}: no answer, sentence or citation in it has a label of people")
         self._name = f"human@{digest}"
         self._unknown: set[int] = set()
 
@@ -74,11 +74,15 @@ class HumanJudge(Judge):
         pairs = len(self._unknown)
         return f"nobody judged {pairs:,} of the pairs asked about, which are undecided" if pairs else None
 
-    def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        """Return one judgement per attribution; people also judged citations whose text the file lacks."""
-        known = {one: self._labels[one] for one in attributions if one in self._labels and _lacks_text(one)}
-        left = iter(super().judge([one for one in attributions if one not in known]))
-        return [known[one] if one in known else next(left) for one in attributions]
+    def by_rule(self, attribution: Attribution) -> Judgement | None:
+        """People also judged citations whose text the file lacks; otherwise as every judge."""
+        if nothing_to_judge(attribution) == NO_TEXT and attribution in self._labels:
+            return self._labels[attribution]
+        return super().by_rule(attribution)
+
+    def of_answer(self, attribution: Attribution) -> Judgement | None:
+        """What people said of a whole answer of several sentences, if they were not asked about each."""
+        return self._answers.get(attribution)
 
     def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Look the attributions up among the labels."""
@@ -95,33 +99,33 @@ def is_ratings(path: Path) -> bool:
         return False
 
 
-def _lacks_text(attribution: Attribution) -> bool:
-    return nothing_to_judge(attribution) == NO_TEXT
-
-
-def _of_labels(path: Path) -> Labels:
+def _of_labels(path: Path) -> tuple[Labels, Labels]:
     """The labels of answers and of single claims, which may have a more exact verdict (AttrScore's three)."""
     one = formats.by_name(formats.detect(path))
-    labels: Labels = {}
+    labels, wholes = Labels(), Labels()
     if one.read is not None:
         _merge(labels, _pairs(formats.read(path)))
+        _merge(wholes, _wholes(formats.read(path)))
     if one.labels is not None:
         _merge(labels, ((label.attribution, _of_label(label)) for label in formats.read_labels(path)))
-    return labels
+    return labels, wholes
 
 
-def _of_ratings(path: Path, answers: Path, likert: int) -> Labels:
+def _of_ratings(path: Path, answers: Path, likert: int) -> tuple[Labels, Labels]:
     """The consensus as labels; where people are split, the pair is undecided and says so."""
-    ratings, labels = list(read_ratings(path)), Labels()
+    ratings, labels, wholes = list(read_ratings(path)), Labels(), Labels()
     split: dict[str, set[tuple[int | None, str | None]]] = {}
     for one in consensus(cut(ratings, likert)):
         if one.value is None and one.question != "informative":
             split.setdefault(one.answer, set()).add((one.sentence, one.citation))
     labelled = list(label_answers(formats.read(answers), ratings, likert=likert))
     _merge(labels, _pairs(labelled))
+    _merge(wholes, _wholes(labelled))
     undecided = Judgement(Verdict.UNDECIDED, None, SPLIT)
     for answer in labelled:
         places = split.get(answer.id, set())
+        if (None, None) in places and len(answer.sentences) > 1:
+            wholes.setdefault(whole_answer(answer), undecided)
         for number, claim in _claims(answer):
             cites = answer.sentences[number].cites
             if (number, None) in places or ((None, None) in places and len(answer.sentences) == 1):
@@ -129,7 +133,7 @@ def _of_ratings(path: Path, answers: Path, likert: int) -> Labels:
             for cited, text in zip(cites, claim.cited, strict=True):
                 if (number, cited) in places:
                     labels.setdefault(claim.against((text,)), undecided)
-    return labels
+    return labels, wholes
 
 
 def _pairs(answers: Iterable[CitedAnswer]) -> Iterator[tuple[Attribution, Verdict]]:
@@ -145,6 +149,14 @@ def _pairs(answers: Iterable[CitedAnswer]) -> Iterator[tuple[Attribution, Verdic
             for cited, text in zip(sentence.cites, claim.cited, strict=True):
                 if (level := sentence.support.get(cited)) is not None:
                     yield claim.against((text,)), _LEVELS[level]
+
+
+def _wholes(answers: Iterable[CitedAnswer]) -> Iterator[tuple[Attribution, Verdict]]:
+    """Yield what people judged as one: answers of several sentences, none of which has a label."""
+    for answer in answers:
+        alone = all(sentence.attributable is None for sentence in answer.sentences)
+        if len(answer.sentences) > 1 and alone and answer.attributable is not None:
+            yield whole_answer(answer), _verdict(answer.attributable)
 
 
 def _claims(answer: CitedAnswer) -> Iterator[tuple[int, CitedClaim]]:

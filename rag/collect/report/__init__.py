@@ -11,6 +11,7 @@ from autoais.formats.base import Notes
 from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import judge_record, provenance
 from autoais.judges import open_judge
+from autoais.metrics.rates import Rate
 from autoais.types import Judge
 from rag.bench.report import write_bytes
 from rag.collect.folder import ANSWERS, MANIFEST, Collection, open_collection
@@ -115,14 +116,29 @@ def _parts(collection: Collection | None) -> dict[str, tuple[Callable[[CitedAnsw
 
 
 def _agreement(answers: Iterator[CitedAnswer], judge: Judge, show: Progress) -> dict[str, Any] | None:
-    """How a judge agrees with people's labels of sentences; None without labels."""
-    from autoais.meta.evaluate import evaluate, without_texts
+    """How a judge agrees with people's labels, and the share that each calls attributable; None without labels."""
+    from autoais.meta.evaluate import Rows, estimates_of, judged, one_set, rows_by_set
 
     labels = [replace(label, dataset="all") for answer in answers for label in formats.labels_of(answer)]
     if not labels:
         return None
     show(f"judging with {judge.name}", 0, len(labels))
-    found: dict[str, Any] = without_texts(evaluate(labels, judge))["sets"]["all"]
-    people = sum(label.attributable for label in labels) / len(labels)
+    rows: Rows = rows_by_set(judged(labels, judge))["all"]
+
+    def shares(number: int | None) -> dict[str, Any]:
+        there = rows.decided if number is None else rows.decided & (rows.system == number)
+        questions = [int(one) for one in rows.question[there]]
+        sides = {"people": rows.truth[there], "judge": rows.said[there]}
+        return {side: Rate.of([bool(yes) for yes in said], questions).record() for side, said in sides.items()}
+
     about = {key: value for key, value in judge_record(judge).items() if key != "usage"}
-    return {"judge": judge.name, "judged_by": about, "labels": len(labels), "people": people} | found
+    return {
+        "judge": judge.name,
+        "judged_by": about,
+        "labels": len(labels),
+        "attributable_by": {
+            "all": shares(None),
+            "systems": {name: shares(number) for number, name in enumerate(rows.systems)},
+        },
+        **one_set(rows, estimates_of(rows)),
+    }

@@ -110,9 +110,18 @@ def _agreement(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
         "judge": found["judge"],
         "n": f"{found['n']:,}",
         "undecided": f"{found['undecided']:,}",
-        "people": f"{100 * found['people']:.1f} %",
+        "shares": [_shares("all", found["attributable_by"]["all"])]
+        + [_shares(name, one) for name, one in found["attributable_by"]["systems"].items()],
         "rows": rows,
     }
+
+
+def _shares(name: str, sides: Mapping[str, Any]) -> dict[str, Any]:
+    cells = [
+        {"value": "–" if one["value"] is None else f"{100 * one['value']:.1f} %", "range": _range(one["interval95"])}
+        for one in (sides["people"], sides["judge"])
+    ]
+    return {"name": name, "n": f"{sides['people']['n']:,}", "cells": cells}
 
 
 def _ends(found: Mapping[str, Any], key: str) -> str:

@@ -18,7 +18,7 @@ from autoais import formats
 from autoais.answers import CitedAnswer, read_answers, to_row, write_answers
 from autoais.corpora import detect_corpus
 from autoais.errors import FormatError, UserError
-from autoais.formats import aqa, trec
+from autoais.formats import aqa, marked, trec
 from autoais.formats.convert import count_losses
 from autoais.io.files import records
 from autoais.io.jsonl import write_atomic
@@ -1151,3 +1151,21 @@ def test_names_of_fields_in_a_message_stand_on_one_line(tmp_path: Path) -> None:
     for read in (formats.detect, detect_corpus):
         with pytest.raises(FormatError, match="a\ufffdb"):
             read(lines(tmp_path / "x.jsonl", {"a\nb": 1, "x" * 400: 2}))
+
+
+@pytest.mark.parametrize(
+    ("text", "rendered"),
+    [
+        ("A is B.", "A is B [1][2]."),
+        ("A is B", "A is B [1][2]"),
+        ('He said "A is B."', 'He said "A is B [1][2]."'),
+        ('It is called "B".', 'It is called "B" [1][2].'),
+        ("A is B (see C).", "A is B (see C) [1][2]."),
+        ("A is B (see C)", "A is B (see C) [1][2]"),
+        ("Is A B?!”", "Is A B [1][2]?!”"),
+    ],
+)
+def test_markers_stand_before_the_final_stop_and_never_in_brackets(text: str, rendered: str) -> None:
+    assert marked.render(text, [1, 2]) == rendered
+    assert marked.sentence(rendered, 2).text == text
+    assert marked.sentence(rendered, 2).cites == (1, 2)

@@ -14,10 +14,10 @@ from autoais.answers import CitedAnswer, write_answers
 from autoais.errors import UserError
 from autoais.io.jsonl import dumps, write_atomic
 from autoais.judges import open_judge
-from autoais.judges.human import CONTRADICT, NOT_JUDGED, SPLIT
+from autoais.judges.human import CONTRADICT, SPLIT
 from autoais.ratings import Rating, write_ratings
 from autoais.testing import SUPPORTED, UNRELATED, check_judge
-from autoais.types import Attribution, Citation, CitedSentence, Passage, Support, Verdict
+from autoais.types import NOT_JUDGED, Attribution, Citation, CitedSentence, Passage, Support, Verdict
 from tests.autoais.formats.test_formats import sample
 from tests.conftest import Command, one_line_error
 
@@ -116,6 +116,8 @@ def test_any_format_with_labels_is_a_judge_of_its_own_answers(tmp_path: Path, na
     path = sample(tmp_path, name)
     judge = open_judge(f"human:{path}")
     report = autoais.score(path, judge=judge, metrics=["trec"])
+    cached = autoais.score(path, judge=judge, metrics=["trec"], cache=tmp_path / "cache")
+    assert cached.judgements == report.judgements
     # Liu et al.'s judgements are of single citations, and say nothing of two citations together.
     assert report.metrics["trec_precision" if name == "liu-judgements" else "sentences"].n > 0
     labelled = [
@@ -139,6 +141,40 @@ def test_subsets_that_nobody_judged_are_undecided_and_the_report_says_so(tmp_pat
     assert "nobody judged 2 of the pairs" in result["provenance"]["judge"]["note"]
 
 
+def test_ratings_of_whole_answers_decide_about_answers_and_not_about_their_sentences(
+    tmp_path: Path, autoais: Command
+) -> None:
+    rows = [
+        answer(str(n), sentence(f"One {n} is so.", "p1"), sentence(f"Two {n} is so.", "p2"), attributable=label)
+        for n, label in enumerate((True, True, False, None))
+    ]
+    path, out = file_of(tmp_path / "a.jsonl", rows), tmp_path / "out.jsonl"
+    for cache in ([], ["--cache", tmp_path / "cache"]):
+        metrics = json.loads(autoais("score", path, "--judge", f"human:{path}", "--json", "--out", out, *cache).stdout)[
+            "metrics"
+        ]
+        assert (metrics["autoais"]["value"], metrics["autoais"]["n"]) == (pytest.approx(2 / 3), 3)
+        assert metrics["autoais"]["undecided"] == 1
+        assert (metrics["sentences"]["n"], metrics["hagrid"]["n"]) == (0, 0)
+    rate = json.loads(autoais("compare", out, out, "--json").stdout)["a"]
+    assert (rate["value"], rate["n"], rate["undecided"]) == (pytest.approx(2 / 3), 3, 1)
+
+
+def test_an_answer_that_people_judged_in_part_is_undecided_whatever_they_said(tmp_path: Path) -> None:
+    """Else answers would be decided where a sentence is a no, and only there."""
+    full, none = (Support.FULL,), (Support.NONE, Support.NONE)
+    rows = [
+        answer("1", sentence("One is so.", "p1", support=none), sentence("Two is so.", "p1", "p2", support=none)),
+        answer("2", sentence("Three is so.", "p1", support=full), sentence("Four is so.", "p2", support=none)),
+    ]
+    path = file_of(tmp_path / "a.jsonl", rows)
+    report = autoais.score(path, judge=f"human:{path}")
+    assert (report.metrics["autoais"].value, report.metrics["autoais"].undecided) == (0.0, 1)
+    assert (report.metrics["hagrid"].value, report.metrics["hagrid"].n) == (0.0, 2)
+    assert report.metrics["sentences"].n == 3
+    assert autoais.compare(report, report)["a"]["undecided"] == 1
+
+
 def test_two_systems_are_compared_by_people(tmp_path: Path, autoais: Command) -> None:
     files = []
     for name, labels in (("a", (True, True, False)), ("b", (True, False, False))):
@@ -159,7 +195,7 @@ def test_what_is_no_file_of_labels_is_refused(tmp_path: Path, autoais: Command) 
     write_atomic(ratings, write_ratings([Rating("9", "a", "attributable", "yes")]))
     for name, says in (
         (f"human:{tmp_path / 'gone'}", "there is no file"),
-        (f"human:{bare}", "no sentence and no citation in it has a label"),
+        (f"human:{bare}", "no answer, sentence or citation in it has a label"),
         (f"human:{ratings}", "name the rated answers too"),
         (f"human:{ratings},answers={bare}", "answer '9' has ratings, but is not among the answers"),
         (f"human:{bare},answers={bare}", "holds answers, not ratings"),
@@ -168,4 +204,4 @@ def test_what_is_no_file_of_labels_is_refused(tmp_path: Path, autoais: Command) 
         with pytest.raises(UserError, match=says):
             open_judge(name)
     one_line_error(autoais("score", bare, "--judge", "human"), "human:<file>")
-    one_line_error(autoais("score", bare, "--judge", f"human:{bare}"), "no sentence and no citation")
+    one_line_error(autoais("score", bare, "--judge", f"human:{bare}"), "no answer, sentence or citation")

@@ -225,7 +225,9 @@ def test_a_report_of_a_labelled_collection(asked: Path, tmp_path: Path, rag: Com
     assert [figure["name"] for figure in record["figures"]] == ["figure-3a", "figure-3b", "figure-4", "figure-5"]
     assert list(record["table2"]) == ["all", "train", "dev"]
     assert record["autoais"]["judge"].startswith("minilm@")
-    assert record["autoais"]["people"] == 0.0
+    shares = record["autoais"]["attributable_by"]
+    assert (shares["all"]["people"]["value"], shares["all"]["judge"]["value"]) == (0.0, 1.0)
+    assert list(shares["systems"]) == ["extractive", "reader"]
     assert "a stand-in for BERTScore" in record["similarity"]
     for figure in record["figures"]:
         for kind in ("svg", "png"):
