@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from autoais.answers import CitedAnswer, write_answers
+from autoais.answers import CitedAnswer, read_answers, write_answers
 from autoais.io.jsonl import dumps, sync, write_atomic
 from autoais.types import Judge
 from rag.annotate.items import Item, attention_checks, check_items, in_order, items_of, read_items, to_row, write_items
@@ -135,10 +135,10 @@ def _answer_items(
     kind: Kind,
     flag_incomplete: bool,
 ) -> Iterable[Item]:
-    from autoais.api import read_answers
+    from autoais import formats
 
     copy = building / ANSWERS
-    write_atomic(copy, write_answers(read_answers(answers) if isinstance(answers, str | Path) else answers))
+    write_atomic(copy, write_answers(formats.read(Path(answers)) if isinstance(answers, str | Path) else answers))
     return items_of(read_answers(copy), scheme, kind=kind, flag_incomplete=flag_incomplete)
 
 

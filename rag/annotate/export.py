@@ -12,12 +12,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from autoais import formats
-from autoais.answers import CitedAnswer, write_answers
-from autoais.api import read_answers
+from autoais.answers import CitedAnswer, read_answers, write_answers
 from autoais.io.jsonl import dumps, write_atomic
 from autoais.io.provenance import sha256_file
 from autoais.metrics.hagrid import answer_attributable
 from autoais.ratings import FLAG, Rating, consensus, cut, label_answers, write_ratings
+from autoais.ratings.convert import convert_ratings
 from autoais.types import Citation
 from rag.annotate.ratings import standing
 from rag.annotate.review import progress_in
@@ -26,7 +26,7 @@ from rag.annotate.study import Study
 from rag.annotate.triage import estimate, read_triage
 from rag.errors import UserError
 
-_WRITTEN = ("ratings.jsonl", "presses.jsonl", "items.jsonl", "answers.jsonl", "hagrid.jsonl", "triage.json")
+_WRITTEN = ("ratings.jsonl", "presses.jsonl", "items.jsonl", "answers.jsonl", "hagrid.jsonl", "ais.csv", "triage.json")
 MANIFEST = "manifest.json"
 
 
@@ -34,8 +34,9 @@ def export(study: Study, out: Path) -> dict[str, Any]:
     """Write the export to a folder, the manifest last; return the manifest.
 
     `ratings.jsonl` has the verdicts that stand (`autoais.ratings`), `presses.jsonl` all that was pressed, `items.jsonl`
-    the items, `answers.jsonl` the answers with the consensus as human labels, and `hagrid.jsonl` the same where
-    sentences were judged. `triage.json` has the estimate over all items, if a judge chose them.
+    the items, `answers.jsonl` the answers with the consensus as human labels. That is also in `hagrid.jsonl` where
+    sentences were judged, in `ais.csv` (Rashkin et al. 2023) where answers were. `triage.json` has the estimate over
+    all items, if a judge chose them.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -144,6 +145,9 @@ def _write_answers(study: Study, connection: "sa.Connection", out: Path, notes: 
     write_atomic(out / "answers.jsonl", write_answers(_uncited(one, rated) for one in labelled))
     if "sentence" in study.scheme.units:
         write_atomic(out / "hagrid.jsonl", formats.write(read_answers(out / "answers.jsonl"), "hagrid", notes))
+    if study.scheme.units == ("answer",):
+        rows = convert_ratings(ratings(study, connection), "ais-csv", answers=source, notes=notes)
+        write_atomic(out / "ais.csv", rows)
 
 
 def _uncited(answer: CitedAnswer, rated: Set[str]) -> CitedAnswer:

@@ -159,7 +159,7 @@ def _side(value: str) -> str:
 def ties(study: Study) -> list[Tie]:
     """Return the ties of finished items that nobody has adjudicated, in the order of the study."""
     found = []
-    with study.database.read() as connection:
+    with study.database.read(snapshot=True) as connection:
         for item, is_open, verdicts in standing(connection):
             for question, votes in () if is_open else _tied(verdicts):
                 whole = study.item(item)
@@ -182,7 +182,7 @@ def audit_sample(study: Study, n: int) -> list[Audit]:
     A rating's place in the draw does not change as others come in.
     """
     drawn: list[tuple[str, Audit]] = []
-    with study.database.read() as connection:
+    with study.database.read(snapshot=True) as connection:
         for item, _, verdicts in standing(connection):
             audited = {one.question for one in verdicts if one.phase == "audit"}
             flagged = {one.annotator for one in verdicts if one.question == "flag"}

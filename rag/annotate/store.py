@@ -3,8 +3,10 @@
 Writers take turns: a write transaction sees all that was committed before it, and nothing of another one.
 """
 
+import math
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,7 @@ try:
 except ImportError:
     raise missing_extra("rag annotate", "annotate") from None
 
+_IDLE_SECONDS = 1.0
 BUSY_SECONDS = 10.0
 """How long a transaction waits for others before it gives up."""
 
@@ -155,17 +158,18 @@ class Database:
                 pool_size=8,
                 max_overflow=32,
                 pool_timeout=self._busy,
-                pool_pre_ping=True,
                 connect_args={"connect_timeout": 10, "options": options},
             )
         except ImportError:
             raise missing_extra("a PostgreSQL database", "postgresql") from None
         event.listen(engine, "begin", _begin_postgresql)
+        event.listen(engine, "checkout", _check_idle)
+        event.listen(engine, "checkin", _note_idle)
         return engine
 
     @contextmanager
     def read(self, *, snapshot: bool = False) -> Iterator["sa.Connection"]:
-        """A transaction that only reads; with `snapshot` all its statements see the same state."""
+        """A connection for reading; with `snapshot` all statements see the same state."""
         with self._transaction(snapshot=snapshot) as connection:
             yield connection
 
@@ -187,8 +191,8 @@ class Database:
             self._check_file()
             with self.engine.connect() as connection:
                 options: dict[str, Any] = {"write": write}
-                if snapshot and self._file is None:  # a transaction of SQLite always is one
-                    options["isolation_level"] = "REPEATABLE READ"
+                if self._file is None and not write:  # what SQLite reads in a transaction always is a snapshot
+                    options["isolation_level"] = "REPEATABLE READ" if snapshot else "AUTOCOMMIT"
                 with connection.execution_options(**options).begin():
                     yield connection
         except (exc.DBAPIError, exc.TimeoutError, sqlite3.Error) as error:
@@ -237,6 +241,20 @@ def pairs(connection: "sa.Connection", query: "sa.Select[Any]") -> dict[str, Any
 def _begin_sqlite(connection: "sa.Connection") -> None:
     write = connection.get_execution_options().get("write")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+
+def _note_idle(_: object, record: "sa.pool.ConnectionPoolEntry") -> None:
+    record.info["idle since"] = time.monotonic()
+
+
+def _check_idle(connection: Any, record: "sa.pool.ConnectionPoolEntry", _: object) -> None:  # noqa: ANN401
+    """Ask a connection that was idle whether it is still there; the pool replaces one that is not."""
+    if time.monotonic() - record.info.get("idle since", math.inf) > _IDLE_SECONDS:
+        try:
+            connection.execute("SELECT 1")
+            connection.rollback()
+        except connection.Error as error:
+            raise exc.DisconnectionError from error
 
 
 _LOCK = 0x616E6E6F74617465  # "annotate"

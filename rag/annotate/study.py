@@ -159,8 +159,8 @@ class Study:
             if person.blocked is not None:
                 return None
             held = self._held(self._leased(connection, person))
-            if held is not None and self._is_fresh(held):
-                return self._work(connection, person, held)
+            if held is not None and self._is_fresh(held) and (work := self._work(connection, person, held)):
+                return work
         with self.database.write() as connection:
             person = self._person(connection, annotator)
             if person.blocked is not None:
@@ -169,7 +169,7 @@ class Study:
             if held is not None:
                 connection.execute(queries.RENEW, {"key": held.handle, "now": self._clock()})
             else:
-                self._give(connection, person)
+                self._give(connection, person, self._leased(connection, person))
                 held = self._held(self._leased(connection, person))
             return None if held is None else self._work(connection, person, held)
 
@@ -199,12 +199,12 @@ class Study:
         taken = connection.execute(queries.TAKEN, {"item": item, **self._places(person)}).scalar_one()
         return bool(taken < self.settings.annotators)
 
-    def _give(self, connection: Connection, person: Row) -> None:
-        """Lease an item to a person who holds none, if there is one."""
+    def _give(self, connection: Connection, person: Row, expired: Sequence[Row]) -> None:
+        """Lease an item to a person who holds none, if there is one; first those whose lease has expired."""
         if not person.passed:
             self._give_training(connection, person)
             return
-        for one in self._leased(connection, person):  # too long ago
+        for one in expired:
             if one.phase == "gold" or self._has_place(connection, one.item, person):
                 connection.execute(queries.RENEW, {"key": one.handle, "now": self._clock()})
                 return
@@ -253,11 +253,12 @@ class Study:
         chance = random.Random(f"{self.settings.seed} {person}")
         return [chance.random() < self.settings.gold_share for _ in range(turn)][-1]
 
-    def _work(self, connection: Connection, person: Row, held: Row) -> Work:
+    def _work(self, connection: Connection, person: Row, held: Row) -> Work | None:
+        """Return what to send; None if another tab finished the item since `held` was read."""
         item, verdicts = self.item(held.item), _verdicts(connection, held)
         question = self._question(item, verdicts, held.phase)
-        if question is None:  # a finished item is not held
-            raise RuntimeError(f"item {item.id!r} has no further question")
+        if question is None:
+            return None
         done, left = self._counts(connection, person)
         return Work(
             item=_sent(item, held.handle, question),
@@ -481,8 +482,9 @@ class Study:
                 self._check_gold(connection, person)
             person = self._person(connection, person.id)
         # The next item in the same commit: the page that follows only reads.
-        if person.blocked is None and self._held(self._leased(connection, person)) is None:
-            self._give(connection, person)
+        leased = self._leased(connection, person)
+        if person.blocked is None and self._held(leased) is None:
+            self._give(connection, person, leased)
 
     def _reconsider(self, connection: Connection, item: str) -> None:
         connection.execute(queries.RECONSIDER, {"key": item, "wanted": self.settings.annotators})

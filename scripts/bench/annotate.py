@@ -1,4 +1,4 @@
-"""Annotators at once on `rag annotate serve`, which is killed meanwhile: is a label lost or doubled, how quick are pages?
+"""Annotators at once on `rag annotate serve`, which is killed meanwhile: what is lost, how quick are pages?
 
     python -m scripts.bench.annotate --out eval/results/annotate.json
 
@@ -37,6 +37,7 @@ from rag.annotate.items import Item, Source
 from rag.annotate.settings import Settings
 from scripts.postgresql import running_postgresql
 
+ROOT = Path(__file__).parents[2]
 PER_ITEM = 5  # people; each gives two labels
 _FIELDS = re.compile(rb'<input type="hidden" name="(\w+)" value="([^"]*)">')
 _FORM = re.compile(rb'<form id="press".*?</form>', re.DOTALL)
@@ -65,7 +66,8 @@ class Server:
     def start(self) -> float:
         """Start it; return the seconds until it answers."""
         began = time.perf_counter()
-        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL)
+        path = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "eval")))}
+        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, env=os.environ | path)
         while time.perf_counter() - began < _GIVE_UP:
             if self._process.poll() is not None:
                 raise RuntimeError(f"the server ended with {self._process.returncode}")
@@ -82,9 +84,9 @@ class Server:
 
     def kill(self) -> None:
         """Kill it, as if the power went for this process."""
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
 
 
 class Person(threading.Thread):
@@ -106,6 +108,9 @@ class Person(threading.Thread):
             self._work()
         except Exception as error:  # noqa: BLE001  (told by the main thread)
             self.error = f"{type(error).__name__}: {error}"
+        finally:
+            if self._connection is not None:
+                self._connection.close()
 
     def _work(self) -> None:
         _, cookie, _ = self._ask("GET", f"/in/{quote(self._token)}", None, "")
@@ -160,22 +165,14 @@ def measure(folder: Path, *, database: str, annotators: int, labels: int, kills:
     study.close()
     wanted = study.pools["study"] * 2 * PER_ITEM
     server = Server(folder / "study")
-    server.start()
     people = [Person(name, token, server.port, think) for name, token in tokens.items()]
-    began = time.perf_counter()
-    for person in people:
-        person.start()
-    away = []
-    for number in range(kills):
-        at = wanted * (number + 1) // (kills + 1)
-        while sum(len(one.acknowledged) for one in people) < at and any(one.is_alive() for one in people):
-            time.sleep(0.02)
+    try:
+        server.start()
+        began = time.perf_counter()
+        away = run(server, people, wanted, kills)
+        seconds = time.perf_counter() - began
+    finally:
         server.kill()
-        away.append(server.start())
-    for person in people:
-        person.join()
-    seconds = time.perf_counter() - began
-    server.kill()
     pages = sorted(1000 * one for person in people for one in person.seconds)
     return {
         **compare(folder, people, wanted),
@@ -192,6 +189,22 @@ def measure(folder: Path, *, database: str, annotators: int, labels: int, kills:
         "restart_s": away,
         "errors": sorted({person.error for person in people if person.error}),
     }
+
+
+def run(server: Server, people: list[Person], wanted: int, kills: int) -> list[float]:
+    """Let people work until nothing is left; return the seconds that the server was away after each kill."""
+    away = []
+    for person in people:
+        person.start()
+    for number in range(kills):
+        at = wanted * (number + 1) // (kills + 1)
+        while sum(len(one.acknowledged) for one in people) < at and any(one.is_alive() for one in people):
+            time.sleep(0.02)
+        server.kill()
+        away.append(server.start())
+    for person in people:
+        person.join()
+    return away
 
 
 def compare(folder: Path, people: list[Person], wanted: int) -> dict[str, Any]:
@@ -226,7 +239,6 @@ def main(
     databases: Annotated[str, typer.Option(help="Databases, comma-separated.")] = "sqlite,postgresql",
 ) -> None:
     """Measure, print, and write to --out; exits with 1 if a label was lost or doubled."""
-    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     runs = {}
     for name in databases.split(","):
         options: dict[str, Any] = {"annotators": annotators, "labels": labels, "kills": kills, "think": think}

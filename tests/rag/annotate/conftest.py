@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("sqlalchemy", reason="needs the extra annotate")
-
 from rag.annotate.create import create_study
 from rag.annotate.settings import Settings, settings_of
 from rag.annotate.study import Study

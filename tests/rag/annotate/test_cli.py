@@ -1,0 +1,75 @@
+"""`rag annotate`, as people type it."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from autoais.answers import write_answers
+from autoais.io.jsonl import write_atomic
+from rag.annotate.create import open_study
+from rag.annotate.items import write_items
+from tests.conftest import Command, one_line_error
+from tests.rag.annotate.made import finish, make_items
+from tests.rag.annotate.test_export import cited
+
+
+@pytest.fixture
+def answers(tmp_path: Path) -> Path:
+    write_atomic(tmp_path / "answers.jsonl", write_answers(cited(n) for n in range(4)))
+    return tmp_path / "answers.jsonl"
+
+
+def test_a_study_from_answers_to_export(rag: Command, answers: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    made = rag("annotate", "init", folder, "--answers", answers, "--annotators", "1", "--scheme", "ais-sentences")
+    assert (made.returncode, made.stdout.splitlines()[0]) == (0, "8 items: to judge")
+    invited = rag("annotate", "invite", folder, "ada", "bob", "--base-url", "https://study.example.org/")
+    links = dict(line.split("\t") for line in invited.stdout.splitlines())
+    assert list(links) == ["ada", "bob"]
+    token = re.fullmatch(r"https://study\.example\.org/in/(\S+)", links["ada"])
+    assert token is not None
+    study = open_study(folder)
+    assert study.sign_in(token[1]).id == "ada"
+    finish(study, "ada")
+    study.close()
+    assert rag("annotate", "revoke", folder, "bob").stdout == "bob: the link is revoked\n"
+    shown = rag("annotate", "progress", folder).stdout
+    assert shown.splitlines()[0] == "1 of 8 items finished, 2 verdicts, 0 ties"
+    assert "revoked" in shown
+    told = json.loads(rag("annotate", "progress", folder, "--json").stdout)
+    assert (told["total"], told["finished"], told["people"][0]["done"]) == (8, 1, 1)
+    exported = rag("annotate", "export", folder, tmp_path / "out")
+    assert exported.returncode == 0
+    assert len((tmp_path / "out" / "ratings.jsonl").read_text("utf-8").splitlines()) == 2
+
+
+def test_items_with_attention_checks(rag: Command, tmp_path: Path) -> None:
+    write_atomic(tmp_path / "items.jsonl", write_items(make_items(6)))
+    folder = tmp_path / "study"
+    made = rag("annotate", "init", folder, "--items", tmp_path / "items.jsonl", "--attention-checks", "2")
+    assert made.stdout.splitlines()[:2] == ["2 items: gold", "6 items: to judge"]
+
+
+def test_schemes_are_listed(rag: Command) -> None:
+    names = [line.split()[0] for line in rag("annotate", "schemes").stdout.splitlines()]
+    assert names == ["ais", "ais-direct", "ais-likert", "ais-sentences", "hagrid", "liu", "trec"]
+
+
+def test_what_cannot_be_done_is_said_in_one_line(rag: Command, answers: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    one_line_error(rag("annotate", "init", folder), "either items or answers")
+    one_line_error(rag("annotate", "init", folder, "--answers", answers, "--annotators", "4"), "should be odd")
+    one_line_error(rag("annotate", "init", folder, "--answers", answers, "--scheme", "x"), "no scheme called 'x'")
+    one_line_error(rag("annotate", "init", folder, "--answers", answers, "--kind", "x"), "--kind should be one of")
+    one_line_error(rag("annotate", "init", folder, "--answers", answers, "--attention-checks", "9"), "need more items")
+    one_line_error(rag("annotate", "init", folder, "--answers", tmp_path / "none.jsonl"), "none.jsonl")
+    one_line_error(rag("annotate", "progress", folder), "no study here")
+    assert not folder.exists()
+    assert rag("annotate", "init", folder, "--answers", answers).returncode == 0
+    one_line_error(rag("annotate", "init", folder, "--answers", answers), "not an empty folder")
+    one_line_error(rag("annotate", "revoke", folder, "eve"), "no person called 'eve'")
+    one_line_error(rag("annotate", "invite", folder, "a\nb"), "printable characters")
+    one_line_error(rag("annotate", "invite", folder, "ada", "--days", "0"), "days should be more than 0")
+    one_line_error(rag("annotate", "export", folder, answers), "cannot be written")
