@@ -86,6 +86,10 @@ def test_times_of_stages_and_tasks() -> None:
     assert time["questions"]["interpretable"] == {"n": 10, "mean": 10.0, "median": 10.0, "sd": 0.0}
     assert time["tasks"]["n"] == 10
     assert time["tasks"]["mean"] == pytest.approx((100 + 6 * 20 + 60) / 10)
+    a, _, c = autoais.agreement(STUDY)["people"]
+    assert a["time"]["questions"]["attributable"] == {"n": 3, "mean": pytest.approx(100 / 3, abs=1e-6), "median": 20.0,
+                                                      "sd": pytest.approx(23.094011)}  # fmt: skip
+    assert (c["time"]["tasks"]["n"], c["time"]["questions"]["attributable"]["n"]) == (4, 2)
     assert autoais.agreement(rate("i", "informative", "yes no"))["time"]["tasks"] == {
         "n": 0, "mean": None, "median": None, "sd": None,
     }  # fmt: skip
