@@ -56,7 +56,7 @@ class LabelledSets:
 
 
 def installed_judges() -> list[str]:
-    """Return the names of the judges that need no model, server, file or option: `lexical`, `minilm`, those of packages."""
+    """Return the names of the judges that need no model, server, file or option: `lexical`, `minilm`, of packages."""
     return [name for name in JUDGES if name not in _NEED_MORE]
 
 
