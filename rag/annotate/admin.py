@@ -11,34 +11,16 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
-from starlette.routing import Route
 
-from rag.annotate.app import Site, field, item_view
+from rag.annotate.site import Site, field, reason_of
 from rag.annotate.study import Role
+from rag.annotate.work import item_view
 from rag.errors import UsageError
-from rag.web.pages import shown
 
 _ROLES: dict[str, Role] = {"annotator": "annotator", "admin": "admin"}
 
 
-def admin_routes(site: Site) -> list[Route]:
-    """Return the addresses of the admin's pages; who is no admin of the study gets 403."""
-    admin = Admin(site)
-    return [
-        Route("/admin", admin.progress),
-        Route("/admin/invite", admin.invite, methods=["POST"]),
-        Route("/admin/revoke", admin.revoke, methods=["POST"]),
-        Route("/admin/block", admin.block, methods=["POST"]),
-        Route("/admin/unblock", admin.unblock, methods=["POST"]),
-        Route("/admin/audit", admin.audit),
-        Route("/admin/audit", admin.record_audit, methods=["POST"]),
-        Route("/admin/ties", admin.ties),
-        Route("/admin/ties", admin.adjudicate, methods=["POST"]),
-        Route("/admin/export", admin.export, methods=["POST"]),
-    ]
-
-
-class Admin:
+class AdminPages:
     """The pages of an admin."""
 
     def __init__(self, site: Site) -> None:
@@ -73,7 +55,7 @@ class Admin:
         """Give a person no more items."""
         await self._site.admin(request)
         form = await self._site.form(request)
-        reason = shown(field(form, "reason")).strip()[:500] or "an admin of the study has ended your part in it."
+        reason = reason_of(form)[:500] or "an admin of the study has ended your part in it."
         return await self._changed(self._study.block, field(form, "id"), reason)
 
     async def unblock(self, request: Request) -> Response:
@@ -119,7 +101,7 @@ class Admin:
             field(form, "annotator"),
             field(form, "value"),
             press=field(form, "press"),
-            reason=shown(field(form, "reason")).strip(),
+            reason=reason_of(form),
         )
         return RedirectResponse("/admin/audit", 303)
 
@@ -153,7 +135,7 @@ class Admin:
             field(form, "question"),
             field(form, "value"),
             press=field(form, "press"),
-            reason=shown(field(form, "reason")).strip(),
+            reason=reason_of(form),
         )
         return RedirectResponse("/admin/ties", 303)
 

@@ -33,7 +33,8 @@ def make_item(
     said = answer or CitedAnswer(question.id, question.text)
     extra = said.extra
     verdicts = [row["verdict"] for row in judgements if row["verdict"] != NOT_APPLICABLE]
-    attributed = all_yes(Verdict(verdict).ais for verdict in verdicts)
+    whole = next((row["answer"] for row in judgements if "answer" in row), None)  # people's, of an answer as one
+    attributed = all_yes(Verdict(verdict).ais for verdict in verdicts) if whole is None else Verdict(whole).ais
     failed = extra.get("failed") is True
     correct = is_right(asked, said, right)
     trace = extra.get("trace")

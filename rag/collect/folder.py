@@ -15,9 +15,8 @@ from autoais.io.locks import exclusive_lock
 from autoais.io.provenance import command, sha256_file
 from autoais.io.schema import BOOLEAN, INTEGER, STRING, TEXT_OR_NULL, Schema, faults
 from autoais.io.schema import record as record_schema
-from autoais.metrics.hagrid import answer_attributable, answer_informative
 from rag.collect.card import card
-from rag.collect.statistics import question_key, statistics_of
+from rag.collect.statistics import question_key, statistics_of, whole_labels
 from rag.errors import FormatError, RagError, check_type
 
 MANIFEST, ANSWERS, FILTERED, CARD, SUMS, LOCK, RAW = (
@@ -229,11 +228,8 @@ def _with_labels(answer: CitedAnswer, label: CitedAnswer) -> CitedAnswer:
         cited = (replace(citation, support=level) for citation, level in zip(one.citations, levels, strict=True))
         one = replace(one, informative=told.informative, attributable=told.attributable, worthy=told.worthy)
         sentences.append(replace(one, citations=tuple(cited)))
-    informative, attributable = label.informative, label.attributable
-    if informative is None:
-        informative = answer_informative(one.informative for one in sentences)
-    if attributable is None:
-        attributable = answer_attributable(one.attributable for one in sentences)
+    whole = whole_labels(label)
+    informative, attributable = whole["informative"], whole["attributable"]
     return replace(answer, sentences=tuple(sentences), informative=informative, attributable=attributable)
 
 

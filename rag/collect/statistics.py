@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from autoais.answers import CitedAnswer
+from autoais.metrics.hagrid import answer_attributable, answer_informative
 from autoais.metrics.rates import Rate
 from autoais.types import Support
 
@@ -15,6 +16,16 @@ Part = Callable[[CitedAnswer], bool]
 def question_key(answer: CitedAnswer) -> str:
     """Return what the answers of one question share: the text of the question, folded."""
     return " ".join(unicodedata.normalize("NFKC", answer.question).casefold().split())
+
+
+def whole_labels(answer: CitedAnswer) -> dict[str, bool | None]:
+    """Return people's labels of an answer; where it has none, they follow from its sentences (HAGRID's rules)."""
+    informative, attributable = answer.informative, answer.attributable
+    if informative is None:
+        informative = answer_informative(one.informative for one in answer.sentences)
+    if attributable is None:
+        attributable = answer_attributable(one.attributable for one in answer.sentences)
+    return {"informative": informative, "attributable": attributable}
 
 
 class Statistics:
@@ -35,7 +46,7 @@ class Statistics:
         self._quotes.setdefault((key, tuple(answer.passages)), len(answer.passages))
         self._answers += 1
         self.systems[str(answer.extra.get("system") or "unknown")] += 1
-        for name, label in (("informative", answer.informative), ("attributable", answer.attributable)):
+        for name, label in whole_labels(answer).items():
             self._label(name, label, question)
         for sentence in answer.sentences:
             self._sentences += 1

@@ -15,6 +15,7 @@ from autoais.ratings import (
     Rating,
     consensus,
     cut,
+    is_flagged,
     label_answers,
     read_ratings,
     unflagged,
@@ -131,6 +132,7 @@ def test_an_adjudication_decides_alone() -> None:
 def test_training_gold_and_audits_do_not_count() -> None:
     others = [one for phase in ("training", "gold", "audit") for one in rate("i", "attributable", "no", phase=phase)]
     assert [one.value for one in consensus(rate("i", "attributable", "yes") + others)] == ["yes"]
+    assert consensus(others) == []
 
 
 def test_a_flag_takes_the_item_from_its_own_annotator_only() -> None:
@@ -141,6 +143,14 @@ def test_a_flag_takes_the_item_from_its_own_annotator_only() -> None:
     ]
     assert [(one.item, one.annotator) for one in unflagged(ratings)] == [("i", "a"), ("i", "c"), ("j", "a")]
     assert [one.value for one in consensus(ratings)] == [None, "yes"]
+
+
+def test_an_item_is_flagged_by_more_people_than_rate_it() -> None:
+    flag, rated = [Rating("i", "a", FLAG, "missing")], [Rating("i", "b", "informative", "yes")]
+    assert is_flagged(flag)
+    assert not is_flagged([*flag, *rated])
+    assert is_flagged([*flag, *rated, Rating("i", "c", FLAG, "expert")])
+    assert not is_flagged([*flag, Rating("i", "a", "informative", "yes"), *rated])
 
 
 def test_likert_values_are_cut() -> None:
@@ -177,6 +187,12 @@ def test_what_cannot_be_interpreted_is_not_attributable() -> None:
     assert labelled(rate("a/1", "interpretable", "no no no yes yes") + minority).attributable is False
     assert labelled(rate("a/1", "interpretable", "no no yes yes") + minority).attributable is None
     assert labelled(rate("a/1", "interpretable", "no yes yes") + minority).attributable is True
+
+
+def test_a_whole_answer_has_labels_of_its_own() -> None:
+    one = labelled([*rate("a/1", "informative", "yes"), *rate("a/1", "attributable", "no")])
+    assert (one.informative, one.attributable) == (True, False)
+    assert [sentence.informative for sentence in one.sentences] == [None, None]
 
 
 def test_a_tie_has_no_label_and_earlier_labels_are_dropped() -> None:

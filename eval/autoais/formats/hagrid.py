@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from autoais.answers import CitedAnswer
+from autoais.errors import FormatError, UserError
 from autoais.formats.base import Fault, Format, Notes, Row, sound, unique_key
 from autoais.formats.marked import Marked, sentence, sentences, written, written_answer
-from autoais.io.jsonl import dumps
+from autoais.io.files import lines
+from autoais.io.jsonl import dumps, parse_object
 from autoais.io.schema import IDENTIFIER, LABEL, STRING, faults, listed, record
 from autoais.labels import Labelled, clean_reference
 from autoais.metrics.hagrid import answer_attributable, answer_informative
@@ -17,20 +20,45 @@ from autoais.types import Attribution, Citation, CitedSentence, Passage, Unresol
 _LABELS = ("informative", "attributable")
 
 
-_KEPT = "hagrid"  # in `extra`: the record as it was, where the writer would write it otherwise
+# In `extra`: the record and its line as they were, where the writer would write them otherwise.
+_KEPT, _LINE = "hagrid", "hagrid_line"
 
 
 def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
-    for _, row in rows:
+    line_of = _Lines()
+    for where, row in rows:
         answers = list(_answers(row))
         if not answers:
             notes["questions without an answer, left out"] += 1
             continue
-        if dumps(_row(answers, Notes())) == dumps(row):
-            yield from answers
-            continue
-        for answer, given in zip(answers, row["answers"], strict=True):
-            yield replace(answer, extra={**answer.extra, _KEPT: {**row, "answers": [given]}})
+        line, usual = line_of(where), dumps(row)
+        as_written = usual == dumps(_row(answers, Notes()))
+        for number, (answer, given) in enumerate(zip(answers, row["answers"], strict=True)):
+            kept = {} if as_written else {_KEPT: {**row, "answers": [given]}}
+            style = {} if number or line in (None, usual) else {_LINE: line}
+            yield replace(answer, extra={**answer.extra, **kept, **style}) if kept or style else answer
+
+
+class _Lines:
+    """The lines of a file, read beside its records, which come in the same order."""
+
+    def __init__(self) -> None:
+        self._path, self._number = "", 0
+        self._left: Iterator[bytes] = iter(())
+
+    def __call__(self, where: str) -> str | None:
+        """Return the line of `file:line`; None if there is none, or it is no UTF-8."""
+        path, _, number = where.rpartition(":")
+        if path != self._path:
+            self._path, self._number, self._left = path, 0, lines(Path(path))
+        try:
+            for line in self._left:
+                self._number += 1
+                if str(self._number) == number:
+                    return line.decode("utf-8").removesuffix("\n")
+        except (UserError, UnicodeDecodeError):
+            return None
+        return None
 
 
 def _answers(row: dict[str, Any]) -> Iterator[CitedAnswer]:
@@ -108,7 +136,17 @@ def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
         return _query_id(answer), answer.question, tuple(answer.passages)
 
     for _, group in groupby(answers, question):
-        yield dumps(_as_given(listed := list(group)) or _row(listed, notes))
+        row = _as_given(listed := list(group)) or _row(listed, notes)
+        line = listed[0].extra.get(_LINE)
+        yield line if isinstance(line, str) and _says(line, row) else dumps(row)
+
+
+def _says(line: str, row: dict[str, Any]) -> bool:
+    """Whether a line is the record, in whatever style of JSON."""
+    try:
+        return "\n" not in line and parse_object(line.encode(), "") == row
+    except (FormatError, UnicodeEncodeError):
+        return False
 
 
 def _as_given(answers: Sequence[CitedAnswer]) -> dict[str, Any] | None:

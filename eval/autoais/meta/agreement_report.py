@@ -35,6 +35,8 @@ from autoais.ratings import (
 )
 
 MOST_VALUES = 20  # a question with more values is answered in free text
+SIMULATED = "simulated-"
+"""How the name of an annotator begins who is no person (`scripts/simulate_study.py`)."""
 _ALL = "all systems"
 _FREE = f"more than {MOST_VALUES} different values"
 
@@ -58,7 +60,8 @@ def report(
 
     `experts` are ratings of the same items by experts, `variant` ratings of the same items in another design. `asked`
     names the question of each answer, which are the units of the intervals; by default every answer has its own.
-    `likert` is the least value from 1 to 5 that counts as attributable. Everything but `gold` and `audits` is about
+    `likert` is the least value from 1 to 5 that counts as attributable. `simulated` lists annotators who are no people,
+    if there are any. Everything but `gold` and `audits` is about
     the phase study, without the ratings of annotators who flagged the item.
     """
 
@@ -77,6 +80,8 @@ def report(
         "likert": likert,
         "questions": _questions(counted, number, likert),
     }
+    if simulated := sorted({one.annotator for one in ratings if one.annotator.startswith(SIMULATED)}):
+        found["simulated"] = simulated
     if by_system:
         found["systems"] = {
             name: _questions([one for one in counted if one.system == name], number, likert) for name in systems

@@ -175,6 +175,8 @@ _COEFFICIENTS = {
 
 def show_agreement(console: "Console", result: dict[str, Any]) -> None:
     """Print the report of `autoais agreement`."""
+    if "simulated" in result:
+        _line(console, f"SIMULATION: ratings of {len(result['simulated'])} simulated annotators")
     ratings, items, people = (result[name] for name in ("ratings", "items", "annotators"))
     _line(console, f"{ratings} ratings of {items} items by {people} annotators; intervals are over {result['units']}")
     for name, one in result["questions"].items():

@@ -11,7 +11,7 @@ from autoais.answers import CitedAnswer
 from autoais.errors import first_line
 from autoais.metrics.extractive import extractive
 from rag.attribution.attributor import nearest_sentence
-from rag.collect.statistics import Statistics
+from rag.collect.statistics import Statistics, whole_labels
 from rag.errors import RagError
 
 LABELS = ("informative", "not informative", "attributable", "not attributable")
@@ -83,9 +83,9 @@ def open_similarity(name: str | None) -> Similarity:
 
 
 def groups_of(answer: CitedAnswer) -> list[str]:
-    """Return the groups of Figure 3 that an answer belongs to, by the labels of the whole answer."""
+    """Return the groups of Figure 3 that an answer belongs to, by the labels of the whole answer (`whole_labels`)."""
     found = []
-    for label, value in (("informative", answer.informative), ("attributable", answer.attributable)):
+    for label, value in whole_labels(answer).items():
         if value is not None:
             found.append(label if value else f"not {label}")
     return found

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -35,7 +36,7 @@ ROW: dict[str, Any] = {
         {"answer": "In Ålesund [1, 9] .", "attributable": 0, "informative": 0, "sentences": []},
     ],
 }  # fmt: skip
-PLAIN = {
+PLAIN: dict[str, Any] = {
     "query_id": 7,
     "query": "What is it?",
     "quotes": [{"idx": 1, "docid": "a#1", "text": "It is a clock."}],
@@ -64,6 +65,36 @@ def back(path: Path, name: str = "hagrid") -> bytes:
 def test_a_file_is_written_back_byte_for_byte(tmp_path: Path) -> None:
     path = file_of(tmp_path / "h.jsonl", ROW, PLAIN, ROW | {"query_id": "other"})
     assert back(path) == path.read_bytes()
+
+
+STYLES: dict[str, Any] = {
+    "escaped": lambda row: json.dumps(row),
+    "compact": lambda row: json.dumps(row, ensure_ascii=False, separators=(",", ":")),
+    "pandas": lambda row: json.dumps(row, separators=(",", ":")).replace("/", "\\/"),
+    "windows": lambda row: json.dumps(row, ensure_ascii=False) + "\r",
+    "spaced": lambda row: f" {json.dumps(row, sort_keys=True)} ",
+}
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_the_style_of_the_json_is_kept(tmp_path: Path, style: str) -> None:
+    path = tmp_path / "h.jsonl"
+    row = ROW | {"query_id": "other", "query": "And / or?"}
+    path.write_bytes("".join(STYLES[style](one) + "\n" for one in (ROW, PLAIN, row)).encode())
+    assert back(path) == path.read_bytes()
+    (tmp_path / "a.jsonl").write_bytes(back(path, "answers"))
+    assert back(tmp_path / "a.jsonl") == path.read_bytes()
+    relabelled = [replace(answer, informative=False) for answer in formats.read(path)]
+    written = [json.loads(line) for line in formats.write(relabelled, "hagrid")]
+    assert [answer["informative"] for one in written for answer in one["answers"]] == [0] * 5
+
+
+def test_a_forged_line_is_not_written(tmp_path: Path) -> None:
+    (plain,) = formats.read(file_of(tmp_path / "h.jsonl", PLAIN))
+    extra = dict(plain.extra)
+    for line in ("{", "[]", json.dumps(PLAIN) + "\n{}", json.dumps(PLAIN | {"query": "Another?"}), 3):
+        (written,) = formats.write([replace(plain, extra=extra | {"hagrid_line": line})], "hagrid")
+        assert json.loads(written) == PLAIN
 
 
 def test_also_by_way_of_our_own_format(tmp_path: Path) -> None:

@@ -160,6 +160,29 @@ def test_ratings_of_whole_answers_decide_about_answers_and_not_about_their_sente
     assert (rate["value"], rate["n"], rate["undecided"]) == (pytest.approx(2 / 3), 3, 1)
 
 
+def test_hagrids_rule_needs_every_citation_judged_by_itself(tmp_path: Path) -> None:
+    rows = [
+        answer(
+            "1", sentence("One is so.", "p1", attributable=False), sentence("Two is.", "p1", "p2", attributable=True)
+        ),
+        answer("2", sentence("Three is so.", "p1", attributable=False)),
+    ]
+    path = file_of(tmp_path / "a.jsonl", rows)
+    metrics = autoais.score(path, judge=f"human:{path}").metrics
+    assert (metrics["hagrid"].value, metrics["hagrid"].n, metrics["hagrid"].undecided) == (0.0, 1, 1)
+    assert (metrics["autoais"].value, metrics["autoais"].n) == (0.0, 2)
+
+
+def test_labels_of_sentences_go_before_that_of_the_answer(tmp_path: Path) -> None:
+    """HAGRID's answers have both, by a rule for citations that is not the union."""
+    rows = [
+        answer("1", sentence("One is so.", "p1", attributable=True), sentence("Two is so.", "p2", attributable=True),
+               attributable=False)
+    ]  # fmt: skip
+    path = file_of(tmp_path / "a.jsonl", rows)
+    assert autoais.score(path, judge=f"human:{path}").metrics["autoais"].value == 1.0
+
+
 def test_an_answer_that_people_judged_in_part_is_undecided_whatever_they_said(tmp_path: Path) -> None:
     """Else answers would be decided where a sentence is a no, and only there."""
     full, none = (Support.FULL,), (Support.NONE, Support.NONE)

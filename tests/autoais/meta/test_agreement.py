@@ -22,6 +22,7 @@ from autoais.meta.agreement import (
     mcnemar_exact,
     pairwise_agreement,
 )
+from autoais.metrics.rates import Mean
 
 Table = list[list[int]]
 COEFFICIENTS = (krippendorff_alpha, pairwise_agreement, f1_to_majority, fleiss_kappa)
@@ -195,6 +196,13 @@ def test_full_agreement_is_one() -> None:
         assert (found.value, found.n) == (1.0, 40)
         assert found.interval95 is not None
         assert 0.7 < found.interval95[0] < found.interval95[1] == 1.0
+
+
+def test_the_interval_of_a_mean_over_items_is_that_of_every_mean() -> None:
+    rated = [(3, 0), (2, 1), (3, 0), (1, 2), (0, 3), (3, 0), (2, 1)]
+    found, mean = pairwise_agreement(rated), Mean.of([1, 1 / 3, 1, 1 / 3, 1, 1, 1 / 3])
+    assert found.value == pytest.approx(mean.value)
+    assert found.interval95 == pytest.approx(mean.interval95)
 
 
 def test_items_of_one_question_count_as_one() -> None:

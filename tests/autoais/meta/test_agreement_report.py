@@ -116,6 +116,21 @@ def test_people_beside_the_others_on_gold_items_and_in_audits(tmp_path: Path) ->
     assert audits["share"] == pytest.approx(4 / 6)
 
 
+def test_a_rating_is_compared_with_those_of_the_others_only() -> None:
+    # a agrees with the consensus of all three, and not with either of the others, who are split
+    people = autoais.agreement(rate("1", "support", "full full none", sentence=0, citation="p"))["people"]
+    assert [one["agrees_with_others"]["n"] for one in people] == [0, 0, 1]
+    assert people[2]["agrees_with_others"]["value"] == 0.0
+
+
+def test_a_task_is_right_if_all_its_audited_values_are() -> None:
+    ratings = [*rate("1", "interpretable", "yes"), *rate("1", "attributable", "yes"), *rate("2", "informative", "no")]
+    checks = [Rating("1", "lead", "interpretable", "no", phase="audit")]
+    checks += [Rating("1", "lead", "attributable", "yes", phase="audit")]
+    found = autoais.agreement(ratings + checks)["audits"]
+    assert (found["tasks"], found["audited"], found["quality"]["value"]) == (2, 1, 0.0)
+
+
 def test_experts_are_a_file_names_or_ratings(tmp_path: Path) -> None:
     crowd = [
         *rate("1", "informative", "yes yes no"),
@@ -201,6 +216,15 @@ def test_the_same_answer_everywhere_has_no_alpha_but_a_reason() -> None:
     assert agreement["pairwise_agreement"]["value"] == 1.0
     alone = autoais.agreement(rate("1", "informative", "yes"))["questions"]["informative"]["agreement"]
     assert {one.get("reason") for one in alone.values()} == {"no item has two ratings"}
+
+
+def test_simulated_annotators_are_called_so(tmp_path: Path, autoais: Command) -> None:
+    ratings = [Rating("i", f"simulated-{n}", "informative", "yes") for n in range(2)]
+    path = written(tmp_path / "r.jsonl", [*ratings, Rating("i", "ada", "informative", "no")])
+    assert autoais("agreement", path).stdout.startswith("SIMULATION: ratings of 2 simulated annotators\n")
+    assert json.loads(autoais("agreement", path, "--json").stdout)["simulated"] == ["simulated-0", "simulated-1"]
+    path = written(tmp_path / "p.jsonl", [Rating("i", "ada", "informative", "no")])
+    assert "simulated" not in json.loads(autoais("agreement", path, "--json").stdout)
 
 
 def test_free_text_has_no_figures() -> None:

@@ -20,10 +20,11 @@ from selectolax.lexbor import LexborHTMLParser as HTMLParser
 from starlette.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
 
-from rag.annotate.app import bounded, create_app, served_at
+from rag.annotate.app import create_app
 from rag.annotate.items import Cell, Item, Source, Table, Turn
 from rag.annotate.schemes import SCHEMES
 from rag.annotate.study import Study
+from rag.annotate.work import bounded, served_at
 from rag.errors import StudyError, UserError
 from tests.rag.annotate.web_study import (
     ANSWER,
@@ -258,15 +259,17 @@ def test_what_is_expected_and_which_system_wrote_is_never_sent(tmp_path: Path) -
     assert "Thank you" in sent
 
 
-def test_labels_of_others_are_in_no_page(study: Study) -> None:
+def test_labels_of_others_are_in_no_page(study: Study, tmp_path: Path) -> None:
     def clean(person: Person) -> str:
         return re.sub(r'(name="(?:csrf|press|served|item)" value=)"[^"]*"', r"\1", person.client.get("/").text)
 
     ada, bob = Person(study), Person(study, "bob")
     before = clean(bob)
     ada.press("yes")
-    ada.press("no", reason="Nothing about arches.")
+    ada.press("no", reason="Nothing about arches,\r\nnor brick.")
     assert clean(bob) == before
+    (row,) = [row for row in ratings(study, tmp_path) if row["question"] == "attributable"]
+    assert row["reason"] == "Nothing about arches,\nnor brick."
 
 
 def test_a_press_that_comes_twice_is_recorded_once(study: Study, tmp_path: Path) -> None:
@@ -338,6 +341,8 @@ def test_a_flag_takes_the_item_away(study: Study, tmp_path: Path) -> None:
     assert ada.fields()["item"] != fields(page)["item"]
     (row,) = ratings(study, tmp_path)
     assert (row["question"], row["value"]) == ("flag", "malformed")
+    assert ada.send("/flag", ada.fields("#flags") | {"value": "boring"}).status_code == 409
+    assert len(ratings(study, tmp_path)) == 1
     caption = Person(make_study(tmp_path / "tables", CAPTION)).page()
     assert len(caption.css("#flags form button")) == 3
 
@@ -679,6 +684,15 @@ def test_an_admin_invites_and_revokes(study: Study, boss: Person) -> None:
     ):
         assert boss.send("/admin/invite", admin_form(boss, **values)).status_code == 400
     assert boss.send("/admin/revoke", admin_form(boss, id="nobody")).status_code == 400
+
+
+def test_names_of_people_are_shown_as_text(study: Study, boss: Person) -> None:
+    name = '<img src=x onerror="window.broken=1">'
+    found = boss.send("/admin/invite", admin_form(boss, id=name, role="annotator"))
+    for text in (found.text, boss.client.get("/admin").text):
+        assert not HTMLParser(text).css("img")
+    if found.status_code == 200:
+        assert name in text_of(boss.page("/admin"), "table")
 
 
 def test_links_begin_with_the_public_address(study: Study) -> None:

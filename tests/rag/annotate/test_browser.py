@@ -526,3 +526,25 @@ def test_axe_finds_nothing(
     boss.locator(".row button").click()
     boss.locator("#link").wait_for()
     check(boss)
+
+
+@pytest.mark.parametrize("viewport", [{"width": 1280, "height": 800}, PHONE], ids=["desk", "phone"])
+def test_a_tie_is_decided_by_keyboard_and_axe_finds_nothing(
+    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path, viewport: dict[str, int]
+) -> None:
+    study = make_study(tmp_path, CITATION, scheme="trec")
+    for name, value in {"ada": "full", "bob": "none", "eve": "partial"}.items():
+        study.invite(name)
+        work = study.next(name)
+        assert work
+        study.verdict(name, work.item.id, "support", value, press=work.press, reason=f"The reason for {value}. " * 20)
+    server = serve(study)
+    boss = browser.open(server.link("boss", "admin"), viewport=viewport, bypass_csp=True)
+    boss.goto(f"http://127.0.0.1:{server.port}/admin/ties")
+    expect(boss.locator(".vote")).to_have_count(3)
+    check(boss)
+    for one in boss.locator(".verdicts button").all():
+        assert one.bounding_box()["y"] + one.bounding_box()["height"] <= viewport["height"]
+    boss.keyboard.press("p")
+    expect(boss.locator("main")).to_contain_text("no tie to decide")
+    assert study.ties() == []

@@ -93,6 +93,24 @@ def test_own_and_others_answers_stand_side_by_side(towns: Callable[..., BenchRun
     assert run.metrics("answers")["metrics"] == run.metrics("extractive")["metrics"]
 
 
+@pytest.mark.parametrize(("label", "way"), [(True, "right_attributed"), (False, "right_unattributed")])
+def test_people_judge_a_run_and_rate_answers_as_one(
+    towns: Callable[..., BenchRun], tmp_path: Path, label: bool, way: str
+) -> None:
+    row = cited(POLAND, "Warsaw is it.", "b#1")
+    row["sentences"].append({"text": "Nobody lives there.", "citations": [{"passage": "b#2"}]})
+    row["passages"].append({"id": "b#2", "text": ""})
+    theirs = rows_of(tmp_path / "theirs.jsonl", [row])
+    towns("first", predictions=[theirs])
+    shown = [one for _, one in read_objects(tmp_path / "first" / "theirs" / "answers.jsonl")]
+    labelled = rows_of(tmp_path / "labelled.jsonl", [one | {"attributable": label} for one in shown])
+    run = towns(predictions=[theirs], judge=f"human:{labelled}")
+    assert run.items("theirs")[0].way == way
+    found = run.metrics("theirs")["metrics"]
+    assert found["sentences"]["n"] == 0
+    assert found["autoais"]["value"] == (1 / 5 if label else 0)  # four questions have no answer
+
+
 def test_a_sample_leaves_other_answers_out(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
     rows = [cited(f" {row['question']}  ", "Warsaw", "b#1", id=str(n)) for n, row in enumerate(QUESTIONS)]
     run = towns(predictions=[rows_of(tmp_path / "all.jsonl", rows)], limit=2)

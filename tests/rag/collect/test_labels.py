@@ -202,12 +202,12 @@ def test_the_numbers_of_the_figures() -> None:
     analyses.add(labelled_answer("c", 4, [[4], []], informative=False))
     analyses.close()
     assert analyses.quotes == {
-        "informative": [2.0, 2.0], "not informative": [4.0], "attributable": [], "not attributable": [2.0],
+        "informative": [2.0, 2.0], "not informative": [4.0], "attributable": [2.0, 4.0], "not attributable": [2.0],
     }  # fmt: skip
     assert analyses.figure5() == {2: [0.75, 0.25], 4: [0.0, 0.0, 0.0, 1.0]}
     assert analyses.alike["informative"][0] == 1.0  # the same sentence
     assert analyses.alike["informative"][2] < 1.0  # "2 bridges"
-    assert [len(one) for one in analyses.alike.values()] == [4, 1, 0, 3]
+    assert [len(one) for one in analyses.alike.values()] == [4, 1, 2, 3]
     assert analyses.coverage[1] == 1.0
     assert analyses.density[1] == 4.0
     sizes = analyses.statistics.table2()

@@ -1,0 +1,163 @@
+"""What the pages of a study share: who asks, forms, links and errors."""
+
+import hashlib
+from urllib.parse import quote
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from rag.annotate.guidelines import guidelines_html
+from rag.annotate.schemes import KINDS
+from rag.annotate.study import Annotator, Study
+from rag.errors import LinkError
+from rag.web.pages import Pages, shown
+from rag.web.security import RateLimit, csrf_token, is_csrf_token
+
+MAX_EVIDENCE = 200  # spans of one verdict
+_MAX_REASON = 5_000  # characters
+_GUESSES, _GUESS_SECONDS = 20, 60.0  # failed sign-ins of one client, and for how long they count
+_RETRY = {"Retry-After": "2"}
+_WEEK = 7 * 24 * 3600
+
+
+class Site:
+    """A study and its pages; those of annotators are in `work`, those of admins in `admin`."""
+
+    def __init__(self, study: Study, base_url: str | None) -> None:
+        self.study = study
+        self.pages = Pages("rag.web", "rag.annotate")
+        self._base_url = base_url.rstrip("/") if base_url else None
+        self._secure = bool(base_url and base_url.startswith("https:"))
+        # A cookie knows no port: two studies on one host have cookies of two names.
+        name = f"study-{hashlib.sha256(str(study.folder.resolve()).encode()).hexdigest()[:12]}"
+        self._cookie = f"__Host-{name}" if self._secure else name
+        self._guesses = RateLimit(_GUESSES, _GUESS_SECONDS)
+
+    # --- who asks ---------------------------------------------------------------------------------------------------
+
+    def session(self, request: Request) -> str:
+        """Return the session, which is the token of the person's link; empty if there is none."""
+        return request.cookies.get(self._cookie, "")
+
+    async def person(self, request: Request) -> Annotator:
+        """Return who asks. Raises `HTTPException` 401, or `LinkError`."""
+        session = self.session(request)
+        if not session:
+            raise HTTPException(401, "You are not signed in: open your personal link.")
+        return await self._signed_in(request, session)
+
+    async def _signed_in(self, request: Request, token: str) -> Annotator:
+        try:
+            return await run_in_threadpool(self.study.sign_in, token)
+        except LinkError:
+            self._guesses.failed(_client(request))
+            raise
+
+    async def admin(self, request: Request) -> Annotator:
+        """Return the admin who asks; raises `HTTPException` 403 for others."""
+        found = await self.person(request)
+        if found.role != "admin":
+            raise HTTPException(403, "This page is for admins of the study.")
+        return found
+
+    async def form(self, request: Request) -> FormData:
+        """Return the form of a request, once its token shows that a page of this session sent it."""
+        found = await request.form(max_files=0, max_fields=MAX_EVIDENCE + 50)
+        if not is_csrf_token(self.session(request), field(found, "csrf")):
+            raise HTTPException(403, "The form is not from a page of this session: reload the page and try again.")
+        return found
+
+    def link(self, request: Request, token: str) -> str:
+        """Return the personal link with that token."""
+        return f"{self._base_url or f'{request.url.scheme}://{request.url.netloc}'}/in/{quote(token, safe='')}"
+
+    def page(self, request: Request, template: str, *, status: int = 200, **values: object) -> Response:
+        """Return a page with what all pages of the study have."""
+        session = self.session(request)
+        shared = {"settings": self.study.settings, "csrf": csrf_token(session) if session else ""}
+        return self.pages.page(f"annotate/{template}", shared | values, status=status)
+
+    # --- signing in and out -----------------------------------------------------------------------------------------
+
+    async def sign_in(self, request: Request) -> Response:
+        """Set the cookie of a personal link, and go on to the work page."""
+        token = request.path_params["token"]
+        request.scope["path"] = "/in/..."  # what a server's log of requests shows
+        client = _client(request)
+        if wait := self._guesses.wait(client):
+            raise HTTPException(429, f"Too many wrong links: try again in {wait} seconds.", {"Retry-After": str(wait)})
+        await self._signed_in(request, token)
+        # Not a redirect: a browser that comes from another site's link would not send a strict cookie along with it.
+        response = self.page(request, "welcome.html.j2")
+        response.headers["Refresh"] = "0; url=/"
+        response.set_cookie(
+            self._cookie, token, max_age=26 * _WEEK, path="/", secure=self._secure, httponly=True, samesite="strict"
+        )
+        return response
+
+    async def sign_out(self, request: Request) -> Response:
+        """Forget the session in this browser."""
+        await self.form(request)
+        response = self.page(request, "out.html.j2")
+        response.delete_cookie(self._cookie, path="/", secure=self._secure, httponly=True, samesite="strict")
+        return response
+
+    # --- what everybody may read --------------------------------------------------------------------------------------
+
+    async def guidelines(self, request: Request) -> Response:
+        """Show the guidelines of the study."""
+        await self.person(request)
+        kinds = [kind for kind in KINDS if kind == request.query_params.get("kind")] or KINDS
+        text = await run_in_threadpool(guidelines_html, self.study, kinds)
+        return self.page(request, "guidelines.html.j2", text=text)
+
+    async def health(self, request: Request) -> Response:
+        """Say whether the study's database can be reached, for who watches the server."""
+        await run_in_threadpool(self.study.ready)
+        return PlainTextResponse("ok\n")
+
+    # --- errors -----------------------------------------------------------------------------------------------------
+
+    async def on_http_error(self, request: Request, error: Exception) -> Response:
+        """Show an error of a request."""
+        assert isinstance(error, HTTPException)
+        message = {404: "There is no such page.", 405: "This page cannot be used so."}.get(
+            error.status_code, error.detail
+        )
+        return self.pages.error(error.status_code, message, error.headers)
+
+    async def on_link_error(self, request: Request, error: Exception) -> Response:
+        """Say that the person is not signed in: one message, whatever is wrong with the link."""
+        return self.pages.error(401, sentence(error))
+
+    async def on_study_error(self, request: Request, error: Exception) -> Response:
+        """Say that the database cannot be reached; the page's script tries again."""
+        return self.pages.error(503, sentence(error), _RETRY)
+
+    async def on_error(self, request: Request, error: Exception) -> Response:
+        """Say that there is a fault, and nothing about it; the server's log has it."""
+        return self.pages.error(500, "The server has a fault; nothing was recorded by this press.")
+
+
+def field(form: FormData, name: str) -> str:
+    """Return a text of a form, empty if it is not there."""
+    found = form.get(name, "")
+    return found if isinstance(found, str) else ""
+
+
+def reason_of(form: FormData) -> str:
+    """Return the written reason of a form."""
+    return shown(field(form, "reason").replace("\r\n", "\n")).strip()[:_MAX_REASON]
+
+
+def sentence(error: Exception) -> str:
+    """Return the message of an error as a sentence."""
+    text = str(error)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _client(request: Request) -> str:
+    return request.client.host if request.client else ""

@@ -1,0 +1,188 @@
+"""The annotators' pages: what a person judges now, and what they press."""
+
+import secrets
+import time
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from rag.annotate.highlight import content_words, pieces, segments
+from rag.annotate.items import Item
+from rag.annotate.schemes import Question, flags_for
+from rag.annotate.site import MAX_EVIDENCE, Site, field, reason_of, sentence
+from rag.annotate.study import Annotator, Evidence, Feedback, Study, Work
+from rag.errors import PressError
+from rag.web.security import signature
+
+
+class WorkPages:
+    """The pages of an annotator."""
+
+    def __init__(self, site: Site) -> None:
+        self._site, self._study = site, site.study
+
+    async def work(self, request: Request) -> Response:
+        """Show what the person does now."""
+        person = await self._site.person(request)
+        if person.role == "admin":
+            return RedirectResponse("/admin", 303)
+        return await self._now(request, person)
+
+    async def _now(self, request: Request, person: Annotator, *, notice: str = "", status: int = 200) -> Response:
+        if person.blocked is not None:
+            return self._site.page(request, "blocked.html.j2", status=status, reason=person.blocked)
+        work = await run_in_threadpool(self._study.next, person.id)
+        if work is None:
+            now = await run_in_threadpool(self._study.annotator, person.id)  # the last item may have blocked them
+            if now.blocked is not None:
+                return self._site.page(request, "blocked.html.j2", status=status, reason=now.blocked)
+            undo = await run_in_threadpool(self._study.can_undo, person.id)
+            press = secrets.token_urlsafe(16)
+            return self._site.page(request, "thanks.html.j2", status=status, press=press, can_undo=undo, notice=notice)
+        return self._site.page(
+            request,
+            "work.html.j2",
+            status=status,
+            notice=notice,
+            served=served_at(self._site.session(request), work.item.id, work.question.name),
+            **work_view(self._study, work),
+        )
+
+    async def press(self, request: Request) -> Response:
+        """Record a verdict; answer with what comes next, in training with feedback."""
+        person, form = await self._site.person(request), await self._site.form(request)
+        item, question = field(form, "item"), field(form, "question")
+        seconds = bounded(field(form, "seconds"), field(form, "served"), self._site.session(request), item, question)
+        before = await run_in_threadpool(self._study.next, person.id) if field(form, "phase") == "training" else None
+        feedback = await run_in_threadpool(
+            self._study.verdict,
+            person.id,
+            item,
+            question,
+            field(form, "value"),
+            press=field(form, "press"),
+            evidence=evidence_of(form),
+            reason=reason_of(form),
+            seconds=seconds,
+        )
+        if feedback is not None:
+            return self._feedback(request, feedback, before if before and before.item.id == item else None, form)
+        return await self._after(request, person)
+
+    def _feedback(self, request: Request, feedback: Feedback, work: Work | None, form: FormData) -> Response:
+        """Show what was right; the item is not shown again if the answer got lost and the press came twice."""
+        if work is None:
+            return self._site.page(
+                request, "feedback.html.j2", feedback=feedback, given="", expected=feedback.expected, work=None
+            )
+        labels = {option.value: option.label_for(work.item.kind) for option in work.question.options}
+        return self._site.page(
+            request,
+            "feedback.html.j2",
+            feedback=feedback,
+            given=labels.get(field(form, "value"), ""),
+            expected=labels.get(feedback.expected, feedback.expected),
+            **work_view(self._study, work),
+        )
+
+    async def flag(self, request: Request) -> Response:
+        """Take the item out of the person's queue."""
+        person, form = await self._site.person(request), await self._site.form(request)
+        await run_in_threadpool(
+            self._study.flag, person.id, field(form, "item"), field(form, "value"), press=field(form, "press")
+        )
+        return await self._after(request, person)
+
+    async def undo(self, request: Request) -> Response:
+        """Take back the person's last press."""
+        person, form = await self._site.person(request), await self._site.form(request)
+        await run_in_threadpool(self._study.undo, person.id, press=field(form, "press"))
+        return await self._after(request, person)
+
+    async def _after(self, request: Request, person: Annotator) -> Response:
+        # The page's own script takes the next page at once; a browser without it is redirected, so that it can reload.
+        if request.headers.get("X-Requested-With") == "fetch":
+            return await self._now(request, person)
+        return RedirectResponse("/", 303)
+
+    async def on_press_error(self, request: Request, error: Exception) -> Response:
+        """Say why a press was not recorded, beside what the person does now."""
+        person = await self._site.person(request)
+        if person.role == "admin":
+            return self._site.pages.error(409, sentence(error))
+        return await self._now(request, person, notice=sentence(error), status=409)
+
+
+def evidence_of(form: FormData) -> tuple[Evidence, ...]:
+    """Return the spans `start:end:passage` of a form, each once, in order. Raises `PressError`."""
+    found = []
+    for value in map(str, form.getlist("evidence")):
+        start, _, rest = value.partition(":")
+        end, _, passage = rest.partition(":")
+        if not (start.isdecimal() and end.isdecimal() and len(value) < 1_000 and start.isascii() and end.isascii()):
+            raise PressError("The evidence is not a span of a source: choose it again.")
+        found.append(Evidence(passage, int(start), int(end)))
+    if len(found) > MAX_EVIDENCE:
+        raise PressError(f"That is more evidence than the {MAX_EVIDENCE} spans that a verdict can have.")
+    return tuple(sorted(dict.fromkeys(found), key=lambda one: (one.passage, one.start, one.end)))
+
+
+def served_at(session: str, item: str, question: str, now: float | None = None) -> str:
+    """Return when a question was served, signed, for the form to send back."""
+    at = str(round(1000 * (time.time() if now is None else now)))
+    return f"{at}.{signature(session, 'served', item, question, at)}"
+
+
+def bounded(
+    seconds: str, served: str, session: str, item: str, question: str, now: float | None = None
+) -> float | None:
+    """Return the seconds that a browser measured, at most those since the question was served; None if unknown."""
+    at, _, signed = served.partition(".")
+    try:
+        measured = float(seconds) if seconds else None
+        known = secrets.compare_digest(signed.encode(), signature(session, "served", item, question, at).encode())
+        passed = (time.time() if now is None else now) - int(at) / 1000 if known else None
+    except ValueError:
+        return None
+    if passed is None or passed < 0:  # not ours, or the clock was set back
+        return None
+    if measured is None:
+        return passed
+    return min(measured, passed) if measured >= 0 else None  # a NaN is not >= 0
+
+
+def work_view(study: Study, work: Work) -> dict[str, Any]:
+    """Return what the templates show of a person's work."""
+    choosable = bool(work.question.evidence_for and study.settings.evidence != "off" and work.item.sources)
+    return item_view(study, work.item, work.question, choosable=choosable) | {"work": work}
+
+
+def item_view(study: Study, item: Item, question: Question, *, choosable: bool = False) -> dict[str, Any]:
+    """Return what the templates show of an item and a question; `choosable` if evidence can be chosen."""
+    words = content_words(item.text) if study.settings.highlight else frozenset()
+    return {
+        "item": item,
+        "question": question,
+        "options": [
+            {
+                "key": option.key,
+                "value": option.value,
+                "label": option.label_for(item.kind),
+                "evidence": choosable and option.value in question.evidence_for,
+            }
+            for option in question.options
+        ],
+        "sources": [(source, segments(source.text, words)) for source in item.sources],
+        "cell": lambda text: tuple(pieces(text, words)),
+        "choosable": choosable,
+        "flags": flags_for(item.kind),
+        "heading": _heading(item),
+    }
+
+
+def _heading(item: Item) -> str:
+    output = {"qa": "response", "summarization": "summary", "table": "caption"}[item.kind]
+    return f"System {output}" if item.sentence is None else f"System {output}: judge the marked sentence"
