@@ -398,15 +398,15 @@ RATINGS: Seeds = (
         _NOTED | {"rating": "Bad", "citation": {"report": _REPORT, "sentence_idx": 0, "docid": "p", "document": None}})),
 )  # fmt: skip
 
-_JUDGED: dict[str, Any] = {
+_TO_JUDGE: dict[str, Any] = {
     "id": "q1/1", "text": MILL, "answer": "q1/1", "query": QUESTION, "turns": [{"speaker": "user", "text": "Hello"}],
     "sources": [{"id": "p", "title": "Mill", "section": "", "text": MILL}], "system": "s", "group": 7, "flags": [],
 }  # fmt: skip
 ITEMS: Seeds = (
     ("items.jsonl", json_lines(
-        _JUDGED,
-        _JUDGED | {"id": "q1/1#0@p", "sentence": 0, "citation": "p", "before": "It was.", "after": "So."},
-        _JUDGED | {"id": 3, "expected": {"attributable": "no"}, "explanation": "Why.", "table": None})),
+        _TO_JUDGE,
+        _TO_JUDGE | {"id": "q1/1#0@p", "sentence": 0, "citation": "p", "before": "It was.", "after": "So."},
+        _TO_JUDGE | {"id": 3, "expected": {"attributable": "no"}, "explanation": "Why.", "table": None})),
     ("tables.jsonl", json_lines({
         "id": "t", "text": MILL, "kind": "table",
         "table": {"title": "T", "rows": [[{"text": "1998", "header": True, "highlighted": True}], []]}})),
