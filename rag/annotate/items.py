@@ -91,6 +91,7 @@ class Item:
         return self.table is not None or bool(self.sources)
 
 
+_LONGEST_ID = 600  # PostgreSQL's indexes hold at most 2,704 bytes
 _NUMBER: Schema = {"type": ["integer", "null"], "minimum": 0}
 _CELL = record({"text": STRING}, {"header": BOOLEAN, "highlighted": BOOLEAN})
 SCHEMA = record(
@@ -143,6 +144,9 @@ def item_of(row: Mapping[str, Any], where: str, *, flag_incomplete: bool = False
     for path, text in _texts(row):
         if wrong := unstorable(text):
             raise FormatError(f"{where}: field {path!r} holds {wrong}")
+    for name in ("id", "answer"):
+        if len(str(row.get(name, ""))) > _LONGEST_ID:
+            raise FormatError(f"{where}: field {name!r} has more than {_LONGEST_ID} characters")
     table = row.get("table")
     item = Item(
         id=str(row["id"]),

@@ -89,6 +89,7 @@ def test_items_come_back_as_they_were_written(item: Item) -> None:
         ({"sources": [{"id": "p", "text": "a\0"}]}, "field 'sources[0].text' holds a NUL character"),
         ({"expected": {"a\0": "yes"}}, "field 'expected' holds a NUL character"),
         ({"query": "\ud800"}, "field 'query' holds half of a surrogate pair"),
+        ({"id": "x" * 601}, "field 'id' has more than 600 characters"),
         ({"flags": ["boring"]}, "should be one of 'missing'"),
     ],
 )
