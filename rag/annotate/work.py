@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from dataclasses import replace
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -69,6 +70,9 @@ class WorkPages:
             seconds=seconds,
         )
         if feedback is not None:
+            after = await run_in_threadpool(self._study.next, person.id)
+            if after is not None and after.item.id == item:  # the explanation would tell the answer to what comes next
+                feedback = replace(feedback, explanation="")
             return self._feedback(request, feedback, before if before and before.item.id == item else None, form)
         return await self._after(request, person)
 
