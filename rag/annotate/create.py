@@ -13,7 +13,17 @@ import sqlalchemy as sa
 from autoais.answers import CitedAnswer, read_answers, write_answers
 from autoais.io.jsonl import dumps, sync, write_atomic
 from autoais.types import Judge
-from rag.annotate.items import Item, attention_checks, check_items, in_order, items_of, read_items, to_row, write_items
+from rag.annotate.items import (
+    Item,
+    attention_checks,
+    check_items,
+    in_order,
+    items_of,
+    read_items,
+    to_row,
+    topic_of,
+    write_items,
+)
 from rag.annotate.links import Links, make_key, read_key
 from rag.annotate.schemes import Kind, Scheme, scheme_of
 from rag.annotate.settings import Settings, read_settings, write_settings
@@ -194,7 +204,7 @@ def _rows(settings: Settings, pools: dict[str, list[Item]], triaged: dict[str, T
                 "place": place,
                 "pool": where,
                 "answer": item.answer or item.id,
-                "topic": item.group or item.answer or item.id,
+                "topic": topic_of(item),
                 "open": True,
                 "row": dumps(to_row(item)),
             }

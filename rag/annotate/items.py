@@ -352,6 +352,11 @@ def _check_expected(where: str, item: Item, scheme: Scheme, question: str, value
         raise FormatError(f"{where}: field 'expected.{question}' should be one of {names}, found {value!r:.60}")
 
 
+def topic_of(item: Item) -> str:
+    """Return the question that the item's answer belongs to, as far as it is known."""
+    return item.group or item.query or item.answer or item.id
+
+
 def in_order(items: Sequence[Item], seed: int) -> list[Item]:
     """Return the items in the order in which they are given out: shuffled, answers to one question apart.
 
@@ -363,7 +368,7 @@ def in_order(items: Sequence[Item], seed: int) -> list[Item]:
         answers.setdefault(item.answer or item.id, []).append(item)
     groups: dict[str, list[str]] = {}
     for key, found in answers.items():
-        groups.setdefault(found[0].group or key, []).append(key)
+        groups.setdefault(topic_of(found[0]), []).append(key)
     chance = random.Random(seed)
     places: list[tuple[float, str]] = []
     for _, keys in sorted(groups.items()):

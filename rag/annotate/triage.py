@@ -56,7 +56,9 @@ def triage(
         sure = judgement.verdict is not Verdict.UNDECIDED and p is not None and max(p, 1 - p) >= confident
         sampling = sampled if sure else 1.0
         rows.append(
-            Triaged(item.id, chosen_judge.name, bool(judgement.verdict.ais), p, sure, sampling, chance < sampling)
+            Triaged(
+                item.id, chosen_judge.name, bool(judgement.verdict.ais), p, sure, float(sampling), chance < sampling
+            )
         )
     return rows
 
@@ -76,14 +78,14 @@ def write_triage(rows: Iterable[Triaged]) -> Iterator[str]:
 def read_triage(path: Path) -> Iterator[Triaged]:
     """Stream `triage.jsonl`; raises `FormatError`."""
     for where, row in read_objects(path):
-        probability = row.get("probability")
+        known = row.get("probability") is not None
         yield Triaged(
             field(row, "item", str, where),
             field(row, "judge", str, where),
             field(row, "attributable", bool, where),
-            None if probability is None else float(probability),
+            field(row, "probability", float, where) if known else None,
             field(row, "confident", bool, where),
-            float(row["sampling"]),
+            field(row, "sampling", float, where),
             field(row, "chosen", bool, where),
         )
 

@@ -62,6 +62,8 @@ class Server:
             self.port: int = free.getsockname()[1]
         self._command = [sys.executable, "-m", "rag", "annotate", "serve", str(study), "--port", str(self.port)]
         self._process: subprocess.Popen[bytes] | None = None
+        self.cpu = 0.0
+        """CPU seconds of those that were killed."""
 
     def start(self) -> float:
         """Start it; return the seconds until it answers."""
@@ -86,7 +88,10 @@ class Server:
         """Kill it, as if the power went for this process."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait()
+            _, _, usage = os.wait4(self._process.pid, 0)
+            self.cpu += usage.ru_utime + usage.ru_stime
+            self._process.returncode = -9  # it has been waited for
+            self._process = None
 
 
 class Person(threading.Thread):
@@ -178,6 +183,7 @@ def measure(folder: Path, *, database: str, annotators: int, labels: int, kills:
         **compare(folder, people, wanted),
         "seconds": seconds,
         "labels_per_second": wanted / seconds,
+        "server_cpu_ms_per_label": 1000 * server.cpu / wanted,
         "page_ms": {
             "n": len(pages),
             "median": statistics.median(pages),

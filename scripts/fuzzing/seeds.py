@@ -268,7 +268,7 @@ _TREC = {"run_id": "r1", "topic_id": "1", "topic": QUESTION, "references": ["d#0
 _LIU = {"query": QUESTION, "response": f"{MILL} [1][2].", "statement": MILL, "source_title": "Arlen", "source_content_title": None,
         "source_date": None, "source_author": None, "source_text": MILL, "source_raw_text": MILL, "source_url": "http://a",
         "source_supports_statement": "complete_support", "source_localized_evidence": "the mill"}  # fmt: skip
-_JUDGED = {"fluency": "Agree", "perceived_utility": "Agree", "statement_to_annotation": {
+_JUDGED: dict[str, Any] = {"fluency": "Agree", "perceived_utility": "Agree", "statement_to_annotation": {
     "It is old.": {"statement_is_verification_worthy": True, "statement_supported": "Yes", "citation_annotations": [
         {"citation_text": "[1]", "citation_supports": "Citation Completely Supports Statement", "evidence": "1802"}]},
     "Good.": {"statement_is_verification_worthy": False, "statement_supported": None, "citation_annotations": None}}}  # fmt: skip
@@ -396,6 +396,24 @@ RATINGS: Seeds = (
     ("autojudge.jsonl", json_lines(
         _NOTED | {"rating": "So-so", "run_id": "r", "report": _REPORT},
         _NOTED | {"rating": "Bad", "citation": {"report": _REPORT, "sentence_idx": 0, "docid": "p", "document": None}})),
+)  # fmt: skip
+
+_TO_JUDGE: dict[str, Any] = {
+    "id": "q1/1", "text": MILL, "answer": "q1/1", "query": QUESTION, "turns": [{"speaker": "user", "text": "Hello"}],
+    "sources": [{"id": "p", "title": "Mill", "section": "", "text": MILL}], "system": "s", "group": 7, "flags": [],
+}  # fmt: skip
+ITEMS: Seeds = (
+    ("items.jsonl", json_lines(
+        _TO_JUDGE,
+        _TO_JUDGE | {"id": "q1/1#0@p", "sentence": 0, "citation": "p", "before": "It was.", "after": "So."},
+        _TO_JUDGE | {"id": 3, "expected": {"attributable": "no"}, "explanation": "Why.", "table": None})),
+    ("tables.jsonl", json_lines({
+        "id": "t", "text": MILL, "kind": "table",
+        "table": {"title": "T", "rows": [[{"text": "1998", "header": True, "highlighted": True}], []]}})),
+)  # fmt: skip
+STUDIES: Seeds = (
+    ("study.toml", b'title = "T"\nscheme = "trec"\nannotators = 3\ngold_share = 0.25\nreasons = "required"\nhighlight = true\n'),
+    ("study.toml", b'lease_minutes = 30\nblock_below = 0.5\ndatabase = "postgresql://ann:hush@host:5432/name?host=/tmp"\n'),
 )  # fmt: skip
 
 RECIPES: Seeds = (

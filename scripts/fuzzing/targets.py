@@ -573,6 +573,24 @@ def _replied(replies: Iterable[object]) -> None:
             _utf8(reply.reason)
 
 
+def _items(case: Case) -> None:
+    from rag.annotate.items import in_order, item_of, read_items, write_items
+
+    items = list(read_items(case.file, flag_incomplete=case.rng.random() < 0.5))
+    written = [json.loads(line) for line in write_items(items)]
+    again = [item_of(row, "again", flag_incomplete=True) for row in written]
+    _sane(again == items, "an item changes when it is written and read")
+    _sane(sorted(one.id for one in in_order(items, 1)) == sorted(one.id for one in items), "the order loses items")
+
+
+def _study(case: Case) -> None:
+    from rag.annotate.settings import read_settings, write_settings
+
+    settings = read_settings(case.file)
+    write_settings(case.file, settings)
+    _sane(read_settings(case.file) == settings, "settings change when they are written and read")
+
+
 TARGETS = (
     Target("corpus", seeds.CORPORA, _corpus),
     Target("indexed", (*seeds.CORPORA, *seeds.DOCUMENTS), _indexed),
@@ -583,6 +601,8 @@ TARGETS = (
     Target("asked", seeds.ASKED, _asked),
     Target("runs", seeds.RUNS, _runs),
     Target("ratings", seeds.RATINGS, _ratings),
+    Target("items", seeds.ITEMS, _items),
+    Target("studies", seeds.STUDIES, _study),
     Target("recipes", seeds.RECIPES, _recipe),
     Target("benchmarks", seeds.BENCHMARKS, _benchmarks),
     Target("bench", _run_files, _run_of_others),
