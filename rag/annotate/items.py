@@ -23,12 +23,13 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text that the item is judged against."""
+    """A text that the item is judged against; `number` is the one by which the answer cites it, if it has numbers."""
 
     id: str
     text: str
     title: str = ""
     section: str = ""
+    number: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,9 @@ SCHEMA = record(
         "query": STRING,
         "before": STRING,
         "after": STRING,
-        "sources": listed(record({"id": STRING, "text": STRING}, {"title": STRING, "section": STRING})),
+        "sources": listed(
+            record({"id": STRING, "text": STRING}, {"title": STRING, "section": STRING, "number": _NUMBER})
+        ),
         "table": {
             **record(
                 {"rows": {"type": "array", "items": listed(_CELL)}},
@@ -219,7 +222,7 @@ def _texts(value: object, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _source(row: Mapping[str, Any]) -> Source:
-    return Source(row["id"], row["text"], row.get("title", ""), row.get("section", ""))
+    return Source(row["id"], row["text"], row.get("title", ""), row.get("section", ""), row.get("number"))
 
 
 def _table(row: Mapping[str, Any]) -> Table:
@@ -245,7 +248,8 @@ def to_row(item: Item) -> dict[str, Any]:
         "before": item.before,
         "after": item.after,
         "sources": [
-            {"id": one.id, "title": one.title, "section": one.section, "text": one.text} for one in item.sources
+            {"id": one.id, "title": one.title, "section": one.section, "text": one.text, "number": one.number}
+            for one in item.sources
         ],
         "table": None
         if table is None
@@ -302,13 +306,15 @@ def _rows(answer: CitedAnswer, scheme: Scheme, kind: Kind) -> Iterator[dict[str,
     }
     if "answer" in scheme.units:
         cited = dict.fromkeys(cited for sentence in answer.sentences for cited in sentence.cites)
-        yield common | {"id": answer.id, "text": answer.plain, "sources": _source_rows(answer, cited)}
+        yield common | {"id": answer.id, "text": answer.output or answer.plain, "sources": _source_rows(answer, cited)}
+    # As written, with markers: "The reference is [1]." makes no sense without them.
+    written = [sentence.output or sentence.text for sentence in answer.sentences]
     for number, sentence in enumerate(answer.sentences):
         here: dict[str, Any] = common | {
             "sentence": number,
-            "text": sentence.text,
-            "before": " ".join(one.text for one in answer.sentences[:number]),
-            "after": " ".join(one.text for one in answer.sentences[number + 1 :]),
+            "text": written[number],
+            "before": " ".join(written[:number]),
+            "after": " ".join(written[number + 1 :]),
         }
         key = f"{answer.id}#{number}"
         if not sentence.text.strip():
@@ -319,9 +325,13 @@ def _rows(answer: CitedAnswer, scheme: Scheme, kind: Kind) -> Iterator[dict[str,
             yield here | {"id": f"{key}@{passage}", "citation": passage, "sources": _source_rows(answer, [passage])}
 
 
-def _source_rows(answer: CitedAnswer, cited: Iterable[str]) -> list[dict[str, str]]:
-    passages = (answer.passages[key] for key in cited)
-    return [{"id": one.id, "title": one.title, "section": one.section, "text": one.text} for one in passages]
+def _source_rows(answer: CitedAnswer, cited: Iterable[str]) -> list[dict[str, Any]]:
+    numbers = {key: number for number, key in enumerate(answer.passages, 1)}
+    passages = ((numbers[key], answer.passages[key]) for key in cited)
+    return [
+        {"id": one.id, "title": one.title, "section": one.section, "text": one.text, "number": number}
+        for number, one in passages
+    ]
 
 
 def check_items(items: Iterable[Item], scheme: Scheme, name: str, *, expected: bool = False) -> Iterator[Item]:

@@ -40,7 +40,9 @@ def write(path: Path, *rows: dict[str, Any]) -> Path:
 text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=8).filter(
     lambda value: bool(value.strip())
 )
-sources = st.lists(st.builds(Source, text, text, text, text), max_size=3, unique_by=lambda one: one.id).map(tuple)
+sources = st.lists(
+    st.builds(Source, text, text, text, text, st.none() | st.integers(1, 9)), max_size=3, unique_by=lambda one: one.id
+).map(tuple)
 cells = st.lists(st.builds(Cell, text, st.booleans(), st.booleans()), min_size=1, max_size=2).map(tuple)
 tables = st.builds(Table, st.lists(cells, min_size=1).map(tuple), text, text, text)
 items = st.builds(
@@ -240,3 +242,20 @@ def test_flags_are_four_for_conversations_and_three_for_others() -> None:
 def test_an_unknown_scheme() -> None:
     with pytest.raises(UsageError, match="no scheme called 'x'; there are: ais, ais-direct"):
         scheme_of("x")
+
+
+def test_people_judge_what_the_system_wrote_with_the_numbers_of_the_sources() -> None:
+    passages = {key: Passage(key, text=f"Text of {key}.") for key in ("a", "b")}
+    sentences = (
+        CitedSentence("The tower is tall.", (Citation("b"),), output="The tower is tall [2]."),
+        CitedSentence("The reference is.", (Citation("a"),), output="The reference is [1]."),
+    )
+    answer = CitedAnswer("q", "How tall?", sentences, passages, output="The tower is tall [2]. The reference is [1].")
+    first, second = items_of([answer], scheme_of("hagrid"))
+    assert (first.text, first.after, second.before) == (
+        "The tower is tall [2].", "The reference is [1].", "The tower is tall [2].",
+    )  # fmt: skip
+    assert [(one.id, one.number) for one in (*first.sources, *second.sources)] == [("b", 2), ("a", 1)]
+    (whole,) = items_of([answer], scheme_of("ais"))
+    assert whole.text == answer.output
+    assert [one.number for one in whole.sources] == [2, 1]
