@@ -250,7 +250,10 @@ def ais_report(
 @app.command()
 def agreement(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Ratings (jsonl), from `rag annotate export`.")
+        list[Path],
+        typer.Argument(
+            metavar="FILE...", help="Ratings, from `rag annotate export`, Label Studio or autojudge-annotate."
+        ),
     ],
     experts: Annotated[
         str | None, typer.Option(help="Experts: names of annotators, comma-separated, or a file of their ratings.")

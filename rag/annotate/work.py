@@ -2,6 +2,8 @@
 
 import secrets
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -11,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 
 from rag.annotate.highlight import content_words, pieces, segments
 from rag.annotate.items import Item
-from rag.annotate.schemes import Question, flags_for
+from rag.annotate.schemes import COMMAND_KEYS, Flag, Kind, Question, Scheme, flags_for
 from rag.annotate.site import MAX_EVIDENCE, Site, field, reason_of, sentence
 from rag.annotate.study import Annotator, Evidence, Feedback, Study, Work
 from rag.errors import PressError
@@ -69,6 +71,9 @@ class WorkPages:
             seconds=seconds,
         )
         if feedback is not None:
+            after = await run_in_threadpool(self._study.next, person.id)
+            if after is not None and after.item.id == item:  # the explanation would tell the answer to what comes next
+                feedback = replace(feedback, explanation="")
             return self._feedback(request, feedback, before if before and before.item.id == item else None, form)
         return await self._after(request, person)
 
@@ -178,9 +183,18 @@ def item_view(study: Study, item: Item, question: Question, *, choosable: bool =
         "sources": [(source, segments(source.text, words)) for source in item.sources],
         "cell": lambda text: tuple(pieces(text, words)),
         "choosable": choosable,
-        "flags": flags_for(item.kind),
+        "flags": tuple(flags_of(study.scheme, item.kind)),
         "heading": _heading(item),
     }
+
+
+def flags_of(scheme: Scheme, kind: Kind) -> Iterator[Flag]:
+    """Yield the reasons for a flag; one whose key is also that of a verdict gets a letter of its name instead."""
+    taken = {option.key for question in scheme.questions for option in question.options} | COMMAND_KEYS.keys() | {"r"}
+    for flag in flags_for(kind):
+        key = next(key for key in (flag.key, *flag.value) if key not in taken)
+        taken.add(key)
+        yield replace(flag, key=key)
 
 
 def _heading(item: Item) -> str:

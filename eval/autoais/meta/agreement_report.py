@@ -249,7 +249,7 @@ def _yes(value: str | None) -> bool | None:
 def _times(study: Sequence[Rating]) -> dict[str, Any]:
     """Seconds by question (the stages of the task) and by task: one annotator's ratings of one item."""
     timed = [one for one in unflagged(study) if one.seconds is not None]
-    stages = defaultdict(list)
+    stages: dict[str, list[float]] = defaultdict(list)
     for one in timed:
         stages[one.question].append(one.seconds or 0.0)
     return {
@@ -295,9 +295,9 @@ def _people(ratings: Sequence[Rating], gold: Expected, likert: int) -> list[dict
         right[one.annotator].append(is_right)
     for (name, _), was_right in _audited(ratings).items():
         audited[name].append(was_right)
-    tasks = defaultdict(list)
-    for (name, _), seconds in _tasks(one for one in unflagged(study) if one.seconds is not None).items():
-        tasks[name].append(seconds)
+    timed = defaultdict(list)
+    for one in unflagged(study):
+        timed[one.annotator].append(one)
     done = defaultdict(list)
     for one in study:
         done[one.annotator].append(one)
@@ -311,7 +311,7 @@ def _people(ratings: Sequence[Rating], gold: Expected, likert: int) -> list[dict
             "agrees_with_others": Rate.of(agrees[name]).record(),
             "gold": Rate.of(right[name]).record(),
             "audits": Rate.of(audited[name]).record(),
-            "seconds": _spread(tasks[name]),
+            "time": _times(timed[name]),
         }
         for name, rated in sorted(done.items())
     ]

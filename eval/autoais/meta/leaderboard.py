@@ -32,7 +32,7 @@ DIFFERENCES = ("balanced_accuracy", "macro_f1", "roc_auc")
 LEVEL = 0.05
 ALL = "all sets"
 
-_NEED_MORE = ("hf", "llm")  # judges that need a model or a server, run only if named
+_NEED_MORE = ("hf", "human", "llm")  # judges that need a model, a server or a file, run only if named
 _BATCH = 64  # pairs between two steps of the progress, and between two writes to the cache
 _TIMED = 200
 _COLLECTIONS = {"attributionbench": "AttributionBench", "aggrefact": "LLM-AggreFact", "hagrid": "HAGRID"}
@@ -56,7 +56,7 @@ class LabelledSets:
 
 
 def installed_judges() -> list[str]:
-    """Return the names of the judges that need no model, server or option: `lexical`, `minilm`, those of packages."""
+    """Return the names of the judges that need no model, server, file or option: `lexical`, `minilm`, of packages."""
     return [name for name in JUDGES if name not in _NEED_MORE]
 
 

@@ -270,7 +270,7 @@ def _show_people(console: "Console", people: Sequence[dict[str, Any]]) -> None:
         rates = [f"{_percent(rate)} of {rate['n']}" if rate["n"] else "-" for rate in
                  (one["agrees_with_others"], one["gold"], one["audits"])]  # fmt: skip
         counts = (str(one[name]) for name in ("items", "ratings", "flags"))
-        _row(table, one["annotator"], *counts, *rates, _seconds(one["seconds"]["median"]))
+        _row(table, one["annotator"], *counts, *rates, _seconds(one["time"]["tasks"]["median"]))
     console.print(table)
 
 

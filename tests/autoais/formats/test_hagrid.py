@@ -84,6 +84,7 @@ def test_the_style_of_the_json_is_kept(tmp_path: Path, style: str) -> None:
     assert back(path) == path.read_bytes()
     (tmp_path / "a.jsonl").write_bytes(back(path, "answers"))
     assert back(tmp_path / "a.jsonl") == path.read_bytes()
+    assert "hagrid_line" not in list(formats.read(path))[1].extra  # a line is kept once
     relabelled = [replace(answer, informative=False) for answer in formats.read(path)]
     written = [json.loads(line) for line in formats.write(relabelled, "hagrid")]
     assert [answer["informative"] for one in written for answer in one["answers"]] == [0] * 5
@@ -92,8 +93,9 @@ def test_the_style_of_the_json_is_kept(tmp_path: Path, style: str) -> None:
 def test_a_forged_line_is_not_written(tmp_path: Path) -> None:
     (plain,) = formats.read(file_of(tmp_path / "h.jsonl", PLAIN))
     extra = dict(plain.extra)
-    for line in ("{", "[]", json.dumps(PLAIN) + "\n{}", json.dumps(PLAIN | {"query": "Another?"}), 3):
+    for line in ("{", "[]", json.dumps(PLAIN, indent=1), json.dumps(PLAIN | {"query": "Another?"}), 3):
         (written,) = formats.write([replace(plain, extra=extra | {"hagrid_line": line})], "hagrid")
+        assert "\n" not in written
         assert json.loads(written) == PLAIN
 
 

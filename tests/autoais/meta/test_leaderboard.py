@@ -139,7 +139,7 @@ def test_claims_of_one_group_count_as_one_for_the_interval(tmp_path: Path) -> No
 
 def test_what_is_installed_runs_by_default_and_nothing_that_needs_a_model_or_server(labels: Path) -> None:
     assert {"lexical", "minilm"} <= set(installed_judges())
-    assert not {"hf", "llm"} & set(installed_judges())
+    assert not {"hf", "human", "llm"} & set(installed_judges())
     JUDGES.register("picky", lambda size: Knows())
     try:
         result = rank_judges([labels], timed=0, limit=2)

@@ -22,9 +22,9 @@ from starlette.types import Message, Receive, Scope, Send
 
 from rag.annotate.app import create_app
 from rag.annotate.items import Cell, Item, Source, Table, Turn
-from rag.annotate.schemes import SCHEMES
+from rag.annotate.schemes import COMMAND_KEYS, KINDS, SCHEMES, Kind, Scheme, flags_for
 from rag.annotate.study import Study
-from rag.annotate.work import bounded, served_at
+from rag.annotate.work import bounded, flags_of, served_at
 from rag.errors import StudyError, UserError
 from tests.rag.annotate.web_study import (
     ANSWER,
@@ -232,6 +232,18 @@ def test_each_scheme_is_rendered_from_its_data(tmp_path: Path, scheme: str, item
             assert button.text().split()[0] == option.key
         ada.press(question.values[0])
     assert asked == set(questions)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scheme", SCHEMES.values(), ids=list(SCHEMES))
+def test_no_key_means_two_things(scheme: Scheme, kind: Kind) -> None:
+    commands = [*dict.fromkeys((*COMMAND_KEYS, "r"))]
+    flags = [flag.key for flag in flags_of(scheme, kind)]
+    assert len(flags) == len(flags_for(kind))
+    assert len({*commands, *flags}) == len(commands) + len(flags)
+    for question in scheme.questions:
+        options = [option.key for option in question.options]
+        assert len({*commands, *flags, *options}) == len(commands) + len(flags) + len(options)
 
 
 def test_the_sentence_judged_is_marked_in_its_answer(tmp_path: Path) -> None:
@@ -469,7 +481,8 @@ def test_training_gives_feedback_and_lets_pass(tmp_path: Path) -> None:
         assert found.status_code == 200
         seen.append(HTMLParser(found.text))
     assert all("Right." in text_of(page, "#question") for page in seen)
-    assert "arches are counted" in text_of(seen[-1], ".feedback")
+    told = ["arches are counted" in text_of(page, ".feedback") for page in seen]
+    assert told == [False, True, False, True]  # once the item is finished
     assert BRIDGE[:20] not in (seen[0].html or "")
     assert BRIDGE[:20] in (seen[1].html or "")
     assert "Training" not in text_of(ada.page(), ".where")
