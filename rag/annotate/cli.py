@@ -93,7 +93,7 @@ def init(
     )
     made.close()
     for pool, n in sorted(made.pools.items()):
-        typer.echo(f"{n:,} items: {_POOLS[pool]}")
+        typer.echo(f"{n:,} {'item' if n == 1 else 'items'}: {_POOLS[pool]}")
     typer.echo(f"Next: edit {study / 'study.toml'}, then `rag annotate invite {study} NAME`.")
 
 
