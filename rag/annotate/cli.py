@@ -151,10 +151,18 @@ def serve(
     """Serve the pages of a study until Ctrl-C."""
     from rag.annotate.app import create_app
     from rag.annotate.create import open_study
+    from rag.errors import UsageError
+    from rag.web.server import is_loopback
     from rag.web.server import serve as serve_app
 
+    if base_url is None and not is_loopback(host):
+        example = f"http://{host if host != '0.0.0.0' else 'study.example.org'}:{port}"
+        raise UsageError(f"--host {host} needs --base-url too, the address that people type, such as {example}")
     opened = open_study(study)
     try:
+        typer.echo(f"{opened.settings.title}: {opened.pools.get('study', 0):,} items, scheme {opened.scheme.name}")
+        if base_url is None and port not in (0, _PORT):
+            typer.echo(f"Links of `rag annotate invite` need --base-url http://{host}:{port}")
         serve_app(create_app(opened, base_url), host=host, port=port, tell=typer.echo)
     finally:
         opened.close()
