@@ -117,7 +117,10 @@ def _labels(manifest: Mapping[str, Any]) -> Iterator[str]:
         yield "None yet: `informative` and `attributable` are null. No person has judged these answers."
         yield ""
         return
-    yield "Labels of people; a missing label is null, and not a no."
+    if manifest.get("simulated_labels"):
+        yield "**The labels are simulated: a program drew them, and no person judged these answers.**"
+    else:
+        yield "Labels of people; a missing label is null, and not a no."
     yield ""
     yield "| part | label | total | yes | no | yes % |"
     yield "|---|---|---:|---:|---:|---:|"

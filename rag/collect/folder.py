@@ -15,6 +15,7 @@ from autoais.io.locks import exclusive_lock
 from autoais.io.provenance import command, sha256_file
 from autoais.io.schema import BOOLEAN, INTEGER, STRING, TEXT_OR_NULL, Schema, faults
 from autoais.io.schema import record as record_schema
+from autoais.ratings import SIMULATED_LABELS
 from rag.collect.card import card
 from rag.collect.statistics import question_key, statistics_of, whole_labels
 from rag.errors import FormatError, RagError, check_type
@@ -167,6 +168,7 @@ def publish(folder: Path, manifest: dict[str, Any]) -> Collection:
     counted = statistics_of(read_answers(answers), parts)
     manifest["statistics"] = {name: one.table2() for name, one in counted.items()}
     manifest["labels"] = {name: table for name, one in counted.items() if (table := one.table3())}
+    manifest["simulated_labels"] = counted["all"].simulated
     manifest["answers_of"] = dict(sorted(counted["all"].systems.items()))
     manifest["files"] = written + [name for name in (FILTERED,) if (folder / name).exists()]
     manifest["complete"] = True
@@ -230,7 +232,10 @@ def _with_labels(answer: CitedAnswer, label: CitedAnswer) -> CitedAnswer:
         sentences.append(replace(one, citations=tuple(cited)))
     whole = whole_labels(label)
     informative, attributable = whole["informative"], whole["attributable"]
-    return replace(answer, sentences=tuple(sentences), informative=informative, attributable=attributable)
+    extra = {name: value for name, value in answer.extra.items() if name != SIMULATED_LABELS}
+    if label.extra.get(SIMULATED_LABELS):
+        extra[SIMULATED_LABELS] = True
+    return replace(answer, sentences=tuple(sentences), informative=informative, attributable=attributable, extra=extra)
 
 
 def _bare(answer: CitedAnswer) -> CitedAnswer:

@@ -8,6 +8,7 @@ from typing import Any
 from autoais.answers import CitedAnswer
 from autoais.metrics.hagrid import answer_attributable, answer_informative
 from autoais.metrics.rates import Rate
+from autoais.ratings import SIMULATED_LABELS
 from autoais.types import Support
 
 Part = Callable[[CitedAnswer], bool]
@@ -38,6 +39,8 @@ class Statistics:
         self._labels: dict[str, list[tuple[bool, int]]] = {}
         self._support: Counter[Support] = Counter()
         self.systems: Counter[str] = Counter()
+        self.simulated = False
+        """Whether labels are simulated (`autoais.ratings.SIMULATED_LABELS`)."""
 
     def add(self, answer: CitedAnswer) -> None:
         """Count one answer."""
@@ -45,6 +48,7 @@ class Statistics:
         question = self._questions.setdefault(key, len(self._questions))
         self._quotes.setdefault((key, tuple(answer.passages)), len(answer.passages))
         self._answers += 1
+        self.simulated |= bool(answer.extra.get(SIMULATED_LABELS))
         self.systems[str(answer.extra.get("system") or "unknown")] += 1
         for name, label in whole_labels(answer).items():
             self._label(name, label, question)

@@ -92,6 +92,8 @@ def _remarks(manifest: Mapping[str, Any]) -> list[str]:
 def show_report(record: Mapping[str, Any]) -> None:
     """Print Tables 2 and 3, and the agreement of a judge with people."""
     console = new_console()
+    if record["simulated_labels"]:
+        console.print("SIMULATION: a program drew the labels; no person judged these answers")
     _show_sizes(console, record["table2"])
     _show_labels(console, record["table3"])
     if not record["table3"]:

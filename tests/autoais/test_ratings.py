@@ -182,6 +182,13 @@ def test_answers_are_labelled_with_the_consensus() -> None:
     assert (one.informative, one.attributable) == (True, False)  # HAGRID's roll-up: any, all
 
 
+def test_labels_of_simulated_annotators_say_so() -> None:
+    people = rate("1", "informative", "yes yes", answer="a/1", sentence=0)
+    assert "simulated_labels" not in labelled(people).extra
+    machine = replace(people[0], annotator="simulated-3")
+    assert labelled([*people, machine], extra={"system": "s"}).extra == {"system": "s", "simulated_labels": True}
+
+
 def test_what_cannot_be_interpreted_is_not_attributable() -> None:
     minority = rate("a/1", "attributable", "yes yes")
     assert labelled(rate("a/1", "interpretable", "no no no yes yes") + minority).attributable is False

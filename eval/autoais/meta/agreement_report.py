@@ -24,6 +24,7 @@ from autoais.ratings import (
     FLAG,
     LIKERT,
     RELAXED,
+    SIMULATED,
     VALUES,
     Consensus,
     Rating,
@@ -35,8 +36,6 @@ from autoais.ratings import (
 )
 
 MOST_VALUES = 20  # a question with more values is answered in free text
-SIMULATED = "simulated-"
-"""How the name of an annotator begins who is no person (`scripts/simulate_study.py`)."""
 _ALL = "all systems"
 _FREE = f"more than {MOST_VALUES} different values"
 

@@ -23,6 +23,12 @@ from autoais.types import Citation, CitedSentence, Support
 FLAG = "flag"
 """The question of a row that sets an item aside; its value is the reason."""
 
+SIMULATED = "simulated-"
+"""How the name of an annotator begins who is no person (`scripts/simulate_study.py`)."""
+
+SIMULATED_LABELS = "simulated_labels"
+"""The field of `CitedAnswer.extra` that is true if labels of the answer are simulated."""
+
 PHASES = ("study", "training", "gold", "audit", "adjudication")
 LIKERT = ("1", "2", "3", "4", "5")  # 5: fully (Rashkin et al. 2023, ablation A2)
 RELAXED, STRICT = 4, 5  # the least Likert value that counts as a yes; the paper's two cuts
@@ -322,6 +328,8 @@ def label_answers(
 ) -> Iterator[CitedAnswer]:
     """Yield the answers with the consensus of the ratings as their human labels.
 
+    If one of the annotators of an answer is simulated, `extra` says so (`simulated_labels`).
+
     Labels that the answers had are dropped: what nobody rated, or where people tie, has none. `attributable` is False
     if people could not interpret the text (they were not asked then), and True from `likert` on for values from 1 to 5.
     `supported` is the same label under Liu et al.'s name. An answer that was rated by sentence gets HAGRID's roll-up:
@@ -329,11 +337,14 @@ def label_answers(
     citation that is not there.
     """
     labels: dict[str, _Labels] = {}
-    for one in consensus(cut(ratings, likert)):
+    given = list(ratings)
+    simulated = {one.rated for one in given if one.annotator.startswith(SIMULATED)}
+    for one in consensus(cut(given, likert)):
         place = labels.setdefault(one.answer, {}).setdefault((one.sentence, one.citation), {})
         place[one.question] = one.value
     for answer in answers:
-        yield _labelled(answer, labels.pop(answer.id, {}))
+        labelled = _labelled(answer, labels.pop(answer.id, {}))
+        yield replace(labelled, extra={**answer.extra, SIMULATED_LABELS: True}) if answer.id in simulated else labelled
     if labels:
         raise UserError(
             f"answer {next(iter(labels))!r:.80} has ratings, but is not among the answers; do they belong together?"

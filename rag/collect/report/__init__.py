@@ -90,6 +90,7 @@ def report_collection(
         {
             "report_version": VERSION,
             "name": str(collection.manifest["name"]) if collection else path.name,
+            "simulated_labels": analyses.statistics.simulated,
             "table2": table2,
             "table3": {name: table for name, table in table3.items() if table},
             "systems": dict(sorted(analyses.statistics.systems.items())),

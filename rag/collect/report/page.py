@@ -68,6 +68,7 @@ def page(report: Mapping[str, Any], drawn: Sequence[tuple[Figure, str, str]]) ->
                 for one, light, dark in drawn
             ],
             "made": list(_made(report)),
+            "simulated": report["simulated_labels"],
         }
     )
     return environment.from_string(template).render(**view, style=style, style_hash=csp_hash(style))

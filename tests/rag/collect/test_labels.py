@@ -146,6 +146,24 @@ def test_labels_are_packed_into_all_files(asked: Path, tmp_path: Path) -> None:
         build_collection(built.folder, asked, dev=0.34, resume=True)
 
 
+def test_simulated_labels_are_called_simulated(asked: Path, tmp_path: Path) -> None:
+    built = build_collection(tmp_path / "c", asked)
+
+    def simulated(answer: CitedAnswer) -> CitedAnswer:
+        return replace(yes(answer), extra={"simulated_labels": True})
+
+    labelled = relabelled(built.folder / "answers.jsonl", simulated, tmp_path / "labelled.jsonl")
+    packed = pack_collection(built.folder, labelled)
+    card = (built.folder / "README.md").read_text("utf-8")
+    assert "The labels are simulated" in card
+    assert "Labels of people" not in card
+    report = report_collection(packed.folder, judge="none", similarity="static")
+    assert report.record["simulated_labels"]
+    assert "Simulation: a program drew the labels" in report.page.read_text("utf-8")
+    pack_collection(built.folder, relabelled(built.folder / "answers.jsonl", yes, tmp_path / "people.jsonl"))
+    assert "The labels are simulated" not in (built.folder / "README.md").read_text("utf-8")
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
