@@ -70,7 +70,7 @@ def test_transcript(block: str, copied: Path, rag: Command, autoais: Command, mo
 def test_python_blocks(page: Path, copied: Path) -> None:
     for module in NEEDED.get(page.name, ()):
         pytest.importorskip(module)
-    program = copied / page.with_suffix(".py").name
+    program = copied / f"page_{page.stem}.py"  # `collections.py` would stand before Python's own
     program.write_text(python_of(page.read_text("utf-8")), "utf-8")
     result = run(program, copied)
     assert result.returncode == 0, result.stderr
