@@ -328,10 +328,10 @@ class Study:
     ) -> Feedback | None:
         """Record a verdict on `Work.item.id`; returns after the commit, in training with feedback.
 
-        Raises `PressError` if the person never held the item, the question is not the one asked now (as in a second
-        tab), the value is not among the options, or evidence or a reason is required and missing. A verdict after the
-        lease has expired is recorded. `seconds` is the time for this question; without it, the time since the person's
-        last press.
+        Raises `PressError` if the person is blocked or never held the item, the question is not the one asked now (as
+        in a second tab), the value is not among the options, or evidence or a reason is required and missing. A verdict
+        after the lease has expired is recorded. `seconds` is the time for this question; without it, the time since the
+        person's last press.
         """
         reason = _storable("reason", reason, PressError)
         with self.database.write() as connection:
@@ -341,6 +341,7 @@ class Study:
             whole = self.item(held.item)
             if self._is_repeated(connection, press, given):
                 return self._feedback(whole, held, question, value)
+            _refuse_blocked(person)
             verdicts = _verdicts(connection, held)
             asked = self._asked(held, whole, verdicts, question)
             if value not in asked.values:
@@ -356,13 +357,17 @@ class Study:
             return self._feedback(whole, held, question, value)
 
     def flag(self, annotator: str, item: str, reason: str, *, press: str) -> None:
-        """Take an item out of this person's queue, with a reason of `flags_for(item.kind)`; others still rate it."""
+        """Take an item out of this person's queue, with a reason of `flags_for(item.kind)`; others still rate it.
+
+        Raises `PressError`, as for `verdict`.
+        """
         with self.database.write() as connection:
             person = self._person(connection, annotator)
             held = self._assignment(connection, person, item)
             given = {"kind": FLAG, "annotator": person.id, "item": held.item, "question": "flag", "value": reason}
             if self._is_repeated(connection, press, given):
                 return
+            _refuse_blocked(person)
             reasons = [one.value for one in flags_for(self.item(held.item).kind)]
             if reason not in reasons:
                 raise PressError(f"the reasons for a flag are {', '.join(reasons)}, found {reason!r:.60}")
@@ -372,9 +377,10 @@ class Study:
             self._finish(connection, person, held, "flagged")
 
     def undo(self, annotator: str, *, press: str) -> None:
-        """Take back this person's last press; it stays in the log. Raises `PressError` if there is none.
+        """Take back this person's last press; it stays in the log.
 
-        Presses of the training round are not taken back: its feedback has been seen.
+        Raises `PressError` if there is none, or the person is blocked. Presses of the training round are not
+        taken back: its feedback has been seen.
         """
         with self.database.write() as connection:
             person = self._person(connection, annotator)
@@ -383,6 +389,7 @@ class Study:
             last = _last_press(connection, person.id)
             if last is None:
                 raise PressError("there is nothing to take back")
+            _refuse_blocked(person)
             mine = {"person": person.id, "item": last.item, "attempt": last.attempt}
             held = connection.execute(queries.ASSIGNMENT_OF, mine).one()
             given = {"kind": UNDO, "annotator": person.id, "item": last.item, "question": last.question, "value": ""}
@@ -643,8 +650,9 @@ def _annotator(row: Row) -> Annotator:
     return Annotator(row.id, row.role, row.passed, row.blocked)
 
 
-def _person_row(connection: Connection, person: str) -> Row | None:
-    return connection.execute(sa.select(people).where(people.c.id == person)).first()
+def _refuse_blocked(person: Row) -> None:
+    if person.blocked is not None:
+        raise PressError("your part in this study has ended; nothing more is recorded")
 
 
 def _known(connection: Connection, person: str) -> Row | None:

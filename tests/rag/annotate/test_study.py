@@ -636,7 +636,25 @@ def test_who_is_blocked_holds_no_item(make_study: MakeStudy) -> None:
     study.block("ada", "asked to stop")
     assert study.next("ada") is None
     assert study.next("bob") is not None
-    answer(study, "ada", work, "no")  # it was done before
+
+
+def test_who_is_blocked_records_nothing_but_a_press_sent_again_is_acknowledged(make_study: MakeStudy) -> None:
+    study = make_study(3)
+    study.invite("ada")
+    work = study.next("ada")
+    assert work is not None
+    answer(study, "ada", work, "no")
+    held = study.next("ada")
+    assert held is not None
+    study.block("ada", "asked to stop")
+    answer(study, "ada", work, "no")
+    for refused in (
+        lambda: answer(study, "ada", held, "no"),
+        lambda: study.flag("ada", held.item.id, "expert", press=press()),
+        lambda: study.undo("ada", press=press()),
+    ):
+        with pytest.raises(PressError, match="has ended"):
+            refused()
     assert len(rows(study)) == 1
 
 
