@@ -76,7 +76,7 @@ class _Tally:
             if one.phase == "gold":
                 by_person[one.annotator][one.question] = one.value
         for person, given in by_person.items():
-            self._gold[person].append(item_is_right(study.item(item), given))
+            self._gold[person].append(item_is_right(study.item(item), given, study.scheme))
         seconds: defaultdict[str, float] = defaultdict(float)
         for one in verdicts:
             if one.phase in ("study", "gold") and one.seconds is not None:

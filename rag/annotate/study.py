@@ -18,7 +18,7 @@ from rag.annotate import queries
 from rag.annotate.items import Item, item_of, unstorable
 from rag.annotate.links import Links, check_person
 from rag.annotate.queries import ADJUDICATION, AUDIT, FLAG, UNDO, VERDICT, Row
-from rag.annotate.schemes import Question, flags_for, scheme_of
+from rag.annotate.schemes import Question, Scheme, flags_for, scheme_of
 from rag.annotate.settings import Settings
 from rag.annotate.store import Database, about, pairs, people
 from rag.annotate.types import (
@@ -541,7 +541,7 @@ class Study:
         """Whether each finished training or gold item of a person is right."""
         finished = {"person": person.id, "phase": phase, "attempt": attempt}
         return [
-            item_is_right(self.item(one.item), _verdicts(connection, one))
+            item_is_right(self.item(one.item), _verdicts(connection, one), self.scheme)
             for one in connection.execute(queries.FINISHED, finished).all()
         ]
 
@@ -628,12 +628,21 @@ def is_right(value: str | None, expected: str) -> bool:
     return value == expected
 
 
-def item_is_right(item: Item, verdicts: Mapping[str, str]) -> bool:
+def item_is_right(item: Item, verdicts: Mapping[str, str], scheme: Scheme) -> bool:
     """Whether all verdicts on a training or gold item are as expected, and it is flagged only if that is expected."""
     flag = item.expected.get("flag")
     if flag is not None or "flag" in verdicts:
         return verdicts.get("flag") == flag
-    return all(is_right(verdicts.get(question), value) for question, value in item.expected.items())
+    # An honest "I do not understand it", of which nothing is expected, is no mistake: what follows is not asked then.
+    asked_if = {one.name: one.asked_if for one in scheme.questions_of(item.unit)}
+    return all(
+        is_right(verdicts.get(question), value)
+        for question, value in item.expected.items()
+        if not any(
+            name not in item.expected and name in verdicts and verdicts[name] not in values
+            for name, values in asked_if.get(question, {}).items()
+        )
+    )
 
 
 def _sent(item: Item, handle: str, question: Question) -> Item:
