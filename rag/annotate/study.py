@@ -208,18 +208,18 @@ class Study:
             if one.phase == "gold" or self._has_place(connection, one.item, person):
                 connection.execute(queries.RENEW, {"key": one.handle, "now": self._clock()})
                 return
-        found = self._next_item(connection, person)
-        if found is None:
-            return
+        found, goes_on = self._next_item(connection, person)
         turn = connection.execute(queries.LAST_TURN, {"person": person.id, "attempt": 0}).scalar_one() + 1
-        if self.pools.get("gold") and self._is_gold_turn(person.id, turn):
+        # Not between two items of one answer, where anything else stands out; owed gold comes after the answer.
+        if not goes_on and self._owes_gold(connection, person.id, turn if found is not None else turn - 1):
             unseen = {"person": person.id, "attempt": 0, "pool": "gold"}
             if keys := connection.execute(queries.UNSEEN, unseen).scalars().all():
                 # Not the same gold item at the same time for everybody: people talk.
                 chosen = random.Random(f"{self.settings.seed} gold {person.id} {turn}").choice(keys)
                 self._assign(connection, person, chosen, "gold", turn)
                 return
-        self._assign(connection, person, found, "study", turn)
+        if found is not None:
+            self._assign(connection, person, found, "study", turn)
 
     def _give_training(self, connection: Connection, person: Row) -> None:
         mine = {"person": person.id, "attempt": person.attempt}
@@ -235,23 +235,28 @@ class Study:
         state = {"state": "leased", "turn": turn, "opened": now, "leased": now}
         connection.execute(queries.ADD_ASSIGNMENT, values | state)
 
-    def _next_item(self, connection: Connection, person: Row) -> str | None:
+    def _next_item(self, connection: Connection, person: Row) -> tuple[str | None, bool]:
+        """Return the next item of the study, and whether it is of the answer of the person's last one."""
         free = self._places(person)
         last = connection.execute(queries.LAST_ITEM, {"person": person.id}).first()
         if last is not None:
-            for query, values in (
-                (queries.NEXT_OF_ANSWER, {"answer": last.answer}),
-                (queries.NEXT_OF_OTHER_TOPIC, {"topic": last.topic}),
+            for query, values, goes_on in (
+                (queries.NEXT_OF_ANSWER, {"answer": last.answer}, True),
+                (queries.NEXT_OF_OTHER_TOPIC, {"topic": last.topic}, False),
             ):
                 if (found := connection.execute(query, free | values).scalar()) is not None:
-                    return str(found)
+                    return str(found), goes_on
         found = connection.execute(queries.NEXT, free).scalar()
-        return None if found is None else str(found)
+        return None if found is None else str(found), False
 
-    def _is_gold_turn(self, person: str, turn: int) -> bool:
-        """Whether a gold item comes at a turn of a person, while there are any."""
+    def _owes_gold(self, connection: Connection, person: str, turns: int) -> bool:
+        """Whether a person has had fewer gold items than are drawn for so many turns."""
+        if not self.pools.get("gold"):
+            return False
         chance = random.Random(f"{self.settings.seed} {person}")
-        return [chance.random() < self.settings.gold_share for _ in range(turn)][-1]
+        drawn = sum(chance.random() < self.settings.gold_share for _ in range(turns))
+        states = connection.execute(queries.STATES, {"person": person, "attempt": 0})
+        return bool(drawn > sum(n for phase, _, n, _ in states if phase == "gold"))
 
     def _work(self, connection: Connection, person: Row, held: Row) -> Work | None:
         """Return what to send; None if another tab finished the item since `held` was read."""
@@ -292,18 +297,16 @@ class Study:
         if not person.passed:
             return done, self.pools["training"] - done
         study = connection.execute(queries.OPEN_ITEMS).scalar_one() - counted
-        gold = self.pools.get("gold", 0) - gold
         left = held + study
-        if gold > 0 and study > 0:
-            chance = random.Random(f"{self.settings.seed} {person.id}")
-            for _ in range(turns):
-                chance.random()
-            while study > 0 and gold > 0:
-                if chance.random() < self.settings.gold_share:
-                    gold, left = gold - 1, left + 1
-                else:
-                    study -= 1
-        return done, left
+        # All gold that is drawn until the study ends, also where an answer that goes on has put it off.
+        study, owed, unseen = study + turns - gold, -gold, self.pools.get("gold", 0)
+        chance = random.Random(f"{self.settings.seed} {person.id}")
+        while study > 0 and unseen > 0:
+            if chance.random() < self.settings.gold_share:
+                owed, unseen = owed + 1, unseen - 1
+            else:
+                study -= 1
+        return done, left + max(owed, 0)
 
     def _read_item(self, key: str) -> Item:
         with self.database.read() as connection:

@@ -606,6 +606,28 @@ def test_gold_items_come_at_the_set_share_and_cannot_be_told(make_study: MakeStu
     assert phases == {"gold": 2 * sum(gold), "study": 120}
 
 
+def test_gold_does_not_come_between_two_sentences_of_an_answer(make_study: MakeStudy) -> None:
+    source = (Source("p", "Text."),)
+    items = [
+        Item(f"a{a}#{n}", f"a{a} {n}", f"a{a}", n, query=f"q{a}", sources=source) for a in range(12) for n in range(5)
+    ]
+    gold = [
+        Item(f"g{n}#0", f"gold{n} 0", f"g{n}", 0, query=f"g{n}", sources=source, expected={"attributable": "yes"})
+        for n in range(20)
+    ]
+    study = make_study(items=items, gold=gold, gold_share=0.2, scheme="ais-sentences")
+    study.invite("ada")
+    seen, left = [], []
+    while (work := study.next("ada")) is not None:
+        left.append(work.left)
+        seen.append(work.item.text.split()[0])
+        finish(study, "ada")
+    changes = [a for a, b in pairwise([*seen, ""]) if a != b]
+    assert len(changes) == len(set(changes)) == len(set(seen))  # no answer is interrupted
+    assert 6 <= sum(one.startswith("gold") for one in seen) == len(seen) - 60
+    assert left == list(range(len(seen), 0, -1))
+
+
 @pytest.mark.parametrize(("mark", "is_blocked"), [(0.0, False), (0.6, True)])
 def test_who_misses_gold_items_is_blocked_if_that_is_set(
     make_study: MakeStudy, tmp_path: Path, mark: float, is_blocked: bool
