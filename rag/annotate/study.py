@@ -266,7 +266,7 @@ class Study:
             return None
         done, left = self._counts(connection, person)
         return Work(
-            item=_sent(item, held.handle, question),
+            item=sent(item, held.handle, question),
             question=question,
             verdicts=verdicts,
             phase="training" if held.phase == "training" else "study",
@@ -648,14 +648,14 @@ def item_is_right(item: Item, verdicts: Mapping[str, str], scheme: Scheme) -> bo
     )
 
 
-def _sent(item: Item, handle: str, question: Question) -> Item:
+def sent(item: Item, handle: str, question: Question) -> Item:
     """Return what may be sent of an item while the question is asked."""
-    sent = replace(item, id=handle, answer="", group="", system="", expected={}, explanation="", flags=())
+    shown = replace(item, id=handle, answer="", group="", system="", expected={}, explanation="", flags=())
     if question.source == "hidden":
-        sent = replace(sent, sources=(), table=None)
+        shown = replace(shown, sources=(), table=None)
         if item.kind != "qa":  # a summary or caption stands by itself
-            sent = replace(sent, query="", turns=())
-    return sent
+            shown = replace(shown, query="", turns=())
+    return shown
 
 
 def _annotator(row: Row) -> Annotator:

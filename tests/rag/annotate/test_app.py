@@ -736,6 +736,13 @@ def test_an_admin_audits_without_seeing_what_was_said(study: Study, boss: Person
     assert sorted(row["question"] for row in audits) == ["attributable", "interpretable"]
 
 
+def test_an_admin_sees_no_source_where_the_question_hides_it(study: Study, boss: Person) -> None:
+    Person(study).press("no")
+    page = boss.page("/admin/audit")
+    assert fields(page)["question"] == "interpretable"
+    assert page.css_first(".sources") is None
+
+
 def test_an_admin_decides_ties_with_the_reasons_of_both_sides(tmp_path: Path) -> None:
     study = make_study(tmp_path, CITATION, scheme="trec")
     boss = Person(study, "boss", role="admin")
