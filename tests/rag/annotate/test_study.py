@@ -514,6 +514,7 @@ def test_the_secret_is_for_its_owner_and_made_once(make_study: MakeStudy) -> Non
     study = make_study()
     key = study.folder / "key"
     assert key.stat().st_mode & 0o777 == 0o600
+    assert study.folder.stat().st_mode & 0o777 == 0o700
     secret, token = key.read_text(), study.invite("ada")
     again = open_study(study.folder)
     assert key.read_text() == secret
