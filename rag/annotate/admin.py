@@ -40,7 +40,7 @@ class AdminPages:
         if role is None:
             raise HTTPException(400, "The role should be annotator or admin.")
         try:
-            token = await run_in_threadpool(self._study.invite, id, role)
+            token = await run_in_threadpool(self._study.invite, id, role, new=field(form, "new") == "yes")
         except UsageError as error:
             raise HTTPException(400, str(error)) from error
         return self._site.page(request, "invited.html.j2", id=id, link=self._site.link(request, token))

@@ -89,27 +89,39 @@ class Study:
         with self.database.read() as connection:
             return _annotator(self._person(connection, id))
 
-    def invite(self, id: str, role: Role = "annotator", *, days: float | None = None) -> str:  # noqa: A002
+    def invite(
+        self,
+        id: str,  # noqa: A002
+        role: Role | None = None,
+        *,
+        days: float | None = None,
+        new: bool = False,
+    ) -> str:
         """Add a person, or replace the link of one; return the token of their link, which is stored nowhere.
 
-        The link ends after so many days, or never. Raises `UsageError` for an id that cannot be used.
+        Without a role, a person keeps theirs, and a new one is an annotator. The link ends after so many days, or
+        never. Raises `UsageError` for an id that cannot be used, or with `new` one that somebody has.
         """
         check_person(id)
-        if role not in ("annotator", "admin"):
+        if role not in (None, "annotator", "admin"):
             raise UsageError(f"the role should be annotator or admin, found {role!r:.60}")
         if days is not None and not 0 < days <= 36_500:
             raise UsageError(f"days should be more than 0 and at most 36,500, found {days}")
         token = self._links.make(id)
-        link = {
-            "role": role,
+        link: dict[str, object] = {
             "token_hash": self._links.hash(token),
             "expires": None if days is None else self._clock() + days * 24 * 3600,
         }
+        if role is not None:
+            link["role"] = role
         with self.database.write() as connection:
-            if _known(connection, id) is None:
+            known = _known(connection, id)
+            if known is None:
                 passed = not self.pools.get("training")
-                new = {"id": id, "passed": passed, "attempt": 1, "exempt": False}
-                connection.execute(sa.insert(people).values(new | link))
+                first = {"id": id, "role": "annotator", "passed": passed, "attempt": 1, "exempt": False}
+                connection.execute(sa.insert(people).values(first | link))
+            elif new:
+                raise UsageError(f"there is a person called {id!r:.60} already; use New link in their row")
             else:
                 connection.execute(sa.update(people).where(people.c.id == id).values(link))
         return token

@@ -699,6 +699,17 @@ def test_an_admin_invites_and_revokes(study: Study, boss: Person) -> None:
     assert boss.send("/admin/revoke", admin_form(boss, id="nobody")).status_code == 400
 
 
+def test_the_form_refuses_a_name_that_exists_and_a_new_link_keeps_the_role(study: Study, boss: Person) -> None:
+    form = boss.fields(".row", "/admin")
+    found = boss.send("/admin/invite", form | {"id": "boss", "role": "annotator"})
+    assert found.status_code == 400
+    assert "New link" in found.text
+    assert boss.client.get("/admin").status_code == 200  # their link and role are as before
+    assert boss.send("/admin/invite", form | {"id": "eve", "role": "annotator"}).status_code == 200
+    study.invite("boss")
+    assert study.annotator("boss").role == "admin"
+
+
 def test_names_of_people_are_shown_as_text(study: Study, boss: Person) -> None:
     name = '<img src=x onerror="window.broken=1">'
     found = boss.send("/admin/invite", admin_form(boss, id=name, role="annotator"))
