@@ -720,6 +720,28 @@ def test_ties_are_adjudicated_by_an_admin(make_study: MakeStudy, tmp_path: Path)
     assert [(row["annotator"], row["value"]) for row in found if row["phase"] == "adjudication"] == [("boss", "no")]
 
 
+def test_a_tie_on_what_the_consensus_leaves_out_is_not_to_be_decided(make_study: MakeStudy) -> None:
+    study = make_study(1, annotators=5)
+    for person, values in {"ada": "yn", "bob": "yy", "cem": "n", "dee": "n", "eve": "n"}.items():
+        study.invite(person)
+        finish(study, person, *({"y": "yes", "n": "no"}[value] for value in values))
+    assert study.ties() == []
+    assert study.progress().ties == 0
+
+
+def test_the_share_of_gold_counts_finished_items_only(make_study: MakeStudy) -> None:
+    study = make_study(30, gold=training(10), gold_share=0.5)
+    study.invite("ada")
+    while (work := study.next("ada")) is not None and not work.item.text.startswith("The t"):
+        finish(study, "ada")
+    assert work is not None
+    answer(study, "ada", work, "yes")
+    assert study.progress().people[0].gold == 0
+    finish(study, "ada", "no")
+    (ada,) = study.progress().people
+    assert (ada.gold, ada.gold_right) == (1, 1.0)
+
+
 def test_audits_check_finished_ratings_once(make_study: MakeStudy, tmp_path: Path) -> None:
     study = make_study(4, scheme="ais-direct")
     study.invite("boss", "admin")
