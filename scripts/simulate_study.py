@@ -48,6 +48,8 @@ _MODEL = {
     "undone": _UNDONE,
 }
 
+_SETTLING = 350  # milliseconds; a new question takes no key before
+
 _READ = """() => {
   const text = (css) => [...document.querySelectorAll(css)].map((one) => one.textContent).join(" ");
   const form = document.getElementById("press");
@@ -187,6 +189,7 @@ class Simulated:
         if await self._page.locator("#next").count():  # feedback in training
             await self._key("Enter")
             await self._page.wait_for_selector("#next", state="detached")
+        await self._page.wait_for_timeout(_SETTLING)
 
 
 async def simulate(links: list[str], seed: int, chromium: str | None) -> list[Told]:

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
 from rag.annotate.site import Site, field, reason_of
-from rag.annotate.study import Role
+from rag.annotate.study import Role, sent
 from rag.annotate.work import item_view
 from rag.errors import UsageError
 
@@ -40,7 +40,7 @@ class AdminPages:
         if role is None:
             raise HTTPException(400, "The role should be annotator or admin.")
         try:
-            token = await run_in_threadpool(self._study.invite, id, role)
+            token = await run_in_threadpool(self._study.invite, id, role, new=field(form, "new") == "yes")
         except UsageError as error:
             raise HTTPException(400, str(error)) from error
         return self._site.page(request, "invited.html.j2", id=id, link=self._site.link(request, token))
@@ -87,7 +87,7 @@ class AdminPages:
             hidden={"item": one.item.id, "question": one.question.name, "annotator": one.annotator},
             press=secrets.token_urlsafe(16),
             votes=(),
-            **item_view(self._study, one.item, one.question),
+            **item_view(self._study, sent(one.item, one.item.id, one.question), one.question),
         )
 
     async def record_audit(self, request: Request) -> Response:
@@ -122,7 +122,7 @@ class AdminPages:
             hidden={"item": tie.item.id, "question": tie.question.name},
             press=secrets.token_urlsafe(16),
             votes=[(labels.get(value, value), count, tie.reasons.get(value, ())) for value, count in tie.votes.items()],
-            **item_view(self._study, tie.item, tie.question),
+            **item_view(self._study, sent(tie.item, tie.item.id, tie.question), tie.question),
         )
 
     async def adjudicate(self, request: Request) -> Response:

@@ -121,7 +121,7 @@ def invite(
     opened = open_study(study)
     try:
         for person in people:
-            token = opened.invite(person, "admin" if admin else "annotator", days=days)
+            token = opened.invite(person, "admin" if admin else None, days=days)
             typer.echo(f"{person}\t{(base_url or f'http://127.0.0.1:{_PORT}').rstrip('/')}/in/{token}")
     finally:
         opened.close()

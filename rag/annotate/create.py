@@ -79,7 +79,6 @@ def create_study(
     except OSError as error:
         raise UserError(f"{folder}: cannot be made: {error.strerror or error}") from error
     try:
-        building.chmod(0o755)
         pools = _pools(
             building, scheme, items, answers, kind, training, gold, flag_incomplete, attention, settings.seed
         )

@@ -167,7 +167,10 @@ def _uncited(answer: CitedAnswer, rated: Set[str]) -> CitedAnswer:
 
 
 def _labels(study: Study, connection: "sa.Connection") -> dict[str, bool]:
-    """The consensus by item: attributable (or supported, or fully supporting), and interpretable if that is asked."""
+    """The consensus by item: attributable (or supported, or fully supporting), and interpretable if that is asked.
+
+    A rated item without a source is not attributable.
+    """
     found: dict[str, dict[str, str | None]] = {}
     for one in consensus(cut(ratings(study, connection))):
         found.setdefault(one.item, {})[one.question] = one.value
@@ -178,6 +181,10 @@ def _labels(study: Study, connection: "sa.Connection") -> dict[str, bool]:
             labels[item] = False
         elif decisive is not None:
             labels[item] = decisive in ("yes", "full")
+        elif (
+            values.keys() - {FLAG} and values.get("worthy") != "no" and not study.item(item).has_source
+        ):  # as in `_uncited`
+            labels[item] = False
     return labels
 
 

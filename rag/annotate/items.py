@@ -391,8 +391,9 @@ def in_order(items: Sequence[Item], seed: int) -> list[Item]:
 def attention_checks(items: Sequence[Item], n: int, question: str, value: str, seed: int = 0) -> list[Item]:
     """Return n gold items that only a person who does not read gets wrong: an item with the sources of another one.
 
-    `question` and `value` are what is expected, such as attributable and no. Items whose sources or table share a text
-    with the other item's are not paired. Raises `UsageError` if there are too few items.
+    `question` and `value` are what is expected, such as attributable and no. Two items are paired if they answer
+    different questions, have as many sources, and share neither a text nor the table; the sources keep the numbers by
+    which the item cites them. Raises `UsageError` if there are too few items.
     """
     chance = random.Random(f"attention checks {seed}")
     able = [item for item in items if item.has_source and not item.flags]
@@ -400,25 +401,38 @@ def attention_checks(items: Sequence[Item], n: int, question: str, value: str, s
     for item in chance.sample(able, len(able)):
         if len(made) == n:
             break
-        other = chance.choice(able)
-        if (
-            other.group == item.group
-            or other.kind != item.kind
-            or {one.text for one in other.sources} & {one.text for one in item.sources}
-        ):
+        other = next((one for one in chance.sample(able, len(able)) if _is_foreign(item, one)), None)
+        if other is None:
             continue
-        citation = None if item.citation is None else other.sources[0].id
+        sources = tuple(
+            replace(theirs, number=own.number) for theirs, own in zip(other.sources, item.sources, strict=True)
+        )
+        cited = next((place for place, own in enumerate(item.sources) if own.id == item.citation), None)
         made.append(
             replace(
                 item,
                 id=f"{item.id}~{other.id}",
-                citation=citation,
-                sources=other.sources,
+                citation=item.citation if cited is None else sources[cited].id,
+                sources=sources,
                 table=other.table,
                 expected={question: value},
                 explanation="The source is that of another item.",
             )
         )
     if len(made) < n:
-        raise UsageError(f"{n} attention checks need more items than the {len(able)} with sources that there are")
+        raise UsageError(
+            f"{n} attention checks need more items than the {len(able)} with sources that there are"
+            f" ({len(made)} have another item with as many sources)"
+        )
     return made
+
+
+def _is_foreign(item: Item, other: Item) -> bool:
+    """Whether the sources of another item can take the place of an item's own in an attention check."""
+    return (
+        topic_of(other) != topic_of(item)
+        and (other.kind, other.unit, len(other.sources)) == (item.kind, item.unit, len(item.sources))
+        and (other.table is None) == (item.table is None)
+        and (item.table is None or other.table != item.table)
+        and not {one.text for one in other.sources} & {one.text for one in item.sources}
+    )

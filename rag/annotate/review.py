@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import combinations
 from statistics import median
 from typing import Any
@@ -43,8 +43,12 @@ def progress_in(study: Study, connection: "sa.Connection") -> Progress:
     for _, is_open, n in connection.execute(finished):
         sizes[n] += 1
         still_open += is_open
+    ended = sa.select(assignments.c.item, assignments.c.annotator).where(
+        (assignments.c.phase == "gold") & (assignments.c.state != "leased")
+    )
+    gold = {(item, person) for item, person in connection.execute(ended)}
     for item, is_open, verdicts in standing(connection):
-        tally.add(study, item, is_open, verdicts)
+        tally.add(study, item, is_open, verdicts, gold)
     return Progress(
         total=sum(sizes.values()),
         finished=sum(sizes.values()) - still_open,
@@ -70,13 +74,13 @@ class _Tally:
         self._pairs: defaultdict[str, list[bool]] = defaultdict(list)
         self._counts: defaultdict[str, list[Counter[str]]] = defaultdict(list)
 
-    def add(self, study: Study, item: str, is_open: bool, verdicts: list[Standing]) -> None:
+    def add(self, study: Study, item: str, is_open: bool, verdicts: list[Standing], gold: Set[tuple[str, str]]) -> None:
         by_person: defaultdict[str, dict[str, str]] = defaultdict(dict)
         for one in verdicts:
-            if one.phase == "gold":
+            if one.phase == "gold" and (item, one.annotator) in gold:  # finished
                 by_person[one.annotator][one.question] = one.value
         for person, given in by_person.items():
-            self._gold[person].append(item_is_right(study.item(item), given))
+            self._gold[person].append(item_is_right(study.item(item), given, study.scheme))
         seconds: defaultdict[str, float] = defaultdict(float)
         for one in verdicts:
             if one.phase in ("study", "gold") and one.seconds is not None:
@@ -95,7 +99,7 @@ class _Tally:
             for audit in (one for one in verdicts if one.phase == "audit" and one.question == question):
                 for person, value in given_by.items():
                     self._audits[person].append(value == audit.value)
-        self.ties += 0 if is_open else sum(1 for _ in _tied(verdicts))
+        self.ties += 0 if is_open else sum(1 for _ in _tied(study, item, verdicts))
 
     def person(self, row: "sa.Row[Any]") -> PersonProgress:
         name = str(row.id)
@@ -143,12 +147,19 @@ def _unflagged(verdicts: Iterable[Standing]) -> Iterator[tuple[str, Mapping[str,
         )
 
 
-def _tied(verdicts: list[Standing]) -> Iterator[tuple[str, Counter[str]]]:
-    """Yield (question, votes) where two values are most frequent, and nobody has decided."""
-    decided = {one.question for one in verdicts if one.phase == "adjudication"}
-    for question, given in _unflagged(verdicts):
-        if given and question not in decided and most_frequent(Counter(map(_side, given.values()))) is None:
-            yield question, Counter(given.values())
+def _tied(study: Study, item: str, verdicts: list[Standing]) -> Iterator[tuple[str, Counter[str]]]:
+    """Yield (question, votes) where two values are most frequent, and nobody has decided.
+
+    Not a question that the consensus on an earlier one leaves out.
+    """
+    decided = {one.question: one.value for one in verdicts if one.phase == "adjudication"}
+    given = {question: values for question, values in _unflagged(verdicts) if values}
+    agreed = {name: most_frequent(Counter(map(_side, values.values()))) for name, values in given.items()} | decided
+    for question in study.scheme.questions_of(study.item(item).unit):
+        name = question.name
+        asked = all(agreed.get(earlier) in values for earlier, values in question.asked_if.items())
+        if asked and name in given and agreed[name] is None:
+            yield name, Counter(given[name].values())
 
 
 def _side(value: str) -> str:
@@ -161,7 +172,7 @@ def ties(study: Study) -> list[Tie]:
     found = []
     with study.database.read(snapshot=True) as connection:
         for item, is_open, verdicts in standing(connection):
-            for question, votes in () if is_open else _tied(verdicts):
+            for question, votes in () if is_open else _tied(study, item, verdicts):
                 whole = study.item(item)
                 reasons = {
                     value: tuple(

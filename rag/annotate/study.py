@@ -18,7 +18,7 @@ from rag.annotate import queries
 from rag.annotate.items import Item, item_of, unstorable
 from rag.annotate.links import Links, check_person
 from rag.annotate.queries import ADJUDICATION, AUDIT, FLAG, UNDO, VERDICT, Row
-from rag.annotate.schemes import Question, flags_for, scheme_of
+from rag.annotate.schemes import Question, Scheme, flags_for, scheme_of
 from rag.annotate.settings import Settings
 from rag.annotate.store import Database, about, pairs, people
 from rag.annotate.types import (
@@ -89,27 +89,39 @@ class Study:
         with self.database.read() as connection:
             return _annotator(self._person(connection, id))
 
-    def invite(self, id: str, role: Role = "annotator", *, days: float | None = None) -> str:  # noqa: A002
+    def invite(
+        self,
+        id: str,  # noqa: A002
+        role: Role | None = None,
+        *,
+        days: float | None = None,
+        new: bool = False,
+    ) -> str:
         """Add a person, or replace the link of one; return the token of their link, which is stored nowhere.
 
-        The link ends after so many days, or never. Raises `UsageError` for an id that cannot be used.
+        Without a role, a person keeps theirs, and a new one is an annotator. The link ends after so many days, or
+        never. Raises `UsageError` for an id that cannot be used, or with `new` one that somebody has.
         """
         check_person(id)
-        if role not in ("annotator", "admin"):
+        if role not in (None, "annotator", "admin"):
             raise UsageError(f"the role should be annotator or admin, found {role!r:.60}")
         if days is not None and not 0 < days <= 36_500:
             raise UsageError(f"days should be more than 0 and at most 36,500, found {days}")
         token = self._links.make(id)
-        link = {
-            "role": role,
+        link: dict[str, object] = {
             "token_hash": self._links.hash(token),
             "expires": None if days is None else self._clock() + days * 24 * 3600,
         }
+        if role is not None:
+            link["role"] = role
         with self.database.write() as connection:
-            if _known(connection, id) is None:
+            known = _known(connection, id)
+            if known is None:
                 passed = not self.pools.get("training")
-                new = {"id": id, "passed": passed, "attempt": 1, "exempt": False}
-                connection.execute(sa.insert(people).values(new | link))
+                first = {"id": id, "role": "annotator", "passed": passed, "attempt": 1, "exempt": False}
+                connection.execute(sa.insert(people).values(first | link))
+            elif new:
+                raise UsageError(f"there is a person called {id!r:.60} already; use New link in their row")
             else:
                 connection.execute(sa.update(people).where(people.c.id == id).values(link))
         return token
@@ -208,18 +220,18 @@ class Study:
             if one.phase == "gold" or self._has_place(connection, one.item, person):
                 connection.execute(queries.RENEW, {"key": one.handle, "now": self._clock()})
                 return
-        found = self._next_item(connection, person)
-        if found is None:
-            return
+        found, goes_on = self._next_item(connection, person)
         turn = connection.execute(queries.LAST_TURN, {"person": person.id, "attempt": 0}).scalar_one() + 1
-        if self.pools.get("gold") and self._is_gold_turn(person.id, turn):
+        # Not between two items of one answer, where anything else stands out; owed gold comes after the answer.
+        if not goes_on and self._owes_gold(connection, person.id, turn if found is not None else turn - 1):
             unseen = {"person": person.id, "attempt": 0, "pool": "gold"}
             if keys := connection.execute(queries.UNSEEN, unseen).scalars().all():
                 # Not the same gold item at the same time for everybody: people talk.
                 chosen = random.Random(f"{self.settings.seed} gold {person.id} {turn}").choice(keys)
                 self._assign(connection, person, chosen, "gold", turn)
                 return
-        self._assign(connection, person, found, "study", turn)
+        if found is not None:
+            self._assign(connection, person, found, "study", turn)
 
     def _give_training(self, connection: Connection, person: Row) -> None:
         mine = {"person": person.id, "attempt": person.attempt}
@@ -235,23 +247,28 @@ class Study:
         state = {"state": "leased", "turn": turn, "opened": now, "leased": now}
         connection.execute(queries.ADD_ASSIGNMENT, values | state)
 
-    def _next_item(self, connection: Connection, person: Row) -> str | None:
+    def _next_item(self, connection: Connection, person: Row) -> tuple[str | None, bool]:
+        """Return the next item of the study, and whether it is of the answer of the person's last one."""
         free = self._places(person)
         last = connection.execute(queries.LAST_ITEM, {"person": person.id}).first()
         if last is not None:
-            for query, values in (
-                (queries.NEXT_OF_ANSWER, {"answer": last.answer}),
-                (queries.NEXT_OF_OTHER_TOPIC, {"topic": last.topic}),
+            for query, values, goes_on in (
+                (queries.NEXT_OF_ANSWER, {"answer": last.answer}, True),
+                (queries.NEXT_OF_OTHER_TOPIC, {"topic": last.topic}, False),
             ):
                 if (found := connection.execute(query, free | values).scalar()) is not None:
-                    return str(found)
+                    return str(found), goes_on
         found = connection.execute(queries.NEXT, free).scalar()
-        return None if found is None else str(found)
+        return None if found is None else str(found), False
 
-    def _is_gold_turn(self, person: str, turn: int) -> bool:
-        """Whether a gold item comes at a turn of a person, while there are any."""
+    def _owes_gold(self, connection: Connection, person: str, turns: int) -> bool:
+        """Whether a person has had fewer gold items than are drawn for so many turns."""
+        if not self.pools.get("gold"):
+            return False
         chance = random.Random(f"{self.settings.seed} {person}")
-        return [chance.random() < self.settings.gold_share for _ in range(turn)][-1]
+        drawn = sum(chance.random() < self.settings.gold_share for _ in range(turns))
+        states = connection.execute(queries.STATES, {"person": person, "attempt": 0})
+        return bool(drawn > sum(n for phase, _, n, _ in states if phase == "gold"))
 
     def _work(self, connection: Connection, person: Row, held: Row) -> Work | None:
         """Return what to send; None if another tab finished the item since `held` was read."""
@@ -261,7 +278,7 @@ class Study:
             return None
         done, left = self._counts(connection, person)
         return Work(
-            item=_sent(item, held.handle, question),
+            item=sent(item, held.handle, question),
             question=question,
             verdicts=verdicts,
             phase="training" if held.phase == "training" else "study",
@@ -292,18 +309,16 @@ class Study:
         if not person.passed:
             return done, self.pools["training"] - done
         study = connection.execute(queries.OPEN_ITEMS).scalar_one() - counted
-        gold = self.pools.get("gold", 0) - gold
         left = held + study
-        if gold > 0 and study > 0:
-            chance = random.Random(f"{self.settings.seed} {person.id}")
-            for _ in range(turns):
-                chance.random()
-            while study > 0 and gold > 0:
-                if chance.random() < self.settings.gold_share:
-                    gold, left = gold - 1, left + 1
-                else:
-                    study -= 1
-        return done, left
+        # All gold that is drawn until the study ends, also where an answer that goes on has put it off.
+        study, owed, unseen = study + turns - gold, -gold, self.pools.get("gold", 0)
+        chance = random.Random(f"{self.settings.seed} {person.id}")
+        while study > 0 and unseen > 0:
+            if chance.random() < self.settings.gold_share:
+                owed, unseen = owed + 1, unseen - 1
+            else:
+                study -= 1
+        return done, left + max(owed, 0)
 
     def _read_item(self, key: str) -> Item:
         with self.database.read() as connection:
@@ -328,10 +343,10 @@ class Study:
     ) -> Feedback | None:
         """Record a verdict on `Work.item.id`; returns after the commit, in training with feedback.
 
-        Raises `PressError` if the person never held the item, the question is not the one asked now (as in a second
-        tab), the value is not among the options, or evidence or a reason is required and missing. A verdict after the
-        lease has expired is recorded. `seconds` is the time for this question; without it, the time since the person's
-        last press.
+        Raises `PressError` if the person is blocked or never held the item, the question is not the one asked now (as
+        in a second tab), the value is not among the options, or evidence or a reason is required and missing. A verdict
+        after the lease has expired is recorded. `seconds` is the time for this question; without it, the time since the
+        person's last press.
         """
         reason = _storable("reason", reason, PressError)
         with self.database.write() as connection:
@@ -341,6 +356,7 @@ class Study:
             whole = self.item(held.item)
             if self._is_repeated(connection, press, given):
                 return self._feedback(whole, held, question, value)
+            _refuse_blocked(person)
             verdicts = _verdicts(connection, held)
             asked = self._asked(held, whole, verdicts, question)
             if value not in asked.values:
@@ -356,13 +372,17 @@ class Study:
             return self._feedback(whole, held, question, value)
 
     def flag(self, annotator: str, item: str, reason: str, *, press: str) -> None:
-        """Take an item out of this person's queue, with a reason of `flags_for(item.kind)`; others still rate it."""
+        """Take an item out of this person's queue, with a reason of `flags_for(item.kind)`; others still rate it.
+
+        Raises `PressError`, as for `verdict`.
+        """
         with self.database.write() as connection:
             person = self._person(connection, annotator)
             held = self._assignment(connection, person, item)
             given = {"kind": FLAG, "annotator": person.id, "item": held.item, "question": "flag", "value": reason}
             if self._is_repeated(connection, press, given):
                 return
+            _refuse_blocked(person)
             reasons = [one.value for one in flags_for(self.item(held.item).kind)]
             if reason not in reasons:
                 raise PressError(f"the reasons for a flag are {', '.join(reasons)}, found {reason!r:.60}")
@@ -372,9 +392,10 @@ class Study:
             self._finish(connection, person, held, "flagged")
 
     def undo(self, annotator: str, *, press: str) -> None:
-        """Take back this person's last press; it stays in the log. Raises `PressError` if there is none.
+        """Take back this person's last press; it stays in the log.
 
-        Presses of the training round are not taken back: its feedback has been seen.
+        Raises `PressError` if there is none, or the person is blocked. Presses of the training round are not
+        taken back: its feedback has been seen.
         """
         with self.database.write() as connection:
             person = self._person(connection, annotator)
@@ -383,6 +404,7 @@ class Study:
             last = _last_press(connection, person.id)
             if last is None:
                 raise PressError("there is nothing to take back")
+            _refuse_blocked(person)
             mine = {"person": person.id, "item": last.item, "attempt": last.attempt}
             held = connection.execute(queries.ASSIGNMENT_OF, mine).one()
             given = {"kind": UNDO, "annotator": person.id, "item": last.item, "question": last.question, "value": ""}
@@ -534,7 +556,7 @@ class Study:
         """Whether each finished training or gold item of a person is right."""
         finished = {"person": person.id, "phase": phase, "attempt": attempt}
         return [
-            item_is_right(self.item(one.item), _verdicts(connection, one))
+            item_is_right(self.item(one.item), _verdicts(connection, one), self.scheme)
             for one in connection.execute(queries.FINISHED, finished).all()
         ]
 
@@ -621,30 +643,40 @@ def is_right(value: str | None, expected: str) -> bool:
     return value == expected
 
 
-def item_is_right(item: Item, verdicts: Mapping[str, str]) -> bool:
+def item_is_right(item: Item, verdicts: Mapping[str, str], scheme: Scheme) -> bool:
     """Whether all verdicts on a training or gold item are as expected, and it is flagged only if that is expected."""
     flag = item.expected.get("flag")
     if flag is not None or "flag" in verdicts:
         return verdicts.get("flag") == flag
-    return all(is_right(verdicts.get(question), value) for question, value in item.expected.items())
+    # An honest "I do not understand it", of which nothing is expected, is no mistake: what follows is not asked then.
+    asked_if = {one.name: one.asked_if for one in scheme.questions_of(item.unit)}
+    return all(
+        is_right(verdicts.get(question), value)
+        for question, value in item.expected.items()
+        if not any(
+            name not in item.expected and name in verdicts and verdicts[name] not in values
+            for name, values in asked_if.get(question, {}).items()
+        )
+    )
 
 
-def _sent(item: Item, handle: str, question: Question) -> Item:
+def sent(item: Item, handle: str, question: Question) -> Item:
     """Return what may be sent of an item while the question is asked."""
-    sent = replace(item, id=handle, answer="", group="", system="", expected={}, explanation="", flags=())
+    shown = replace(item, id=handle, answer="", group="", system="", expected={}, explanation="", flags=())
     if question.source == "hidden":
-        sent = replace(sent, sources=(), table=None)
+        shown = replace(shown, sources=(), table=None)
         if item.kind != "qa":  # a summary or caption stands by itself
-            sent = replace(sent, query="", turns=())
-    return sent
+            shown = replace(shown, query="", turns=())
+    return shown
 
 
 def _annotator(row: Row) -> Annotator:
     return Annotator(row.id, row.role, row.passed, row.blocked)
 
 
-def _person_row(connection: Connection, person: str) -> Row | None:
-    return connection.execute(sa.select(people).where(people.c.id == person)).first()
+def _refuse_blocked(person: Row) -> None:
+    if person.blocked is not None:
+        raise PressError("your part in this study has ended; nothing more is recorded")
 
 
 def _known(connection: Connection, person: str) -> Row | None:

@@ -4,11 +4,13 @@
 const PENDING = "annotate: pending press";
 const TIMEOUT = 15_000; // milliseconds
 const LONGEST_WAIT = 15; // seconds between two tries
+const SETTLING = 300; // milliseconds in which a new question takes no key: a double tap must not answer it unread
 
 const view = document.getElementById("view");
 const status = document.getElementById("status");
 const guide = document.getElementById("guide");
 let sending = false;
+let shown = -Infinity; // when the question was put on the page
 let spans = []; // stretches of the source chosen by selecting text: { range, place, input }
 
 // --- time: seconds that the question was on screen ---
@@ -130,6 +132,7 @@ function show(page) {
   else view.replaceChildren(...page.querySelectorAll("main"));
   document.body.className = page.body.className;
   document.title = page.title;
+  shown = performance.now();
   start();
   const question = document.getElementById("question");
   if (question) question.focus({ preventScroll: true });
@@ -334,7 +337,7 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   if (found.matches("summary")) toggleDetails(found.parentElement, !found.parentElement.open);
   else if (found.matches("textarea")) found.focus();
-  else found.click();
+  else if (performance.now() - shown >= SETTLING) found.click();
 });
 
 // --- start ---

@@ -699,6 +699,17 @@ def test_an_admin_invites_and_revokes(study: Study, boss: Person) -> None:
     assert boss.send("/admin/revoke", admin_form(boss, id="nobody")).status_code == 400
 
 
+def test_the_form_refuses_a_name_that_exists_and_a_new_link_keeps_the_role(study: Study, boss: Person) -> None:
+    form = boss.fields(".row", "/admin")
+    found = boss.send("/admin/invite", form | {"id": "boss", "role": "annotator"})
+    assert found.status_code == 400
+    assert "New link" in found.text
+    assert boss.client.get("/admin").status_code == 200  # their link and role are as before
+    assert boss.send("/admin/invite", form | {"id": "eve", "role": "annotator"}).status_code == 200
+    study.invite("boss")
+    assert study.annotator("boss").role == "admin"
+
+
 def test_names_of_people_are_shown_as_text(study: Study, boss: Person) -> None:
     name = '<img src=x onerror="window.broken=1">'
     found = boss.send("/admin/invite", admin_form(boss, id=name, role="annotator"))
@@ -734,6 +745,13 @@ def test_an_admin_audits_without_seeing_what_was_said(study: Study, boss: Person
     assert "no rating left" in boss.client.get("/admin/audit").text
     audits = [row for row in ratings(study, tmp_path) if row["phase"] == "audit"]
     assert sorted(row["question"] for row in audits) == ["attributable", "interpretable"]
+
+
+def test_an_admin_sees_no_source_where_the_question_hides_it(study: Study, boss: Person) -> None:
+    Person(study).press("no")
+    page = boss.page("/admin/audit")
+    assert fields(page)["question"] == "interpretable"
+    assert page.css_first(".sources") is None
 
 
 def test_an_admin_decides_ties_with_the_reasons_of_both_sides(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ Page = Any  # playwright's
 
 expect: Callable[..., Any] = playwright.expect
 PHONE = {"width": 390, "height": 844}
+SETTLING = 350  # milliseconds; a new question takes no key before
 
 
 class Server:
@@ -121,6 +122,7 @@ def press(page: Page, key: str) -> None:
     page.keyboard.press(key)
     expect(page.locator(f"#press input[value='{item}']")).to_have_count(0)
     expect(page.locator("#status")).to_contain_text("Saved")
+    page.wait_for_timeout(SETTLING)
 
 
 # --- by keyboard ------------------------------------------------------------------------------------------------------
@@ -158,6 +160,24 @@ def test_a_study_by_keyboard_with_at_most_two_presses_an_item(
     rows = ratings(study, tmp_path)
     assert len(rows) == sum(presses.values())
     assert all(0 < row["seconds"] < 60 for row in rows)
+
+
+def test_a_double_tap_does_not_answer_the_next_question(
+    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path
+) -> None:
+    study = make_study(tmp_path)
+    page = browser.open(serve(study).link("ada"))
+    # The second key as soon as the next question is there, as by a double tap on a fast connection.
+    page.evaluate("""() => new MutationObserver((_, watching) => {
+        watching.disconnect();
+        setTimeout(() => document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "y", bubbles: true })), 50);
+    }).observe(document.getElementById("view"), { childList: true })""")
+    page.keyboard.press("y")
+    expect(page.locator("#question")).to_contain_text("fully supported")
+    page.wait_for_timeout(SETTLING)
+    assert len(ratings(study, tmp_path)) == 1
+    press(page, "y")
+    assert len(ratings(study, tmp_path)) == 2
 
 
 def test_undo_flag_reason_guidelines_and_keys_by_keyboard(
@@ -204,6 +224,7 @@ def test_training_by_keyboard(browser: Browser, serve: Callable[[Study], Server]
         expect(page.locator("#question")).to_contain_text("Right.")
         page.keyboard.press("Enter")
         expect(page.locator("#press input[name=press]")).not_to_have_attribute("value", press_of or "")
+        page.wait_for_timeout(SETTLING)
     expect(page.locator(".where")).to_have_text("0 done, 3 left")
 
 
@@ -500,6 +521,7 @@ def test_axe_finds_nothing(
         check(page)
         page.keyboard.press("Enter")
         expect(page.locator("#press")).to_be_visible()
+        page.wait_for_timeout(SETTLING)
     while page.locator("#press").count():
         press(page, "y")
         check(page)

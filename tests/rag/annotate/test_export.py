@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +196,16 @@ def test_people_get_what_the_judge_is_not_sure_of_first_and_a_sample_of_the_rest
     found = json.loads((tmp_path / "out" / "triage.json").read_text("utf-8"))
     assert (found["value"], found["n"], found["labelled"]) == (0.5, 90, len(chosen))
     assert found["interval95"][0] < 0.5 < found["interval95"][1]
+
+
+def test_a_rated_item_without_a_source_counts_as_not_attributable(make_study: MakeStudy, tmp_path: Path) -> None:
+    items = [replace(item, sources=()) if number == 0 else item for number, item in enumerate(make_items(3))]
+    study = make_study(items=items, annotators=1, judge=Sure(), sampled=1.0)
+    study.invite("ada")
+    while finish(study, "ada", "yes", "yes"):
+        pass
+    study.export(tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "triage.json").read_text("utf-8"))["labelled"] == 3
 
 
 def test_the_estimate_corrects_a_judge_that_is_wrong() -> None:

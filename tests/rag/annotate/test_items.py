@@ -1,6 +1,7 @@
 """Items: what is read, what is missing, and what becomes of answers."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from rag.annotate.items import (
     write_items,
 )
 from rag.annotate.schemes import COMMAND_KEYS, KINDS, SCHEMES, Scheme, Unit, flags_for, scheme_of
+from rag.annotate.study import item_is_right
 from rag.errors import FormatError, UsageError
 from tests.rag.annotate.made import make_items
 
@@ -203,6 +205,39 @@ def test_attention_checks_exchange_sources() -> None:
         assert item.group != other.group
     with pytest.raises(UsageError, match="7 attention checks need more items than the 6"):
         attention_checks(made, 7, "attributable", "no")
+
+
+def test_attention_checks_are_not_told_by_numbers_tables_or_how_many_sources() -> None:
+    made = [
+        replace(
+            item,
+            group="",
+            sources=tuple(Source(f"p{n}.{m}", f"Text {n}.{m}.", "", "", n + m) for m in range(1 + n % 2)),
+        )
+        for n, item in enumerate(make_items(6))
+    ]
+    by_id = {item.id: item for item in made}
+    checks = attention_checks(made, 6, "attributable", "no")
+    for check in checks:
+        item, other = (by_id[key] for key in check.id.split("~"))
+        assert [one.number for one in check.sources] == [one.number for one in item.sources]
+        assert [one.text for one in check.sources] == [one.text for one in other.sources]
+    with pytest.raises(UsageError, match="attention checks need"):
+        attention_checks(made[:2], 1, "attributable", "no")  # one source, two sources
+    table = Table(((Cell("1998"),),))
+    captions = [Item(f"t{n}", "A caption.", kind="table", query=f"q{n}", table=table) for n in range(2)]
+    with pytest.raises(UsageError, match="attention checks need"):
+        attention_checks(captions, 1, "attributable", "no")
+
+
+def test_an_honest_no_before_an_attention_check_is_no_mistake() -> None:
+    item = replace(make_items(1)[0], expected={"attributable": "no"})
+    ais = scheme_of("ais")
+    assert item_is_right(item, {"interpretable": "no"}, ais)
+    assert item_is_right(item, {"interpretable": "yes", "attributable": "no"}, ais)
+    assert not item_is_right(item, {"interpretable": "yes", "attributable": "yes"}, ais)
+    named = replace(item, expected={"interpretable": "yes", "attributable": "no"})
+    assert not item_is_right(named, {"interpretable": "no"}, ais)
 
 
 # --- schemes ---------------------------------------------------------------------------------------------------------

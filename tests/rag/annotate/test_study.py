@@ -514,6 +514,7 @@ def test_the_secret_is_for_its_owner_and_made_once(make_study: MakeStudy) -> Non
     study = make_study()
     key = study.folder / "key"
     assert key.stat().st_mode & 0o777 == 0o600
+    assert study.folder.stat().st_mode & 0o777 == 0o700
     secret, token = key.read_text(), study.invite("ada")
     again = open_study(study.folder)
     assert key.read_text() == secret
@@ -606,6 +607,28 @@ def test_gold_items_come_at_the_set_share_and_cannot_be_told(make_study: MakeStu
     assert phases == {"gold": 2 * sum(gold), "study": 120}
 
 
+def test_gold_does_not_come_between_two_sentences_of_an_answer(make_study: MakeStudy) -> None:
+    source = (Source("p", "Text."),)
+    items = [
+        Item(f"a{a}#{n}", f"a{a} {n}", f"a{a}", n, query=f"q{a}", sources=source) for a in range(12) for n in range(5)
+    ]
+    gold = [
+        Item(f"g{n}#0", f"gold{n} 0", f"g{n}", 0, query=f"g{n}", sources=source, expected={"attributable": "yes"})
+        for n in range(20)
+    ]
+    study = make_study(items=items, gold=gold, gold_share=0.2, scheme="ais-sentences")
+    study.invite("ada")
+    seen, left = [], []
+    while (work := study.next("ada")) is not None:
+        left.append(work.left)
+        seen.append(work.item.text.split()[0])
+        finish(study, "ada")
+    changes = [a for a, b in pairwise([*seen, ""]) if a != b]
+    assert len(changes) == len(set(changes)) == len(set(seen))  # no answer is interrupted
+    assert 6 <= sum(one.startswith("gold") for one in seen) == len(seen) - 60
+    assert left == list(range(len(seen), 0, -1))
+
+
 @pytest.mark.parametrize(("mark", "is_blocked"), [(0.0, False), (0.6, True)])
 def test_who_misses_gold_items_is_blocked_if_that_is_set(
     make_study: MakeStudy, tmp_path: Path, mark: float, is_blocked: bool
@@ -636,7 +659,25 @@ def test_who_is_blocked_holds_no_item(make_study: MakeStudy) -> None:
     study.block("ada", "asked to stop")
     assert study.next("ada") is None
     assert study.next("bob") is not None
-    answer(study, "ada", work, "no")  # it was done before
+
+
+def test_who_is_blocked_records_nothing_but_a_press_sent_again_is_acknowledged(make_study: MakeStudy) -> None:
+    study = make_study(3)
+    study.invite("ada")
+    work = study.next("ada")
+    assert work is not None
+    answer(study, "ada", work, "no")
+    held = study.next("ada")
+    assert held is not None
+    study.block("ada", "asked to stop")
+    answer(study, "ada", work, "no")
+    for refused in (
+        lambda: answer(study, "ada", held, "no"),
+        lambda: study.flag("ada", held.item.id, "expert", press=press()),
+        lambda: study.undo("ada", press=press()),
+    ):
+        with pytest.raises(PressError, match="has ended"):
+            refused()
     assert len(rows(study)) == 1
 
 
@@ -677,6 +718,28 @@ def test_ties_are_adjudicated_by_an_admin(make_study: MakeStudy, tmp_path: Path)
     assert study.ties() == []
     found = exported(study, tmp_path)
     assert [(row["annotator"], row["value"]) for row in found if row["phase"] == "adjudication"] == [("boss", "no")]
+
+
+def test_a_tie_on_what_the_consensus_leaves_out_is_not_to_be_decided(make_study: MakeStudy) -> None:
+    study = make_study(1, annotators=5)
+    for person, values in {"ada": "yn", "bob": "yy", "cem": "n", "dee": "n", "eve": "n"}.items():
+        study.invite(person)
+        finish(study, person, *({"y": "yes", "n": "no"}[value] for value in values))
+    assert study.ties() == []
+    assert study.progress().ties == 0
+
+
+def test_the_share_of_gold_counts_finished_items_only(make_study: MakeStudy) -> None:
+    study = make_study(30, gold=training(10), gold_share=0.5)
+    study.invite("ada")
+    while (work := study.next("ada")) is not None and not work.item.text.startswith("The t"):
+        finish(study, "ada")
+    assert work is not None
+    answer(study, "ada", work, "yes")
+    assert study.progress().people[0].gold == 0
+    finish(study, "ada", "no")
+    (ada,) = study.progress().people
+    assert (ada.gold, ada.gold_right) == (1, 1.0)
 
 
 def test_audits_check_finished_ratings_once(make_study: MakeStudy, tmp_path: Path) -> None:
