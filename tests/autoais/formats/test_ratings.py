@@ -3,6 +3,7 @@
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,16 @@ def test_autojudge_gets_levels_of_support_and_gives_them_back(tmp_path: Path) ->
         return one.annotator, one.question, one.value, one.answer, one.sentence, one.citation, one.evidence, one.reason
 
     assert list(map(content, again)) == list(map(content, LEVELS))
+
+
+def test_autojudge_gets_no_training_gold_audits_or_flagged_ratings(tmp_path: Path) -> None:
+    notes = Notes()
+    others = [replace(LEVELS[0], annotator=phase, phase=phase) for phase in PHASES if phase != "study"]
+    flagged = [replace(LEVELS[0], annotator="eve"), Rating("q/1#0/p1", "eve", FLAG, "missing", "q/1", 0, "p1")]
+    path = converted(tmp_path, [LEVELS[0], *others, *flagged], "autojudge", notes)
+    assert [one.annotator for one in read_ratings(path)] == ["ada"]
+    assert notes["ratings of flagged items or of other phases than the study, left out"] == 5
+    assert notes.total() == 6
 
 
 def test_annotations_of_autojudge_are_read(tmp_path: Path) -> None:
