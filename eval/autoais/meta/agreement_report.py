@@ -383,9 +383,16 @@ def _place(one: Rating | Consensus) -> _Place:
 
 
 def _beside_experts(crowd: Sequence[Rating], experts: Sequence[Rating], number: _Number, likert: int) -> dict[str, Any]:
-    """The consensus of the crowd beside that of the experts, by question (Table 7, right half)."""
+    """The consensus of the crowd beside that of the experts, by question (Table 7, right half).
+
+    Attributability is compared only where neither side's consensus on interpretability is another than yes.
+    """
     said = {(_place(one), one.question): one.value for one in consensus(cut(crowd, likert))}
     right = {(_place(one), one.question): one.value for one in consensus(cut(experts, likert))}
+    unclear = {
+        place for side in (said, right) for (place, name), value in side.items()
+        if name == "interpretable" and value != "yes"
+    }  # fmt: skip
     single = defaultdict(list)
     for one in cut(unflagged(crowd), likert):
         if one.phase == "study":
@@ -393,6 +400,8 @@ def _beside_experts(crowd: Sequence[Rating], experts: Sequence[Rating], number: 
     found = {}
     for name in _known_first({question for _, question in right}):
         both = [key for key in right if key[1] == name and key in said]
+        if name == "attributable":
+            both = [key for key in both if key[0] not in unclear]
         decided = [key for key in both if said[key] is not None and right[key] is not None]
         if not both or len({*map(said.get, decided), *map(right.get, decided)}) > MOST_VALUES:
             continue

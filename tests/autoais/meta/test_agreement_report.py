@@ -158,6 +158,19 @@ def test_experts_are_a_file_names_or_ratings(tmp_path: Path) -> None:
         autoais.agreement(expert, experts=["ex"])
 
 
+def test_attributability_is_compared_with_experts_where_the_text_is_interpretable() -> None:
+    crowd = [
+        *rate("1", "interpretable", "yes yes yes"),
+        *rate("1", "attributable", "yes yes no"),
+        *rate("2", "interpretable", "no no yes"),
+        *rate("2", "attributable", "- - yes"),
+    ]
+    expert = [Rating(item, "ex", name, "yes") for item in "12" for name in ("interpretable", "attributable")]
+    found = autoais.agreement(crowd, experts=expert)["experts"]
+    assert (found["interpretable"]["agreement"]["total"], found["attributable"]["agreement"]["total"]) == (2, 1)
+    assert found["attributable"]["single_ratings"]["n"] == 3
+
+
 # The paper's Table 15: both right, only the original, only the variant, neither; p corrected and exact (spec E7)
 TABLE_15 = [
     ((21, 6, 5, 18), 1.0, 1.0), ((23, 4, 4, 19), 0.7237, 1.0), ((24, 3, 7, 16), 0.3428, 0.3438),
