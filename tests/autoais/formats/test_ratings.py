@@ -99,6 +99,11 @@ def test_an_export_of_label_studio_is_read(tmp_path: Path) -> None:
                     ],
                 },
                 {"completed_by": 4, "was_cancelled": True, "result": []},
+                {
+                    "completed_by": 5,
+                    "was_cancelled": True,
+                    "result": [result("interpretable", "choices", choices=["Yes"])],
+                },
             ],
             "predictions": [],
         }
@@ -110,6 +115,7 @@ def test_an_export_of_label_studio_is_read(tmp_path: Path) -> None:
         Rating("7", "ada@example.org", "interpretable", "yes", seconds=15.0, at=at, reason="so"),
         Rating("7", "ada@example.org", "attributable", "4", seconds=15.0, at=at, reason="so"),
         Rating("7", "user 4", FLAG, "skipped"),
+        Rating("7", "user 5", FLAG, "skipped"),
     ]
     tasks[0]["annotations"][0]["result"][0]["value"]["choices"] = ["Perhaps"]  # type: ignore[index]
     path.write_text(json.dumps(tasks))
