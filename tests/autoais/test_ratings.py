@@ -145,6 +145,13 @@ def test_a_flag_takes_the_item_from_its_own_annotator_only() -> None:
     assert [one.value for one in consensus(ratings)] == [None, "yes"]
 
 
+def test_flags_of_other_phases_take_nothing_and_adjudications_stay() -> None:
+    ratings = [*rate("i", "attributable", "yes"), Rating("i", "a", FLAG, "expert", phase="training")]
+    assert [one.value for one in consensus(ratings)] == ["yes"]
+    decided = Rating("i", "a", "attributable", "no", phase="adjudication")
+    assert consensus([*ratings, Rating("i", "a", FLAG, "expert"), decided])[0].value == "no"
+
+
 def test_an_item_is_flagged_by_more_people_than_rate_it() -> None:
     flag, rated = [Rating("i", "a", FLAG, "missing")], [Rating("i", "b", "informative", "yes")]
     assert is_flagged(flag)
@@ -187,6 +194,7 @@ def test_labels_of_simulated_annotators_say_so() -> None:
     assert "simulated_labels" not in labelled(people).extra
     machine = replace(people[0], annotator="simulated-3")
     assert labelled([*people, machine], extra={"system": "s"}).extra == {"system": "s", "simulated_labels": True}
+    assert labelled(people, extra={"system": "s", "simulated_labels": True}).extra == {"system": "s"}
 
 
 def test_what_cannot_be_interpreted_is_not_attributable() -> None:

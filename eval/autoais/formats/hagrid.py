@@ -15,6 +15,7 @@ from autoais.io.jsonl import dumps, parse_object
 from autoais.io.schema import IDENTIFIER, LABEL, STRING, faults, listed, record
 from autoais.labels import Labelled, clean_reference
 from autoais.metrics.hagrid import answer_attributable, answer_informative
+from autoais.ratings import SIMULATED_LABELS
 from autoais.types import Attribution, Citation, CitedSentence, Passage, Unresolved
 
 _LABELS = ("informative", "attributable")
@@ -81,6 +82,7 @@ def _answers(row: dict[str, Any]) -> Iterator[CitedAnswer]:
         if whole["attributable"] is None:
             whole["attributable"] = answer_attributable(one.attributable for one in cited)
         kind = {"answer_type": answer["answer_type"]} if "answer_type" in answer else {}
+        simulated = {SIMULATED_LABELS: True} if answer.get(SIMULATED_LABELS) is True else {}
         yield CitedAnswer(
             id=f"{key}/{number}",
             question=row["query"],
@@ -91,7 +93,7 @@ def _answers(row: dict[str, Any]) -> Iterator[CitedAnswer]:
             output=answer["answer"],
             informative=whole["informative"],
             attributable=whole["attributable"],
-            extra={"query_id": key} | kind,
+            extra={"query_id": key} | kind | simulated,
         )
 
 
@@ -173,7 +175,14 @@ def _relabelled(given: dict[str, Any], before: CitedAnswer, now: CitedAnswer) ->
     whole = _changed(before, now)
     pairs = zip(before.sentences, now.sentences, strict=True)
     sentences = [item | _changed(*pair) for item, pair in zip(given.get("sentences") or (), pairs, strict=False)]
-    return given | whole | ({"sentences": sentences} if sentences else {})
+    told = given | whole | ({"sentences": sentences} if sentences else {})
+    if bool(now.extra.get(SIMULATED_LABELS)) != bool(before.extra.get(SIMULATED_LABELS)):
+        told = {name: value for name, value in told.items() if name != SIMULATED_LABELS} | _simulated(now)
+    return told
+
+
+def _simulated(answer: CitedAnswer) -> dict[str, bool]:
+    return {SIMULATED_LABELS: True} if answer.extra.get(SIMULATED_LABELS) else {}
 
 
 def _changed(before: CitedAnswer | CitedSentence, now: CitedAnswer | CitedSentence) -> dict[str, int | None]:
@@ -202,6 +211,7 @@ def _answer_row(answer: CitedAnswer, numbers: dict[str, int], notes: Notes) -> d
     return {
         "answer": written_answer(answer, Notes()),
         **({"answer_type": answer.extra["answer_type"]} if "answer_type" in answer.extra else {}),
+        **_simulated(answer),
         "informative": _number(answer.informative),
         "attributable": _number(answer.attributable),
         "sentences": [

@@ -199,9 +199,22 @@ def _cohen(items: Iterable[Sequence[Rating]], values: Sequence[str]) -> Coeffici
 # --- the AIS paper's rates -------------------------------------------------------------------------------------------
 
 
+_AIS = ("interpretable", "attributable", "supported")
+
+
+def _kind(one: Rating) -> str:
+    """What the item is: an answer, a sentence or a citation."""
+    return "answers" if one.sentence is None else "sentences" if one.citation is None else "citations"
+
+
 def _ais_tables(ratings: Sequence[Rating], number: _Number, likert: int) -> list[dict[str, Any]]:
     """The rates of each system and of all, with the AIS paper's denominators; empty without an AIS question."""
-    if not {one.question for one in ratings} & {"interpretable", "attributable", "supported"}:
+    asked = [one for one in ratings if one.question in _AIS]
+    kinds = {_kind(one) for one in asked}
+    entered = {one.item for one in asked}  # what all people flagged enters if it is of their kind
+    entered |= {item for item, rated in _by_item(ratings).items() if is_flagged(rated) and _kind(rated[0]) in kinds}
+    ratings = [one for one in ratings if one.item in entered]
+    if not asked:
         return []
     systems = sorted({one.system for one in ratings})
     rows = [_ais(name, [one for one in ratings if one.system == name], number, likert) for name in systems]
@@ -211,30 +224,37 @@ def _ais_tables(ratings: Sequence[Rating], number: _Number, likert: int) -> list
 def _ais(name: str, ratings: Sequence[Rating], number: _Number, likert: int) -> dict[str, Any]:
     """Flagged over all items, interpretable over unflagged, attributable over interpretable ones.
 
-    An item is flagged if more annotators flagged it than rated it. Without a question of interpretability, all
-    unflagged items count as interpretable.
+    An item is flagged if more annotators flagged it than rated it. Items of which nobody was asked whether they are
+    interpretable count as interpretable; those of which nobody was asked whether they are attributable have no AIS.
+    What is undecided are ties. `unit` says what the items are: answers, sentences, citations, or items for several.
     """
     items = _by_item(ratings)
     flagged = {item for item, rated in items.items() if is_flagged(rated)}
     decided = {(one.item, one.question): one.value for one in consensus(cut(ratings, likert))}
     is_asked = any(one.question == "interpretable" for one in ratings)
     left = [item for item in items if item not in flagged]
-    clear = {item: _yes(decided.get((item, "interpretable"))) if is_asked else True for item in left}
+    clear = {item: _yes(decided.get((item, "interpretable"), "yes")) for item in left}
     supported = {
         item: _yes(decided.get((item, "attributable"), decided.get((item, "supported"))))
         for item in left
-        if clear[item]
+        if clear[item] and not decided.keys().isdisjoint({(item, "attributable"), (item, "supported")})
     }
+    kinds = {_kind(one) for one in ratings}
 
     def rate(outcomes: Mapping[str, bool | None]) -> dict[str, Any]:
         return Rate.of(outcomes.values(), [number(items[item][0].rated) for item in outcomes]).record()
 
     return {
         "model": name,
+        "unit": kinds.pop() if len(kinds) == 1 else "items",
         "flagged": rate({item: item in flagged for item in items}),
-        "interpretable": rate(clear) if is_asked else None,
+        "interpretable": (
+            rate({item: clear[item] for item in left if (item, "interpretable") in decided}) if is_asked else None
+        ),
         "ais": rate(supported),
-        "ais_of_unflagged": rate({item: supported[item] if clear[item] else clear[item] for item in left}),
+        "ais_of_unflagged": rate(
+            {item: supported.get(item, clear[item]) for item in left if not clear[item] or item in supported}
+        ),
     }
 
 
@@ -383,9 +403,16 @@ def _place(one: Rating | Consensus) -> _Place:
 
 
 def _beside_experts(crowd: Sequence[Rating], experts: Sequence[Rating], number: _Number, likert: int) -> dict[str, Any]:
-    """The consensus of the crowd beside that of the experts, by question (Table 7, right half)."""
+    """The consensus of the crowd beside that of the experts, by question (Table 7, right half).
+
+    Attributability is compared only where neither side's consensus on interpretability is another than yes.
+    """
     said = {(_place(one), one.question): one.value for one in consensus(cut(crowd, likert))}
     right = {(_place(one), one.question): one.value for one in consensus(cut(experts, likert))}
+    unclear = {
+        place for side in (said, right) for (place, name), value in side.items()
+        if name == "interpretable" and value != "yes"
+    }  # fmt: skip
     single = defaultdict(list)
     for one in cut(unflagged(crowd), likert):
         if one.phase == "study":
@@ -393,6 +420,8 @@ def _beside_experts(crowd: Sequence[Rating], experts: Sequence[Rating], number: 
     found = {}
     for name in _known_first({question for _, question in right}):
         both = [key for key in right if key[1] == name and key in said]
+        if name == "attributable":
+            both = [key for key in both if key[0] not in unclear]
         decided = [key for key in both if said[key] is not None and right[key] is not None]
         if not both or len({*map(said.get, decided), *map(right.get, decided)}) > MOST_VALUES:
             continue

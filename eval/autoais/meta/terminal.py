@@ -241,7 +241,7 @@ def _show_rates(console: "Console", rows: Sequence[dict[str, Any]]) -> None:
         percent = ["-" if rate is None else _percent(rate) for rate in rates]
         ais = row["ais"]
         cells = [
-            str(row["flagged"]["total"]),
+            str(row["flagged"]["total"]) + ("" if row["unit"] in ("answers", "items") else f" {row['unit']}"),
             *percent[:3],
             _percent_ends(ais),
             str(ais["n"]),

@@ -268,10 +268,15 @@ def unflagged(ratings: Iterable[Rating]) -> list[Rating]:
     """Return the ratings without flags, and without those that an annotator gave to an item that he or she flagged.
 
     A flag takes the item from its own annotator only; ratings of others stay (Rashkin et al. 2023, section 4.1.3).
+    Only flags of the study count, and adjudications stay.
     """
     listed_ratings = list(ratings)
-    flagged = {(one.item, one.annotator) for one in listed_ratings if one.question == FLAG}
-    return [one for one in listed_ratings if (one.item, one.annotator) not in flagged]
+    flagged = {(one.item, one.annotator) for one in listed_ratings if one.question == FLAG and one.phase == "study"}
+    return [
+        one
+        for one in listed_ratings
+        if one.question != FLAG and (one.phase == "adjudication" or (one.item, one.annotator) not in flagged)
+    ]
 
 
 def is_flagged(ratings: Iterable[Rating]) -> bool:
@@ -343,8 +348,10 @@ def label_answers(
         place = labels.setdefault(one.answer, {}).setdefault((one.sentence, one.citation), {})
         place[one.question] = one.value
     for answer in answers:
-        labelled = _labelled(answer, labels.pop(answer.id, {}))
-        yield replace(labelled, extra={**answer.extra, SIMULATED_LABELS: True}) if answer.id in simulated else labelled
+        extra = {name: value for name, value in answer.extra.items() if name != SIMULATED_LABELS}
+        if answer.id in simulated:
+            extra[SIMULATED_LABELS] = True
+        yield replace(_labelled(answer, labels.pop(answer.id, {})), extra=extra)
     if labels:
         raise UserError(
             f"answer {next(iter(labels))!r:.80} has ratings, but is not among the answers; do they belong together?"

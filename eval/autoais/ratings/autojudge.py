@@ -13,7 +13,7 @@ from autoais.errors import FormatError
 from autoais.formats.base import Notes
 from autoais.io.jsonl import dumps
 from autoais.io.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, faults, listed, record
-from autoais.ratings import Rating
+from autoais.ratings import Rating, unflagged
 from autoais.ratings.texts import answer_of, sources_of
 from autoais.types import Citation
 
@@ -78,10 +78,18 @@ def _evidence(spans: Iterable[Mapping[str, Any]], cited: Mapping[str, Any], doci
 
 
 def write(ratings: Iterable[Rating], answers: Mapping[str, CitedAnswer], notes: Notes) -> Iterator[str]:
-    """Yield an annotation per rated citation; `notes` counts the ratings that the tool has no place for."""
-    for one in ratings:
+    """Yield an annotation per rated citation; `notes` counts the ratings that the tool has no place for.
+
+    Only ratings of the study are written, without those of annotators who flagged the item: an annotation has no phase.
+    """
+    given = list(ratings)
+    counted = {one.key for one in unflagged(given) if one.phase == "study"}
+    for one in given:
         if one.citation is None or one.sentence is None or one.value not in _WORDS:
             notes["ratings of something else than full, partial or no support of a citation, left out"] += 1
+            continue
+        if one.key not in counted:
+            notes["ratings of flagged items or of other phases than the study, left out"] += 1
             continue
         answer = answer_of(one, answers)
         sources_of(one, answers)  # raises if the sentence does not cite it

@@ -37,7 +37,7 @@ def read(row: Mapping[str, Any], where: str) -> Iterator[Rating]:
     """Yield the ratings of a task: single choices and stars, by the name of their control (`from_name`).
 
     `data` may name `item`, `answer`, `sentence`, `citation` and `system`; else the task's number is the item. A skipped
-    task is a flag. The time of an annotation is shared evenly by its questions, unless the file has theirs.
+    task is a flag, whatever its form holds. The time of an annotation is shared evenly by its questions, unless the file has theirs.
     """
     for fault in faults(row, _SCHEMA):
         raise FormatError(f"{where}: {fault}")
@@ -50,7 +50,7 @@ def read(row: Mapping[str, Any], where: str) -> Iterator[Rating]:
         taken = annotation.get("lead_time")
         if isinstance(taken, int | float):
             common["seconds"] = round(taken / max(len(found), 1), 3)
-        if annotation.get("was_cancelled") and not found:
+        if annotation.get("was_cancelled") and not any(one.get("from_name") == FLAG for one, _ in found):
             found = [({"from_name": FLAG}, _SKIPPED)]
         for one, value in found:
             meta = one.get("meta") if isinstance(one.get("meta"), dict) else {}

@@ -127,6 +127,19 @@ def test_new_labels_are_written_into_the_record_as_it_was(tmp_path: Path) -> Non
     assert written["quotes"] == ROW["quotes"]
 
 
+@pytest.mark.parametrize("given", [ROW, PLAIN])
+def test_simulated_labels_are_written_and_read_back(tmp_path: Path, given: dict[str, Any]) -> None:
+    first, *rest = formats.read(file_of(tmp_path / "h.jsonl", given))
+    marked = replace(first, extra={**first.extra, "simulated_labels": True})
+    (line,) = formats.write([marked, *rest], "hagrid")
+    (tmp_path / "s.jsonl").write_text(f"{line}\n", "utf-8")
+    again = list(formats.read(tmp_path / "s.jsonl"))
+    assert ["simulated_labels" in one.extra for one in again] == [True] + [False] * len(rest)
+    assert back(tmp_path / "s.jsonl") == (tmp_path / "s.jsonl").read_bytes()
+    people = [replace(one, extra={k: v for k, v in one.extra.items() if k != "simulated_labels"}) for one in again]
+    assert "simulated_labels" not in next(formats.write(people, "hagrid"))
+
+
 def test_a_changed_answer_is_written_anew(tmp_path: Path) -> None:
     first, second = formats.read(file_of(tmp_path / "h.jsonl", ROW))
     shorter = replace(first, sentences=first.sentences[:1], output=None)

@@ -3,6 +3,7 @@
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,11 @@ def test_an_export_of_label_studio_is_read(tmp_path: Path) -> None:
                     ],
                 },
                 {"completed_by": 4, "was_cancelled": True, "result": []},
+                {
+                    "completed_by": 5,
+                    "was_cancelled": True,
+                    "result": [result("interpretable", "choices", choices=["Yes"])],
+                },
             ],
             "predictions": [],
         }
@@ -109,6 +115,7 @@ def test_an_export_of_label_studio_is_read(tmp_path: Path) -> None:
         Rating("7", "ada@example.org", "interpretable", "yes", seconds=15.0, at=at, reason="so"),
         Rating("7", "ada@example.org", "attributable", "4", seconds=15.0, at=at, reason="so"),
         Rating("7", "user 4", FLAG, "skipped"),
+        Rating("7", "user 5", FLAG, "skipped"),
     ]
     tasks[0]["annotations"][0]["result"][0]["value"]["choices"] = ["Perhaps"]  # type: ignore[index]
     path.write_text(json.dumps(tasks))
@@ -188,6 +195,16 @@ def test_autojudge_gets_levels_of_support_and_gives_them_back(tmp_path: Path) ->
         return one.annotator, one.question, one.value, one.answer, one.sentence, one.citation, one.evidence, one.reason
 
     assert list(map(content, again)) == list(map(content, LEVELS))
+
+
+def test_autojudge_gets_no_training_gold_audits_or_flagged_ratings(tmp_path: Path) -> None:
+    notes = Notes()
+    others = [replace(LEVELS[0], annotator=phase, phase=phase) for phase in PHASES if phase != "study"]
+    flagged = [replace(LEVELS[0], annotator="eve"), Rating("q/1#0/p1", "eve", FLAG, "missing", "q/1", 0, "p1")]
+    path = converted(tmp_path, [LEVELS[0], *others, *flagged], "autojudge", notes)
+    assert [one.annotator for one in read_ratings(path)] == ["ada"]
+    assert notes["ratings of flagged items or of other phases than the study, left out"] == 5
+    assert notes.total() == 6
 
 
 def test_annotations_of_autojudge_are_read(tmp_path: Path) -> None:

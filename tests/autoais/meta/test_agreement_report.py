@@ -66,6 +66,24 @@ def test_rates_have_the_papers_denominators() -> None:
     assert autoais.agreement(STUDY)["flags"] == {"malformed": 1, "missing": 1}
 
 
+def test_what_nobody_was_asked_has_no_rate_and_sentences_are_called_so() -> None:
+    sentence: dict[str, Any] = {"answer": "q/1", "sentence": 0}
+    ratings = [
+        *rate("s", "interpretable", "yes yes", **sentence),
+        *rate("s", "attributable", "yes no", **sentence),
+        *rate("t", "interpretable", "yes yes", **sentence),  # nobody got to the next question
+        *rate("c", "support", "full full", citation="p", **sentence),
+        *rate("d", FLAG, "missing missing", citation="p", **sentence),
+        *rate("e", "informative", "yes yes", **sentence),
+        *rate("f", FLAG, "missing missing", **sentence),
+    ]
+    (row,) = autoais.agreement(ratings)["ais"]
+    assert row["unit"] == "sentences"
+    assert (row["flagged"]["total"], row["flagged"]["value"]) == (3, pytest.approx(1 / 3, abs=1e-6))
+    found = [(row[name]["total"], row[name]["undecided"]) for name in ("interpretable", "ais", "ais_of_unflagged")]
+    assert found == [(2, 0), (1, 1), (1, 1)]
+
+
 def test_consensus_ties_and_agreement_of_a_question() -> None:
     result = autoais.agreement(STUDY)
     assert (result["ratings"], result["items"], result["annotators"]) == (17, 4, 3)
@@ -156,6 +174,19 @@ def test_experts_are_a_file_names_or_ratings(tmp_path: Path) -> None:
         autoais.agreement(crowd, experts=["eve"])
     with pytest.raises(UserError, match="nobody to compare"):
         autoais.agreement(expert, experts=["ex"])
+
+
+def test_attributability_is_compared_with_experts_where_the_text_is_interpretable() -> None:
+    crowd = [
+        *rate("1", "interpretable", "yes yes yes"),
+        *rate("1", "attributable", "yes yes no"),
+        *rate("2", "interpretable", "no no yes"),
+        *rate("2", "attributable", "- - yes"),
+    ]
+    expert = [Rating(item, "ex", name, "yes") for item in "12" for name in ("interpretable", "attributable")]
+    found = autoais.agreement(crowd, experts=expert)["experts"]
+    assert (found["interpretable"]["agreement"]["total"], found["attributable"]["agreement"]["total"]) == (2, 1)
+    assert found["attributable"]["single_ratings"]["n"] == 3
 
 
 # The paper's Table 15: both right, only the original, only the variant, neither; p corrected and exact (spec E7)
