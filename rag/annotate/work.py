@@ -49,6 +49,7 @@ class WorkPages:
             "work.html.j2",
             status=status,
             notice=notice,
+            me=person.id,
             served=served_at(self._site.session(request), work.item.id, work.question.name),
             **work_view(self._study, work),
         )

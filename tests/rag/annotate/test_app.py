@@ -666,6 +666,10 @@ def admin_form(boss: Person, **values: str) -> dict[str, str]:
     return {"csrf": boss.fields(".row", "/admin")["csrf"], **values}
 
 
+def test_the_work_page_says_who_is_signed_in(study: Study) -> None:
+    assert text_of(Person(study).page(), "#me") == "Signed in as ada"
+
+
 def test_an_admin_starts_at_the_progress(study: Study, boss: Person) -> None:
     ada = Person(study)
     ada.press("no")
