@@ -14,7 +14,7 @@ from autoais.io.jsonl import write_atomic
 from autoais.types import Citation, CitedSentence, Passage, Support
 from rag.collect import build_collection, import_collection, pack_collection, report_collection
 from rag.collect.report.analyses import Analyses, open_similarity
-from rag.collect.statistics import Statistics
+from rag.collect.statistics import Statistics, question_key
 from rag.errors import FormatError, RagError
 from tests.commands import ROOT
 from tests.conftest import Command, one_line_error
@@ -288,6 +288,12 @@ def test_hostile_text_does_not_leave_the_page(tmp_path: Path) -> None:
     assert policy is not None
     assert policy[1].startswith("default-src 'none'; img-src data:; style-src 'sha256-")
     assert not re.search(r"(?:src|href)=\"https?:", page)
+
+
+def test_a_question_written_otherwise_stays_in_one_part() -> None:
+    written = ("Who wrote Kindred?", "who wrote  Kindred", 'Who wrote the "Kindred"?')
+    assert len({question_key(CitedAnswer("a", one)) for one in written}) == 1
+    assert question_key(CitedAnswer("a", "?")) != question_key(CitedAnswer("b", "!"))
 
 
 def test_support_and_part_labels_are_counted() -> None:
