@@ -36,11 +36,17 @@ def card(manifest: Mapping[str, Any]) -> str:
 
 def _front(manifest: Mapping[str, Any]) -> Iterator[str]:
     answers = manifest["statistics"]["all"]["answers"]
-    licence = str(manifest.get("licence", {}).get("answers") or "unknown").lower()
-    known = _LICENCE_ID.fullmatch(licence) is not None
+    stated = manifest.get("licence", {})
+    licences = list(dict.fromkeys(str(one).lower() for name in ("answers", "texts") if (one := stated.get(name))))
+    licences = licences if stated.get("answers") else ["unknown", *licences]
+    licence = re.sub("[<>]", "", " and ".join(licences))  # no markup, even where the front matter is shown as text
+    known = all(_LICENCE_ID.fullmatch(one) for one in licences)
     yield "---"
     yield f"pretty_name: {dumps(manifest['name'])}"  # a JSON string is a YAML string
-    yield f"license: {licence if known else 'other'}"
+    if known and len(licences) > 1:
+        yield "license:\n" + "\n".join(f"- {one}" for one in licences)
+    else:
+        yield f"license: {licence if known else 'other'}"
     if not known:
         yield f"license_name: {dumps(licence)}"
     yield "language:\n- en"
@@ -148,6 +154,8 @@ def _made(manifest: Mapping[str, Any]) -> Iterator[str]:
     if quotes:
         counts = f"{quotes['questions']:,} questions read, {quotes['left_out']:,} left out"
         yield f"- Quotes: {_QUOTES[quotes['kind']]}; {counts}"
+    if limit := manifest.get("settings", {}).get("limit"):
+        yield f"- Sample: at most {limit:,} of the questions, drawn with seed {manifest['settings']['seed']}"
     for label, one in manifest.get("systems", {}).items():
         prompt = f", prompt `{one['prompt']['name']}` (SHA-256 `{one['prompt']['sha256']}`)" if one["prompt"] else ""
         seed = "" if one["seed"] is None else f", seed {one['seed']}"
@@ -160,13 +168,17 @@ def _made(manifest: Mapping[str, Any]) -> Iterator[str]:
             f"citation {'belong to the last group' if attached else 'are a group without citations'}."
         )
     if filtered := manifest.get("filtered"):
-        yield "- Left out: " + "; ".join(f"{count:,} because {REASONS[reason]}" for reason, count in filtered.items())
+        yield "- Left out: " + "; ".join(f"{count:,} because {_reason(reason)}" for reason, count in filtered.items())
     split = manifest["split"]
     if "train" in manifest["statistics"]:
         drawn = f"{100 * split['dev']:g} % of the questions, drawn with seed {split['seed']}"
         yield f"- Split: {drawn}, are the development part."
     yield "- Versions: " + ", ".join(f"{name} {value}" for name, value in manifest["versions"].items())
     yield ""
+
+
+def _reason(name: str) -> str:
+    return REASONS.get(name) or _text(name)
 
 
 _QUOTES = {

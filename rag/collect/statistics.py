@@ -1,6 +1,5 @@
 """HAGRID's Tables 2 and 3 (Kamalloo et al. 2023) of any cited answers: sizes, and counts of people's labels."""
 
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -9,14 +8,15 @@ from autoais.answers import CitedAnswer
 from autoais.metrics.hagrid import answer_attributable, answer_informative
 from autoais.metrics.rates import Rate
 from autoais.ratings import SIMULATED_LABELS
+from autoais.text.folding import questions_key
 from autoais.types import Support
 
 Part = Callable[[CitedAnswer], bool]
 
 
 def question_key(answer: CitedAnswer) -> str:
-    """Return what the answers of one question share: the text of the question, folded."""
-    return " ".join(unicodedata.normalize("NFKC", answer.question).casefold().split())
+    """Return what the answers of one question share: its text without case, punctuation and articles."""
+    return questions_key(answer.question) or answer.question
 
 
 def whole_labels(answer: CitedAnswer) -> dict[str, bool | None]:

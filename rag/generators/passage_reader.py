@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from autoais.metrics.short_answers import normalize_answer
+from autoais.text.folding import normalize_answer
 from autoais.text.words import content_stems, idf, words
 from rag.errors import RagError
 from rag.generators.confidence import Confidence

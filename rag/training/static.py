@@ -18,9 +18,10 @@ from autoais.io.jsonl import dumps, write_atomic
 from autoais.io.provenance import provenance, sha256_file
 from autoais.questions import read_questions
 from autoais.text.excerpt import pieces
+from autoais.text.folding import questions_key
 from autoais.training.loop import Tensors, train
 from autoais.training.model import sentence_encoder
-from autoais.training.prepare import held_out, questions_key
+from autoais.training.prepare import held_out
 from autoais.training.recipe import base_folder, find
 from autoais.training.schedule import Schedule
 from rag.encoders.static import Static

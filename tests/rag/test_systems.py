@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from autoais.metrics.short_answers import normalize_answer
+from autoais.text.folding import normalize_answer
 from rag.errors import RagError, UsageError
 from rag.generators.passage_reader import PassageReader
 from rag.index.open import open_index

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from autoais.errors import UserError, missing_extra
 from autoais.markers.alce import Splitter, first_line, list_items, open_splitter, remove_citations
 from autoais.metrics.rates import Tally
-from autoais.metrics.short_answers import normalize_answer
+from autoais.text.folding import normalize_answer
 
 if TYPE_CHECKING:
     from autoais.answers import CitedAnswer

@@ -1,19 +1,12 @@
 """Exact match and F1 as in SQuAD, and `has_answer` as in DPR."""
 
 import re
-import string
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
-
-
-def normalize_answer(text: str) -> str:
-    """Normalise as SQuAD does: lower case, no ASCII punctuation, no a/an/the, single spaces."""
-    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+from autoais.text.folding import normalize_answer
 
 
 def exact_match(answer: str, references: Sequence[str]) -> float:

@@ -37,7 +37,8 @@ def read(row: Mapping[str, Any], where: str) -> Iterator[Rating]:
     """Yield the ratings of a task: single choices and stars, by the name of their control (`from_name`).
 
     `data` may name `item`, `answer`, `sentence`, `citation` and `system`; else the task's number is the item. A skipped
-    task is a flag, whatever its form holds. The time of an annotation is shared evenly by its questions, unless the file has theirs.
+    task is a flag, whatever its form holds. The time of an annotation is shared evenly by its questions, unless the
+    file has theirs.
     """
     for fault in faults(row, _SCHEMA):
         raise FormatError(f"{where}: {fault}")

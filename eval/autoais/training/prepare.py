@@ -1,7 +1,6 @@
 """Preparation of training data: simulated pairs, human labels and NLI as encoded arrays, without evaluation data."""
 
 import random
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence, Set
 from pathlib import Path
 
@@ -13,9 +12,10 @@ from autoais.formats import detect, read_labels
 from autoais.io.files import records
 from autoais.io.jsonl import field, read_objects
 from autoais.labels import Labelled
-from autoais.metrics.short_answers import has_answer, normalize_answer
+from autoais.metrics.short_answers import has_answer
 from autoais.models.pairs import PairEncoder
 from autoais.text.excerpt import pieces
+from autoais.text.folding import questions_key
 from autoais.training.edits import BREAKING, KEEPING, apply, names
 from autoais.training.simulate import Example, Page, from_page, from_question
 from autoais.types import Attribution
@@ -81,11 +81,6 @@ def minimal_pairs(path: Path, wanted: int, half: int, reword: bool = True) -> It
             found += 1
             yield Labelled("minimal pairs", f"{found}", Attribution(claim, (page.evidence,)), True)
             yield Labelled("minimal pairs", f"{found}", Attribution(changed[1].text, (page.evidence,)), False)
-
-
-def questions_key(text: str) -> str:
-    """The key of a question for overlap checks: NFKC, lower case, no punctuation or articles, single spaces."""
-    return normalize_answer(unicodedata.normalize("NFKC", text))
 
 
 def held_out(paths: Iterable[Path]) -> set[str]:

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoais.metrics.rates import Rate
-from autoais.metrics.short_answers import exact_match, f1, has_answer, normalize_answer
+from autoais.metrics.short_answers import exact_match, f1, has_answer
+from autoais.text.folding import normalize_answer
 
 texts = st.text(max_size=40)
 

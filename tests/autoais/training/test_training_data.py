@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from autoais.metrics.short_answers import has_answer
+from autoais.text.folding import questions_key
 from autoais.training.edits import BREAKING, KEEPING, apply
-from autoais.training.prepare import from_labels, held_out, minimal_pairs, questions_key, read_pages
+from autoais.training.prepare import from_labels, held_out, minimal_pairs, read_pages
 from autoais.training.simulate import Example, Page, from_page, from_question
 
 SENTENCES = [

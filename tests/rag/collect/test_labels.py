@@ -13,8 +13,9 @@ from autoais.answers import CitedAnswer, read_answers, write_answers
 from autoais.io.jsonl import write_atomic
 from autoais.types import Citation, CitedSentence, Passage, Support
 from rag.collect import build_collection, import_collection, pack_collection, report_collection
+from rag.collect.card import card
 from rag.collect.report.analyses import Analyses, open_similarity
-from rag.collect.statistics import Statistics
+from rag.collect.statistics import Statistics, question_key
 from rag.errors import FormatError, RagError
 from tests.commands import ROOT
 from tests.conftest import Command, one_line_error
@@ -154,9 +155,9 @@ def test_simulated_labels_are_called_simulated(asked: Path, tmp_path: Path) -> N
 
     labelled = relabelled(built.folder / "answers.jsonl", simulated, tmp_path / "labelled.jsonl")
     packed = pack_collection(built.folder, labelled)
-    card = (built.folder / "README.md").read_text("utf-8")
-    assert "The labels are simulated" in card
-    assert "Labels of people" not in card
+    text = (built.folder / "README.md").read_text("utf-8")
+    assert "The labels are simulated" in text
+    assert "Labels of people" not in text
     report = report_collection(packed.folder, judge="none", similarity="static")
     assert report.record["simulated_labels"]
     assert "Simulation: a program drew the labels" in report.page.read_text("utf-8")
@@ -288,6 +289,20 @@ def test_hostile_text_does_not_leave_the_page(tmp_path: Path) -> None:
     assert policy is not None
     assert policy[1].startswith("default-src 'none'; img-src data:; style-src 'sha256-")
     assert not re.search(r"(?:src|href)=\"https?:", page)
+
+
+def test_a_question_written_otherwise_stays_in_one_part() -> None:
+    written = ("Who wrote Kindred?", "who wrote  Kindred", 'Who wrote the "Kindred"?')
+    assert len({question_key(CitedAnswer("a", one)) for one in written}) == 1
+    assert question_key(CitedAnswer("a", "?")) != question_key(CitedAnswer("b", "!"))
+
+
+def test_the_card_names_both_licences_and_a_sample(asked: Path, tmp_path: Path) -> None:
+    built = build_collection(tmp_path / "c", asked, limit=2, licence="CC-BY-4.0", text_licence="Apache-2.0")
+    text = (built.folder / "README.md").read_text("utf-8")
+    assert "license:\n- cc-by-4.0\n- apache-2.0\n" in text
+    assert "- Sample: at most 2 of the questions, drawn with seed 0" in text
+    assert "3 because later reason" in card({**built.manifest, "filtered": {"later reason": 3}})
 
 
 def test_support_and_part_labels_are_counted() -> None:
