@@ -30,7 +30,8 @@ from autoais.meta.logistic import fit_logistic
 from autoais.metrics.intervals import clopper_pearson
 from autoais.metrics.short_answers import has_answer
 from autoais.questions import read_questions
-from autoais.training.prepare import held_out, questions_key
+from autoais.text.folding import questions_key
+from autoais.training.prepare import held_out
 from rag.errors import QuestionError
 from rag.generators.confidence import SIGNALS, Confidence
 from rag.generators.passage_reader import PassageReader
