@@ -74,7 +74,7 @@ core: core-3.12 core-3.13
 	touch $@
 
 core-%: .venv-%/done
-	@if [ -e .venv-$*/done ]; then .venv-$*/bin/python -m pytest $(CORE); fi
+	@if [ -e .venv-$*/done ]; then .venv-$*/bin/python -m pytest -m "not slow" $(CORE); fi
 
 # The evaluators that autoais scores in, with all that they pull in: a gigabyte, and no dependency of ours. promptfoo is
 # tested where it is on the path. ragas 0.4.3 does not start with a newer langchain-community. Their own plugins of pytest stay off.
