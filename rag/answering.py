@@ -2,14 +2,14 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from autoais.answers import to_row
-from autoais.errors import FormatError
+from autoais.errors import FormatError, UserError
 from autoais.io.jsonl import check_outputs, dumps, field, parse_object, read_objects, sync, write_atomic
 from autoais.io.locks import exclusive_lock
 from autoais.io.provenance import command, sha256_file, versions
@@ -22,8 +22,6 @@ from rag.types import Question
 if TYPE_CHECKING:
     from rag.attribution.post_hoc import PostHoc
     from rag.attribution.revise import Reviser
-
-RENEW_S = 30.0  # seconds of work that a kill can undo while failed questions are asked again
 
 Progress = Callable[[int, int], None]
 """Called with the number of rows done and the total."""
@@ -79,24 +77,12 @@ def answer_file(
         if retry_failed:
             again = set(journal.failed)
             left, done, failed = [question for question in listed if question.id in again], done - failed, 0
-        renewed: dict[str, Any] = {}
-        saved = time.monotonic()
-        try:
-            for answer, seconds in answer_each(system, left, concurrency):
-                row = to_row(answer.to_cited(index.name, seconds))
-                if retry_failed:
-                    renewed[answer.question.id] = row
-                    if time.monotonic() - saved > RENEW_S:  # the whole file is written
-                        journal.replace(renewed)
-                        renewed, saved = {}, time.monotonic()
-                else:
-                    journal.write(row)
-                done, failed = done + 1, failed + answer.failed
-                if progress:
-                    progress(done, len(listed))
-        finally:
-            if renewed:
-                journal.replace(renewed)
+        write = journal.renew if retry_failed else journal.write
+        for answer, seconds in answer_each(system, left, concurrency):
+            write(to_row(answer.to_cited(index.name, seconds)))
+            done, failed = done + 1, failed + answer.failed
+            if progress:
+                progress(done, len(listed))
     return AnswerRun(done, failed, *tokens_of(out))
 
 
@@ -166,13 +152,16 @@ class Journal:
 
     `settings` (everything that determines the rows, and the command) are stored in `<name>.run.json` next to it, which
     is locked until the end; a run cannot be resumed with other settings, because its rows would be inconsistent. `done`
-    are the ids of the rows that the file held, `failed` those whose model failed (`Answer.failed`). Raises `RagError`
-    if another process writes the file.
+    are the ids of the rows that the file held, `failed` those whose model failed (`Answer.failed`). Rows that replace
+    others (`renew`) wait in `<name>.renewed` until the journal is closed, or opened again after a kill. Raises
+    `RagError` if another process writes the file.
     """
 
     def __init__(self, path: Path, settings: Mapping[str, Any], *, resume: bool) -> None:
         self.path = path
         self._settings_path = path.with_name(path.name + ".run.json")
+        self._renewed_path = path.with_name(path.name + ".renewed")
+        self._renewals: TextIO | None = None
         self.done: list[str] = []
         self.failed: list[str] = []
         self._check_new(resume=resume)
@@ -184,8 +173,9 @@ class Journal:
                 self._check_new(resume=resume)
                 if path.exists():
                     self._check_settings(settings)
-                    self.done = self._recover()
+                    self._recover()
                 else:  # a resumed run keeps its first settings; written in place, as the lock is that of the file
+                    self._renewed_path.unlink(missing_ok=True)  # of a file that was deleted since
                     self._settings_path.write_text(dumps(settings, indent=2) + "\n", "utf-8")
                     sync(self._settings_path)
                 self._file: TextIO = path.open("a", encoding="utf-8", newline="\n")
@@ -213,65 +203,85 @@ class Journal:
                 "name a new file to start again"
             )
 
-    def _recover(self) -> list[str]:
-        """The ids of the complete rows; removes a last row without a line end, which a kill has cut off."""
-        whole = 0
-        done = []
-        with self.path.open("rb+") as file:
+    def _recover(self) -> None:
+        """Find the rows that are there, after those that a kill kept from their place are put there."""
+        _cut(self.path)
+        self._merge()
+        with self.path.open("rb") as file:
             for number, line in enumerate(file, 1):
-                if not line.endswith(b"\n"):
-                    break
                 where = f"{self.path}:{number}"
                 row = parse_object(line, where)
-                done.append(field(row, "id", str, where))
+                self.done.append(field(row, "id", str, where))
                 if row.get("failed") is True:
-                    self.failed.append(done[-1])
-                whole += len(line)
-            file.truncate(whole)
-        return done
+                    self.failed.append(self.done[-1])
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Append one row and flush the file."""
+        self._append(self._file, record)
+
+    def renew(self, record: Mapping[str, Any]) -> None:
+        """Write a row that replaces the one with its id; a kill does not undo it."""
+        if self._renewals is None:
+            try:
+                self._renewals = self._renewed_path.open("a", encoding="utf-8", newline="\n")
+            except OSError as error:
+                raise RagError(f"{self._renewed_path}: cannot be written: {error.strerror}") from error
+        self._append(self._renewals, record)
+
+    def _append(self, file: TextIO, record: Mapping[str, Any]) -> None:
         try:
-            self._file.write(dumps(record) + "\n")
-            self._file.flush()
+            file.write(dumps(record) + "\n")
+            file.flush()
         except OSError as error:
             raise RagError(f"{self.path}: cannot be written: {error.strerror}; --resume continues from here") from error
 
-    def replace(self, records: Mapping[str, Mapping[str, Any]]) -> None:
-        """Replace the rows with these ids atomically: a kill leaves the old rows or the new ones.
-
-        Rows cannot be written after it.
-        """
-        if not self._file.closed:
-            self._sync()
-            self._shut()
-        write_atomic(self.path, self._rows(records))
-
-    def _rows(self, records: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-        for where, row in read_objects(self.path):
-            new = records.get(field(row, "id", str, where))
-            yield dumps(row if new is None else new)
+    def _merge(self) -> None:
+        """Put the renewed rows in their places, all at once: a kill leaves the old file or the new one."""
+        if not self._renewed_path.exists():
+            return
+        _cut(self._renewed_path)
+        renewed = {field(row, "id", str, where): row for where, row in read_objects(self._renewed_path)}
+        rows = ((field(row, "id", str, where), row) for where, row in read_objects(self.path))
+        write_atomic(self.path, (dumps(renewed.get(key, row)) for key, row in rows))
+        self._renewed_path.unlink()
 
     def __enter__(self) -> "Journal":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Close the file; after an error as it is, so that the error is not replaced by another."""
+        """Close the files and put renewed rows in their places; an error is not replaced by another."""
         with self._held:
-            if kind is None and not self._file.closed:
-                self._sync()
+            if kind is None:
+                self._finish()
+            else:
+                with suppress(UserError):
+                    self._finish()
 
-    def _sync(self) -> None:
+    def _finish(self) -> None:
         try:
             self._file.flush()
             os.fsync(self._file.fileno())
+            self._shut()
+            self._merge()
         except OSError as error:
             raise RagError(f"{self.path}: cannot be written: {error.strerror}") from error
 
     def _shut(self) -> None:
-        with suppress(OSError):
-            self._file.close()
+        for file in (self._file, self._renewals):
+            if file is not None:
+                with suppress(OSError):
+                    file.close()
+
+
+def _cut(path: Path) -> None:
+    """Remove a last row without a line end, which a kill has cut off."""
+    with path.open("rb+") as file:
+        whole = 0
+        for line in file:
+            if not line.endswith(b"\n"):
+                break
+            whole += len(line)
+        file.truncate(whole)
 
 
 def pending(questions: Iterable[Question], done: Sequence[str]) -> list[Question]:

@@ -1,8 +1,9 @@
 """The public functions of `autoais`. Paths may be strings."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from autoais.io.provenance import judge_record, provenance
 from autoais.judged import JudgedAnswer
 from autoais.judges import DEFAULT, open_judge
 from autoais.questions import read_questions as questions_of
-from autoais.ratings import RELAXED, STRICT, Rating, read_expected, read_ratings
+from autoais.ratings import RELAXED, STRICT, Rating, check_annotators, read_expected, read_ratings
 from autoais.runs import MEASURES, Qrels, Run, as_qrels, as_run, evaluate, open_measures
 from autoais.scoring import DEFAULT_METRICS, ScoreRun, answers_to_score, choose_metrics, with_notes
 from autoais.types import Judge, Question
@@ -273,16 +274,17 @@ def agreement(
     gold: str | Path | None = None,
     likert: int = RELAXED,
     by: str | None = None,
+    without: Collection[str] = (),
 ) -> dict[str, Any]:
     """Measure how far annotators agree, and what they say together (`autoais agreement`).
 
     `ratings` are one or more files that `autoais.ratings.read_ratings` reads (the batches of a study), or a list of
     `Rating`s. `experts` are ratings of the same items by experts: a file, a list of `Rating`s, or names of annotators,
     whose ratings then count for nothing else. `variant` are ratings of the same items in another design, for McNemar's
-    test. `answers` are the rated answers, so that intervals are over questions and not over
-    answers. `gold` is a file of items with their `expected` values. `likert` is the least value from 1 to 5 that counts
-    as attributable: 4 (relaxed) or 5 (strict). With `by="system"` the figures of each system are added. Raises
-    `UserError`.
+    test. `answers` are the rated answers, so that intervals are over questions and not over answers. `gold` is a file
+    of items with their `expected` values. `likert` is the least value from 1 to 5 that counts as attributable: 4
+    (relaxed) or 5 (strict). With `by="system"` the figures of each system are added. `without` names annotators whose
+    ratings count for nothing. Raises `UserError`.
     """
     from autoais.meta.agreement_report import report
 
@@ -291,7 +293,12 @@ def agreement(
     if by not in (None, "system"):
         raise UserError(f"by {by!r}: ratings are grouped by nothing else than system")
     asked = None if answers is None else {one.id: _asked(one) for one in _answers(answers)}
+    check_type("without", without, "a list of names", list, tuple, set, frozenset)
     batches = _batches(ratings)
+    check_annotators(without, chain.from_iterable(batches.values()))
+    batches = {name: [one for one in batch if one.annotator not in without] for name, batch in batches.items()}
+    if not any(batches.values()):
+        raise UserError("all annotators are left out; there are no ratings")
     batches, judged = _without_experts(batches, experts)
     result: dict[str, Any] = round_floats(
         report(
@@ -304,7 +311,7 @@ def agreement(
             by_system=by == "system",
         )
     )
-    return result
+    return result | {"without": sorted(without)} if without else result
 
 
 def _batches(ratings: Ratings) -> dict[str, list[Rating]]:
@@ -335,9 +342,7 @@ def _without_experts(
     listed: list[Any] = list(experts)
     if not all(isinstance(one, str) for one in listed):
         return batches, _ratings(listed)
-    people = {one.annotator for batch in batches.values() for one in batch}
-    if unknown := sorted(set(listed) - people):
-        raise UserError(f"no annotator {unknown[0]!r:.60}; there are: {', '.join(sorted(people))[:200]}")
+    check_annotators(listed, chain.from_iterable(batches.values()))
     crowd = {name: [one for one in batch if one.annotator not in listed] for name, batch in batches.items()}
     if not any(crowd.values()):
         raise UserError("all annotators are experts; there is nobody to compare them with")

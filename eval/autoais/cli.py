@@ -40,6 +40,10 @@ CorpusOption = Annotated[
     list[Path] | None, typer.Option(help="Corpus file (also .gz, .zst) with the texts of passages known by id only.")
 ]
 LabelsArgument = Annotated[list[Path], typer.Argument(help="Human labels, in any format that has them.")]
+WithoutOption = Annotated[
+    list[str] | None,
+    typer.Option("--without", metavar="NAME", help="Annotator whose ratings count for nothing; may be repeated."),
+]
 SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Skip and count broken lines of the corpus.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -267,6 +271,7 @@ def agreement(
     gold: Annotated[Path | None, typer.Option(help="Gold items (jsonl) with their expected values.")] = None,
     likert: Annotated[int, typer.Option(help="Least value from 1 to 5 that is a yes: 4 (relaxed), 5 (strict).")] = 4,
     by: Annotated[str | None, typer.Option(help="Repeat the figures for each: system.")] = None,
+    without: WithoutOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure how far annotators agree: consensus and ties, alpha, kappas, AIS rates, times, audits.
@@ -284,7 +289,16 @@ def agreement(
     others = {"experts": expert_file, "variant": variant, "answers": answers, "gold": gold}
     inputs |= {role: path for role, path in others.items() if path is not None}
     named = expert_file or (None if experts is None else [name.strip() for name in experts.split(",")])
-    result = measured(files, experts=named, variant=variant, answers=answers, gold=gold, likert=likert, by=by)
+    result = measured(
+        files,
+        experts=named,
+        variant=variant,
+        answers=answers,
+        gold=gold,
+        likert=likert,
+        by=by,
+        without=without or (),
+    )
     result |= {"provenance": provenance(inputs)}
     if as_json:
         _print_json(result)
@@ -453,6 +467,7 @@ def ratings(
     ],
     answers: Annotated[Path | None, typer.Option(help="The rated answers.")] = None,
     likert: Annotated[int, typer.Option(help="Least value from 1 to 5 that is a yes: 4 (relaxed), 5 (strict).")] = 4,
+    without: WithoutOption = None,
 ) -> None:
     """Convert ratings of people to and from other tools, or put their consensus into the answers."""
     from autoais import formats
@@ -461,7 +476,7 @@ def ratings(
 
     check_outputs([source, answers], [target])
     notes = formats.Notes()
-    lines = convert_ratings(source, to, answers=answers, likert=likert, notes=notes)
+    lines = convert_ratings(source, to, answers=answers, likert=likert, without=without or (), notes=notes)
     write_atomic(target, lines)
     for what, count in notes.items():
         if count:

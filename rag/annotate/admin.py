@@ -13,7 +13,8 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
 from rag.annotate.site import Site, field, reason_of
-from rag.annotate.study import Role, sent
+from rag.annotate.study import sent
+from rag.annotate.types import Role
 from rag.annotate.work import item_view
 from rag.errors import UsageError
 
@@ -30,7 +31,8 @@ class AdminPages:
         """Show how far the study and its people are."""
         person = await self._site.admin(request)
         found = await run_in_threadpool(self._study.progress)
-        return self._site.page(request, "admin.html.j2", progress=found, me=person.id)
+        ordinal = [question.name for question in self._study.scheme.questions if question.is_ordinal]
+        return self._site.page(request, "admin.html.j2", progress=found, ordinal=ordinal, me=person.id)
 
     async def invite(self, request: Request) -> Response:
         """Show the link of a new person, or the new link of one; it is shown once."""
@@ -73,7 +75,7 @@ class AdminPages:
 
     async def audit(self, request: Request) -> Response:
         """Show a finished rating to audit, without the person's verdict: the admin answers the question anew."""
-        await self._site.admin(request)
+        person = await self._site.admin(request)
         found = await run_in_threadpool(self._study.audit_sample, 1)
         if not found:
             return self._site.page(request, "nothing.html.j2", title="Audit", text="There is no rating left to audit.")
@@ -81,10 +83,11 @@ class AdminPages:
         return self._site.page(
             request,
             "judge.html.j2",
+            me=person.id,
             title="Audit",
             lead="Answer for yourself; what the annotator said is not shown.",
             action="/admin/audit",
-            hidden={"item": one.item.id, "question": one.question.name, "annotator": one.annotator},
+            hidden={"item": one.item.id, "question": one.question.name},
             press=secrets.token_urlsafe(16),
             votes=(),
             **item_view(self._study, sent(one.item, one.item.id, one.question), one.question),
@@ -98,7 +101,6 @@ class AdminPages:
             person.id,
             field(form, "item"),
             field(form, "question"),
-            field(form, "annotator"),
             field(form, "value"),
             press=field(form, "press"),
             reason=reason_of(form),
@@ -107,7 +109,7 @@ class AdminPages:
 
     async def ties(self, request: Request) -> Response:
         """Show a tie, with the reasons of both sides, without names."""
-        await self._site.admin(request)
+        person = await self._site.admin(request)
         found = await run_in_threadpool(self._study.ties)
         if not found:
             return self._site.page(request, "nothing.html.j2", title="Ties", text="There is no tie to decide.")
@@ -116,6 +118,7 @@ class AdminPages:
         return self._site.page(
             request,
             "judge.html.j2",
+            me=person.id,
             title=f"Ties: {len(found)} left",
             lead="People disagree about this item. Your verdict decides.",
             action="/admin/ties",

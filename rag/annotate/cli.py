@@ -30,6 +30,7 @@ _POOLS = {
     "gold": "gold",
     "flagged": "incomplete, flagged",
     "judged": "left to the judge",
+    "check": "judged by nobody, as attention checks have their texts",
 }
 
 
@@ -50,7 +51,7 @@ def init(
     ] = None,
     gold: Annotated[Path | None, typer.Option(help="Gold items to mix in (jsonl, with expected verdicts).")] = None,
     attention_checks: Annotated[
-        int, typer.Option(min=0, help="Gold items to make by exchanging the sources of items.")
+        int, typer.Option(min=0, help="Items to turn into gold items, with the sources of other items.")
     ] = 0,
     title: Annotated[str, typer.Option(help="Title of the pages.")] = "Annotation study",
     seed: Annotated[int, typer.Option(help="Seed of the order of items.")] = 0,
@@ -225,13 +226,17 @@ def _number(value: float | None, digits: int = 2) -> str:
 def export(
     study: StudyArgument,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write.")],
+    without: Annotated[
+        list[str] | None,
+        typer.Option("--without", metavar="NAME", help="Person whose ratings count for nothing; may be repeated."),
+    ] = None,
 ) -> None:
     """Write the ratings, the answers with the consensus, and a manifest."""
     from rag.annotate.create import open_study
 
     opened = open_study(study)
     try:
-        manifest = opened.export(out)
+        manifest = opened.export(out, without=without or ())
     finally:
         opened.close()
     for name, file in manifest["files"].items():

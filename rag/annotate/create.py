@@ -1,6 +1,5 @@
 """Making and opening studies: the folder, its secret and its database."""
 
-import secrets
 import shutil
 import tempfile
 import time
@@ -24,10 +23,10 @@ from rag.annotate.items import (
     topic_of,
     write_items,
 )
-from rag.annotate.links import Links, make_key, read_key
+from rag.annotate.links import Links, make_key, read_key, study_id
 from rag.annotate.schemes import Kind, Scheme, scheme_of
 from rag.annotate.settings import Settings, read_settings, write_settings
-from rag.annotate.store import BUSY_SECONDS, Database, about, pairs
+from rag.annotate.store import BUSY_SECONDS, MAKING, Database, about, pairs
 from rag.annotate.store import items as item_table
 from rag.annotate.study import Study
 from rag.annotate.triage import Triaged, triage, write_triage
@@ -35,8 +34,8 @@ from rag.errors import FormatError, StudyError, UsageError, UserError
 
 _FORMAT = "1"
 _AT_ONCE = 500
-SETTINGS, ITEMS, TRAINING, GOLD, ANSWERS, TRIAGE = (
-    "study.toml", "items.jsonl", "training.jsonl", "gold.jsonl", "answers.jsonl", "triage.jsonl",
+SETTINGS, KEY, ITEMS, TRAINING, GOLD, ANSWERS, TRIAGE = (
+    "study.toml", "key", "items.jsonl", "training.jsonl", "gold.jsonl", "answers.jsonl", "triage.jsonl",
 )  # fmt: skip
 
 
@@ -60,7 +59,8 @@ def create_study(
 
     `answers` (a file in any format of `autoais schema`, or `CitedAnswer`s) become items as the scheme asks; `kind` is
     their kind of task. `items` are given instead where they are no answers, such as captions of tables. `training` and
-    `gold` are items with expected verdicts; `attention` adds so many gold items that have the source of another item.
+    `gold` are items with expected verdicts. `attention` turns so many items into gold items that have the source of
+    another item; nobody judges the items themselves, as nobody should see a text with two sources.
     With a `judge`, people get the items that it is not sure of first (its probability, or one minus it, is below
     `confident`), and of the others a sample of the share `sampled`.
 
@@ -114,14 +114,17 @@ def _pools(
     else:
         assert items is not None
         found, name = _given(items, flag_incomplete=flag_incomplete), "items"
-    pools = {"study": list(check_items(found, scheme, name))}
+    pools: dict[str, list[Item]] = {"study": list(check_items(found, scheme, name)), "check": []}
     for pool, given in (("training", training), ("gold", gold)):
         pools[pool] = list(check_items(_given(given), scheme, pool, expected=True))
     if attention:
         question = scheme.questions_of(pools["study"][0].unit)[-1] if pools["study"] else scheme.questions[-1]
         refused = {"yes": "no", "full": "none", "5": "1"}[question.options[0].value]
         able = [one for one in pools["study"] if scheme.questions_of(one.unit)[-1] is question]
-        pools["gold"] += attention_checks(able, attention, question.name, refused, seed)
+        checks = attention_checks(able, attention, question.name, refused, seed)
+        pools["gold"] += checks.values()
+        pools["check"] = [one for one in pools["study"] if one.id in checks]
+        pools["study"] = [one for one in pools["study"] if one.id not in checks]
     if not any(not item.flags for item in pools["study"]):
         raise UserError("there is no item to judge (answers that abstain have none)")
     seen: dict[str, str] = {}
@@ -163,10 +166,10 @@ def _triaged(
 
 def _write_files(building: Path, settings: Settings, pools: dict[str, list[Item]]) -> None:
     write_settings(building / SETTINGS, settings)
-    for name, pool in ((ITEMS, "study"), (TRAINING, "training"), (GOLD, "gold")):
-        if pools[pool]:
-            write_atomic(building / name, write_items(pools[pool]))
-    make_key(building / "key")
+    for name, found in ((ITEMS, pools["study"] + pools["check"]), (TRAINING, pools["training"]), (GOLD, pools["gold"])):
+        if found:
+            write_atomic(building / name, write_items(found))
+    make_key(building / KEY)
 
 
 def _fill(building: Path, settings: Settings, pools: dict[str, list[Item]], triaged: dict[str, Triaged]) -> None:
@@ -175,7 +178,8 @@ def _fill(building: Path, settings: Settings, pools: dict[str, list[Item]], tria
         with database.create() as connection:
             facts = {
                 "format": _FORMAT,
-                "id": secrets.token_hex(8),
+                "id": study_id(read_key(building / KEY)),
+                MAKING: "until the study is opened",
                 "scheme": settings.scheme,
                 "annotators": str(settings.annotators),
             }
@@ -191,7 +195,7 @@ def _rows(settings: Settings, pools: dict[str, list[Item]], triaged: dict[str, T
     study = in_order(pools["study"], settings.seed)
     study.sort(key=lambda item: item.id in triaged and triaged[item.id].confident)  # a stable sort
     place = 0
-    for pool, found in (("study", study), ("training", pools["training"]), ("gold", pools["gold"])):
+    for pool, found in (("study", study), *((name, pools[name]) for name in ("training", "gold", "check"))):
         for item in found:
             where = pool
             if pool == "study" and item.flags:
@@ -228,12 +232,17 @@ def open_study(
     folder = Path(folder)
     if not (folder / SETTINGS).is_file():
         raise StudyError(f"{folder}: no study here; `rag annotate init` makes one")
-    settings, key = read_settings(folder / SETTINGS), read_key(folder / "key")
+    settings, key = read_settings(folder / SETTINGS), read_key(folder / KEY)
     database = _database(folder, settings, busy_seconds=busy_seconds)
     try:
         facts = _facts(database)
         if facts["scheme"] != settings.scheme:
             raise UserError(f"{folder / SETTINGS}: the scheme of a study is fixed: {facts['scheme']!r}")
+        if MAKING in facts:  # opened for the first time: the folder is there too now
+            if facts["id"] != study_id(key):
+                raise StudyError(f"{database.name}: holds another study; name another database, and make this one anew")
+            with database.write() as connection:
+                connection.execute(sa.delete(about).where(about.c.name == MAKING))
         study = Study(folder, settings, database, Links(key, facts["id"]), clock=clock)
         if facts["annotators"] != str(settings.annotators):
             study.reconsider_all()

@@ -388,16 +388,17 @@ def in_order(items: Sequence[Item], seed: int) -> list[Item]:
     return [item for _, key in sorted(places) for item in answers[key]]
 
 
-def attention_checks(items: Sequence[Item], n: int, question: str, value: str, seed: int = 0) -> list[Item]:
+def attention_checks(items: Sequence[Item], n: int, question: str, value: str, seed: int = 0) -> dict[str, Item]:
     """Return n gold items that only a person who does not read gets wrong: an item with the sources of another one.
 
-    `question` and `value` are what is expected, such as attributable and no. Two items are paired if they answer
-    different questions, have as many sources, and share neither a text nor the table; the sources keep the numbers by
-    which the item cites them. Raises `UsageError` if there are too few items.
+    They are by the id of the item whose text they have. `question` and `value` are what is expected, such as
+    attributable and no. Two items are paired if they answer different questions, have as many sources, and share
+    neither a text nor the table; the sources keep the numbers by which the item cites them. Raises `UsageError` if
+    there are too few items.
     """
     chance = random.Random(f"attention checks {seed}")
     able = [item for item in items if item.has_source and not item.flags]
-    made: list[Item] = []
+    made: dict[str, Item] = {}
     for item in chance.sample(able, len(able)):
         if len(made) == n:
             break
@@ -408,16 +409,14 @@ def attention_checks(items: Sequence[Item], n: int, question: str, value: str, s
             replace(theirs, number=own.number) for theirs, own in zip(other.sources, item.sources, strict=True)
         )
         cited = next((place for place, own in enumerate(item.sources) if own.id == item.citation), None)
-        made.append(
-            replace(
-                item,
-                id=f"{item.id}~{other.id}",
-                citation=item.citation if cited is None else sources[cited].id,
-                sources=sources,
-                table=other.table,
-                expected={question: value},
-                explanation="The source is that of another item.",
-            )
+        made[item.id] = replace(
+            item,
+            id=f"{item.id}~{other.id}",
+            citation=item.citation if cited is None else sources[cited].id,
+            sources=sources,
+            table=other.table,
+            expected={question: value},
+            explanation="The source is that of another item.",
         )
     if len(made) < n:
         raise UsageError(

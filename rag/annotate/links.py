@@ -36,6 +36,11 @@ def read_key(path: Path) -> bytes:
     return key.encode("ascii")
 
 
+def study_id(key: bytes) -> str:
+    """Return the id of the study that has this secret."""
+    return hashlib.sha256(key).hexdigest()[:16]
+
+
 class Links:
     """Makes and reads the links of one study. Tokens are not stored: the database has their hashes."""
 

@@ -98,15 +98,13 @@ def _states(state: str) -> "sa.ScalarSelect[int]":
     return sa.select(_count()).where(found).scalar_subquery()
 
 
-RECONSIDER = (
+RECONSIDER_ALL = (
     sa.update(items)
-    .where((items.c.pool == "study") & (items.c.id == bindparam("key")))
+    .where(items.c.pool == "study")
     .values(open=(_states("done") < bindparam("wanted")) & (_states("flagged") < bindparam("wanted")))
 )
 """An item needs more people until so many finished it, or so many flagged it."""
-RECONSIDER_ALL = sa.update(items).where(items.c.pool == "study").values(
-    open=(_states("done") < bindparam("wanted")) & (_states("flagged") < bindparam("wanted"))
-)  # fmt: skip
+RECONSIDER = RECONSIDER_ALL.where(items.c.id == _item)
 
 PRESS = sa.select(presses).where(presses.c.press == bindparam("press"))
 LAST_TIME = sa.select(presses.c.at).where(presses.c.annotator == _person).order_by(presses.c.id.desc()).limit(1)
@@ -134,6 +132,28 @@ LAST_PRESS = (
     .limit(1)
 )
 """The last press that can be taken back."""
+
+_audit = presses.alias("audit")
+UNAUDITED = (
+    sa.select(presses.c.item, presses.c.question, presses.c.annotator, presses.c.value, presses.c.reason)
+    .join(
+        assignments,
+        (assignments.c.annotator == presses.c.annotator)
+        & (assignments.c.item == presses.c.item)
+        & (assignments.c.attempt == presses.c.attempt),
+    )
+    .where(
+        (assignments.c.phase == "study")
+        & (assignments.c.state == "done")
+        & (presses.c.kind == VERDICT)
+        & _stands
+        & ~sa.select(_audit.c.id)
+        .where((_audit.c.item == presses.c.item) & (_audit.c.question == presses.c.question) & (_audit.c.kind == AUDIT))
+        .exists()
+    )
+    .order_by(assignments.c.handle, presses.c.id)
+)
+"""Verdicts on items that their annotator has finished, that nobody has audited; a handle is a place by chance."""
 
 ADD_ASSIGNMENT = sa.insert(assignments)
 ADD_PRESS = sa.insert(presses)

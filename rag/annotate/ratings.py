@@ -1,75 +1,80 @@
-"""What people's presses come to: the verdict of each person on each question that stands now."""
+"""What people's presses come to: the rating of each person on each question that stands now."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import json
+from collections.abc import Collection, Iterator
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
 import sqlalchemy as sa
 
+from autoais.ratings import Rating
+from autoais.types import Citation
+from rag.annotate.schemes import Scheme
 from rag.annotate.store import items, presses
 
 _PHASES = ("study", "gold", "training", "audit", "adjudication")
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """A verdict or flag that was not taken back. `revised`: an earlier one on the same question was."""
+def standing(
+    connection: "sa.Connection", scheme: Scheme, without: Collection[str] = ()
+) -> Iterator[tuple[str, bool, list[Rating]]]:
+    """Stream (item id, whether it needs more people, its ratings), in the order of the study.
 
-    annotator: str
-    question: str
-    value: str
-    phase: str
-    seconds: float | None
-    at: float
-    evidence: str
-    reason: str
-    revised: bool
-
-
-def standing(connection: "sa.Connection") -> Iterator[tuple[str, bool, list[Standing]]]:
-    """Stream (item id, whether it needs more people, its standing verdicts), in the order of the study.
-
-    Of the training round, the last attempt counts; of audits and adjudications, the last one.
+    A rating is what was not taken back; `Rating.answer`, its place in it and the system are not filled in. Of the
+    training round, the last attempt counts; of audits and adjudications, the last one. All that the people in `without`
+    said is left out.
     """
     undo = presses.alias("undo")
     query = (
         sa.select(presses, undo.c.id.is_not(None).label("undone"), items.c.open)
         .join(items, items.c.id == presses.c.item)
         .outerjoin(undo, undo.c.undoes == presses.c.id)
-        .where(presses.c.kind != "undo")
+        .where((presses.c.kind != "undo") & presses.c.annotator.not_in(list(without)))
         .order_by(items.c.place, presses.c.id)
     )
+    revealing = scheme.revealing
     rows = connection.execution_options(yield_per=1000).execute(query)
     for item, group in groupby(rows, lambda row: str(row.item)):
         found = list(group)
-        yield item, bool(found[0].open), _standing(found)
+        yield item, bool(found[0].open), _standing(found, revealing)
 
 
-def _standing(rows: "list[sa.Row[Any]]") -> list[Standing]:
+def _standing(rows: "list[sa.Row[Any]]", revealing: frozenset[tuple[str, str]]) -> list[Rating]:
     attempts: dict[str, int] = {}
     for row in rows:
         if row.phase == "training":
             attempts[row.annotator] = max(row.attempt, attempts.get(row.annotator, 0))
-    kept: dict[tuple[str, str, str], Standing] = {}
+    hidden = {question for question, _ in revealing}
+    kept: dict[tuple[str, str, str], Rating] = {}
     undone: set[tuple[str, str, str]] = set()
+    seen: set[tuple[str, str]] = set()  # who saw the source, and went back
     for row in rows:
         if row.phase == "training" and row.attempt < attempts[row.annotator]:
             continue
         key = ("" if row.phase == "adjudication" else row.annotator, row.phase, row.question)
         if row.undone:
             undone.add(key)
+            if (row.question, row.value) in revealing:
+                seen.add((row.annotator, row.phase))
             continue
-        kept[key] = Standing(
-            row.annotator,
-            row.question,
-            row.value,
-            row.phase,
-            row.seconds,
-            row.at,
-            row.evidence,
-            row.reason,
-            key in undone,
+        kept[key] = Rating(
+            item=row.item,
+            annotator=row.annotator,
+            question=row.question,
+            value=row.value,
+            phase=row.phase,
+            seconds=None if row.seconds is None else round(row.seconds, 3),
+            at=utc(row.at),
+            evidence=tuple(Citation(span["passage"], span["start"], span["end"]) for span in json.loads(row.evidence)),
+            reason=row.reason,
+            revised=key in undone,
+            source_seen=row.question in hidden and (row.annotator, row.phase) in seen,
         )
     # Not the order of the presses, which two people's clicks decide, nor that of a database's language.
     return sorted(kept.values(), key=lambda one: (_PHASES.index(one.phase), one.annotator, one.question))
+
+
+def utc(seconds: float) -> str:
+    """Return a time in ISO 8601, UTC, to the millisecond."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,19 +1,20 @@
 """What an admin sees: progress and quality, ratings to audit, ties to decide."""
 
-import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from itertools import combinations
 from statistics import median
 from typing import Any
 
 import sqlalchemy as sa
 
-from autoais.ratings import LIKERT, RELAXED, most_frequent
-from rag.annotate.ratings import Standing, standing
+from autoais.ratings import FLAG, Rating, consensus, cut, unflagged
+from rag.annotate import queries
+from rag.annotate.expected import item_is_right
+from rag.annotate.ratings import standing
 from rag.annotate.schemes import Question
 from rag.annotate.store import assignments, items, people
-from rag.annotate.study import Study, item_is_right
+from rag.annotate.study import Study
 from rag.annotate.types import Audit, PersonProgress, Progress, Tie
 
 
@@ -23,8 +24,8 @@ def progress(study: Study) -> Progress:
         return progress_in(study, connection)
 
 
-def progress_in(study: Study, connection: "sa.Connection") -> Progress:
-    """Return how far a study and its people are, as a transaction sees it."""
+def progress_in(study: Study, connection: "sa.Connection", without: Collection[str] = ()) -> Progress:
+    """Return how far a study and its people are, as a transaction sees it; what some said can be left `without`."""
     tally = _Tally()
     rows = sorted(connection.execute(sa.select(people)).all(), key=lambda row: str(row.id))
     states = sa.select(assignments.c.annotator, assignments.c.state, sa.func.count()).where(
@@ -47,7 +48,7 @@ def progress_in(study: Study, connection: "sa.Connection") -> Progress:
         (assignments.c.phase == "gold") & (assignments.c.state != "leased")
     )
     gold = {(item, person) for item, person in connection.execute(ended)}
-    for item, is_open, verdicts in standing(connection):
+    for item, is_open, verdicts in standing(connection, study.scheme, without):
         tally.add(study, item, is_open, verdicts, gold)
     return Progress(
         total=sum(sizes.values()),
@@ -74,7 +75,7 @@ class _Tally:
         self._pairs: defaultdict[str, list[bool]] = defaultdict(list)
         self._counts: defaultdict[str, list[Counter[str]]] = defaultdict(list)
 
-    def add(self, study: Study, item: str, is_open: bool, verdicts: list[Standing], gold: Set[tuple[str, str]]) -> None:
+    def add(self, study: Study, item: str, is_open: bool, verdicts: list[Rating], gold: Set[tuple[str, str]]) -> None:
         by_person: defaultdict[str, dict[str, str]] = defaultdict(dict)
         for one in verdicts:
             if one.phase == "gold" and (item, one.annotator) in gold:  # finished
@@ -85,20 +86,25 @@ class _Tally:
         for one in verdicts:
             if one.phase in ("study", "gold") and one.seconds is not None:
                 seconds[one.annotator] += one.seconds
-            if one.phase == "study" and one.question == "flag":
+            if one.phase == "study" and one.question == FLAG:
                 self.flags[one.value] += 1
             elif one.phase == "study":
                 self.ratings += 1
         for person, total in seconds.items():
             self._seconds[person].append(total)
-        for question, given_by in _unflagged(verdicts):
-            self._counts[question].append(Counter(given_by.values()))
-            for (first, a), (second, b) in combinations(sorted(given_by.items()), 2):
-                self._pairs[first].append(a == b)
-                self._pairs[second].append(a == b)
-            for audit in (one for one in verdicts if one.phase == "audit" and one.question == question):
-                for person, value in given_by.items():
-                    self._audits[person].append(value == audit.value)
+        questions: defaultdict[str, list[Rating]] = defaultdict(list)
+        for one in _counted(verdicts):
+            questions[one.question].append(one)
+        for question, rated in questions.items():
+            self._counts[question].append(Counter(one.value for one in rated))
+            for one, other in combinations(rated, 2):
+                self._pairs[one.annotator].append(one.value == other.value)
+                self._pairs[other.annotator].append(one.value == other.value)
+        checks = [one for one in cut(verdicts) if one.phase == "audit"]
+        for one in cut(_counted(verdicts)):
+            self._audits[one.annotator] += [
+                one.value == check.value for check in checks if check.question == one.question
+            ]
         self.ties += 0 if is_open else sum(1 for _ in _tied(study, item, verdicts))
 
     def person(self, row: "sa.Row[Any]") -> PersonProgress:
@@ -125,53 +131,40 @@ class _Tally:
         from autoais.meta.agreement import krippendorff_alpha
 
         counts = self._counts[question.name]
-        values = sorted(question.values)
         if not counts:
             return None
-        table = [[one[value] for value in values] for one in counts]
-        return krippendorff_alpha(table, ordinal=values[0].isdecimal()).value
+        table = [[one[value] for value in sorted(question.values)] for one in counts]
+        return krippendorff_alpha(table, ordinal=question.is_ordinal).value
 
 
 def _share(outcomes: list[bool]) -> float | None:
     return sum(outcomes) / len(outcomes) if outcomes else None
 
 
-def _unflagged(verdicts: Iterable[Standing]) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Yield (question, value by person) of an item's verdicts in the study, without those of people who flagged it."""
-    rated = [one for one in verdicts if one.phase == "study"]
-    flagged = {one.annotator for one in rated if one.question == "flag"}
-    for question in dict.fromkeys(one.question for one in rated if one.question != "flag"):
-        yield (
-            question,
-            {one.annotator: one.value for one in rated if one.question == question and one.annotator not in flagged},
-        )
+def _counted(verdicts: Iterable[Rating]) -> list[Rating]:
+    """The verdicts of the study, without those of people who flagged the item."""
+    return [one for one in unflagged(verdicts) if one.phase == "study"]
 
 
-def _tied(study: Study, item: str, verdicts: list[Standing]) -> Iterator[tuple[str, Counter[str]]]:
+def _tied(study: Study, item: str, verdicts: Sequence[Rating]) -> Iterator[tuple[str, Counter[str]]]:
     """Yield (question, votes) where two values are most frequent, and nobody has decided.
 
-    Not a question that the consensus on an earlier one leaves out.
+    Not a question that the consensus on an earlier one leaves out. Values from 1 to 5 are a yes or a no, as in the
+    consensus.
     """
-    decided = {one.question: one.value for one in verdicts if one.phase == "adjudication"}
-    given = {question: values for question, values in _unflagged(verdicts) if values}
-    agreed = {name: most_frequent(Counter(map(_side, values.values()))) for name, values in given.items()} | decided
+    agreed = {one.question: one.value for one in consensus(cut(verdicts))}
     for question in study.scheme.questions_of(study.item(item).unit):
         name = question.name
         asked = all(agreed.get(earlier) in values for earlier, values in question.asked_if.items())
-        if asked and name in given and agreed[name] is None:
-            yield name, Counter(given[name].values())
-
-
-def _side(value: str) -> str:
-    """The consensus takes values from 1 to 5 as yes and no (`autoais.ratings.cut`)."""
-    return str(int(value) >= RELAXED) if value in LIKERT else value
+        if asked and agreed.get(name, "") is None:
+            yield name, Counter(one.value for one in _counted(verdicts) if one.question == name)
 
 
 def ties(study: Study) -> list[Tie]:
     """Return the ties of finished items that nobody has adjudicated, in the order of the study."""
     found = []
     with study.database.read(snapshot=True) as connection:
-        for item, is_open, verdicts in standing(connection):
+        for item, is_open, verdicts in standing(connection, study.scheme):
             for question, votes in () if is_open else _tied(study, item, verdicts):
                 whole = study.item(item)
                 reasons = {
@@ -188,25 +181,21 @@ def ties(study: Study) -> list[Tie]:
 
 
 def audit_sample(study: Study, n: int) -> list[Audit]:
-    """Return up to n ratings of finished items that nobody has audited, drawn with the study's seed.
+    """Return up to n ratings that nobody has audited, of items that their annotators have finished.
 
-    A rating's place in the draw does not change as others come in.
+    They come in an order by chance that does not change as others come in, and no question about an item twice: one
+    answer of the admin audits all who were asked.
     """
-    drawn: list[tuple[str, Audit]] = []
-    with study.database.read(snapshot=True) as connection:
-        for item, _, verdicts in standing(connection):
-            audited = {one.question for one in verdicts if one.phase == "audit"}
-            flagged = {one.annotator for one in verdicts if one.question == "flag"}
-            for one in verdicts:
-                if one.phase == "study" and one.question not in audited and one.annotator not in flagged:
-                    key = f"{study.settings.seed}\0{item}\0{one.question}\0{one.annotator}"
-                    place = hashlib.sha256(key.encode()).hexdigest()
-                    whole = study.item(item)
-                    asked = study.scheme.question_of(whole.unit, one.question)
-                    drawn.append((place, Audit(whole, asked, one.annotator, one.value, one.reason)))
-    drawn.sort(key=lambda pair: pair[0])
-    chosen: dict[tuple[str, str], Audit] = {}  # one answer of the admin audits all who were asked
-    for _, audit in drawn:
-        if len(chosen) < n:
-            chosen.setdefault((audit.item.id, audit.question.name), audit)
+    chosen: dict[tuple[str, str], Audit] = {}
+    with (
+        study.database.read(snapshot=True) as connection,
+        connection.execution_options(yield_per=100).execute(queries.UNAUDITED) as rows,
+    ):
+        for row in rows:
+            if len(chosen) == n:
+                break
+            if (key := (row.item, row.question)) not in chosen:
+                whole = study.item(row.item)
+                asked = study.scheme.question_of(whole.unit, row.question)
+                chosen[key] = Audit(whole, asked, row.annotator, row.value, row.reason)
     return list(chosen.values())

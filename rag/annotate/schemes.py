@@ -11,8 +11,8 @@ Unit = Literal["answer", "sentence", "citation"]
 
 KINDS: tuple[Kind, ...] = ("qa", "summarization", "table")
 
-COMMAND_KEYS = {"u": "undo", "g": "guidelines", "x": "flag", "?": "keys"}
-"""Keys that every page has; no option of a question uses them."""
+COMMAND_KEYS = {"u": "undo", "g": "guidelines", "x": "flag", "r": "reason", "?": "keys"}
+"""Keys that every page has; no option of a question and no reason for a flag uses them."""
 
 _WORDS = {
     "qa": {"output": "response", "source": "source document"},
@@ -52,9 +52,9 @@ class Question:
     evidence_for: tuple[str, ...] = ()
 
     @property
-    def evidence(self) -> bool:
-        """Whether evidence can be selected."""
-        return bool(self.evidence_for)
+    def is_ordinal(self) -> bool:
+        """Whether the values are the scale from 1 to 5."""
+        return self.values[0].isdecimal()
 
     @property
     def values(self) -> tuple[str, ...]:
@@ -77,12 +77,15 @@ class Flag:
 
 
 FLAGS = (
-    Flag("1", "missing", "Something is missing"),
-    Flag("2", "malformed", "The text is malformed"),
-    Flag("3", "expert", "It needs expert knowledge"),
-    Flag("4", "underspecified-source", "The source does not say what it is about", ("qa",)),
+    Flag("m", "missing", "Something is missing"),
+    Flag("t", "malformed", "The text is malformed"),
+    Flag("e", "expert", "It needs expert knowledge"),
+    Flag("b", "underspecified-source", "The source does not say what it is about", ("qa",)),
 )
-"""Reasons for a flag (Rashkin et al. 2023): four for conversational QA, three for the other kinds."""
+"""Reasons for a flag (Rashkin et al. 2023): four for conversational QA, three for the other kinds.
+
+Their keys are letters that no option of a question has.
+"""
 
 
 def flags_for(kind: Kind) -> tuple[Flag, ...]:
@@ -102,6 +105,18 @@ class Scheme:
     def units(self) -> tuple[Unit, ...]:
         """What an item can be, in the order of the questions."""
         return tuple(dict.fromkeys(question.unit for question in self.questions))
+
+    @property
+    def revealing(self) -> frozenset[tuple[str, str]]:
+        """Question and value of the verdicts after which a source that was hidden is shown."""
+        return frozenset(
+            (question.name, value)
+            for question in self.questions
+            for value in question.values
+            if question.source == "hidden"
+            and (after := self.next_question(question.unit, {question.name: value}, has_source=True)) is not None
+            and after.source == "shown"
+        )
 
     def questions_of(self, unit: Unit) -> tuple[Question, ...]:
         """Return the questions about items of this unit."""

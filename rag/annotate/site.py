@@ -11,12 +11,12 @@ from starlette.responses import PlainTextResponse, Response
 
 from rag.annotate.guidelines import guidelines_html
 from rag.annotate.schemes import KINDS
-from rag.annotate.study import Annotator, Study
+from rag.annotate.study import Study
+from rag.annotate.types import MOST_EVIDENCE, Annotator
 from rag.errors import LinkError
 from rag.web.pages import Pages, shown
 from rag.web.security import RateLimit, csrf_token, is_csrf_token
 
-MAX_EVIDENCE = 200  # spans of one verdict
 _MAX_REASON = 5_000  # characters
 _GUESSES, _GUESS_SECONDS = 20, 60.0  # failed sign-ins of one client, and for how long they count
 _RETRY = {"Retry-After": "2"}
@@ -65,7 +65,7 @@ class Site:
 
     async def form(self, request: Request) -> FormData:
         """Return the form of a request, once its token shows that a page of this session sent it."""
-        found = await request.form(max_files=0, max_fields=MAX_EVIDENCE + 50)
+        found = await request.form(max_files=0, max_fields=MOST_EVIDENCE + 50)
         if not is_csrf_token(self.session(request), field(found, "csrf")):
             raise HTTPException(403, "The form is not from a page of this session: reload the page and try again.")
         return found
@@ -77,7 +77,7 @@ class Site:
     def page(self, request: Request, template: str, *, status: int = 200, **values: object) -> Response:
         """Return a page with what all pages of the study have."""
         session = self.session(request)
-        shared = {"settings": self.study.settings, "csrf": csrf_token(session) if session else ""}
+        shared = {"settings": self.study.settings, "csrf": csrf_token(session) if session else "", "me": ""}
         return self.pages.page(f"annotate/{template}", shared | values, status=status)
 
     # --- signing in and out -----------------------------------------------------------------------------------------
@@ -154,8 +154,8 @@ def reason_of(form: FormData) -> str:
 
 
 def sentence(error: Exception) -> str:
-    """Return the message of an error as a sentence."""
-    text = str(error)
+    """Return the message of an error as a sentence, with one full stop."""
+    text = str(error).removesuffix(".")
     return f"{text[:1].upper()}{text[1:]}."
 
 

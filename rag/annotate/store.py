@@ -25,6 +25,9 @@ _IDLE_SECONDS = 1.0
 BUSY_SECONDS = 10.0
 """How long a transaction waits for others before it gives up."""
 
+MAKING = "making"
+"""The fact of a study that is being made; its first opening removes it."""
+
 metadata = sa.MetaData()
 _COUNT = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
@@ -219,13 +222,20 @@ class Database:
 
     @contextmanager
     def create(self) -> Iterator["sa.Connection"]:
-        """A transaction that begins with the tables; raises `UserError` if there are some."""
+        """A transaction that begins with empty tables; raises `UserError` if the database holds a study.
+
+        A study that was never opened (`MAKING`) is replaced: who made it was killed before its folder was in place.
+        """
         with self.write() as connection:
-            if sa.inspect(connection).has_table(about.name):
+            if not sa.inspect(connection).has_table(about.name):
+                metadata.create_all(connection)
+                for statement in _APPEND_ONLY[connection.dialect.name]:
+                    connection.exec_driver_sql(statement)
+            elif connection.execute(sa.select(about.c.value).where(about.c.name == MAKING)).first() is None:
                 raise UserError(f"{self.name} holds a study already; name another database")
-            metadata.create_all(connection)
-            for statement in _APPEND_ONLY[connection.dialect.name]:
-                connection.exec_driver_sql(statement)
+            else:
+                for table in (about, items):
+                    connection.execute(sa.delete(table))
             yield connection
 
     def close(self) -> None:

@@ -1,10 +1,9 @@
 """An annotation study: what each person is asked next, and what they answered."""
 
 import hmac
-import random
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -15,41 +14,29 @@ from sqlalchemy import Connection
 
 from autoais.io.jsonl import dumps, parse_object
 from rag.annotate import queries
+from rag.annotate.expected import is_right, item_is_right
 from rag.annotate.items import Item, item_of, unstorable
 from rag.annotate.links import Links, check_person
 from rag.annotate.queries import ADJUDICATION, AUDIT, FLAG, UNDO, VERDICT, Row
-from rag.annotate.schemes import Question, Scheme, flags_for, scheme_of
+from rag.annotate.queue import Queue
+from rag.annotate.schemes import Question, flags_for, scheme_of
 from rag.annotate.settings import Settings
 from rag.annotate.store import Database, about, pairs, people
 from rag.annotate.types import (
+    MOST_EVIDENCE,
     Annotator,
     Audit,
     Evidence,
     Feedback,
-    PersonProgress,
     Phase,
     Progress,
     Role,
     Tie,
     Work,
 )
-from rag.errors import LinkError, PressError, UsageError
+from rag.errors import LinkError, PressError, UsageError, check_type
 
-__all__ = [
-    "Annotator",
-    "Audit",
-    "Evidence",
-    "Feedback",
-    "PersonProgress",
-    "Phase",
-    "Progress",
-    "Role",
-    "Study",
-    "Tie",
-    "Work",
-]
-
-_LONGEST_REASON, _LONGEST_PRESS, _MOST_SPANS, _LONGEST_PAUSE = 10_000, 100, 100, 24 * 3600.0
+_LONGEST_REASON, _LONGEST_PRESS, _LONGEST_PAUSE = 10_000, 100, 24 * 3600.0
 _CACHED_ITEMS = 2000
 
 
@@ -68,10 +55,10 @@ class Study:
         self.folder, self.settings, self.scheme = folder, settings, scheme_of(settings.scheme)
         self.database = database
         self._links, self._clock = links, clock
-        self._lease = settings.lease_minutes * 60
         self.item = lru_cache(_CACHED_ITEMS)(self._read_item)
         with database.read() as connection:
             self.pools: dict[str, int] = pairs(connection, queries.POOLS)
+        self._queue = Queue(settings, self.pools, links, clock)
 
     # --- people ----------------------------------------------------------------------------------------------------
 
@@ -170,105 +157,20 @@ class Study:
             person = self._person(connection, annotator)
             if person.blocked is not None:
                 return None
-            held = self._held(self._leased(connection, person))
-            if held is not None and self._is_fresh(held) and (work := self._work(connection, person, held)):
+            held = self._queue.held(connection, person)
+            if held is not None and self._queue.is_fresh(held) and (work := self._work(connection, person, held)):
                 return work
         with self.database.write() as connection:
             person = self._person(connection, annotator)
             if person.blocked is not None:
                 return None
-            held = self._held(self._leased(connection, person))
+            held = self._queue.held(connection, person)
             if held is not None:
-                connection.execute(queries.RENEW, {"key": held.handle, "now": self._clock()})
+                self._queue.hold(connection, held)
             else:
-                self._give(connection, person, self._leased(connection, person))
-                held = self._held(self._leased(connection, person))
+                self._queue.give(connection, person)
+                held = self._queue.held(connection, person)
             return None if held is None else self._work(connection, person, held)
-
-    def _leased(self, connection: Connection, person: Row) -> list[Row]:
-        """What the person holds, or held too long, of this attempt at the training round or of the study."""
-        found = connection.execute(queries.LEASED, {"person": person.id}).all()
-        return [one for one in found if one.attempt == (0 if person.passed else person.attempt)]
-
-    def _held(self, leased: Sequence[Row]) -> Row | None:
-        return next((one for one in leased if one.phase == "training" or self._is_live(one, self._lease)), None)
-
-    def _is_live(self, leased: Row, seconds: float) -> bool:
-        """A lease lasts so long before and after its time, so that one from a clock that was ahead ends too."""
-        return bool(abs(self._clock() - leased.leased) <= seconds)
-
-    def _is_fresh(self, held: Row) -> bool:
-        """Whether at least half of the lease is left, and it need not be renewed."""
-        return held.phase == "training" or self._is_live(held, self._lease / 2)
-
-    def _places(self, person: Row) -> dict[str, object]:
-        """The parameters of queries for places."""
-        now = self._clock()
-        wanted = self.settings.annotators
-        return {"person": person.id, "low": now - self._lease, "high": now + self._lease, "wanted": wanted}
-
-    def _has_place(self, connection: Connection, item: str, person: Row) -> bool:
-        taken = connection.execute(queries.TAKEN, {"item": item, **self._places(person)}).scalar_one()
-        return bool(taken < self.settings.annotators)
-
-    def _give(self, connection: Connection, person: Row, expired: Sequence[Row]) -> None:
-        """Lease an item to a person who holds none, if there is one; first those whose lease has expired."""
-        if not person.passed:
-            self._give_training(connection, person)
-            return
-        for one in expired:
-            if one.phase == "gold" or self._has_place(connection, one.item, person):
-                connection.execute(queries.RENEW, {"key": one.handle, "now": self._clock()})
-                return
-        found, goes_on = self._next_item(connection, person)
-        turn = connection.execute(queries.LAST_TURN, {"person": person.id, "attempt": 0}).scalar_one() + 1
-        # Not between two items of one answer, where anything else stands out; owed gold comes after the answer.
-        if not goes_on and self._owes_gold(connection, person.id, turn if found is not None else turn - 1):
-            unseen = {"person": person.id, "attempt": 0, "pool": "gold"}
-            if keys := connection.execute(queries.UNSEEN, unseen).scalars().all():
-                # Not the same gold item at the same time for everybody: people talk.
-                chosen = random.Random(f"{self.settings.seed} gold {person.id} {turn}").choice(keys)
-                self._assign(connection, person, chosen, "gold", turn)
-                return
-        if found is not None:
-            self._assign(connection, person, found, "study", turn)
-
-    def _give_training(self, connection: Connection, person: Row) -> None:
-        mine = {"person": person.id, "attempt": person.attempt}
-        found = connection.execute(queries.UNSEEN, mine | {"pool": "training"}).scalars().first()
-        if found is not None:
-            turn = connection.execute(queries.LAST_TURN, mine).scalar_one() + 1
-            self._assign(connection, person, found, "training", turn)
-
-    def _assign(self, connection: Connection, person: Row, item: str, phase: Phase, turn: int) -> None:
-        attempt, now = person.attempt if phase == "training" else 0, self._clock()
-        handle = self._links.handle(person.id, item, attempt)
-        values = {"handle": handle, "annotator": person.id, "item": item, "attempt": attempt, "phase": phase}
-        state = {"state": "leased", "turn": turn, "opened": now, "leased": now}
-        connection.execute(queries.ADD_ASSIGNMENT, values | state)
-
-    def _next_item(self, connection: Connection, person: Row) -> tuple[str | None, bool]:
-        """Return the next item of the study, and whether it is of the answer of the person's last one."""
-        free = self._places(person)
-        last = connection.execute(queries.LAST_ITEM, {"person": person.id}).first()
-        if last is not None:
-            for query, values, goes_on in (
-                (queries.NEXT_OF_ANSWER, {"answer": last.answer}, True),
-                (queries.NEXT_OF_OTHER_TOPIC, {"topic": last.topic}, False),
-            ):
-                if (found := connection.execute(query, free | values).scalar()) is not None:
-                    return str(found), goes_on
-        found = connection.execute(queries.NEXT, free).scalar()
-        return None if found is None else str(found), False
-
-    def _owes_gold(self, connection: Connection, person: str, turns: int) -> bool:
-        """Whether a person has had fewer gold items than are drawn for so many turns."""
-        if not self.pools.get("gold"):
-            return False
-        chance = random.Random(f"{self.settings.seed} {person}")
-        drawn = sum(chance.random() < self.settings.gold_share for _ in range(turns))
-        states = connection.execute(queries.STATES, {"person": person, "attempt": 0})
-        return bool(drawn > sum(n for phase, _, n, _ in states if phase == "gold"))
 
     def _work(self, connection: Connection, person: Row, held: Row) -> Work | None:
         """Return what to send; None if another tab finished the item since `held` was read."""
@@ -276,7 +178,7 @@ class Study:
         question = self._question(item, verdicts, held.phase)
         if question is None:
             return None
-        done, left = self._counts(connection, person)
+        done, left = self._queue.counts(connection, person)
         return Work(
             item=sent(item, held.handle, question),
             question=question,
@@ -295,30 +197,6 @@ class Study:
             if told and told <= verdicts.keys():
                 return None
         return self.scheme.next_question(item.unit, verdicts, has_source=item.has_source)
-
-    def _counts(self, connection: Connection, person: Row) -> tuple[int, int]:
-        """Items that the person has finished, and that are left, in such a way that no gold item stands out."""
-        attempt = 0 if person.passed else person.attempt
-        done = turns = gold = held = counted = 0
-        for phase, state, n, n_open in connection.execute(queries.STATES, {"person": person.id, "attempt": attempt}):
-            turns += n
-            done += n if state != "leased" else 0
-            held += n if state == "leased" else 0
-            gold += n if phase == "gold" else 0
-            counted += n_open if phase == "study" else 0
-        if not person.passed:
-            return done, self.pools["training"] - done
-        study = connection.execute(queries.OPEN_ITEMS).scalar_one() - counted
-        left = held + study
-        # All gold that is drawn until the study ends, also where an answer that goes on has put it off.
-        study, owed, unseen = study + turns - gold, -gold, self.pools.get("gold", 0)
-        chance = random.Random(f"{self.settings.seed} {person.id}")
-        while study > 0 and unseen > 0:
-            if chance.random() < self.settings.gold_share:
-                owed, unseen = owed + 1, unseen - 1
-            else:
-                study -= 1
-        return done, left + max(owed, 0)
 
     def _read_item(self, key: str) -> Item:
         with self.database.read() as connection:
@@ -368,7 +246,7 @@ class Study:
             if self._question(whole, verdicts | {question: value}, held.phase) is None:
                 self._finish(connection, person, held, "done")
             else:
-                self._renew(connection, person, held)
+                self._queue.renew(connection, person, held)
             return self._feedback(whole, held, question, value)
 
     def flag(self, annotator: str, item: str, reason: str, *, press: str) -> None:
@@ -410,7 +288,7 @@ class Study:
             given = {"kind": UNDO, "annotator": person.id, "item": last.item, "question": last.question, "value": ""}
             self._record(connection, held, press, given, undoes=last.id)
             if held.state == "leased":
-                self._renew(connection, person, held)
+                self._queue.renew(connection, person, held)
             else:
                 connection.execute(queries.REOPEN, {"key": held.handle, "now": self._clock()})
                 self._reconsider(connection, held.item)
@@ -449,8 +327,10 @@ class Study:
     def _spans(self, item: Item, question: Question, value: str, evidence: Sequence[Evidence]) -> str:
         """Return the evidence as JSON; raises `PressError` for what is not in the sources, or is missing."""
         lengths = {source.id: len(source.text) for source in item.sources}
-        if len(evidence) > _MOST_SPANS or (evidence and self.settings.evidence == "off"):
-            raise PressError(f"there should be at most {_MOST_SPANS} pieces of evidence, and none if it is off")
+        if evidence and self.settings.evidence == "off":
+            raise PressError("this study takes no evidence")
+        if len(evidence) > MOST_EVIDENCE:
+            raise PressError(f"there should be at most {MOST_EVIDENCE} pieces of evidence, found {len(evidence)}")
         for one in evidence:
             if one.passage not in lengths or not 0 <= one.start < one.end <= lengths[one.passage]:
                 raise PressError(f"the evidence {one.start} to {one.end} is not in the sources of the item")
@@ -488,11 +368,6 @@ class Study:
         }
         connection.execute(queries.ADD_PRESS, dict(given) | values)
 
-    def _renew(self, connection: Connection, person: Row, held: Row) -> None:
-        """Begin the lease anew; not if it has expired and others have taken all places."""
-        if not self._is_fresh(held) and (held.phase == "gold" or self._has_place(connection, held.item, person)):
-            connection.execute(queries.RENEW, {"key": held.handle, "now": self._clock()})
-
     def _finish(self, connection: Connection, person: Row, held: Row, state: str) -> None:
         connection.execute(queries.END, {"key": held.handle, "ended": state})
         if held.phase == "study":
@@ -504,12 +379,11 @@ class Study:
                 self._check_gold(connection, person)
             person = self._person(connection, person.id)
         # The next item in the same commit: the page that follows only reads.
-        leased = self._leased(connection, person)
-        if person.blocked is None and self._held(leased) is None:
-            self._give(connection, person, leased)
+        if person.blocked is None:
+            self._queue.give(connection, person)
 
     def _reconsider(self, connection: Connection, item: str) -> None:
-        connection.execute(queries.RECONSIDER, {"key": item, "wanted": self.settings.annotators})
+        connection.execute(queries.RECONSIDER, {"item": item, "wanted": self.settings.annotators})
 
     def reconsider_all(self) -> None:
         """Decide again which items need more people, after `annotators` has changed."""
@@ -569,7 +443,7 @@ class Study:
         return progress(self)
 
     def audit_sample(self, n: int) -> list[Audit]:
-        """Return up to n finished ratings that nobody has audited, drawn with the study's seed."""
+        """Return up to n ratings that nobody has audited, of items that their annotators have finished, by chance."""
         from rag.annotate.review import audit_sample
 
         return audit_sample(self, n)
@@ -580,20 +454,18 @@ class Study:
 
         return ties(self)
 
-    def record_audit(
-        self, admin: str, item: str, question: str, annotator: str, value: str, *, press: str, reason: str = ""
-    ) -> None:
-        """Record what an admin answers about an item (by its own id), to check what `annotator` answered.
+    def record_audit(self, admin: str, item: str, question: str, value: str, *, press: str, reason: str = "") -> None:
+        """Record what an admin answers about an item (by its own id), to check all who answered the question.
 
-        It is compared with the verdicts of all who answered the question. Raises `PressError`.
+        Raises `PressError`.
         """
-        with self.database.read() as connection:
-            if unstorable(annotator) or _known(connection, annotator) is None:
-                raise PressError(f"no person called {annotator!r:.60}")
         self._review(AUDIT, admin, item, question, value, press, reason)
 
     def adjudicate(self, admin: str, item: str, question: str, value: str, *, press: str, reason: str = "") -> None:
-        """Decide a question about an item (by its own id) in the place of the majority; the last decision counts."""
+        """Decide a question about an item (by its own id) in the place of the consensus; the last decision counts.
+
+        Raises `PressError`.
+        """
         self._review(ADJUDICATION, admin, item, question, value, press, reason)
 
     def _review(self, kind: str, admin: str, item: str, question: str, value: str, press: str, reason: str) -> None:
@@ -601,7 +473,10 @@ class Study:
         given = {"kind": kind, "annotator": admin, "item": item, "question": question, "value": value}
         for name, text in given.items():
             _storable(name, text, PressError)
-        whole = self.item(item)
+        try:
+            whole = self.item(item)
+        except UsageError as error:
+            raise PressError(str(error)) from error
         asked = [one for one in self.scheme.questions_of(whole.unit) if one.name == question]
         if not asked or value not in asked[0].values:
             raise PressError(f"{value!r:.60} is no answer to a question {question!r:.60} of this item")
@@ -620,11 +495,16 @@ class Study:
             }
             connection.execute(queries.ADD_PRESS, given | values)
 
-    def export(self, out: str | Path) -> Mapping[str, Any]:
-        """Write ratings, answers with consensus and the manifest to a folder; return the manifest."""
+    def export(self, out: str | Path, *, without: Collection[str] = ()) -> Mapping[str, Any]:
+        """Write ratings, answers with consensus and the manifest to a folder; return the manifest.
+
+        What the people in `without` said counts for nothing. Raises `UserError` for an unknown person, and for a folder
+        that cannot be written or that another process writes.
+        """
         from rag.annotate.export import export
 
-        return export(self, Path(out))
+        check_type("without", without, "a list of names", list, tuple, set, frozenset)
+        return export(self, Path(out), without=without)
 
     def ready(self) -> None:
         """Raise `StudyError` if the database cannot be reached."""
@@ -634,30 +514,6 @@ class Study:
     def close(self) -> None:
         """Close the connections to the database."""
         self.database.close()
-
-
-def is_right(value: str | None, expected: str) -> bool:
-    """Whether a verdict is the expected one; on the scale from 1 to 5, also one beside it."""
-    if value is not None and value.isdecimal() and expected.isdecimal():
-        return abs(int(value) - int(expected)) <= 1
-    return value == expected
-
-
-def item_is_right(item: Item, verdicts: Mapping[str, str], scheme: Scheme) -> bool:
-    """Whether all verdicts on a training or gold item are as expected, and it is flagged only if that is expected."""
-    flag = item.expected.get("flag")
-    if flag is not None or "flag" in verdicts:
-        return verdicts.get("flag") == flag
-    # An honest "I do not understand it", of which nothing is expected, is no mistake: what follows is not asked then.
-    asked_if = {one.name: one.asked_if for one in scheme.questions_of(item.unit)}
-    return all(
-        is_right(verdicts.get(question), value)
-        for question, value in item.expected.items()
-        if not any(
-            name not in item.expected and name in verdicts and verdicts[name] not in values
-            for name, values in asked_if.get(question, {}).items()
-        )
-    )
 
 
 def sent(item: Item, handle: str, question: Question) -> Item:

@@ -10,6 +10,9 @@ from rag.annotate.schemes import Question
 Role = Literal["annotator", "admin"]
 Phase = Literal["training", "study", "gold"]
 
+MOST_EVIDENCE = 100
+"""Pieces of evidence that one verdict can have."""
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
@@ -86,7 +89,8 @@ class Progress:
     """How far a study is.
 
     `items` counts items by their number of finished ratings, `finished` those that need no more. `alpha` is
-    Krippendorff's alpha so far by question (nominal), None where there is too little to say.
+    Krippendorff's alpha so far by question, None where there is too little to say: ordinal for values from 1 to 5, else
+    nominal.
     """
 
     total: int

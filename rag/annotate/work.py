@@ -2,7 +2,6 @@
 
 import secrets
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,9 +12,10 @@ from starlette.responses import RedirectResponse, Response
 
 from rag.annotate.highlight import content_words, pieces, segments
 from rag.annotate.items import Item
-from rag.annotate.schemes import COMMAND_KEYS, Flag, Kind, Question, Scheme, flags_for
-from rag.annotate.site import MAX_EVIDENCE, Site, field, reason_of, sentence
-from rag.annotate.study import Annotator, Evidence, Feedback, Study, Work
+from rag.annotate.schemes import Question, flags_for
+from rag.annotate.site import Site, field, reason_of, sentence
+from rag.annotate.study import Study
+from rag.annotate.types import Annotator, Evidence, Feedback, Work
 from rag.errors import PressError
 from rag.web.security import signature
 
@@ -43,7 +43,9 @@ class WorkPages:
                 return self._site.page(request, "blocked.html.j2", status=status, reason=now.blocked)
             undo = await run_in_threadpool(self._study.can_undo, person.id)
             press = secrets.token_urlsafe(16)
-            return self._site.page(request, "thanks.html.j2", status=status, press=press, can_undo=undo, notice=notice)
+            return self._site.page(
+                request, "thanks.html.j2", status=status, me=person.id, press=press, can_undo=undo, notice=notice
+            )
         return self._site.page(
             request,
             "work.html.j2",
@@ -129,10 +131,8 @@ def evidence_of(form: FormData) -> tuple[Evidence, ...]:
         start, _, rest = value.partition(":")
         end, _, passage = rest.partition(":")
         if not (start.isdecimal() and end.isdecimal() and len(value) < 1_000 and start.isascii() and end.isascii()):
-            raise PressError("The evidence is not a span of a source: choose it again.")
+            raise PressError("the evidence is not a span of a source; choose it again")
         found.append(Evidence(passage, int(start), int(end)))
-    if len(found) > MAX_EVIDENCE:
-        raise PressError(f"That is more evidence than the {MAX_EVIDENCE} spans that a verdict can have.")
     return tuple(sorted(dict.fromkeys(found), key=lambda one: (one.passage, one.start, one.end)))
 
 
@@ -184,18 +184,9 @@ def item_view(study: Study, item: Item, question: Question, *, choosable: bool =
         "sources": [(source, segments(source.text, words)) for source in item.sources],
         "cell": lambda text: tuple(pieces(text, words)),
         "choosable": choosable,
-        "flags": tuple(flags_of(study.scheme, item.kind)),
+        "flags": flags_for(item.kind),
         "heading": _heading(item),
     }
-
-
-def flags_of(scheme: Scheme, kind: Kind) -> Iterator[Flag]:
-    """Yield the reasons for a flag; one whose key is also that of a verdict gets a letter of its name instead."""
-    taken = {option.key for question in scheme.questions for option in question.options} | COMMAND_KEYS.keys() | {"r"}
-    for flag in flags_for(kind):
-        key = next(key for key in (flag.key, *flag.value) if key not in taken)
-        taken.add(key)
-        yield replace(flag, key=key)
 
 
 def _heading(item: Item) -> str:

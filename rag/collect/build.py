@@ -25,16 +25,18 @@ from rag.collect.folder import (
     ANSWERS,
     FILTERED,
     MANIFEST,
+    NEW,
     RAW,
     VERSION,
     Collection,
     check_empty,
+    check_language,
     check_split,
-    locked,
+    is_language,
     publish,
     read_manifest,
-    sweep,
     write_manifest,
+    writing,
 )
 from rag.collect.quotes import KINDS, Progress, QuoteSource, find_quotes
 from rag.errors import RagError, UsageError, check_type
@@ -101,6 +103,7 @@ def build_collection(
     name: str | None = None,
     licence: str | None = None,
     text_licence: str | None = None,
+    language: str | None = None,
     price: tuple[float, float] | None = None,
     resume: bool = False,
     retry_failed: bool = False,
@@ -116,7 +119,8 @@ def build_collection(
     temperature has to be above 0. `limit` draws a sample of the questions, `dev` is the share of the questions in the
     development part; both by `seed`. `trailing` says what becomes of uncited sentences at the end. Citations are those
     that a model wrote, unless `repair` checks them first. `licence` is that of the answers, `text_licence` that of
-    questions and quotes. `price` (input, output) is per million tokens.
+    questions and quotes. `language` is a code such as `en`, for the card (default: the field `language` of the
+    questions). `price` (input, output) is per million tokens.
 
     `resume` continues a stopped build, which ends with the same files; `retry_failed` also asks again where a model
     failed. `planned` is told what will be done before it begins. Raises `RagError` if `out` holds something else, or a
@@ -133,6 +137,7 @@ def build_collection(
     if quotes is not None and quotes not in KINDS:
         raise RagError(f"no quotes called {quotes!r}; there are: {', '.join(KINDS)}")
     check_split(dev)
+    check_language(language)
     variants = _variants(systems, answers)
     source = QuoteSource(
         Path(questions),
@@ -161,6 +166,7 @@ def build_collection(
         "name": name,
         "licence": licence,
         "text_licence": text_licence,
+        "language": language,
     }
     fixed = {
         "settings": settings,
@@ -168,7 +174,7 @@ def build_collection(
         "prompts": {one.label: one.prompt() for one in variants},
         "versions": versions(),
     }
-    with locked(folder):
+    with writing(folder):
         build = _Build(folder, source, variants, fixed, progress or (lambda what, done, total: None))
         build.begin(resume=resume or retry_failed)
         if planned:
@@ -246,7 +252,6 @@ class _Build:
         """Start a build, or continue the one in the folder; finds the quotes if they are missing."""
         if (self._folder / MANIFEST).exists():
             self._record = self._continued(resume=resume)
-            sweep(self._folder)
         else:
             check_empty(self._folder)
             self._record = self._new()
@@ -261,6 +266,9 @@ class _Build:
         elif not path.is_file() or sha256_file(path) != self._record["quotes"]["sha256"]:
             raise RagError(f"{path} was changed after the build wrote it; name a new folder to start again")
         self._questions = read_bench_questions(path)
+        told = {one.language for one in self._questions if one.language and is_language(one.language)}
+        chosen = self._fixed["settings"]["language"]
+        self._record["language"] = sorted(told) if chosen is None else [chosen]
 
     def _new(self) -> dict[str, Any]:
         settings = self._fixed["settings"]
@@ -320,10 +328,14 @@ class _Build:
     def answer(self, variant: _Variant, *, concurrency: int, repair: bool, retry: bool) -> None:
         """Ask every question that the system has not answered, one row each."""
         path, told = self._folder / variant.file, self._record["systems"].get(variant.label)
-        if told is not None and not (retry and told["failed"]):
+        if told is not None:
             if not path.is_file() or sha256_file(path) != told["sha256"]:
                 raise RagError(f"{path} was changed after the build wrote it; name a new folder to start again")
-            return
+            if not (retry and told["failed"]):
+                return
+            del self._record["systems"][variant.label]  # its answers are about to change
+            self._record["complete"] = False
+            write_manifest(self._folder, self._record)
         given = _GivenQuotes()
         system = _opened(variant, max(len(one.passages) for one in self._questions), given, repair=repair)
         settings = {
@@ -350,11 +362,9 @@ class _Build:
                 self._progress(f"answering with {variant.label}", done, total)
             if retry and journal.failed:
                 again = [one for one in self._questions if one.question.id in set(journal.failed)]
-                renewed: dict[str, dict[str, Any]] = {}
-                for row in in_order(ask, again, concurrency):
-                    renewed[row["id"]] = row
-                    self._progress(f"asking {variant.label} again", len(renewed), len(again))
-                journal.replace(renewed)
+                for number, row in enumerate(in_order(ask, again, concurrency), 1):
+                    journal.renew(row)
+                    self._progress(f"asking {variant.label} again", number, len(again))
         failed = sum(bool(row.get("failed")) for _, row in read_objects(path))
         prompt = self._fixed["prompts"][variant.label]
         facts = {"spec": str(variant.spec), "seed": variant.seed, "prompt": prompt, "name": system.name}
@@ -394,8 +404,9 @@ class _Build:
                     yield dumps(fault)
 
         self._progress("writing", 0, len(self._questions))
-        write_atomic(self._folder / ANSWERS, write_answers(kept()))
-        write_atomic(self._folder / FILTERED, left_out())
+        new = self._folder / NEW
+        write_atomic(new / ANSWERS, write_answers(kept()))
+        write_atomic(new / FILTERED, left_out())
         for label, counted in counts.items():
             read, written, some = tokens[label]
             used = {"read": read, "written": written} if some else None
@@ -415,6 +426,7 @@ class _Build:
         record["filtered"] = dict(sorted(reasons.items()))
         record["cut"] = cut
         if not any(one["kept"] for one in record["systems"].values()):
+            (new / FILTERED).replace(self._folder / FILTERED)
             raise RagError(f"{self._folder}: no answer keeps to the format; {FILTERED} lists the reasons")
         return publish(self._folder, record)
 

@@ -7,26 +7,10 @@ from typing import Any
 from autoais.io.jsonl import dumps
 from autoais.terminal import clean, markdown
 from rag.collect.collected import REASONS
+from rag.collect.statistics import TABLE2, TABLE3, labelled_by
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 _LICENCE_ID = re.compile(r"[a-z0-9][a-z0-9.-]*")
-_TABLE2 = {
-    "questions": "Questions",
-    "quotes_per_question": "Quotes per question",
-    "answers": "Answers",
-    "answers_per_question": "Answers per question",
-    "sentences": "Sentences or groups",
-    "uncited_sentences": "of them without a citation",
-    "citations": "Citations",
-    "citations_per_answer": "Citations per answer",
-}
-_LABELS = {
-    "informative": "informative answers",
-    "attributable": "attributable answers",
-    "sentence_informative": "informative sentences",
-    "sentence_attributable": "attributable sentences",
-    "sentence_worthy": "sentences worth verifying",
-}
 
 
 def card(manifest: Mapping[str, Any]) -> str:
@@ -35,7 +19,7 @@ def card(manifest: Mapping[str, Any]) -> str:
 
 
 def _front(manifest: Mapping[str, Any]) -> Iterator[str]:
-    answers = manifest["statistics"]["all"]["answers"]
+    rows = manifest["statistics"]["all"]["questions"]  # each is a row of HAGRID's files
     stated = manifest.get("licence", {})
     licences = list(dict.fromkeys(str(one).lower() for name in ("answers", "texts") if (one := stated.get(name))))
     licences = licences if stated.get("answers") else ["unknown", *licences]
@@ -49,10 +33,11 @@ def _front(manifest: Mapping[str, Any]) -> Iterator[str]:
         yield f"license: {licence if known else 'other'}"
     if not known:
         yield f"license_name: {dumps(licence)}"
-    yield "language:\n- en"
+    if manifest.get("language"):
+        yield "language:\n" + "\n".join(f"- {one}" for one in manifest["language"])
     yield "task_categories:\n- question-answering\n- text-generation"
     yield "tags:\n- attribution\n- citations\n- hagrid"
-    yield f"size_categories:\n- {next((name for most, name in _SIZES if answers < most), 'n>1M')}"
+    yield f"size_categories:\n- {next((name for most, name in _SIZES if rows < most), 'n>1M')}  # questions"
     yield "configs:\n- config_name: default\n  data_files:"
     files = manifest["files"]
     split = {"train": "hagrid-train.jsonl", "dev": "hagrid-dev.jsonl"}
@@ -102,7 +87,7 @@ def _statistics(manifest: Mapping[str, Any]) -> Iterator[str]:
     parts = manifest["statistics"]
     yield f"| | {' | '.join(parts)} |"
     yield f"|---|{'---:|' * len(parts)}"
-    for key, name in _TABLE2.items():
+    for key, name in TABLE2.items():
         yield f"| {name} | {' | '.join(_number(part[key]) for part in parts.values())} |"
     yield ""
     yield "| system | answers |"
@@ -123,15 +108,14 @@ def _labels(manifest: Mapping[str, Any]) -> Iterator[str]:
         yield "None yet: `informative` and `attributable` are null. No person has judged these answers."
         yield ""
         return
-    if manifest.get("simulated_labels"):
-        yield "**The labels are simulated: a program drew them, and no person judged these answers.**"
-    else:
-        yield "Labels of people; a missing label is null, and not a no."
+    who = labelled_by(manifest["labelled_by"])
+    yield f"**{who}**" if manifest["labelled_by"]["simulated"] else who
+    yield "A missing label is null, and not a no."
     yield ""
     yield "| part | label | total | yes | no | yes % |"
     yield "|---|---|---:|---:|---:|---:|"
     for part, table in manifest["labels"].items():
-        for key, name in _LABELS.items():
+        for key, name in TABLE3.items():
             if key in table:
                 one = table[key]
                 cells = (part, name, *(f"{one[k]:,}" for k in ("total", "yes", "no")), f"{100 * one['share']:.1f}")

@@ -16,6 +16,9 @@ OutArgument = Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the 
 NameOption = Annotated[str | None, typer.Option(help="Name of the collection (default: that of its folder).")]
 LicenceOption = Annotated[str | None, typer.Option(help="Licence of answers and labels, for the card.")]
 TextLicenceOption = Annotated[str | None, typer.Option(help="Licence of questions and quotes, for the card.")]
+LanguageOption = Annotated[
+    str | None, typer.Option(help="Language of questions and answers, for the card, such as en.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the manifest as JSON.")]
 
 
@@ -54,6 +57,7 @@ def build(
     name: NameOption = None,
     licence: LicenceOption = None,
     text_licence: TextLicenceOption = None,
+    language: LanguageOption = None,
     price: Annotated[
         tuple[float, float] | None,
         typer.Option(min=0, metavar="INPUT OUTPUT", help="Price per million input and output tokens."),
@@ -99,6 +103,7 @@ def build(
             name=name,
             licence=licence,
             text_licence=text_licence,
+            language=language,
             price=price,
             resume=resume,
             retry_failed=retry_failed,
@@ -124,6 +129,7 @@ def import_(
     name: NameOption = None,
     licence: LicenceOption = None,
     text_licence: TextLicenceOption = None,
+    language: LanguageOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write answers of others as a collection; labels are kept."""
@@ -139,6 +145,7 @@ def import_(
         name=name,
         licence=licence,
         text_licence=text_licence,
+        language=language,
     )
     _show(made, as_json=as_json)
 

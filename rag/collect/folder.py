@@ -1,6 +1,7 @@
 """The folder of a collection: its files, its manifest `collection.json`, the split, and packing with labels."""
 
 import re
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from typing import Any
 
 from autoais import formats
 from autoais.answers import CitedAnswer, read_answers, to_row, write_answers
-from autoais.io.jsonl import dumps, parse_object, round_floats, write_atomic
+from autoais.io.jsonl import dumps, parse_object, round_floats, sync, write_atomic
 from autoais.io.locks import exclusive_lock
 from autoais.io.provenance import command, sha256_file
 from autoais.io.schema import BOOLEAN, INTEGER, STRING, TEXT_OR_NULL, Schema, faults
@@ -24,8 +25,10 @@ MANIFEST, ANSWERS, FILTERED, CARD, SUMS, LOCK, RAW = (
     "collection.json", "answers.jsonl", "filtered.jsonl", "README.md", "SHA256SUMS", ".lock", "raw",
 )  # fmt: skip
 HAGRID, TRAIN, DEV = "hagrid.jsonl", "hagrid-train.jsonl", "hagrid-dev.jsonl"
+NEW, READY = ".collection.new", ".collection.ready"  # files that are being written, and those that are complete
 VERSION = 1
 _TEMPORARY = re.compile(r"\.[\w-]+\.(?:jsonl|json|md|run\.json)\.\w+|\.SHA256SUMS\.\w+", re.ASCII)
+_LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*", re.ASCII)
 _OBJECT: Schema = {"type": "object"}
 _COUNTS: Schema = {"type": "object", "additionalProperties": INTEGER}
 _FILE = record_schema({"file": STRING, "sha256": STRING})
@@ -80,6 +83,9 @@ def open_collection(folder: str | Path) -> Collection:
     """Open a collection; raises `RagError` if the folder holds none or an unfinished one, `FormatError` if broken."""
     check_type("folder", folder, "a folder (str or Path)", str, Path)
     folder = Path(folder)
+    if (folder / READY).is_dir():
+        with writing(folder):
+            pass  # which finishes it
     manifest = read_manifest(folder)
     if not manifest["complete"]:
         raise RagError(f"{folder}: the collection is unfinished; continue it with rag collect build --resume")
@@ -114,29 +120,55 @@ def check_split(dev: float) -> None:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a collection's folder, which is created; raises `RagError` if another process holds it."""
-    busy = RagError(f"{folder}: another process is writing it; wait for it, or name another folder")
+def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
+    """Hold the lock of a folder, which is created; `shared` lets others read it too, but not write.
+
+    Raises `RagError` if another process holds the lock.
+    """
+    busy = RagError(f"{folder}: another process is using it; wait for it, or name another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with exclusive_lock(folder / LOCK, busy):
+        with exclusive_lock(folder / LOCK, busy, shared=shared):
             yield
     except OSError as error:
         raise RagError(f"{folder}: cannot be written: {error.strerror}") from error
 
 
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Hold the lock of a collection; what a kill interrupted is finished first, and an error leaves nothing in `NEW`.
+
+    After a kill, files that were complete are put in their places (`publish`), and others are removed.
+    """
+    with locked(folder):
+        if (folder / READY).is_dir():
+            _settle(folder)
+        if (folder / NEW).is_dir():
+            shutil.rmtree(folder / NEW)
+        for path in [*folder.glob(".*"), *folder.glob(f"{RAW}/.*")]:
+            if _TEMPORARY.fullmatch(path.name):
+                path.unlink()
+        try:
+            yield
+        finally:
+            shutil.rmtree(folder / NEW, ignore_errors=True)
+
+
 def check_empty(folder: Path) -> None:
-    """Raise `RagError` if the folder holds anything but what a build that was killed at its start leaves."""
-    sweep(folder)
+    """Raise `RagError` if the folder holds anything but a lock."""
     if foreign := sorted(one.name for one in folder.iterdir() if one.name != LOCK):
         raise RagError(f"{folder} is not empty (it holds {foreign[0]}); name a new folder")
 
 
-def sweep(folder: Path) -> None:
-    """Remove the temporary files of writes that were killed."""
-    for path in [*folder.glob(".*"), *folder.glob(f"{RAW}/.*")]:
-        if _TEMPORARY.fullmatch(path.name):
-            path.unlink()
+def check_language(code: str | None) -> None:
+    """Raise `RagError` unless a language is None or a code (BCP 47)."""
+    if code is not None and not is_language(code):
+        raise RagError(f"the language should be a code such as en or pt-BR, not {code[:40]!r}")
+
+
+def is_language(code: str) -> bool:
+    """Whether a text is a code of a language (BCP 47)."""
+    return _LANGUAGE.fullmatch(code) is not None
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
@@ -145,8 +177,18 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def publish(folder: Path, manifest: dict[str, Any]) -> Collection:
-    """Write what follows from answers.jsonl: HAGRID's files, the statistics, the card and the checksums."""
-    answers = folder / ANSWERS
+    """Put the files in the folder `NEW` in their places, with all that follows from the answers.
+
+    Those are HAGRID's files, the statistics, the manifest, the card and the checksums. Without answers in `NEW` they
+    follow from those that are there. All files change or none: they are written to `NEW`, the folder is renamed to
+    `READY` when they are complete, and then they are moved, which `writing` finishes after a kill.
+    """
+    new = folder / NEW
+
+    def latest(name: str) -> Path:
+        return new / name if (new / name).exists() else folder / name
+
+    answers = latest(ANSWERS)
     dev, seed = float(manifest["split"]["dev"]), int(manifest["split"]["seed"])
     in_dev = _in_dev(read_answers(answers), dev, seed)
     parts = {"all": lambda answer: True}
@@ -155,29 +197,40 @@ def publish(folder: Path, manifest: dict[str, Any]) -> Collection:
         parts |= {"train": lambda answer: not in_dev(answer), "dev": in_dev}
         files |= {TRAIN: parts["train"], DEV: parts["dev"]}
     written = [ANSWERS]
-    for name in (HAGRID, TRAIN, DEV):
-        if name not in files:
-            (folder / name).unlink(missing_ok=True)
-            continue
-        holds = files[name]
-        write_atomic(folder / name, formats.write(filter(holds, read_answers(answers)), "hagrid"))
-        if (folder / name).stat().st_size:
+    for name, holds in files.items():
+        write_atomic(new / name, formats.write(filter(holds, read_answers(answers)), "hagrid"))
+        if (new / name).stat().st_size:
             written.append(name)
         else:  # a file without rows is no file of HAGRID's format
-            (folder / name).unlink()
+            (new / name).unlink()
     counted = statistics_of(read_answers(answers), parts)
     manifest["statistics"] = {name: one.table2() for name, one in counted.items()}
     manifest["labels"] = {name: table for name, one in counted.items() if (table := one.table3())}
-    manifest["simulated_labels"] = counted["all"].simulated
+    manifest["labelled_by"] = counted["all"].labelled_by
     manifest["answers_of"] = dict(sorted(counted["all"].systems.items()))
-    manifest["files"] = written + [name for name in (FILTERED,) if (folder / name).exists()]
+    manifest["files"] = written + [name for name in (FILTERED,) if latest(name).exists()]
     manifest["complete"] = True
     manifest = round_floats(manifest)
-    write_manifest(folder, manifest)
-    write_atomic(folder / CARD, [card(manifest).removesuffix("\n")])
+    write_manifest(new, manifest)
+    write_atomic(new / CARD, [card(manifest).removesuffix("\n")])
     sums = sorted([*manifest["files"], MANIFEST, CARD])
-    write_atomic(folder / SUMS, [f"{sha256_file(folder / name)}  {name}" for name in sums])
+    write_atomic(new / SUMS, [f"{sha256_file(latest(name))}  {name}" for name in sums])
+    new.rename(folder / READY)
+    sync(folder)
+    _settle(folder)
     return Collection(folder, manifest)
+
+
+def _settle(folder: Path) -> None:
+    """Move complete files to their places; a kill at any moment leaves what a second call finishes."""
+    ready = folder / READY
+    for path in list(ready.iterdir()):
+        path.replace(folder / path.name)
+    files = read_manifest(folder)["files"]
+    for name in {HAGRID, TRAIN, DEV} - set(files):
+        (folder / name).unlink(missing_ok=True)
+    sync(folder)
+    ready.rmdir()
 
 
 def _in_dev(answers: Iterable[CitedAnswer], dev: float, seed: int) -> Callable[[CitedAnswer], bool]:
@@ -191,18 +244,17 @@ def _in_dev(answers: Iterable[CitedAnswer], dev: float, seed: int) -> Callable[[
 def pack_collection(folder: str | Path, answers: str | Path | None = None) -> Collection:
     """Write the files of a collection again; with `answers` from labelled ones (of `rag annotate export`).
 
-    `answers` may differ from the collection's in the labels alone. Raises `RagError` if an answer is missing, unknown
-    or another one.
+    All files change or, after a kill or an error, none. `answers` may differ from the collection's in the labels alone.
+    Raises `RagError` if an answer is missing, unknown or another one.
     """
-    opened = open_collection(folder)
-    manifest = dict(opened.manifest)
-    with locked(opened.folder):
-        sweep(opened.folder)
+    opened = open_collection(folder)  # before the lock, which would create the folder
+    with writing(opened.folder):
+        opened = open_collection(folder)
+        manifest = dict(opened.manifest)
         if answers is not None:
             path = Path(answers)
             digest = sha256_file(path) if path.is_file() else ""
-            labelled = _labelled(opened, path)
-            write_atomic(opened.folder / ANSWERS, write_answers(labelled))
+            write_atomic(opened.folder / NEW / ANSWERS, write_answers(_labelled(opened, path)))
             manifest["packed"] = {"answers": {"file": path.name, "sha256": digest}, "command": command()}
         return publish(opened.folder, manifest)
 

@@ -8,7 +8,18 @@ from autoais.answers import CitedAnswer, write_answers
 from autoais.formats.base import Notes
 from autoais.io.jsonl import check_distinct, write_atomic
 from autoais.io.provenance import command, sha256_file, versions
-from rag.collect.folder import ANSWERS, MANIFEST, VERSION, Collection, check_empty, check_split, locked, publish
+from rag.collect.folder import (
+    ANSWERS,
+    MANIFEST,
+    NEW,
+    VERSION,
+    Collection,
+    check_empty,
+    check_language,
+    check_split,
+    publish,
+    writing,
+)
 from rag.errors import RagError, check_type
 
 
@@ -23,16 +34,18 @@ def import_collection(
     name: str | None = None,
     licence: str | None = None,
     text_licence: str | None = None,
+    language: str | None = None,
 ) -> Collection:
     """Write the answers of a file (HAGRID, ALCE, TREC RAG, Verifiability or another format) as a collection to `out`.
 
     `format` is a name of `autoais schema` (default: detected). `corpus` has the texts of passages that the file knows
     by id only. Answers, sentences and labels stay as they are; answers of one question are put together. `dev` is the
-    share of the questions in the development part (0: no split), drawn by `seed`. Raises `RagError` if `out` is not
-    empty, `FormatError` for a broken record.
+    share of the questions in the development part (0: no split), drawn by `seed`. `language` is a code such as
+    `en`, for the card. Raises `RagError` if `out` is not empty, `FormatError` for a broken record.
     """
     check_type("out", out, "a folder (str or Path)", str, Path)
     check_split(dev)
+    check_language(language)
     path, folder = Path(file), Path(out)
     texts = [Path(one) for one in corpus]
     check_distinct(texts)
@@ -44,16 +57,17 @@ def import_collection(
     if not answers:
         raise RagError(f"{path}: no answers in it")
     files = {"answers": path} | {f"corpus {number}": one for number, one in enumerate(texts, 1)}
-    with locked(folder):
+    with writing(folder):
         if (folder / MANIFEST).exists():
             raise RagError(f"{folder} holds a collection; name another folder")
         check_empty(folder)
-        write_atomic(folder / ANSWERS, write_answers(answers))
+        write_atomic(folder / NEW / ANSWERS, write_answers(answers))
         manifest = {
             "collection_version": VERSION,
             "name": name or folder.resolve().name,
             "complete": False,
             "licence": {"answers": licence, "texts": text_licence},
+            "language": None if language is None else [language],
             "command": command(),
             "format": kind,
             "notes": dict(notes),

@@ -1,7 +1,7 @@
 """HAGRID's Tables 2 and 3 (Kamalloo et al. 2023) of any cited answers: sizes, and counts of people's labels."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from autoais.answers import CitedAnswer
@@ -12,6 +12,29 @@ from autoais.text.folding import questions_key
 from autoais.types import Support
 
 Part = Callable[[CitedAnswer], bool]
+
+LABELLED_BY = ("people", "simulated")
+
+TABLE2 = {
+    "questions": "Questions",
+    "quotes_per_question": "Quotes per question",
+    "answers": "Answers",
+    "answers_per_question": "Answers per question",
+    "sentences": "Sentences or groups",
+    "uncited_sentences": "of them without a citation",
+    "citations": "Citations",
+    "citations_per_answer": "Citations per answer",
+}
+"""The rows of Table 2: their keys in `Statistics.table2`, and their names."""
+
+TABLE3 = {
+    "informative": "informative answers",
+    "attributable": "attributable answers",
+    "sentence_informative": "informative sentences",
+    "sentence_attributable": "attributable sentences",
+    "sentence_worthy": "sentences worth verifying",
+}
+"""The rows of Table 3: their keys in `Statistics.table3`, and their names."""
 
 
 def question_key(answer: CitedAnswer) -> str:
@@ -39,8 +62,8 @@ class Statistics:
         self._labels: dict[str, list[tuple[bool, int]]] = {}
         self._support: Counter[Support] = Counter()
         self.systems: Counter[str] = Counter()
-        self.simulated = False
-        """Whether labels are simulated (`autoais.ratings.SIMULATED_LABELS`)."""
+        self.labelled_by = dict.fromkeys(LABELLED_BY, 0)
+        """The answers that have labels: of people alone, and simulated ones (`autoais.ratings.SIMULATED_LABELS`)."""
 
     def add(self, answer: CitedAnswer) -> None:
         """Count one answer."""
@@ -48,7 +71,6 @@ class Statistics:
         question = self._questions.setdefault(key, len(self._questions))
         self._quotes.setdefault((key, tuple(answer.passages)), len(answer.passages))
         self._answers += 1
-        self.simulated |= bool(answer.extra.get(SIMULATED_LABELS))
         self.systems[str(answer.extra.get("system") or "unknown")] += 1
         for name, label in whole_labels(answer).items():
             self._label(name, label, question)
@@ -60,6 +82,8 @@ class Statistics:
             self._label("sentence_attributable", sentence.attributable, question)
             self._label("sentence_worthy", sentence.worthy, question)
             self._support.update(sentence.support.values())
+        if any(label is not None for label in _labels(answer)):
+            self.labelled_by["simulated" if answer.extra.get(SIMULATED_LABELS) else "people"] += 1
 
     def _label(self, name: str, label: bool | None, question: int) -> None:
         if label is not None:
@@ -91,7 +115,7 @@ class Statistics:
         the levels of single citations. Labels that nobody gave are left out.
         """
         found: dict[str, Any] = {}
-        for name in ("informative", "attributable", "sentence_informative", "sentence_attributable", "sentence_worthy"):
+        for name in TABLE3:
             if listed := self._labels.get(name):
                 rate = Rate.of([label for label, _ in listed], [question for _, question in listed])
                 found[name] = {
@@ -104,6 +128,21 @@ class Statistics:
         if self._support:
             found["support"] = {level.value: self._support[level] for level in Support}
         return found
+
+
+def _labels(answer: CitedAnswer) -> Iterator[object]:
+    yield from whole_labels(answer).values()
+    for one in answer.sentences:
+        yield from (one.informative, one.attributable, one.worthy, *one.support.values())
+
+
+def labelled_by(counts: Mapping[str, int]) -> str:
+    """Return in words who labelled how many answers (`Statistics.labelled_by`)."""
+    people, simulated = (counts[name] for name in LABELLED_BY)
+    if not simulated:
+        return f"People judged {people:,} answers." if people else "No person has judged these answers."
+    drawn = f"Simulation: a program drew the labels of {simulated:,} answers, or some of them."
+    return f"{drawn} People alone judged {people:,} answers." if people else f"{drawn} No person judged the answers."
 
 
 def _over(part: int, whole: int) -> float | None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from autoais.terminal import clean, new_console
+from rag.collect.statistics import labelled_by
 from rag.terminal import note
 
 if TYPE_CHECKING:
@@ -86,14 +87,16 @@ def _remarks(manifest: Mapping[str, Any]) -> list[str]:
         lines.append(f"cost: {manifest['cost']:.4f}")
     if not (manifest["licence"]["answers"] and manifest["licence"]["texts"]):
         lines.append("the card states no licence; name it with --licence and --text-licence")
+    if not manifest.get("language"):
+        lines.append("the card states no language; name it with --language")
     return lines
 
 
 def show_report(record: Mapping[str, Any]) -> None:
     """Print Tables 2 and 3, and the agreement of a judge with people."""
     console = new_console()
-    if record["simulated_labels"]:
-        console.print("SIMULATION: a program drew the labels; no person judged these answers")
+    if record["labelled_by"]["simulated"]:
+        console.print(labelled_by(record["labelled_by"]))
     _show_sizes(console, record["table2"])
     _show_labels(console, record["table3"])
     if not record["table3"]:

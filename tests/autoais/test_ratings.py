@@ -19,6 +19,7 @@ from autoais.ratings import (
     label_answers,
     read_ratings,
     unflagged,
+    without,
     write_ratings,
 )
 from autoais.types import Citation, CitedSentence, Passage, Support
@@ -58,7 +59,7 @@ def labelled(ratings: Iterable[Rating], likert: int = 4, **fields: object) -> Ci
 def test_a_rating_survives_its_file(tmp_path: Path) -> None:
     rich = Rating(
         "q/1#0", "Änne \u2028<script>'; DROP", "support", "partial", "q/1", 0, "p1", 1.5, "2026-11-23T07:00Z", "gold",
-        "reader", (Citation("p1", 0, 4), Citation("p2")), 'because "x"\n\x00', True,
+        "reader", (Citation("p1", 0, 4), Citation("p2")), 'because "x"\n\x00', True, source_seen=True,
     )  # fmt: skip
     poor = Rating("q/1", "b", "is it funny?", "a bit")
     assert list(read_ratings(written(tmp_path / "r.jsonl", [rich, poor]))) == [rich, poor]
@@ -202,6 +203,48 @@ def test_what_cannot_be_interpreted_is_not_attributable() -> None:
     assert labelled(rate("a/1", "interpretable", "no no no yes yes") + minority).attributable is False
     assert labelled(rate("a/1", "interpretable", "no no yes yes") + minority).attributable is None
     assert labelled(rate("a/1", "interpretable", "no yes yes") + minority).attributable is True
+
+
+def uncited(ratings: Iterable[Rating], *citations: Citation) -> CitedAnswer:
+    """The labels of an answer whose second sentence cites nothing."""
+    sentences = (CitedSentence("One.", citations), CitedSentence("Two."))
+    (one,) = label_answers([CitedAnswer("a/1", "Why?", sentences, PASSAGES)], ratings)
+    return one
+
+
+@pytest.mark.parametrize(
+    ("question", "value", "label"),
+    [
+        ("informative", "yes", False),
+        ("informative", "no", False),
+        ("interpretable", "yes", False),
+        ("worthy", "yes", False),
+        ("worthy", "no", None),
+        ("attributable", "yes", True),
+        ("funny", "yes", None),
+    ],
+)
+def test_a_rated_sentence_that_cites_nothing_is_not_attributable(question: str, value: str, label: bool | None) -> None:
+    ratings = rate("s", question, value, answer="a/1", sentence=1)
+    assert [one.attributable for one in uncited(ratings, Citation("p1")).sentences] == [None, label]
+    asked = rate("t", "attributable", "yes", answer="a/1", sentence=0)
+    assert uncited(asked + ratings, Citation("p1")).attributable is label  # the roll-up knows it
+
+
+def test_a_rated_answer_that_cites_nothing_is_not_attributable() -> None:
+    for question in ("informative", "interpretable"):
+        ratings = rate("a/1", question, "yes")
+        assert uncited(ratings).attributable is False
+        assert uncited(ratings, Citation("p1")).attributable is None
+    assert uncited(rate("a/1", "attributable", "yes")).attributable is True
+    assert uncited([]).attributable is None
+
+
+def test_who_is_left_out_counts_for_nothing() -> None:
+    ratings = [*rate("i", "attributable", "yes no no"), Rating("i", "b", FLAG, "expert")]
+    assert without(ratings, ["b", "c"]) == ratings[:1]
+    with pytest.raises(UserError, match="no annotator 'eve'; there are: a, b, c"):
+        without(ratings, ["a", "eve"])
 
 
 def test_a_whole_answer_has_labels_of_its_own() -> None:

@@ -2,7 +2,11 @@
 
 import contextlib
 import json
+import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -11,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from rag import answering
-from rag.answering import answer_file
+from rag.answering import Journal, answer_file
 from rag.errors import RagError
 from rag.generators.cited import Cited
 from rag.generators.extractive import Extractive
@@ -24,6 +27,7 @@ from rag.systems import Options, RetrieveThenRead, answer_each, open_system
 from rag.testing import ScriptedModel, check_system
 from rag.types import Answer, Question
 from tests.chat_server import ChatServer, running
+from tests.commands import ROOT
 from tests.conftest import Command, one_line_error
 from tests.gguf import write_gguf
 
@@ -176,22 +180,65 @@ def rows(path: Path) -> list[dict[str, Any]]:
     return [{k: v for k, v in json.loads(line).items() if k != "seconds"} for line in path.read_text().splitlines()]
 
 
-def test_a_kill_while_failed_questions_are_asked_again_undoes_little(
-    shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+KILLED_RETRY = """
+import os, signal, sys
+from pathlib import Path
+from rag.answering import answer_file
+from rag.index.open import open_index
+from tests.rag.test_model_systems import scripted
+
+def kill(done, total):
+    if done == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+questions, out, shelf = map(Path, sys.argv[1:])
+system = scripted(shelf, "Warsaw lies there [1].")
+answer_file(questions, out, system, open_index(shelf), retry_failed=True, progress=kill)
+"""
+
+
+def test_a_kill_while_failed_questions_are_asked_again_undoes_nothing(shelf: Path, tmp_path: Path) -> None:
     questions, out = write_questions(tmp_path / "questions.jsonl"), tmp_path / "answers.jsonl"
-    index = open_index(shelf)
-    assert answer_file(questions, out, scripted(shelf, ModelError("the server is gone")), index).failed == 4
-    monkeypatch.setattr(answering, "RENEW_S", 0.0)
-    left: list[int] = []
+    index, gone = open_index(shelf), scripted(shelf, ModelError("the server is gone"))
+    assert answer_file(questions, out, gone, index).failed == 4
+    before = out.read_bytes()
+    argv = [sys.executable, "-c", KILLED_RETRY, str(questions), str(out), str(shelf)]
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}"}
+    assert subprocess.run(argv, env=environment, check=False).returncode == -signal.SIGKILL
+    assert out.read_bytes() == before  # a file of whole answers at any time
+    with (tmp_path / "answers.jsonl.renewed").open("a") as file:
+        file.write('{"id": "4", "fai')  # a kill in the middle of a write
+    assert answer_file(questions, out, gone, index, retry_failed=True).failed == 2
+    assert [(row["id"], row["failed"]) for row in rows(out)] == [
+        ("0", False), ("1", False), ("2", True), ("3", False), ("4", True),
+    ]  # fmt: skip
+    assert [path.name for path in tmp_path.glob("answers.jsonl*")] == ["answers.jsonl", "answers.jsonl.run.json"]
 
-    def look(done: int, total: int) -> None:
-        left.append(sum(row["failed"] for row in rows(out)))
 
-    system = scripted(shelf, "Warsaw lies there [1].")
-    assert answer_file(questions, out, system, index, retry_failed=True, progress=look).failed == 0
-    assert left == [3, 2, 1, 0]
-    assert [row["id"] for row in rows(out)] == ["0", "1", "2", "3", "4"]
+def test_renewed_rows_of_a_file_that_was_deleted_are_not_those_of_a_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    (tmp_path / "a.jsonl.renewed").write_text('{"id": "1", "failed": false, "text": "old"}\n')
+    with Journal(path, {}, resume=False) as journal:
+        journal.write({"id": "1", "failed": True})
+    assert path.read_text() == '{"id": "1", "failed": true}\n'
+
+
+def test_an_interrupt_keeps_the_rows_that_were_renewed(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    with Journal(path, {}, resume=False) as journal:
+        journal.write({"id": "1", "failed": True})
+        journal.write({"id": "2", "failed": True})
+
+    def interrupted() -> None:
+        with Journal(path, {}, resume=True) as journal:
+            journal.renew({"id": "2", "failed": False})
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert path.read_text() == '{"id": "1", "failed": true}\n{"id": "2", "failed": false}\n'
+    with Journal(path, {}, resume=True) as journal:
+        assert (journal.done, journal.failed) == (["1", "2"], ["1"])
 
 
 def write_questions(path: Path) -> Path:

@@ -42,6 +42,7 @@ _FREE = f"more than {MOST_VALUES} different values"
 Expected = Mapping[str, Mapping[str, str]]
 """The right values of gold items, by item and question."""
 _Place = tuple[str, int | None, str | None]  # answer, sentence, citation
+_Outcome = tuple[str, bool | None]  # item, and whether it is right
 _Number = Callable[[str], int]  # of the question that an answer is to
 
 
@@ -58,10 +59,10 @@ def report(
     """Return the report of a study as JSON; `batches` holds its ratings, by the name of their file.
 
     `experts` are ratings of the same items by experts, `variant` ratings of the same items in another design. `asked`
-    names the question of each answer, which are the units of the intervals; by default every answer has its own.
-    `likert` is the least value from 1 to 5 that counts as attributable. `simulated` lists annotators who are no people,
-    if there are any. Everything but `gold` and `audits` is about
-    the phase study, without the ratings of annotators who flagged the item.
+    names the question of each answer, which are the units of the intervals; by default every answer has its own. The
+    units of the rates of a person, of gold items and of audits are items. `likert` is the least value from 1 to 5 that
+    counts as attributable. `simulated` lists annotators who are no people, if there are any. Everything but `gold` and
+    `audits` is about the phase study, without the ratings of annotators who flagged the item.
     """
 
     def number(answer: str) -> int:
@@ -90,10 +91,10 @@ def report(
     found["time"] = _times(study)
     found["people"] = _people(ratings, gold or {}, likert)
     if any(one.phase == "gold" for one in ratings):
-        found["gold"] = _rate(_gold(ratings, gold or {}, likert))
-    found["audits"] = _audits(ratings)
+        found["gold"] = _rate((one.item, is_right) for one, is_right in _gold(ratings, gold or {}, likert))
+    found["audits"] = _audits(ratings, likert)
     if len(batches) > 1:
-        found["batches"] = [{"file": name, **_batch(batch)} for name, batch in batches.items()]
+        found["batches"] = [{"file": name, **_batch(batch, likert)} for name, batch in batches.items()]
     if experts:
         found["experts"] = _beside_experts(counted, experts, number, likert)
     if variant:
@@ -305,15 +306,17 @@ def _people(ratings: Sequence[Rating], gold: Expected, likert: int) -> list[dict
     others: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for one in kept:
         others[one.item, one.question][one.value] += 1
-    agrees, right, audited = defaultdict(list), defaultdict(list), defaultdict(list)
+    agrees: defaultdict[str, list[_Outcome]] = defaultdict(list)
+    right: defaultdict[str, list[_Outcome]] = defaultdict(list)
+    audited: defaultdict[str, list[_Outcome]] = defaultdict(list)
     for one in kept:
         rest = most_frequent(others[one.item, one.question] - Counter([one.value]))
         if rest is not None:
-            agrees[one.annotator].append(one.value == rest)
+            agrees[one.annotator].append((one.item, one.value == rest))
     for one, is_right in _gold(ratings, gold, likert):
-        right[one.annotator].append(is_right)
-    for (name, _), was_right in _audited(ratings).items():
-        audited[name].append(was_right)
+        right[one.annotator].append((one.item, is_right))
+    for (name, item), was_right in _audited(ratings, likert).items():
+        audited[name].append((item, was_right))
     timed = defaultdict(list)
     for one in unflagged(study):
         timed[one.annotator].append(one)
@@ -327,9 +330,9 @@ def _people(ratings: Sequence[Rating], gold: Expected, likert: int) -> list[dict
             "ratings": sum(one.question != FLAG for one in rated),
             "flags": sum(one.question == FLAG for one in rated),
             "revised": sum(one.revised for one in rated),
-            "agrees_with_others": Rate.of(agrees[name]).record(),
-            "gold": Rate.of(right[name]).record(),
-            "audits": Rate.of(audited[name]).record(),
+            "agrees_with_others": _rate(agrees[name]),
+            "gold": _rate(right[name]),
+            "audits": _rate(audited[name]),
             "time": _times(timed[name]),
         }
         for name, rated in sorted(done.items())
@@ -354,14 +357,19 @@ def _as_cut(rating: Rating, likert: int, value: str | None = None) -> str:
     return next(cut([given], likert)).value
 
 
-def _rate(pairs: Iterable[tuple[Rating, bool | None]]) -> dict[str, Any]:
-    return Rate.of(outcome for _, outcome in pairs).record()
+def _rate(outcomes: Iterable[_Outcome]) -> dict[str, Any]:
+    """The rate of outcomes; those on one item are not independent."""
+    listed = list(outcomes)
+    return Rate.of([outcome for _, outcome in listed], [number_of(item) for item, _ in listed]).record()
 
 
-def _audited(ratings: Iterable[Rating]) -> dict[tuple[str, str], bool]:
-    """Each audited task (annotator and item), and whether the auditor would have given all its audited values."""
+def _audited(ratings: Iterable[Rating], likert: int) -> dict[tuple[str, str], bool]:
+    """Each audited task (annotator and item), and whether the auditor would have given all its audited values.
+
+    Values from 1 to 5 are the same on the same side of the cut, as in gold items.
+    """
     given: dict[tuple[str, str], list[Rating]] = defaultdict(list)
-    listed = list(ratings)
+    listed = list(cut(ratings, likert))
     for one in listed:
         if one.phase == "study":
             given[one.item, one.question].append(one)
@@ -375,23 +383,23 @@ def _audited(ratings: Iterable[Rating]) -> dict[tuple[str, str], bool]:
     return right
 
 
-def _audits(ratings: Sequence[Rating]) -> dict[str, Any] | None:
+def _audits(ratings: Sequence[Rating], likert: int) -> dict[str, Any] | None:
     """Table 8 of the AIS paper: the share of tasks that were audited, and of those the share without an error."""
     tasks = {(one.annotator, one.item) for one in ratings if one.phase == "study"}
-    checked = _audited(ratings)
+    checked = _audited(ratings, likert)
     if not checked:
         return None
-    quality = Rate.of(checked[task] for task in sorted(checked)).record()
+    quality = _rate((item, checked[name, item]) for name, item in sorted(checked))
     return {"tasks": len(tasks), "audited": len(checked), "share": len(checked) / len(tasks), "quality": quality}
 
 
-def _batch(ratings: Sequence[Rating]) -> dict[str, Any]:
+def _batch(ratings: Sequence[Rating], likert: int) -> dict[str, Any]:
     """A row of Tables 8 and 9: tasks, seconds a task, audits."""
     study = [one for one in ratings if one.phase == "study"]
     return {
         "tasks": len({(one.annotator, one.item) for one in study}),
         "seconds": _times(study)["tasks"],
-        "audits": _audits(ratings),
+        "audits": _audits(ratings, likert),
     }
 
 

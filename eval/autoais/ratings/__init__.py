@@ -7,7 +7,7 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,7 @@ class Rating:
     adjudications count for the consensus. `evidence` are spans of passages that the annotator chose, `reason` is
     written by the annotator. `revised`: the annotator took back an earlier value. `system` made the answer. An audit's
     value is what the auditor would have said; `audited` is the annotator whose rating was checked, None for all.
+    `source_seen`: the question was asked without the source, but the annotator had seen it before, and went back.
     """
 
     item: str
@@ -72,6 +73,7 @@ class Rating:
     reason: str = ""
     revised: bool = False
     audited: str | None = None
+    source_seen: bool = False
 
     def __post_init__(self) -> None:
         for name in ("item", "annotator", "question", "value"):
@@ -105,6 +107,7 @@ SCHEMA = record(
         "reason": TEXT_OR_NULL,
         "revised": BOOLEAN,
         "audited": TEXT_OR_NULL,
+        "source_seen": BOOLEAN,
     },
 )
 
@@ -182,12 +185,13 @@ def from_row(row: Mapping[str, Any], where: str) -> Rating:
         reason=row.get("reason") or "",
         revised=row.get("revised", False),
         audited=row.get("audited"),
+        source_seen=row.get("source_seen", False),
     )
 
 
 def to_row(rating: Rating) -> dict[str, Any]:
-    """Return the rating as a JSON object, with all fields; `audited` only in an audit."""
-    row = {
+    """Return the rating as a JSON object, with all fields; `audited` only in an audit, `source_seen` only if true."""
+    row: dict[str, Any] = {
         "item": rating.item,
         "answer": rating.answer,
         "sentence": rating.sentence,
@@ -206,7 +210,9 @@ def to_row(rating: Rating) -> dict[str, Any]:
         "reason": rating.reason,
         "revised": rating.revised,
     }
-    return row if rating.audited is None else row | {"audited": rating.audited}
+    if rating.audited is not None:
+        row["audited"] = rating.audited
+    return row | {"source_seen": True} if rating.source_seen else row
 
 
 def write_ratings(ratings: Iterable[Rating]) -> Iterator[str]:
@@ -262,6 +268,20 @@ def cut(ratings: Iterable[Rating], least: int = RELAXED) -> Iterator[Rating]:
     for one in ratings:
         is_likert = one.question == "attributable" and one.value in LIKERT
         yield replace(one, value="yes" if int(one.value) >= least else "no") if is_likert else one
+
+
+def without(ratings: Iterable[Rating], annotators: Collection[str]) -> list[Rating]:
+    """Return the ratings without all that these annotators said; raises `UserError` for one who rated nothing."""
+    given = list(ratings)
+    check_annotators(annotators, given)
+    return [one for one in given if one.annotator not in annotators]
+
+
+def check_annotators(names: Iterable[str], ratings: Iterable[Rating]) -> None:
+    """Raise `UserError` if one of these annotators rated nothing."""
+    people = {one.annotator for one in ratings}
+    if unknown := sorted(set(names) - people):
+        raise UserError(f"no annotator {unknown[0]!r:.60}; there are: {', '.join(sorted(people))[:200]}")
 
 
 def unflagged(ratings: Iterable[Rating]) -> list[Rating]:
@@ -324,6 +344,7 @@ def _consensus(group: Sequence[Rating]) -> Consensus:
 
 # --- labels of answers -----------------------------------------------------------------------------------------------
 
+_BEFORE = {"interpretable", "informative", "worthy"}  # questions before that of the source
 _SUPPORT = {"full": Support.FULL, "partial": Support.PARTIAL}  # all else is no support (Liu et al. 2023)
 _Labels = dict[tuple[int | None, str | None], dict[str, str | None]]  # by sentence and citation: question, value
 
@@ -337,9 +358,10 @@ def label_answers(
 
     Labels that the answers had are dropped: what nobody rated, or where people tie, has none. `attributable` is False
     if people could not interpret the text (they were not asked then), and True from `likert` on for values from 1 to 5.
-    `supported` is the same label under Liu et al.'s name. An answer that was rated by sentence gets HAGRID's roll-up:
-    informative if any sentence is, attributable if all are. Raises `UserError` for a rating of an answer, sentence or
-    citation that is not there.
+    `supported` is the same label under Liu et al.'s name. What people rated and cites nothing is not attributable
+    unless they say so: nobody is asked about it, and AIS is about identified sources. It has no such label if it is not
+    worth verifying. An answer that was rated by sentence gets HAGRID's roll-up: informative if any sentence is,
+    attributable if all are. Raises `UserError` for a rating of an answer, sentence or citation that is not there.
     """
     labels: dict[str, _Labels] = {}
     given = list(ratings)
@@ -372,10 +394,11 @@ def _labelled(answer: CitedAnswer, labels: _Labels) -> CitedAnswer:
             )
     sentences = tuple(_sentence(number, one, labels) for number, one in enumerate(answer.sentences))
     whole = labels.get((None, None), {})
-    informative, attributable = _yes(whole.get("informative")), _attributable(whole)
+    cites = any(one.citations for one in answer.sentences)
+    informative, attributable = _yes(whole.get("informative")), _attributable(whole, cites=cites)
     if "informative" not in whole:
         informative = answer_informative(one.informative for one in sentences)
-    if not whole.keys() & {"interpretable", "attributable", "supported"}:
+    if attributable is None and not whole.keys() & {"interpretable", "attributable", "supported"}:
         attributable = answer_attributable(one.attributable for one in sentences)
     return replace(answer, sentences=sentences, informative=informative, attributable=attributable)
 
@@ -391,7 +414,7 @@ def _sentence(number: int, sentence: CitedSentence, labels: _Labels) -> CitedSen
         sentence,
         citations=tuple(replace(one, support=levels.get(one.passage)) for one in sentence.citations),
         informative=_yes(own.get("informative")),
-        attributable=_attributable(own),
+        attributable=_attributable(own, cites=bool(sentence.citations)),
         worthy=_yes(own.get("worthy")),
     )
 
@@ -400,10 +423,12 @@ def _yes(value: str | None) -> bool | None:
     return None if value is None else value == "yes"
 
 
-def _attributable(labels: Mapping[str, str | None]) -> bool | None:
+def _attributable(labels: Mapping[str, str | None], *, cites: bool) -> bool | None:
     """An uninterpretable text is not attributable, whatever a minority that could read it said (INT & AIS)."""
     if labels.get("interpretable") == "no":
         return False
+    if not cites and labels.keys() & _BEFORE and not labels.keys() & {"attributable", "supported"}:
+        return None if labels.get("worthy") == "no" else False
     if "interpretable" in labels and labels["interpretable"] is None:
         return None
     return _yes(labels.get("attributable", labels.get("supported")))

@@ -1,4 +1,4 @@
-"""The CSV of the AIS paper's release: one row per answer, with the majority of its annotators."""
+"""The CSV of the AIS paper's release: one row per answer, with the most frequent value of its annotators."""
 
 import csv
 import io

@@ -1,6 +1,6 @@
 """Ratings to and from other tools, and as labels of answers in any format."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from autoais import formats
@@ -16,6 +16,7 @@ from autoais.ratings import (
     read_ratings,
     write_ratings,
 )
+from autoais.ratings import without as left_out
 
 TARGETS = ("ratings", "label-studio", "label-studio-config", "autojudge", "ais-csv")
 
@@ -26,16 +27,19 @@ def convert_ratings(
     *,
     answers: str | Path | None = None,
     likert: int = RELAXED,
+    without: Collection[str] = (),
     notes: Notes | None = None,
 ) -> Iterator[str]:
     """Return the lines of a file: ratings for another tool (`TARGETS`), or answers with the consensus as their labels.
 
     `source` is a file that `read_ratings` reads; `to` one of `TARGETS` or any answer format. `answers` are the rated
-    answers, which all targets but ratings and label-studio-config need. `notes` counts what is left out. Raises
-    `UserError`.
+    answers, which all targets but ratings and label-studio-config need. `without` names annotators whose ratings are
+    left out. `notes` counts what else is. Raises `UserError`.
     """
     notes = Notes() if notes is None else notes
     ratings = read_ratings(source) if isinstance(source, str | Path) else iter(source)
+    if without:
+        ratings = iter(left_out(ratings, without))
     if to == "ratings":
         return write_ratings(ratings)
     if to == "label-studio-config":
@@ -51,7 +55,7 @@ def convert_ratings(
     rated = {one.id: one for one in read}
     match to:
         case "label-studio":
-            return label_studio.write(ratings, rated)
+            return label_studio.write(ratings, rated, notes)
         case "autojudge":
             return autojudge.write(ratings, rated, notes)
         case _:

@@ -10,6 +10,7 @@ from xml.sax.saxutils import quoteattr
 
 from autoais.answers import CitedAnswer
 from autoais.errors import FormatError
+from autoais.formats.base import Notes
 from autoais.io.jsonl import dumps
 from autoais.io.schema import STRING, faults, listed, record
 from autoais.ratings import FLAG, LIKERT, VALUES, Rating, from_row, to_row
@@ -17,7 +18,7 @@ from autoais.ratings.texts import answer_of, sources_of, text_of
 
 _SKIPPED = "skipped"  # what Label Studio's Skip gives as the reason of a flag
 _PLACE = ("item", "answer", "sentence", "citation", "system")
-_META = ("annotator", "phase", "seconds", "at", "evidence", "reason", "revised", "audited")
+_META = ("annotator", "phase", "seconds", "at", "evidence", "reason", "revised", "audited", "source_seen")
 _SCHEMA = record(
     {
         "data": {"type": "object"},
@@ -87,11 +88,17 @@ def _annotator(annotation: Mapping[str, Any]) -> str:
     return "unknown" if user is None else f"user {user}"
 
 
-def write(ratings: Iterable[Rating], answers: Mapping[str, CitedAnswer]) -> Iterator[str]:
-    """Yield the lines of a JSON file with a task per item and an annotation per annotator; `read` restores it."""
+def write(ratings: Iterable[Rating], answers: Mapping[str, CitedAnswer], notes: Notes) -> Iterator[str]:
+    """Yield the lines of a JSON file with a task per item and an annotation per annotator; `read` restores it.
+
+    `notes` counts ratings of training and gold items, which are left out: their texts are not among the answers.
+    """
     items: dict[str, list[Rating]] = {}
     for one in ratings:
-        items.setdefault(one.item, []).append(one)
+        if one.phase in ("training", "gold"):
+            notes["ratings of training and gold items, left out"] += 1
+        else:
+            items.setdefault(one.item, []).append(one)
     yield "["
     for number, rated in enumerate(items.values(), 1):
         yield dumps(_task(number, rated, answers)) + ("," if number < len(items) else "")

@@ -91,7 +91,8 @@ async function send(pending) {
     await pause(wait);
   }
   sending = false;
-  if (reply.status !== 401) sessionStorage.removeItem(PENDING); // signed out: it is sent when the link is opened again
+  // Signed out, or in by another link meanwhile: it is sent from the next page of this person.
+  if (reply.status !== 401 && (reply.status !== 403 || pending.again)) sessionStorage.removeItem(PENDING);
   show(reply.page);
   if (reply.ok) say(`Saved: ${pending.label}`);
   else say("Not saved.", true);
@@ -115,7 +116,22 @@ function press(form, button) {
   const fields = new FormData(form);
   if (button.name) fields.append(button.name, button.value);
   button.setAttribute("aria-busy", "true");
-  send({ action: new URL(form.action).pathname, body: new URLSearchParams(fields).toString(), label: button.dataset.label });
+  send({
+    action: new URL(form.action).pathname,
+    body: new URLSearchParams(fields).toString(),
+    label: button.dataset.label,
+    me: view.dataset.me,
+  });
+}
+
+/** Send a press that an earlier page kept, with the form token of this page: a new link has another one. */
+function sendKept() {
+  const kept = JSON.parse(sessionStorage.getItem(PENDING));
+  const token = view.querySelector("#press [name=csrf], #undo [name=csrf]");
+  if (!kept || !token || kept.me !== view.dataset.me) return; // nothing to send, or it is another person's
+  const body = new URLSearchParams(kept.body);
+  body.set("csrf", token.value);
+  send({ ...kept, body: body.toString(), again: true });
 }
 
 async function open(address) {
@@ -366,5 +382,4 @@ view.addEventListener("click", async (event) => {
 });
 
 start();
-const kept = sessionStorage.getItem(PENDING);
-if (kept && (document.getElementById("press") || document.getElementById("undo"))) send(JSON.parse(kept));
+sendKept();

@@ -1,6 +1,8 @@
 """`rag collect report`: HAGRID's tables and figures of any cited answers, and a judge against people's labels."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,15 +16,15 @@ from autoais.judges import open_judge
 from autoais.metrics.rates import Rate
 from autoais.types import Judge
 from rag.bench.report import write_bytes
-from rag.collect.folder import ANSWERS, MANIFEST, Collection, open_collection
+from rag.collect.folder import ANSWERS, MANIFEST, Collection, locked, open_collection
 from rag.collect.quotes import Progress
-from rag.collect.report.analyses import Analyses, open_similarity
+from rag.collect.report.analyses import Analyses, Similarity, open_similarity
 from rag.collect.report.figures import figures
 from rag.collect.report.page import page
 from rag.collect.statistics import Statistics
 from rag.errors import RagError, check_type
 
-VERSION = 1
+VERSION = 2
 NONE = "none"
 
 
@@ -49,23 +51,45 @@ def report_collection(
     `out` is a folder (default: `report` in the collection). Tables 2 and 3 and Figures 3 to 5 are those of Kamalloo et
     al. (2023). `judge` is compared with people's labels of sentences (`none` leaves that out). `similarity` is
     `static` or `bertscore` (default: BERTScore where it is installed). `format` and `corpus` are for files, as in
-    `import_collection`. The same answers give the same bytes. Raises `RagError` if there are no answers.
+    `import_collection`. The same answers give the same bytes. Raises `RagError` if there are no answers, and if another
+    process writes the collection or the folder.
     """
     check_type("source", source, "a collection or a file (str or Path)", str, Path)
-    path, show = Path(source), progress or (lambda what, done, total: None)
-    collection = open_collection(path) if path.is_dir() else None
-    if out is None and collection is None:
+    path = Path(source)
+    if out is None and not path.is_dir():
         raise RagError("name a folder for the report of a file: --out FOLDER")
     folder = path / "report" if out is None else Path(out)
     opened_judge = open_judge(judge) if isinstance(judge, str) and judge != NONE else judge
+    measured = open_similarity(similarity)
+    texts = [Path(one) for one in corpus]
+    show = progress or (lambda what, done, total: None)
+    with ExitStack() as locks:
+        if path.is_dir():
+            open_collection(path)  # before the locks, which would create folders
+            if folder.resolve() != path.resolve() and os.access(path, os.W_OK):
+                locks.enter_context(locked(path, shared=True))
+        locks.enter_context(locked(folder))
+        return _written(path, folder, format, texts, opened_judge, measured, show)
+
+
+def _written(
+    path: Path,
+    folder: Path,
+    kind: str | None,
+    corpus: Sequence[Path],
+    judge: str | Judge,
+    similarity: Similarity,
+    show: Progress,
+) -> CollectionReport:
+    collection = open_collection(path) if path.is_dir() else None
     notes = Notes()
 
     def answers(counted: Notes) -> Iterator[CitedAnswer]:
         if collection is not None:
             return collection.answers()
-        return formats.read(path, format, corpus=[Path(one) for one in corpus], notes=counted)
+        return formats.read(path, kind, corpus=corpus, notes=counted)
 
-    analyses, parts = Analyses(open_similarity(similarity)), _parts(collection)
+    analyses, parts = Analyses(similarity), _parts(collection)
     for done, answer in enumerate(answers(notes), 1):
         analyses.add(answer)
         for holds, statistics in parts.values():
@@ -79,8 +103,8 @@ def report_collection(
         raise RagError(f"{path}: no answers in it")
     table3 = {"all": analyses.statistics.table3()} | {name: one.table3() for name, (_, one) in parts.items()}
     agreement = None
-    if isinstance(opened_judge, Judge):
-        agreement = _agreement(answers(Notes()), opened_judge, show)
+    if isinstance(judge, Judge):
+        agreement = _agreement(answers(Notes()), judge, show)
     drawn = [(one, one.svg(), one.svg(dark=True)) for one in figures(analyses)]
     for figure, light, _ in drawn:
         write_atomic(folder / f"figures/{figure.name}.svg", [light.removesuffix("\n")])
@@ -90,7 +114,7 @@ def report_collection(
         {
             "report_version": VERSION,
             "name": str(collection.manifest["name"]) if collection else path.name,
-            "simulated_labels": analyses.statistics.simulated,
+            "labelled_by": analyses.statistics.labelled_by,
             "table2": table2,
             "table3": {name: table for name, table in table3.items() if table},
             "systems": dict(sorted(analyses.statistics.systems.items())),

@@ -7,25 +7,9 @@ from typing import Any
 
 from rag.bench.report.figures import Figure
 from rag.bench.report.page import all_visible, csp_hash
+from rag.collect.statistics import TABLE2, TABLE3, labelled_by
 from rag.errors import missing_extra
 
-_TABLE2 = {
-    "questions": "Questions",
-    "quotes_per_question": "Quotes per question",
-    "answers": "Answers",
-    "answers_per_question": "Answers per question",
-    "sentences": "Sentences or groups",
-    "uncited_sentences": "of them without a citation",
-    "citations": "Citations",
-    "citations_per_answer": "Citations per answer",
-}
-_TABLE3 = {
-    "informative": "informative answers",
-    "attributable": "attributable answers",
-    "sentence_informative": "informative sentences",
-    "sentence_attributable": "attributable sentences",
-    "sentence_worthy": "sentences worth verifying",
-}
 _AGREEMENT = {
     "macro_f1": "macro-F1",
     "macro_f1_floor": "macro-F1, undecided as no",
@@ -51,7 +35,7 @@ def page(report: Mapping[str, Any], drawn: Sequence[tuple[Figure, str, str]]) ->
             "parts": list(report["table2"]),
             "table2": [
                 {"name": name, "cells": [_number(part[key]) for part in report["table2"].values()]}
-                for key, name in _TABLE2.items()
+                for key, name in TABLE2.items()
             ],
             "table3": list(_table3(report["table3"])),
             "support": list(_support(report["table3"])),
@@ -68,7 +52,8 @@ def page(report: Mapping[str, Any], drawn: Sequence[tuple[Figure, str, str]]) ->
                 for one, light, dark in drawn
             ],
             "made": list(_made(report)),
-            "simulated": report["simulated_labels"],
+            "labelled_by": labelled_by(report["labelled_by"]),
+            "simulated": report["labelled_by"]["simulated"],
         }
     )
     return environment.from_string(template).render(**view, style=style, style_hash=csp_hash(style))
@@ -80,7 +65,7 @@ def _number(value: float | int | None) -> str:
 
 def _table3(parts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for part, table in parts.items():
-        for key, name in _TABLE3.items():
+        for key, name in TABLE3.items():
             if key in table:
                 one = table[key]
                 yield {

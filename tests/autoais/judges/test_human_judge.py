@@ -160,6 +160,26 @@ def test_ratings_of_whole_answers_decide_about_answers_and_not_about_their_sente
     assert (rate["value"], rate["n"], rate["undecided"]) == (pytest.approx(2 / 3), 3, 1)
 
 
+@pytest.mark.parametrize("label", [True, False])
+def test_the_label_of_a_sentence_with_one_citation_is_also_that_of_the_citation(tmp_path: Path, label: bool) -> None:
+    sentences = (sentence("One is so.", "p1", attributable=label), sentence("Two is so.", "p2", attributable=label))
+    answers = file_of(tmp_path / "a.jsonl", [answer("1", *sentences)])
+    hagrid = tmp_path / "h.jsonl"
+    write_atomic(hagrid, formats.write(formats.read(answers), "hagrid", formats.Notes()))
+    ratings = tmp_path / "r.jsonl"
+    rows = [Rating(f"1#{n}", "ada", "attributable", "yes" if label else "no", "1", n) for n in range(2)]
+    write_atomic(ratings, write_ratings(rows))
+    for judge, scored in (
+        (f"human:{answers}", answers),
+        (f"human:{ratings},answers={answers}", answers),
+        (f"human:{hagrid}", hagrid),
+    ):
+        report = autoais.score(scored, judge=judge)
+        for name in ("autoais", "sentences", "hagrid", "citation_precision"):
+            metric = report.metrics[name]
+            assert (metric.value, metric.undecided) == (float(label), 0), (judge, name)
+
+
 def test_hagrids_rule_needs_every_citation_judged_by_itself(tmp_path: Path) -> None:
     rows = [
         answer(

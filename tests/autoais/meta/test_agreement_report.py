@@ -153,6 +153,50 @@ def test_a_task_is_right_if_all_its_audited_values_are() -> None:
     assert (found["tasks"], found["audited"], found["quality"]["value"]) == (2, 1, 0.0)
 
 
+def test_audits_cut_values_from_1_to_5_as_gold_items_do() -> None:
+    ratings = rate("1", "attributable", "4 3", phase="study")
+    lead = Rating("1", "lead", "attributable", "5", phase="audit")
+    relaxed, strict = (autoais.agreement([*ratings, lead], likert=cut) for cut in (4, 5))
+    assert [one["audits"]["value"] for one in relaxed["people"]] == [1.0, 0.0]
+    assert [one["audits"]["value"] for one in strict["people"]] == [0.0, 0.0]
+    assert relaxed["audits"]["quality"]["value"] == 0.5
+
+
+def test_outcomes_on_one_item_are_not_independent(tmp_path: Path) -> None:
+    gold = tmp_path / "gold.jsonl"
+    names = ("informative", "worthy")
+    write_atomic(gold, [dumps({"id": str(n), "expected": dict.fromkeys(names, "yes")}) for n in range(20)])
+    rows = [Rating(str(n), "a", name, "yes" if n % 4 else "no", phase="gold") for n in range(20) for name in names]
+    checks = [replace(one, annotator="lead", value="yes", phase="audit") for one in rows]
+    study = [replace(one, annotator=name, phase="study") for one in rows for name in "ab"]
+
+    def width(record: dict[str, Any]) -> float:
+        low, high = record["interval95"]
+        return float(high - low)
+
+    twice = autoais.agreement([*rows, *study, *checks], gold=gold)
+    once = autoais.agreement([one for one in [*rows, *study, *checks] if one.question == "worthy"], gold=gold)
+    assert (twice["gold"]["n"], once["gold"]["n"]) == (40, 20)
+    assert width(twice["gold"]) == pytest.approx(width(once["gold"]), abs=0.02)
+    assert width(twice["people"][0]["gold"]) == pytest.approx(width(once["people"][0]["gold"]), abs=0.02)
+    # two people on each of 20 items: about as much as one person on each
+    one_person = autoais.agreement([one for one in [*study, *checks] if one.annotator != "b"])
+    assert width(twice["audits"]["quality"]) == pytest.approx(width(one_person["audits"]["quality"]), abs=0.02)
+
+
+def test_who_is_left_out_counts_for_nothing(tmp_path: Path, autoais: Command) -> None:
+    others = [one for one in STUDY if one.annotator != "c"]
+    both = [written(tmp_path / "1.jsonl", STUDY[:9]), written(tmp_path / "2.jsonl", STUDY[9:])]
+    found = json.loads(autoais("agreement", *both, "--without", "c", "--json").stdout)
+    assert found["without"] == ["c"]
+    assert found["annotators"] == 2
+    alone = json.loads(autoais("agreement", written(tmp_path / "o.jsonl", others), "--json").stdout)
+    assert found["questions"] == alone["questions"]
+    one_line_error(autoais("agreement", *both, "--without", "eve"), "no annotator 'eve'; there are: a, b, c")
+    names = [part for name in "abc" for part in ("--without", name)]
+    one_line_error(autoais("agreement", *both, *names), "all annotators are left out")
+
+
 def test_experts_are_a_file_names_or_ratings(tmp_path: Path) -> None:
     crowd = [
         *rate("1", "informative", "yes yes no"),

@@ -3,7 +3,8 @@
 import uuid
 
 from rag.annotate.items import Item, Source
-from rag.annotate.study import Study, Work
+from rag.annotate.study import Study
+from rag.annotate.types import Work
 
 
 class Clock:

@@ -23,9 +23,11 @@ from starlette.types import Message, Receive, Scope, Send
 from rag.annotate.app import create_app
 from rag.annotate.items import Cell, Item, Source, Table, Turn
 from rag.annotate.schemes import COMMAND_KEYS, KINDS, SCHEMES, Kind, Scheme, flags_for
+from rag.annotate.site import sentence
 from rag.annotate.study import Study
-from rag.annotate.work import bounded, flags_of, served_at
-from rag.errors import StudyError, UserError
+from rag.annotate.types import MOST_EVIDENCE
+from rag.annotate.work import bounded, served_at
+from rag.errors import LinkError, StudyError, UserError
 from tests.rag.annotate.web_study import (
     ANSWER,
     BRIDGE,
@@ -237,10 +239,8 @@ def test_each_scheme_is_rendered_from_its_data(tmp_path: Path, scheme: str, item
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scheme", SCHEMES.values(), ids=list(SCHEMES))
 def test_no_key_means_two_things(scheme: Scheme, kind: Kind) -> None:
-    commands = [*dict.fromkeys((*COMMAND_KEYS, "r"))]
-    flags = [flag.key for flag in flags_of(scheme, kind)]
-    assert len(flags) == len(flags_for(kind))
-    assert len({*commands, *flags}) == len(commands) + len(flags)
+    commands = [*COMMAND_KEYS]
+    flags = [flag.key for flag in flags_for(kind)]
     for question in scheme.questions:
         options = [option.key for option in question.options]
         assert len({*commands, *flags, *options}) == len(commands) + len(flags) + len(options)
@@ -391,6 +391,21 @@ def test_evidence_that_is_not_in_the_sources_is_refused(study: Study, tmp_path: 
     assert found.status_code == 409
     assert "evidence" in text_of(HTMLParser(found.text), "[role=alert]")
     assert len(ratings(study, tmp_path)) == 1
+
+
+def test_a_verdict_has_so_much_evidence_and_no_more(study: Study, tmp_path: Path) -> None:
+    ada = Person(study)
+    ada.press("yes")
+    spans = [f"{n}:{n + 1}:p:2" for n in range(len(FERRY))] + [f"{n}:{n + 1}:p1" for n in range(len(BRIDGE))]
+    found = ada.press("yes", evidence=spans[: MOST_EVIDENCE + 1])
+    assert found.status_code == 409
+    assert "at most 100 pieces of evidence, found 101." in text_of(HTMLParser(found.text), "[role=alert]")
+    assert ada.press("yes", evidence=spans[:MOST_EVIDENCE]).status_code == 303
+
+
+def test_a_message_ends_with_one_full_stop() -> None:
+    assert sentence(UserError("this is so")) == sentence(UserError("This is so.")) == "This is so."
+    assert not sentence(LinkError()).endswith("..")
 
 
 def test_evidence_and_reasons_can_be_required(tmp_path: Path) -> None:
@@ -749,6 +764,19 @@ def test_an_admin_audits_without_seeing_what_was_said(study: Study, boss: Person
     assert "no rating left" in boss.client.get("/admin/audit").text
     audits = [row for row in ratings(study, tmp_path) if row["phase"] == "audit"]
     assert sorted(row["question"] for row in audits) == ["attributable", "interpretable"]
+
+
+@pytest.mark.parametrize("page", ["audit", "ties"])
+def test_a_verdict_of_an_admin_on_an_unknown_item_is_refused_in_one_line(study: Study, boss: Person, page: str) -> None:
+    values = admin_form(boss, item="q9", question="attributable", value="yes", press="p1")
+    found = boss.send(f"/admin/{page}", values)
+    assert found.status_code == 409
+    assert text_of(HTMLParser(found.text), "[role=alert]").strip() == "No item called 'q9'."
+
+
+def test_an_admin_is_told_which_alpha_it_is(tmp_path: Path) -> None:
+    boss = Person(make_study(tmp_path, scheme="ais-likert"), "boss", role="admin")
+    assert "attributable – (ordinal), interpretable – (nominal)" in text_of(boss.page("/admin"), "main")
 
 
 def test_an_admin_sees_no_source_where_the_question_hides_it(study: Study, boss: Person) -> None:

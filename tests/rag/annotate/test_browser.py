@@ -406,6 +406,44 @@ def test_a_press_that_was_not_sent_is_sent_after_a_reload(
     browser.said.clear()
 
 
+def test_a_press_after_a_revoked_link_is_sent_after_the_new_one(
+    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path
+) -> None:
+    study = make_study(tmp_path)
+    server = serve(study)
+    page = browser.open(server.link("ada"))
+    study.revoke("ada")
+    page.keyboard.press("y")
+    expect(page.locator("main")).to_contain_text("link is not valid")
+    page.goto(server.link("bob"))
+    expect(page.locator("#question")).to_contain_text("interpretable")
+    page.wait_for_timeout(SETTLING)
+    assert ratings(study, tmp_path) == []  # it is ada's press, not bob's
+    page.goto(server.link("ada"))
+    expect(page.locator("#status")).to_contain_text("Saved: Yes")
+    assert [(row["annotator"], row["value"]) for row in ratings(study, tmp_path)] == [("ada", "yes")]
+    assert all("401" in line for line in browser.said)
+    browser.said.clear()
+
+
+def test_a_press_with_the_form_of_an_ended_session_is_kept_and_sent_after_a_reload(
+    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path
+) -> None:
+    study = make_study(tmp_path)
+    server = serve(study)
+    older = browser.open(server.link("ada"))
+    newer = older.context.new_page()
+    newer.goto(server.link("ada"))  # the other tab has the new session now, and a form of the one before
+    expect(newer.locator("#question")).to_contain_text("interpretable")
+    older.keyboard.press("n")
+    expect(older.locator("main")).to_contain_text("reload the page")
+    older.reload()
+    expect(older.locator("#status")).to_contain_text("Saved: No")
+    assert [row["value"] for row in ratings(study, tmp_path)] == ["no"]
+    assert all("403" in line for line in browser.said)
+    browser.said.clear()
+
+
 def test_the_older_tab_is_told_and_shows_what_is_asked_now(
     browser: Browser, serve: Callable[[Study], Server], tmp_path: Path
 ) -> None:

@@ -40,6 +40,9 @@ def test_a_study_from_answers_to_export(rag: Command, answers: Path, tmp_path: P
     assert "revoked" in shown
     told = json.loads(rag("annotate", "progress", folder, "--json").stdout)
     assert (told["total"], told["finished"], told["people"][0]["done"]) == (8, 1, 1)
+    exported = rag("annotate", "export", folder, tmp_path / "none", "--without", "ada")
+    assert (exported.returncode, (tmp_path / "none" / "ratings.jsonl").read_bytes()) == (0, b"")
+    one_line_error(rag("annotate", "export", folder, tmp_path / "no", "--without", "x"), "no person called 'x'")
     exported = rag("annotate", "export", folder, tmp_path / "out")
     assert exported.returncode == 0
     assert len((tmp_path / "out" / "ratings.jsonl").read_text("utf-8").splitlines()) == 2
@@ -49,7 +52,11 @@ def test_items_with_attention_checks(rag: Command, tmp_path: Path) -> None:
     write_atomic(tmp_path / "items.jsonl", write_items(make_items(6)))
     folder = tmp_path / "study"
     made = rag("annotate", "init", folder, "--items", tmp_path / "items.jsonl", "--attention-checks", "2")
-    assert made.stdout.splitlines()[:2] == ["2 items: gold", "6 items: to judge"]
+    assert made.stdout.splitlines()[:3] == [
+        "2 items: judged by nobody, as attention checks have their texts",
+        "2 items: gold",
+        "4 items: to judge",
+    ]
 
 
 def test_schemes_are_listed(rag: Command) -> None:

@@ -12,13 +12,15 @@ import pytest
 from autoais import read_answers
 from autoais.answers import CitedAnswer
 from autoais.errors import UserError
+from autoais.io.locks import unused
 from autoais.meta.ais_report import read_ratings as ais_ratings
 from autoais.ratings import read_ratings
 from autoais.types import Attribution, Citation, CitedSentence, Judge, Judgement, Passage, Verdict
 from rag.annotate.create import create_study
 from rag.annotate.settings import Settings
-from rag.annotate.study import Evidence, Study
+from rag.annotate.study import Study
 from rag.annotate.triage import estimate, read_triage, triage
+from rag.annotate.types import Evidence
 from rag.errors import UsageError
 from tests.rag.annotate.conftest import MakeStudy
 from tests.rag.annotate.made import Clock, answer, finish, make_items, press
@@ -123,6 +125,36 @@ def test_answers_bear_the_consensus(make_study: MakeStudy, tmp_path: Path) -> No
     (row,) = [json.loads(line) for line in (tmp_path / "out" / "hagrid.jsonl").read_text("utf-8").splitlines()]
     assert row["answers"][0]["attributable"] == 0
     assert [one["attributable"] for one in row["answers"][0]["sentences"]] == [1, 0]
+
+
+def test_who_is_left_out_counts_for_nothing(make_study: MakeStudy, tmp_path: Path) -> None:
+    study = make_study(answers=[cited(0)], scheme="hagrid")
+    for person, value in (("ada", "no"), ("bob", "yes"), ("cem", "no")):
+        study.invite(person)
+        finish(study, person, "yes", value)
+    study.block("cem", "did not read")
+    manifest = study.export(tmp_path / "all")
+    assert "without" not in manifest
+    (labelled,) = read_answers(tmp_path / "all" / "answers.jsonl")
+    assert labelled.sentences[0].attributable is False
+    manifest = study.export(tmp_path / "out", without=["cem", "ada"])
+    assert (manifest["without"], manifest["ratings"]) == (["ada", "cem"], {"study": 2})
+    (labelled,) = read_answers(tmp_path / "out" / "answers.jsonl")
+    assert labelled.sentences[0].attributable is True
+    assert {one.annotator for one in read_ratings(tmp_path / "out" / "ratings.jsonl")} == {"bob"}
+    assert (tmp_path / "out" / "presses.jsonl").read_bytes() == (tmp_path / "all" / "presses.jsonl").read_bytes()
+    with pytest.raises(UserError, match="no person called 'eve'; there are: ada, bob, cem"):
+        study.export(tmp_path / "out", without=["eve"])
+
+
+def test_a_folder_that_another_process_writes_is_left_alone(make_study: MakeStudy, tmp_path: Path) -> None:
+    study, out = make_study(2), tmp_path / "out"
+    study.export(out)
+    before = contents(out)
+    with unused(out), pytest.raises(UserError, match="another process is writing it"):
+        study.export(out)
+    assert contents(out) == before
+    assert study.export(out)
 
 
 def test_whole_answers_are_exported_as_the_csv_of_ais(make_study: MakeStudy, tmp_path: Path) -> None:

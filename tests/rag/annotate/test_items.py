@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from autoais.answers import CitedAnswer
 from autoais.types import Citation, CitedSentence, Passage
+from rag.annotate.expected import item_is_right
 from rag.annotate.items import (
     Cell,
     Item,
@@ -26,7 +27,6 @@ from rag.annotate.items import (
     write_items,
 )
 from rag.annotate.schemes import COMMAND_KEYS, KINDS, SCHEMES, Scheme, Unit, flags_for, scheme_of
-from rag.annotate.study import item_is_right
 from rag.errors import FormatError, UsageError
 from tests.rag.annotate.made import make_items
 
@@ -199,8 +199,9 @@ def test_attention_checks_exchange_sources() -> None:
     made = make_items(6)
     checks = attention_checks(made, 3, "attributable", "no", seed=1)
     by_id = {item.id: item for item in made}
-    for check in checks:
+    for base, check in checks.items():
         item, other = (by_id[key] for key in check.id.split("~"))
+        assert base == item.id
         assert (check.text, check.sources, check.expected) == (item.text, other.sources, {"attributable": "no"})
         assert item.group != other.group
     with pytest.raises(UsageError, match="7 attention checks need more items than the 6"):
@@ -218,7 +219,7 @@ def test_attention_checks_are_not_told_by_numbers_tables_or_how_many_sources() -
     ]
     by_id = {item.id: item for item in made}
     checks = attention_checks(made, 6, "attributable", "no")
-    for check in checks:
+    for check in checks.values():
         item, other = (by_id[key] for key in check.id.split("~"))
         assert [one.number for one in check.sources] == [one.number for one in item.sources]
         assert [one.text for one in check.sources] == [one.text for one in other.sources]

@@ -22,7 +22,8 @@ from hypothesis.stateful import (
 from rag.annotate.create import create_study, open_study
 from rag.annotate.settings import Settings
 from rag.annotate.store import assignments, items, presses
-from rag.annotate.study import Study, Work
+from rag.annotate.study import Study
+from rag.annotate.types import Work
 from rag.errors import PressError
 from tests.rag.annotate.made import Clock, make_items, press
 

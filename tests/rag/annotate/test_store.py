@@ -1,6 +1,10 @@
 """Databases that are locked, gone, full or restarted: one line, nothing half-written, and work goes on afterwards."""
 
+import os
+import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -142,6 +146,56 @@ def test_a_study_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "study" / "file").touch()
     with pytest.raises(UserError, match="not an empty folder"):
         create_study(tmp_path / "study", items=make_items(1))
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from rag.annotate.create import create_study
+from rag.annotate.settings import Settings
+from tests.rag.annotate.made import make_items
+
+rename = Path.rename
+def killed(self, target):
+    if sys.argv[3] == "after":
+        rename(self, target)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+Path.rename = killed
+create_study(sys.argv[1], items=make_items(6), settings=Settings(database=sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_study_whose_making_was_killed_is_made_again_or_is_whole(database: str, tmp_path: Path, when: str) -> None:
+    folder = tmp_path / "study"
+    done = subprocess.run([sys.executable, "-c", _KILLED, folder, database, when], env=os.environ, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert folder.exists() == (when == "after")
+    settings = Settings(database=database)
+    study = create_study(folder, items=make_items(6), settings=settings) if when == "before" else open_study(folder)
+    study.invite("ada")
+    assert finish(study, "ada", "no")
+    assert recorded(study) == 1
+    study.close()
+    if database:
+        with pytest.raises(UserError, match="holds a study already"):
+            create_study(tmp_path / "again", items=make_items(1), settings=settings)
+
+
+def test_a_folder_does_not_open_the_study_of_another_one(database: str, tmp_path: Path) -> None:
+    if not database:
+        pytest.skip("a file in the folder is the folder's own")
+    settings = Settings(database=database)
+    with pytest.MonkeyPatch.context() as patch:  # two at once make a study in one database
+        patch.setattr("rag.annotate.create.open_study", lambda *_, **__: None)
+        create_study(tmp_path / "one", items=make_items(6), settings=settings)
+        create_study(tmp_path / "other", items=make_items(3), settings=settings)
+    with pytest.raises(StudyError, match="holds another study"):
+        open_study(tmp_path / "one")
+    study = open_study(tmp_path / "other")
+    assert study.pools == {"study": 3}
+    study.close()
 
 
 def test_people_at_once_take_turns(make_study: MakeStudy) -> None:

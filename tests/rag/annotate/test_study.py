@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from rag.annotate.create import create_study, open_study
 from rag.annotate.items import Cell, Item, Source, Table
 from rag.annotate.settings import Settings
 from rag.annotate.store import presses
-from rag.annotate.study import Evidence, Study
+from rag.annotate.study import Study
+from rag.annotate.types import MOST_EVIDENCE, Evidence
 from rag.errors import LinkError, PressError, StudyError, UsageError, UserError
 from tests.rag.annotate.conftest import MakeStudy
 from tests.rag.annotate.made import Clock, answer, finish, make_items, press
@@ -260,6 +262,9 @@ def test_evidence_must_lie_in_the_sources(make_study: MakeStudy) -> None:
     for wrong in (("x", 0, 3), (source.id, 0, end + 1), (source.id, 3, 3), (source.id, -1, 3)):
         with pytest.raises(PressError, match="not in the sources"):
             study.verdict("ada", work.item.id, "attributable", "yes", press=work.press, evidence=[Evidence(*wrong)])
+    many = [Evidence(source.id, 0, 1)] * (MOST_EVIDENCE + 1)
+    with pytest.raises(PressError, match="at most 100 pieces of evidence, found 101"):
+        study.verdict("ada", work.item.id, "attributable", "yes", press=work.press, evidence=many)
     with pytest.raises(PressError, match="evidence is missing"):
         answer(study, "ada", work, "yes")
     study.verdict("ada", work.item.id, "attributable", "yes", press=work.press, evidence=[Evidence(source.id, 0, end)])
@@ -348,6 +353,25 @@ def test_undo_over_the_reveal_is_exported_as_revised(make_study: MakeStudy, tmp_
     assert [row.kind for row in rows(study)] == ["verdict", "undo", "verdict"]
     (rating,) = exported(study, tmp_path)
     assert (rating["question"], rating["value"], rating["revised"]) == ("interpretable", "no", True)
+    assert rating["source_seen"]
+    pressed = (tmp_path / "out" / "presses.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["source_seen"] for line in pressed] == [False, False, True]
+
+
+@pytest.mark.parametrize("without", ["an earlier yes", "a source"])
+def test_undo_that_goes_back_over_no_source_is_told_from_one_that_does(
+    make_study: MakeStudy, tmp_path: Path, without: str
+) -> None:
+    study = make_study(items=[replace(one, sources=()) if without == "a source" else one for one in make_items(2)])
+    study.invite("ada")
+    finish(study, "ada", "no" if without == "an earlier yes" else "yes")
+    study.undo("ada", press=press())
+    finish(study, "ada", "no")
+    (rating,) = exported(study, tmp_path)
+    assert (rating["value"], rating["revised"]) == ("no", True)
+    assert "source_seen" not in rating
+    pressed = (tmp_path / "out" / "presses.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["source_seen"] for line in pressed] == [False, False, False]
 
 
 def test_undo_reaches_back_over_finished_items(make_study: MakeStudy) -> None:
@@ -547,8 +571,6 @@ def test_unknown_people(make_study: MakeStudy) -> None:
 
 
 def training(n: int = 2) -> list[Item]:
-    from dataclasses import replace
-
     return [
         replace(item, expected={"interpretable": "yes", "attributable": "no"}, explanation="Read again.")
         for item in make_items(n, "t")
@@ -605,6 +627,18 @@ def test_gold_items_come_at_the_set_share_and_cannot_be_told(make_study: MakeStu
     assert (ada.gold, ada.gold_right, ada.done) == (sum(gold), 1.0, len(gold))
     phases = Counter(row["phase"] for row in exported(study, tmp_path))
     assert phases == {"gold": 2 * sum(gold), "study": 120}
+
+
+def test_nobody_judges_an_item_and_an_attention_check_of_it(make_study: MakeStudy, tmp_path: Path) -> None:
+    study = make_study(12, annotators=1, attention=4, gold_share=0.5)
+    assert study.pools == {"check": 4, "gold": 4, "study": 8}
+    study.invite("ada")
+    texts = []
+    while (text := finish(study, "ada")) is not None:
+        texts.append(text)
+    assert len(texts) == len(set(texts)) == 12  # a check has the text of its item
+    assert Counter(row["phase"] for row in exported(study, tmp_path)) == {"gold": 8, "study": 16}
+    assert study.progress().total == 8
 
 
 def test_gold_does_not_come_between_two_sentences_of_an_answer(make_study: MakeStudy) -> None:
@@ -709,7 +743,7 @@ def test_ties_are_adjudicated_by_an_admin(make_study: MakeStudy, tmp_path: Path)
         study.adjudicate("ada", "q0/0", "attributable", "no", press=press())
     with pytest.raises(PressError, match="is no answer"):
         study.adjudicate("boss", "q0/0", "attributable", "perhaps", press=press())
-    with pytest.raises(UsageError, match="no item called"):
+    with pytest.raises(PressError, match="no item called 'q9'"):
         study.adjudicate("boss", "q9", "attributable", "no", press=press())
     study.adjudicate("boss", "q0/0", "attributable", "yes", press="a1")
     study.adjudicate("boss", "q0/0", "attributable", "yes", press="a1")
@@ -751,14 +785,45 @@ def test_audits_check_finished_ratings_once(make_study: MakeStudy, tmp_path: Pat
     assert study.audit_sample(2) == study.audit_sample(2) == study.audit_sample(4)[:2]
     while study.audit_sample(1):
         (audit,) = study.audit_sample(1)
-        arguments = ("boss", audit.item.id, audit.question.name, audit.annotator, "yes")
-        study.record_audit(*arguments, press=press(), reason="read")
+        study.record_audit("boss", audit.item.id, audit.question.name, "yes", press=press(), reason="read")
     people = {one.id: one for one in study.progress().people}
     assert (people["ada"].audited, people["ada"].audit_right, people["bob"].audit_right) == (4, 1.0, 0.0)
     assert (people["ada"].agreement, people["boss"].agreement) == (0.0, None)
     assert Counter(row["phase"] for row in exported(study, tmp_path)) == {"study": 8, "audit": 4}
-    with pytest.raises(PressError, match="no person called"):
-        study.record_audit("boss", "q0/0", "attributable", "nobody", "yes", press=press())
+    with pytest.raises(PressError, match="no item called 'q9'"):
+        study.record_audit("boss", "q9", "attributable", "yes", press=press())
+
+
+def test_an_audit_is_of_what_a_person_has_finished(make_study: MakeStudy) -> None:
+    study = make_study(3)
+    for person in ("ada", "bob"):
+        study.invite(person)
+    work = study.next("ada")
+    assert work is not None
+    answer(study, "ada", work, "yes")
+    assert study.audit_sample(9) == []
+    finish(study, "ada", "no")
+    work = study.next("bob")
+    assert work is not None
+    study.flag("bob", work.item.id, "missing", press=press())
+    found = study.audit_sample(9)
+    assert [(one.question.name, one.annotator, one.value) for one in found] == [
+        ("interpretable", "ada", "yes"),
+        ("attributable", "ada", "no"),
+    ]
+    study.undo("ada", press=press())
+    assert study.audit_sample(9) == []
+
+
+def test_audits_of_values_from_1_to_5_are_right_on_the_same_side(make_study: MakeStudy) -> None:
+    study = make_study(1, scheme="ais-likert")
+    study.invite("boss", "admin")
+    for person, value in {"ada": "4", "bob": "3"}.items():
+        study.invite(person)
+        finish(study, person, "yes", value)
+    study.record_audit("boss", "q0/0", "attributable", "5", press=press())
+    people = {one.id: one for one in study.progress().people}
+    assert (people["ada"].audit_right, people["bob"].audit_right) == (1.0, 0.0)
 
 
 def test_progress_counts_people_items_and_agreement(make_study: MakeStudy, clock: Clock) -> None:

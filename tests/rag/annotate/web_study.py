@@ -12,7 +12,8 @@ from rag.annotate import create_study
 from rag.annotate.app import create_app
 from rag.annotate.items import Cell, Item, Source, Table, Turn
 from rag.annotate.settings import settings_of
-from rag.annotate.study import Role, Study
+from rag.annotate.study import Study
+from rag.annotate.types import Role
 
 BRIDGE = "The Aller bridge opened in 1931. It has three arches of brick. \U0001f600 A ferry crossed the river before."
 FERRY = "Until 1931 a ferry crossed the river.\n\nIt ran four times a day. Cafe\u0301 Lund sold the tickets."

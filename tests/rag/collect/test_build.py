@@ -17,7 +17,7 @@ import pytest
 from autoais import formats
 from autoais.answers import read_answers
 from rag.collect import Collection, Plan, build_collection, open_collection
-from rag.collect.folder import LOCK, locked
+from rag.collect.folder import LOCK, NEW, locked
 from rag.errors import RagError, UsageError
 from tests.chat_server import ChatServer, running
 from tests.commands import ROOT
@@ -87,6 +87,8 @@ def test_a_collection_of_the_reader(topics: Path, qrels: Path, quotes: Path, tmp
     ]  # fmt: skip
     card = (built.folder / "README.md").read_text("utf-8")
     assert "license: cc-by-4.0\n" in card
+    assert "size_categories:\n- n<1K  # questions\n" in card
+    assert "language" not in card  # nobody said which
     assert "  - split: dev\n    path: hagrid-dev.jsonl\n" in card
     assert "No person has judged these answers." in card
     assert open_collection(built.folder).manifest == built.manifest
@@ -178,6 +180,40 @@ def test_a_model_that_fails_is_asked_again(
     assert rows(again.folder / "filtered.jsonl") == []
 
 
+KILLED_RETRY = """
+import os, signal, sys
+from rag.collect import build_collection
+
+def kill(what, done, total):
+    if what == "asking openai-tiny again" and done == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+build_collection(sys.argv[1], sys.argv[2], systems=["openai:tiny"], retry_failed=True, progress=kill)
+"""
+
+
+def test_a_kill_while_a_model_is_asked_again_undoes_nothing(
+    server: ChatServer, asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("httpx")
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.script({"say": ""}, {"say": ""}, {"say": "It is so [1]."}))
+    out = tmp_path / "c"
+    build_collection(out, asked, systems=["openai:tiny"])
+    argv = [sys.executable, "-c", KILLED_RETRY, str(out), str(asked)]
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}"}
+    assert subprocess.run(argv, env=environment, check=False).returncode == -signal.SIGKILL
+    with pytest.raises(RagError, match="the collection is unfinished"):  # its answers are no longer the journal's
+        open_collection(out)
+    resumed = build_collection(out, asked, systems=["openai:tiny"], resume=True)
+    assert [answer.id for answer in resumed.answers()] == ["10/1", "12/1"]
+    again = build_collection(out, asked, systems=["openai:tiny"], retry_failed=True)
+    assert [answer.id for answer in again.answers()] == ["10/1", "11/1", "12/1"]
+    assert {path.name for path in (out / "raw").iterdir()} == {
+        "left-out.jsonl", "openai-tiny.jsonl", "openai-tiny.jsonl.run.json", "questions.jsonl",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("systems", "words"),
     [
@@ -206,7 +242,7 @@ def test_a_folder_with_something_else_or_in_use(asked: Path, tmp_path: Path, rag
     out = tmp_path / "c"
     out.mkdir()
     with locked(out):
-        one_line_error(rag("collect", "build", out, "--questions", asked), "another process is writing it")
+        one_line_error(rag("collect", "build", out, "--questions", asked), "another process is using it")
     (out / "thesis.tex").write_text("x")
     one_line_error(rag("collect", "build", out, "--questions", asked), "not empty", "thesis.tex")
     one_line_error(rag("collect", "report", out), "not a collection")
@@ -288,7 +324,8 @@ def test_killed_at_any_moment_and_resumed_the_bytes_are_the_same(tmp_path: Path)
     assert done.returncode == 0, done.stderr
     moments = [
         ("collection.json", 1), ("raw/questions.jsonl", 1), ("raw/extractive.jsonl", 5_000),
-        ("raw/extractive.jsonl", 90_000), ("raw/reader.jsonl", 20_000), ("answers.jsonl", 1), ("hagrid.jsonl", 1),
+        ("raw/extractive.jsonl", 90_000), ("raw/reader.jsonl", 20_000), (f"{NEW}/answers.jsonl", 1),
+        (f"{NEW}/hagrid.jsonl", 1),
     ]  # fmt: skip
     killed = 0
     for name, size in moments:

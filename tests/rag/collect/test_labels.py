@@ -1,7 +1,10 @@
 """Imports, packing with labels, and the report of labelled collections."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +17,7 @@ from autoais.io.jsonl import write_atomic
 from autoais.types import Citation, CitedSentence, Passage, Support
 from rag.collect import build_collection, import_collection, pack_collection, report_collection
 from rag.collect.card import card
+from rag.collect.folder import locked
 from rag.collect.report.analyses import Analyses, open_similarity
 from rag.collect.statistics import Statistics, question_key
 from rag.errors import FormatError, RagError
@@ -156,13 +160,26 @@ def test_simulated_labels_are_called_simulated(asked: Path, tmp_path: Path) -> N
     labelled = relabelled(built.folder / "answers.jsonl", simulated, tmp_path / "labelled.jsonl")
     packed = pack_collection(built.folder, labelled)
     text = (built.folder / "README.md").read_text("utf-8")
-    assert "The labels are simulated" in text
-    assert "Labels of people" not in text
+    drawn = "Simulation: a program drew the labels of 3 answers, or some of them. No person judged the answers."
+    assert f"**{drawn}**" in text
     report = report_collection(packed.folder, judge="none", similarity="static")
-    assert report.record["simulated_labels"]
-    assert "Simulation: a program drew the labels" in report.page.read_text("utf-8")
+    assert report.record["labelled_by"] == {"people": 0, "simulated": 3}
+    assert drawn in report.page.read_text("utf-8")
     pack_collection(built.folder, relabelled(built.folder / "answers.jsonl", yes, tmp_path / "people.jsonl"))
-    assert "The labels are simulated" not in (built.folder / "README.md").read_text("utf-8")
+    assert "\nPeople judged 3 answers.\n" in (built.folder / "README.md").read_text("utf-8")
+
+
+def test_simulated_labels_among_those_of_people_are_counted(asked: Path, tmp_path: Path, rag: Command) -> None:
+    built = build_collection(tmp_path / "c", asked)
+
+    def some(answer: CitedAnswer) -> CitedAnswer:
+        return answer if answer.id == "12/1" else replace(yes(answer), extra={"simulated_labels": answer.id == "10/1"})
+
+    packed = pack_collection(built.folder, relabelled(built.folder / "answers.jsonl", some, tmp_path / "l.jsonl"))
+    assert packed.manifest["labelled_by"] == {"people": 1, "simulated": 1}
+    told = "a program drew the labels of 1 answers, or some of them. People alone judged 1 answers."
+    assert told in (built.folder / "README.md").read_text("utf-8")
+    assert told in rag("collect", "report", built.folder, "--judge", "none", "--similarity", "static").stdout
 
 
 @pytest.mark.parametrize(
@@ -313,3 +330,116 @@ def test_support_and_part_labels_are_counted() -> None:
     assert statistics.table3()["support"] == {"full": 1, "partial": 0, "none": 0}
     assert statistics.table3()["sentence_worthy"]["yes"] == 1
     assert Statistics().table3() == {}
+
+
+PACKED = """
+import hashlib, os, shutil, signal, sys
+from pathlib import Path
+from rag.collect import open_collection, pack_collection
+from rag.collect.folder import NEW, READY
+
+made, folder, labels = map(Path, sys.argv[1:])
+left = 0
+
+def event(name, arguments):
+    global left
+    if name in ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir") and str(folder) in str(arguments[0]):
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+def files():
+    found = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    for line in found["SHA256SUMS"].decode().splitlines():
+        digest, name = line.split("  ")
+        assert hashlib.sha256(found[name]).hexdigest() == digest, name
+    return found
+
+def run(nth):
+    if os.fork() == 0:
+        global left
+        left = nth
+        sys.addaudithook(event)
+        pack_collection(folder, labels)
+        os._exit(0)
+    return os.wait()[1]
+
+shutil.copytree(made, folder)
+before = files()
+assert run(0) == 0
+after = files()
+seen, kills = set(), 0
+while True:
+    shutil.rmtree(folder)
+    shutil.copytree(made, folder)
+    if run(kills + 1) == 0:
+        break
+    kills += 1
+    open_collection(folder)
+    now = files()
+    assert now in (before, after), kills
+    seen.add(now == after)
+    pack_collection(folder, labels)
+    assert {**files(), "collection.json": b"", "README.md": b"", "SHA256SUMS": b""} == {
+        **after, "collection.json": b"", "README.md": b"", "SHA256SUMS": b""}
+    assert not (folder / NEW).exists() and not (folder / READY).exists()
+assert seen == {True, False}
+print(kills)
+"""
+
+
+def test_labels_are_packed_into_all_files_or_none_whenever_it_is_killed(asked: Path, tmp_path: Path) -> None:
+    built = build_collection(tmp_path / "made", asked, dev=0.34)
+    labelled = relabelled(built.folder / "answers.jsonl", yes, tmp_path / "labelled.jsonl")
+    argv = [sys.executable, "-c", PACKED, str(built.folder), str(tmp_path / "c"), str(labelled)]
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}"}
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 40  # before every file that is opened, moved or removed
+
+
+def test_labels_that_cannot_be_written_leave_the_collection_as_it_was(asked: Path, tmp_path: Path) -> None:
+    built = build_collection(tmp_path / "c", asked, dev=0.34)
+    before = {path: path.read_bytes() for path in built.folder.rglob("*") if path.is_file()}
+    labelled = relabelled(built.folder / "answers.jsonl", yes, tmp_path / "labelled.jsonl")
+    limit = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+    size = (built.folder / "answers.jsonl").stat().st_size + 100  # enough for the answers, too little for the manifest
+    assert size < (built.folder / "collection.json").stat().st_size
+    code = f"{limit}resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size})); from rag.cli import main; main()"
+    argv = [sys.executable, "-c", code, "collect", "pack", str(built.folder), "--answers", str(labelled)]
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}"}
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done
+    assert "cannot be written: File too large" in done.stderr
+    assert {path: path.read_bytes() for path in built.folder.rglob("*") if path.is_file()} == before
+
+
+def test_a_report_and_a_pack_do_not_meet(asked: Path, tmp_path: Path, rag: Command) -> None:
+    pytest.importorskip("matplotlib")
+    folder = build_collection(tmp_path / "c", asked).folder
+    report = ("collect", "report", folder, "--judge", "none", "--similarity", "static")
+    with locked(folder):
+        one_line_error(rag(*report), str(folder), "another process is using it")
+        one_line_error(rag(*report, "--out", tmp_path / "r"), str(folder), "another process is using it")
+    with locked(folder, shared=True):  # as a report holds it
+        one_line_error(rag("collect", "pack", folder), "another process is using it")
+        assert rag(*report, "--out", tmp_path / "r").returncode == 0
+    with locked(tmp_path / "r"):
+        one_line_error(rag(*report, "--out", tmp_path / "r"), str(tmp_path / "r"), "another process is using it")
+    assert rag(*report, "--out", folder).returncode == 0
+    one_line_error(rag("collect", "report", tmp_path, "--judge", "none"), "not a collection")
+    assert not (tmp_path / "report").exists()
+
+
+def test_the_card_names_the_language(asked: Path, tmp_path: Path, rag: Command) -> None:
+    build = ("collect", "build", tmp_path / "a", "--questions", asked)
+    one_line_error(rag(*build, "--language", "English"), "a code such as en or pt-BR, not 'English'")
+    done = rag(*build)
+    assert "the card states no language; name it with --language" in done.stderr
+    named = build_collection(tmp_path / "b", asked, language="en")
+    assert "\nlanguage:\n- en\n" in card(named.manifest)
+    rows = [json.loads(line) for line in asked.read_text("utf-8").splitlines()]
+    told = write_rows(tmp_path / "told.jsonl", [row | {"language": "de"} for row in rows[:-1]] + rows[-1:])
+    assert build_collection(tmp_path / "d", told).manifest["language"] == ["de"]
+    imported = import_collection(named.folder / "hagrid.jsonl", tmp_path / "i", language="pt-BR")
+    assert "\nlanguage:\n- pt-BR\n" in (imported.folder / "README.md").read_text("utf-8")

@@ -1,0 +1,149 @@
+"""What a person is given next, and how long they hold it: leases, the training round, gold items."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+
+from sqlalchemy import Connection
+
+from rag.annotate import queries
+from rag.annotate.links import Links
+from rag.annotate.queries import Row
+from rag.annotate.settings import Settings
+from rag.annotate.types import Phase
+
+
+class Queue:
+    """The queue of a study, for `Study`; each method is a part of its caller's transaction."""
+
+    def __init__(self, settings: Settings, pools: Mapping[str, int], links: Links, clock: Callable[[], float]) -> None:
+        self._settings, self._pools, self._links, self._clock = settings, pools, links, clock
+        self._lease = settings.lease_minutes * 60
+
+    # --- leases ----------------------------------------------------------------------------------------------------
+
+    def _leased(self, connection: Connection, person: Row) -> list[Row]:
+        """What the person holds, or held too long, of this attempt at the training round or of the study."""
+        found = connection.execute(queries.LEASED, {"person": person.id}).all()
+        return [one for one in found if one.attempt == (0 if person.passed else person.attempt)]
+
+    def held(self, connection: Connection, person: Row) -> Row | None:
+        """Return what the person is to do now, if they hold something."""
+        return self._live(self._leased(connection, person))
+
+    def _live(self, leased: Sequence[Row]) -> Row | None:
+        return next((one for one in leased if one.phase == "training" or self._is_live(one, self._lease)), None)
+
+    def _is_live(self, leased: Row, seconds: float) -> bool:
+        """A lease lasts so long before and after its time, so that one from a clock that was ahead ends too."""
+        return bool(abs(self._clock() - leased.leased) <= seconds)
+
+    def is_fresh(self, held: Row) -> bool:
+        """Whether at least half of the lease is left, and it need not be renewed."""
+        return held.phase == "training" or self._is_live(held, self._lease / 2)
+
+    def _places(self, person: Row) -> dict[str, object]:
+        """The parameters of queries for places."""
+        now = self._clock()
+        wanted = self._settings.annotators
+        return {"person": person.id, "low": now - self._lease, "high": now + self._lease, "wanted": wanted}
+
+    def _has_place(self, connection: Connection, item: str, person: Row) -> bool:
+        taken = connection.execute(queries.TAKEN, {"item": item, **self._places(person)}).scalar_one()
+        return bool(taken < self._settings.annotators)
+
+    def hold(self, connection: Connection, held: Row) -> None:
+        """Begin a lease anew."""
+        connection.execute(queries.RENEW, {"key": held.handle, "now": self._clock()})
+
+    def renew(self, connection: Connection, person: Row, held: Row) -> None:
+        """Begin a lease anew; not if it has expired and others have taken all places."""
+        if not self.is_fresh(held) and (held.phase == "gold" or self._has_place(connection, held.item, person)):
+            self.hold(connection, held)
+
+    # --- the next item ---------------------------------------------------------------------------------------------
+
+    def give(self, connection: Connection, person: Row) -> None:
+        """Lease an item to a person who holds none, if there is one; first those whose lease has expired."""
+        leased = self._leased(connection, person)
+        if self._live(leased) is not None:
+            return
+        if not person.passed:
+            self._give_training(connection, person)
+            return
+        for expired in leased:
+            if expired.phase == "gold" or self._has_place(connection, expired.item, person):
+                self.hold(connection, expired)
+                return
+        found, goes_on = self._next_item(connection, person)
+        turn = connection.execute(queries.LAST_TURN, {"person": person.id, "attempt": 0}).scalar_one() + 1
+        # Not between two items of one answer, where anything else stands out; owed gold comes after the answer.
+        if not goes_on and self._owes_gold(connection, person.id, turn if found is not None else turn - 1):
+            unseen = {"person": person.id, "attempt": 0, "pool": "gold"}
+            if keys := connection.execute(queries.UNSEEN, unseen).scalars().all():
+                # Not the same gold item at the same time for everybody: people talk.
+                chosen = random.Random(f"{self._settings.seed} gold {person.id} {turn}").choice(keys)
+                self._assign(connection, person, chosen, "gold", turn)
+                return
+        if found is not None:
+            self._assign(connection, person, found, "study", turn)
+
+    def _give_training(self, connection: Connection, person: Row) -> None:
+        mine = {"person": person.id, "attempt": person.attempt}
+        found = connection.execute(queries.UNSEEN, mine | {"pool": "training"}).scalars().first()
+        if found is not None:
+            turn = connection.execute(queries.LAST_TURN, mine).scalar_one() + 1
+            self._assign(connection, person, found, "training", turn)
+
+    def _assign(self, connection: Connection, person: Row, item: str, phase: Phase, turn: int) -> None:
+        attempt, now = person.attempt if phase == "training" else 0, self._clock()
+        handle = self._links.handle(person.id, item, attempt)
+        values = {"handle": handle, "annotator": person.id, "item": item, "attempt": attempt, "phase": phase}
+        state = {"state": "leased", "turn": turn, "opened": now, "leased": now}
+        connection.execute(queries.ADD_ASSIGNMENT, values | state)
+
+    def _next_item(self, connection: Connection, person: Row) -> tuple[str | None, bool]:
+        """Return the next item of the study, and whether it is of the answer of the person's last one."""
+        free = self._places(person)
+        last = connection.execute(queries.LAST_ITEM, {"person": person.id}).first()
+        if last is not None:
+            for query, values, goes_on in (
+                (queries.NEXT_OF_ANSWER, {"answer": last.answer}, True),
+                (queries.NEXT_OF_OTHER_TOPIC, {"topic": last.topic}, False),
+            ):
+                if (found := connection.execute(query, free | values).scalar()) is not None:
+                    return str(found), goes_on
+        found = connection.execute(queries.NEXT, free).scalar()
+        return None if found is None else str(found), False
+
+    def _owes_gold(self, connection: Connection, person: str, turns: int) -> bool:
+        """Whether a person has had fewer gold items than are drawn for so many turns."""
+        if not self._pools.get("gold"):
+            return False
+        chance = random.Random(f"{self._settings.seed} {person}")
+        drawn = sum(chance.random() < self._settings.gold_share for _ in range(turns))
+        states = connection.execute(queries.STATES, {"person": person, "attempt": 0})
+        return bool(drawn > sum(n for phase, _, n, _ in states if phase == "gold"))
+
+    def counts(self, connection: Connection, person: Row) -> tuple[int, int]:
+        """Items that the person has finished, and that are left, in such a way that no gold item stands out."""
+        attempt = 0 if person.passed else person.attempt
+        done = turns = gold = held = counted = 0
+        for phase, state, n, n_open in connection.execute(queries.STATES, {"person": person.id, "attempt": attempt}):
+            turns += n
+            done += n if state != "leased" else 0
+            held += n if state == "leased" else 0
+            gold += n if phase == "gold" else 0
+            counted += n_open if phase == "study" else 0
+        if not person.passed:
+            return done, self._pools["training"] - done
+        study = connection.execute(queries.OPEN_ITEMS).scalar_one() - counted
+        left = held + study
+        # All gold that is drawn until the study ends, also where an answer that goes on has put it off.
+        study, owed, unseen = study + turns - gold, -gold, self._pools.get("gold", 0)
+        chance = random.Random(f"{self._settings.seed} {person.id}")
+        while study > 0 and unseen > 0:
+            if chance.random() < self._settings.gold_share:
+                owed, unseen = owed + 1, unseen - 1
+            else:
+                study -= 1
+        return done, left + max(owed, 0)
