@@ -169,6 +169,10 @@ def judges(
         list[str] | None,
         typer.Option(help="Judge, as for `autoais score`; repeatable (default: all that need no model or server)."),
     ] = None,
+    judge_option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Option of the judges named, such as threshold=0.7; repeatable."),
+    ] = None,
     data: Annotated[Path | None, typer.Option(help="Folder with the files of the sets.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the leaderboard with its provenance (json).")] = None,
     cache: Annotated[Path | None, typer.Option(help="Cache judgements in this file; a stopped run resumes.")] = None,
@@ -180,6 +184,8 @@ def judges(
     """Measure judges against people's labels: one leaderboard, beside published figures of others."""
     from autoais.errors import UserError
     from autoais.io.jsonl import check_outputs, dumps, write_atomic
+    from autoais.judges import open_judge
+    from autoais.judges.options import parse_options
     from autoais.meta.leaderboard_tables import leaderboard_markdown, show_leaderboard
     from autoais.terminal import new_console
     from rag.bench.judges import rank_judges
@@ -187,12 +193,14 @@ def judges(
 
     if kind not in ("table", "md", "json"):
         raise UserError(f"no format {kind!r}; there are: table, md, json")
+    options = parse_options(judge_option or ())
+    if options and not judge:
+        raise UserError("--judge-option is for the judges that --judge names; name one")
     check_outputs([Path(one) for one in sets], [out, cache])
+    opened = [open_judge(one, **options) for one in judge or ()]
     again = "run it again with --cache FILE to keep judgements" if cache is None else "the same command continues"
     with bench_progress("claims", again) as progress:
-        result = rank_judges(
-            sets, judge or (), data, cache=cache, limit=limit, seed=seed, timed=timed, progress=progress
-        )
+        result = rank_judges(sets, opened, data, cache=cache, limit=limit, seed=seed, timed=timed, progress=progress)
     if out is not None:
         write_atomic(out, [dumps(result, indent=1)])
     if kind == "table":

@@ -22,7 +22,8 @@ class BenchQuestion:
     """A question of a benchmark.
 
     `collection` names its corpus, if the benchmark has several. `answerable` is false if no passage answers it.
-    `passages` come with the question (task `given`); their texts are empty if only the ids are known.
+    `passages` come with the question (task `given`); their texts are empty if only the ids are known. `language` is a
+    code such as `en`, if the data says it.
     """
 
     question: Question
@@ -30,6 +31,7 @@ class BenchQuestion:
     collection: str | None = None
     answerable: bool = True
     passages: tuple[Passage, ...] = ()
+    language: str | None = None
 
     def row(self) -> dict[str, Any]:
         """Return the question as a row of `questions.jsonl`, which `read_questions` of autoais reads too."""
@@ -43,6 +45,7 @@ class BenchQuestion:
             "answerable": self.answerable,
             "kind": self.kind,
             "collection": self.collection,
+            **({} if self.language is None else {"language": self.language}),
             "passages": [passage_row(passage) for passage in self.passages],
         }
 
@@ -50,8 +53,8 @@ class BenchQuestion:
 def read_bench_questions(path: Path, part: str | None = None) -> list[BenchQuestion]:
     """Read the questions of a file in any format of `read_questions`; raises `FormatError` for a broken row.
 
-    Rows of jsonl may also have `answerable`, `kind`, `collection`, `part`, and `passages` (ids, or objects with id,
-    title and text), `docids`, or HAGRID's `quotes`. `part` keeps the questions of that part.
+    Rows of jsonl may also have `answerable`, `kind`, `collection`, `language`, `part`, and `passages` (ids, or objects
+    with id, title and text), `docids`, or HAGRID's `quotes`. `part` keeps the questions of that part.
     """
     questions = list(read_questions(path))
     first = next((line for line in lines(path) if line.strip()), b"").removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -67,10 +70,10 @@ def read_bench_questions(path: Path, part: str | None = None) -> list[BenchQuest
 
 def _asked(question: Question, row: Mapping[str, Any], where: str) -> BenchQuestion:
     answerable = field(row, "answerable", bool, where) if "answerable" in row else True
-    kind, collection = (
-        None if row.get(name) is None else field(row, name, str, where) for name in ("kind", "collection")
+    kind, collection, language = (
+        None if row.get(name) is None else field(row, name, str, where) for name in ("kind", "collection", "language")
     )
-    return BenchQuestion(question, kind, collection, answerable, tuple(_passages(row, where)))
+    return BenchQuestion(question, kind, collection, answerable, tuple(_passages(row, where)), language)
 
 
 def _passages(row: Mapping[str, Any], where: str) -> Iterator[Passage]:

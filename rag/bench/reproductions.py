@@ -20,7 +20,7 @@ COMMANDS = (
     "autoais ais-report", "autoais compare", "autoais convert", "autoais meta", "autoais score",
     "rag answer", "rag eval-run", "rag index build", "rag search",
     "python -m scripts.bench.abstention measure", "python -m scripts.bench.partial",
-    "python -m scripts.bench.retrieval", "python -m scripts.bench.shared_words", "python -m scripts.coverage",
+    "python -m scripts.bench.field_weights", "python -m scripts.bench.shared_words", "python -m scripts.coverage",
     "python -m scripts.retrieval",
 )  # fmt: skip
 NOT_REPRODUCIBLE = "not-reproducible"  # the file of what no reproduction makes again

@@ -60,10 +60,14 @@ class Recipe:
 def read_recipe(name: str, kinds: Container[str] = ()) -> Recipe:
     """Read a recipe that ships with rag by name, your own by path (`.toml`), or several fused by rank (`a+b`).
 
-    A name in `kinds` without a recipe is that kind of retriever without settings. Raises `RagError` otherwise.
+    `remote:URL` is a server that searches (`rag.retrievers.remote`). A name in `kinds` without a recipe is that kind of
+    retriever without settings. Raises `RagError` otherwise.
     """
     if "+" in name and not _is_file(name):
         return Recipe(name, "fusion", {"retrievers": name.split("+")})
+    kind, _, url = name.partition(":")
+    if kind == "remote" and url:
+        return Recipe(name, kind, {"url": url})
     known = names("indexes", ".toml")
     if name in known:
         text = folder("indexes").joinpath(f"{name}.toml").read_text("utf-8")
@@ -75,7 +79,8 @@ def read_recipe(name: str, kinds: Container[str] = ()) -> Recipe:
     elif name in kinds:
         return Recipe(name, name, {})
     else:
-        raise RagError(f"no recipe called {name!r}; there are: {', '.join(known)}, and a+b fuses two")
+        others = "a+b, which fuses two, and remote:URL, a server"
+        raise RagError(f"no recipe called {name!r}; there are: {', '.join(known)}, {others}")
     try:
         return Recipe.of(tomllib.loads(text))
     except KeyError as error:

@@ -114,6 +114,16 @@ def test_the_command_prints_and_writes_the_leaderboard(towns: Path, tmp_path: Pa
     one_line_error(rag(*arguments, "--out", ours), "would be overwritten")
 
 
+def test_options_reach_the_judges_that_are_named(towns: Path, tmp_path: Path, rag: Command) -> None:
+    command = ("bench", "judges", "--set", tmp_path / "data" / "labels.jsonl", "--format", "json")
+    done = rag(*command, "--judge", "lexical", "--judge-option", "threshold=0.9")
+    assert done.returncode == 0, done.stderr
+    assert list(json.loads(done.stdout)["judges"]) == ["lexical@2/0.6/statement.v1", "lexical@2/0.9/statement.v1"]
+    one_line_error(rag(*command, "--judge-option", "threshold=0.9"), "--judge names")
+    one_line_error(rag(*command, "--judge", "minilm", "--judge-option", "threshold=0.9"), "'minilm' has no option")
+    one_line_error(rag(*command, "--judge", "lexical", "--judge-option", "threshold"), "should be KEY=VALUE")
+
+
 def test_names_of_sets_cannot_break_a_table(tmp_path: Path, rag: Command) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text("".join(dumps(row | {"dataset": "a|b<script>\x1b[1m"}) + "\n" for row in LABELS), "utf-8")

@@ -1,6 +1,6 @@
 """Choice of BM25's field weights: success on an index of the whole pool for several weights of the title field.
 
-    python -m scripts.bench.retrieval ../shared/data POOL.index --out eval/results/open-nq-pool/weights.json
+    python -m scripts.bench.field_weights ../shared/data POOL.index --out eval/results/open-nq-pool/weights.json
 
 Success@k is a gold passage among the first k. The pool is closed, so the values do not apply to full Wikipedia. The
 shipped weight was chosen on `nq`; the other sets took no part.
