@@ -53,6 +53,7 @@ RETRIEVERS: Registry[RetrieverKind] = Registry(
         "fusion": "rag.retrievers.fusion:KIND",
         "lucene": "rag.retrievers.lucene:KIND",
         "reference": "rag.retrievers.reference:KIND",
+        "remote": "rag.retrievers.remote:KIND",
         "rerank": "rag.retrievers.rerank:KIND",
     },
     RagError,

@@ -1,0 +1,56 @@
+"""Search on another machine: the index and the retriever of a server (`rag serve`), by its `/v1/search`.
+
+The recipe `remote:http://host:8000/handbook` names the server and, after the last slash, one of its indexes. A recipe
+file (kind = "remote") also chooses the retriever there: `recipe`, and `timeout` in seconds.
+"""
+
+from collections.abc import Sequence
+
+from rag.client import Client
+from rag.errors import RagError
+from rag.index.analysis import check_query, check_search
+from rag.index.index import Index
+from rag.index.recipes import Recipe
+from rag.retrievers import RetrieverKind
+from rag.types import Hit
+
+_BATCH = 16  # queries of one request
+
+
+def open_remote(index: Index, recipe: Recipe) -> "Remote":
+    """Ask the server what it would search; `index` is not searched."""
+    recipe.only(["url", "recipe", "timeout"])
+    client = Client(recipe.setting("url", str), timeout=recipe.setting("timeout", float, 90.0))
+    return Remote(client, recipe.setting("recipe", str, "bm25"))
+
+
+class Remote:
+    """Searches an index of a server, many queries in a request.
+
+    The name holds the checksum of the index and the name of the retriever there, not the address: the same index on
+    another machine gives the same hits. Raises `RagError` once the index on the server is another one than at first.
+    """
+
+    def __init__(self, client: Client, recipe: str = "bm25") -> None:
+        self._client, self._recipe = client, recipe
+        self.name, _ = self._found([], 1)
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """Return at most k hits per query."""
+        check_search(queries, k)
+        for query in queries:
+            check_query(query)
+        hits: list[list[Hit]] = []
+        for start in range(0, len(queries), _BATCH):
+            name, found = self._found(queries[start : start + _BATCH], k)
+            if name != self.name:
+                raise RagError(f"{self._client.url}: the index has changed from {self.name} to {name}; start again")
+            hits += found
+        return hits
+
+    def _found(self, queries: Sequence[str], k: int) -> tuple[str, list[list[Hit]]]:
+        found = self._client.search_each(queries, recipe=self._recipe, k=k)
+        return f"remote({found.retriever}@{found.index}/{found.checksum[:12]})", found.hits
+
+
+KIND = RetrieverKind(open_remote)
