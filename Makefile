@@ -7,7 +7,7 @@ ONLY ?=
 export Q
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: ask results test quick check docs whole whole-rag whole-others core integrations bench reproduce chaos coverage fuzz fuzz-guided lock mutation audit sbom licences clean
+.PHONY: ask demo results test quick check docs whole whole-rag whole-others core integrations bench reproduce chaos coverage fuzz fuzz-guided lock mutation audit sbom licences clean
 
 ask: .venv/ask.done
 	@.venv/bin/rag ask "$$Q" || [ $$? -eq 1 ]
@@ -19,6 +19,14 @@ ask: .venv/ask.done
 	.venv/bin/pip install --quiet --no-deps -e .
 	@touch $@
 
+# The page over the handbook and Borg's documentation, a Debian package.
+.venv/serve.done: .venv/ask.done
+	.venv/bin/pip install --quiet -e ".[serve]"
+	@touch $@
+
+demo: .venv/serve.done
+	.venv/bin/python -m scripts.demo
+
 # Torch comes first, from a pin: asked for by another package, pip would take gigabytes of CUDA with it.
 .venv-test/done: pyproject.toml requirements-dev.lock
 	$(PYTHON) -m venv .venv-test
@@ -28,8 +36,8 @@ ask: .venv/ask.done
 	@touch $@
 
 # Side by side, as there are two cores; the output of each comes when it is done.
-test: .venv-test/done check docs
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target whole-rag whole-others core-3.13 core-3.12
+test: .venv-test/done
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target whole-rag whole-others core-3.13 core-3.12 check docs
 
 whole: whole-rag whole-others
 
@@ -84,8 +92,16 @@ core-%: .venv-%/done
 	  "inspect-ai>=0.3.285" "deepeval>=4.3" "ragas>=0.4.3" "langchain-community<0.4" "autojudge-base>=1" "nuggetizer>=0.0.5" pytest
 	@touch $@
 
-integrations: .venv-integrations/done
+# LangChain, LlamaIndex and Haystack, apart from those: ragas needs an older LangChain.
+.venv-frameworks/done: pyproject.toml .venv-tools/done
+	$(PYTHON) -m venv .venv-frameworks
+	.venv-tools/bin/uv pip install --quiet --python .venv-frameworks/bin/python -e ".[serve]" \
+	  "langchain-core>=1" "langchain-openai>=1" "llama-index-core>=0.14" "haystack-ai>=3" openai pytest
+	@touch $@
+
+integrations: .venv-integrations/done .venv-frameworks/done
 	PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 .venv-integrations/bin/python -m pytest -rs tests/autoais/integrations
+	PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 .venv-frameworks/bin/python -m pytest -rs tests/rag/integrations tests/rag/serve/test_openai_langchain.py
 
 bench: .venv/ask.done
 	.venv/bin/python -m scripts.bench.engine $(DATA) --out eval/results/engine.json
@@ -178,4 +194,4 @@ licences: .venv-test/done
 	.venv-test/bin/python -m scripts.licences
 
 clean:
-	rm -rf .venv .venv-test .venv-fuzz .venv-integrations .venv-tools .venv-3.12 .venv-3.13 dist build site
+	rm -rf .venv .venv-test .venv-frameworks .venv-fuzz .venv-integrations .venv-tools .venv-3.12 .venv-3.13 dist build site

@@ -13,11 +13,15 @@ from rag.annotate.cli import annotate_app
 from rag.bench.cli import bench_app
 from rag.collect.cli import collect_app
 from rag.config import DEFAULT_SYSTEM, command_defaults
+from rag.serve.cli import mcp, serve
 
 if TYPE_CHECKING:
     from rag.corpus.reader import Corpus
+    from rag.export import Link
+    from rag.index.index import Index
     from rag.index.rebuild import Changes
     from rag.index.web import Fetching
+    from rag.retrievers import Retriever
     from rag.systems import System
 
 # Commands import what they use, so that `rag --help` loads no engine.
@@ -33,6 +37,8 @@ app.add_typer(index_app, name="index")
 app.add_typer(bench_app, name="bench")
 app.add_typer(collect_app, name="collect")
 app.add_typer(annotate_app, name="annotate")
+app.command()(serve)
+app.command()(mcp)
 
 IndexOption = Annotated[
     Path | None,
@@ -80,6 +86,15 @@ ExcludeOption = Annotated[
 NetworkOption = Annotated[
     bool, typer.Option("--allow-network", help="Fetch sources that are URLs (not with RAG_OFFLINE=1).")
 ]
+ServerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--server",
+        metavar="URL",
+        help="Ask a server (`rag serve`), such as http://host:8000, or .../INDEX for one of its indexes.",
+        show_default=False,
+    ),
+]
 FolderArgument = Annotated[Path, typer.Argument(help="Index folder.")]
 
 _SOURCES = "Corpus files (also .gz, .zst), folders of documents, or URLs of pages and sitemaps."
@@ -94,10 +109,12 @@ def _root(context: typer.Context, version: VersionOption = False) -> None:
 
 @app.command()
 def ask(
+    call: typer.Context,
     question: Annotated[
         str | None, typer.Argument(help="The question, in quotes; without one, a prompt opens.", show_default=False)
     ] = None,
     index: IndexOption = None,
+    server: ServerOption = None,
     system: SystemOption = DEFAULT_SYSTEM,
     recipe: RecipeOption = None,
     k: SystemKOption = None,
@@ -114,6 +131,10 @@ def ask(
         str | None, typer.Option(help="Model that rewrites follow-ups as standalone questions (default: rules).")
     ] = None,
     as_json: JsonOption = False,
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="FORMAT", help="Print it as markdown, html, csl, bibtex or anthropic."),
+    ] = None,
 ) -> None:
     """Answer a question with citations.
 
@@ -127,13 +148,25 @@ def ask(
 
     if stream and as_json:
         raise UserError("--stream and --json exclude each other: --json prints the complete answer")
-    if question is None and (as_json or not sys.stdin.isatty()):
+    if to is not None:
+        _check_format(to, stream=stream, as_json=as_json)
+    if question is None and (as_json or to is not None or not sys.stdin.isatty()):
         raise UserError('give a question: rag ask "..." (without one, rag ask needs a terminal)')
     started = time.perf_counter()
     turns = [] if history is None else read_history(history)
-    opened = open_index(index)
-    options = Options(min_confidence, prompt, context, temperature, seed)
-    chosen = open_system(system, opened, options, k=k, recipe=recipe)
+    chosen: System
+    if server is not None:
+        from rag.client import Client, ServedSystem
+
+        _refuse(call, "index", "prompt", "context", "temperature", "seed")
+        named = system if _is_given(call, "system") else None
+        where = server
+        chosen = ServedSystem(Client(server), named, recipe=recipe, k=k, min_confidence=min_confidence)
+    else:
+        opened = open_index(index)
+        where = opened.name
+        options = Options(min_confidence, prompt, context, temperature, seed)
+        chosen = open_system(system, opened, options, k=k, recipe=recipe)
     if stream and not chosen.streams:
         _note(f"{system} does not stream: answers are printed when they are complete")
     conversation = Conversation(chosen, turns, history_model)
@@ -143,9 +176,28 @@ def ask(
     asked = conversation.standalone(question)
     if history is not None:
         _note(f"searched for: {asked}")
-    answered = _ask_once(chosen, asked, opened.name, started, stream=stream, as_json=as_json)
+    if to is not None:
+        answered = _export_once(chosen, asked, to, server or opened)
+    else:
+        answered = _ask_once(chosen, asked, where, started, stream=stream, as_json=as_json)
     if not answered:
         raise typer.Exit(NOTHING_FOUND)
+
+
+def _is_given(call: typer.Context, name: str) -> bool:
+    """Whether an option stands on the command line, rather than in the environment or the config file."""
+    source = call.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _refuse(call: typer.Context, *names: str) -> None:
+    """Raise `UserError` for options that a server decides."""
+    from rag.errors import UserError
+
+    for name in names:
+        if _is_given(call, name):
+            hint = "; name the index after the server's address" if name == "index" else ""
+            raise UserError(f"--{name} and --server exclude each other: the server decides it{hint}")
 
 
 def _ask_once(system: "System", question: str, index: str, started: float, *, stream: bool, as_json: bool) -> bool:
@@ -165,16 +217,60 @@ def _ask_once(system: "System", question: str, index: str, started: float, *, st
     return not answer.abstained
 
 
+def _check_format(to: str, *, stream: bool, as_json: bool) -> None:
+    """Raise `UserError` for an unknown format, before a question is answered in vain."""
+    from rag.errors import UserError
+    from rag.export import check_format
+
+    check_format(to)
+    if stream or as_json:
+        raise UserError(f"--to and --{'stream' if stream else 'json'} exclude each other")
+
+
+def _export_once(system: "System", question: str, to: str, place: "Index | str") -> bool:
+    """Answer one question and print the answer in a format; returns False for an abstention.
+
+    Links lead to the web pages of an index, and to the passages of a server whose address (`place`) names the index.
+    """
+    from datetime import date
+
+    from rag.export import export_answer
+
+    container, link = _linked(place)
+    answer = system.ask(question)
+    typer.echo(export_answer(answer, to, link, container=container, accessed=date.today()), nl=False)
+    return not answer.abstained
+
+
+def _linked(place: "Index | str") -> tuple[str | None, "Link | None"]:
+    """The name of an index, or of the index of a server, and the links to its passages."""
+    if isinstance(place, str):
+        from rag.client import Client
+        from rag.serve.links import passage_url
+
+        client = Client(place)
+        if client.index is None:
+            return None, None
+        base, name = client.url.rpartition("/")[0], client.index
+        return name, lambda passage, spans: passage_url(base, name, passage.id, spans)
+    from rag.serve.passages import page_urls
+
+    urls = page_urls(place)
+    return place.name, lambda passage, _: urls.get(passage.id.rpartition("#")[0])
+
+
 @app.command()
 def search(
+    call: typer.Context,
     query: Annotated[str | None, typer.Argument(help="The query, in quotes.")] = None,
     questions: Annotated[
         Path | None, typer.Option(help="File of queries: jsonl, Open-NQ jsonl or TREC topics.")
     ] = None,
     index: IndexOption = None,
+    server: ServerOption = None,
     k: KOption = 10,
     recipe: Annotated[
-        str, typer.Option(help="Retriever: a recipe of indexes/, a .toml file, or a+b to fuse two.")
+        str, typer.Option(help="Retriever: a recipe of indexes/, a .toml file, a+b to fuse two, or remote:URL.")
     ] = "bm25",
     run_file: Annotated[Path | None, typer.Option("--run", help="Write a TREC run to this file.")] = None,
     as_json: JsonOption = False,
@@ -192,7 +288,15 @@ def search(
     if (query is None) == (questions is None):
         raise UserError("give either a query or --questions FILE")
     check_outputs([questions], [run_file])
-    chosen = open_retriever(recipe, open_index(index))
+    chosen: Retriever
+    if server is not None:
+        from rag.client import Client
+        from rag.retrievers.remote import Remote
+
+        _refuse(call, "index")
+        chosen = Remote(Client(server), recipe)
+    else:
+        chosen = open_retriever(recipe, open_index(index))
     topics = [Question("q1", query)] if query is not None else list(read_questions(questions or Path()))
 
     def refused(topic: Question, error: QuestionError) -> None:

@@ -7,21 +7,27 @@ UserError (autoais.errors: printed as one line, exit code 2)
     ├── QuestionError    a question cannot be searched
     ├── StudyError       an annotation study cannot be opened, or its database cannot be reached
     ├── LinkError        a link of an annotator is not valid
-    └── PressError       an annotator's verdict does not fit what is asked
+    ├── PressError       an annotator's verdict does not fit what is asked
+    ├── NotFoundError    a server has no index, system or passage of that name
+    ├── BusyError        a server answers too many questions already
+    └── TimeLimitError   a server's time limit for a request is over
 """
 
 from autoais import errors
 from autoais.errors import CitationError, FormatError, UsageError, UserError, check_type
 
 __all__ = [
+    "BusyError",
     "CitationError",
     "FormatError",
     "IndexingError",
     "LinkError",
+    "NotFoundError",
     "PressError",
     "QuestionError",
     "RagError",
     "StudyError",
+    "TimeLimitError",
     "UsageError",
     "UserError",
     "check_type",
@@ -54,6 +60,18 @@ class LinkError(RagError):
 
 class PressError(RagError):
     """An annotator's verdict does not fit what is asked, as from a page that is out of date; nothing was recorded."""
+
+
+class NotFoundError(RagError):
+    """A server has no index, system or passage of that name."""
+
+
+class BusyError(RagError):
+    """A server answers too many questions already; try again in a few seconds."""
+
+
+class TimeLimitError(RagError):
+    """A server's time limit for a request is over."""
 
 
 def missing_extra(what: str, extra: str) -> RagError:

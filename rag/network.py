@@ -7,8 +7,8 @@ import ssl
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from email.message import Message
 from functools import cache
@@ -83,7 +83,7 @@ def get(
     target = normalized(url)
     with _Watch(seconds) as watch:
         opener = _opener(watch)
-        try:
+        with _faults(url, watch, seconds):
             for _ in range(_REDIRECTS):
                 request = urllib.request.Request(target, headers={**HEADERS, **(headers or {})})
                 try:
@@ -97,11 +97,62 @@ def get(
                         if error.code == http.client.NOT_MODIFIED:
                             return Reply(target, error.headers, None)
                         target = _redirected(url, target, error, same_host=same_host)
-        except (*FAILURES, OSError, ValueError) as error:
-            late = watch.late or isinstance(error, TimeoutError)
-            reason = f"it took longer than {seconds:.3g} seconds" if late else reason_of(error)
-            raise RequestError(f"{url}: {reason}") from error
     raise RequestError(f"{url}: more than {_REDIRECTS} redirects")
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The answer of a server while it arrives: status, headers, and the body in blocks, which can be read once."""
+
+    status: int
+    headers: Message
+    blocks: Iterator[bytes]
+
+
+@contextmanager
+def send(
+    url: str, body: bytes | None, headers: Mapping[str, str] | None = None, *, seconds: float, largest: int
+) -> Iterator[Sent]:
+    """Send a body with POST, or ask with GET if it is None, and give the answer of whatever status; no redirects.
+
+    Raises `RequestError` for a broken connection, more than `largest` bytes, or an exchange that takes longer than
+    `seconds` in all; also while blocks are read.
+    """
+    request = urllib.request.Request(normalized(url), body, {**HEADERS, **(headers or {})})
+    with _Watch(seconds) as watch:
+        with _faults(url, watch, seconds):
+            response = _opener(watch, any_status=True).open(request, timeout=seconds)
+        with response:
+            yield Sent(response.status, response.headers, _blocks(response, url, watch, seconds, largest))
+
+
+def _blocks(
+    response: http.client.HTTPResponse, url: str, watch: "_Watch", seconds: float, largest: int
+) -> Iterator[bytes]:
+    read = 0
+    while True:
+        with _faults(url, watch, seconds):
+            block = response.read1(_BLOCK)
+            watch.check()
+        read += len(block)
+        if read > largest:
+            raise RequestError(f"{url}: the reply is larger than {largest >> 20} MiB")
+        if not block:
+            break
+        yield block
+    if response.length:  # what is missing
+        raise RequestError(f"{url}: the connection broke off")
+
+
+@contextmanager
+def _faults(url: str, watch: "_Watch", seconds: float) -> Iterator[None]:
+    """Turn what a broken connection raises into `RequestError`."""
+    try:
+        yield
+    except (*FAILURES, OSError, ValueError) as error:
+        late = watch.late or isinstance(error, TimeoutError)
+        reason = f"it took longer than {seconds:.3g} seconds" if late else reason_of(error)
+        raise RequestError(f"{url}: {reason}") from error
 
 
 def _redirected(url: str, target: str, error: urllib.error.HTTPError, *, same_host: bool) -> str:
@@ -214,15 +265,15 @@ def _certificates() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def _opener(watch: _Watch) -> urllib.request.OpenerDirector:
-    """For http and https alone; redirects are left to `get`."""
+def _opener(watch: _Watch, *, any_status: bool = False) -> urllib.request.OpenerDirector:
+    """For http and https alone; redirects are left to `get`. With `any_status`, no status is an error."""
     opener = urllib.request.OpenerDirector()
+    errors = () if any_status else (urllib.request.HTTPDefaultErrorHandler(), urllib.request.HTTPErrorProcessor())
     for handler in (
         urllib.request.ProxyHandler(),
         _HttpHandler(watch),
         _HttpsHandler(watch),
-        urllib.request.HTTPDefaultErrorHandler(),
-        urllib.request.HTTPErrorProcessor(),
+        *errors,
         urllib.request.UnknownHandler(),
     ):
         opener.add_handler(handler)

@@ -1,6 +1,6 @@
 """The data types. An `Answer` that cites a passage it was not shown, or misquotes one, cannot be constructed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,16 +89,24 @@ class Answer:
 
     def __str__(self) -> str:
         """The text with `[n]` markers before the final punctuation of cited sentences, numbered as in `numbered`."""
+        return "".join(
+            f"{text} {''.join(f'[{n}]' for n in numbers)}" if numbers else text for text, numbers in self.pieces()
+        )
+
+    def pieces(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Yield the text in pieces, each with the numbers of the passages that are cited where it ends.
+
+        The pieces together are the text. Citations stand before the final punctuation of their sentence.
+        """
         number = {hit.passage.id: n for n, _, hit in self.numbered()}
-        pieces, end = [], 0
+        at = 0
         for sentence in self.sentences:
-            start = sentence.start or 0
-            body = sentence.text.rstrip(".!?")
-            markers = "".join(f"[{number[cited]}]" for cited in sentence.cites)
-            between, stops = self.text[end:start], sentence.text[len(body) :]
-            pieces.append(between + body + (f" {markers}" if markers else "") + stops)
-            end = sentence.end or 0
-        return "".join(pieces) + self.text[end:]
+            if sentence.citations:
+                end = (sentence.start or 0) + len(sentence.text.rstrip(".!?"))
+                yield self.text[at:end], tuple(number[cited] for cited in sentence.cites)
+                at = end
+        if at < len(self.text):
+            yield self.text[at:], ()
 
     @property
     def citations(self) -> tuple[Citation, ...]:

@@ -22,16 +22,18 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import rag
+from autoais.answers import write_answers
 from autoais.io.jsonl import dumps, write_atomic
 from autoais.io.provenance import provenance, sha256_file
 from rag.answering import answer_file
+from rag.collect import build_collection, open_collection
 from rag.index.listing import files_of
 
 DURABLE = ("fsync", "fdatasync", "rename", "renameat", "renameat2", "ftruncate", "unlink", "unlinkat", "mkdir", "rmdir")
@@ -270,6 +272,31 @@ def _benchmarked(folder: Path) -> str:
     return _digest(rows, {key: found[key] for key in ("ways", "metrics", "n")}, left)
 
 
+def _collected(folder: Path) -> None:
+    """A collection, and its answers with labels."""
+    _questions(folder)
+    made = build_collection(folder / "C", folder / "q.jsonl", systems=["extractive"], index=folder / "x.index",
+                            recipe="bm25")  # fmt: skip
+    labelled = (replace(answer, informative=True, attributable=False) for answer in made.answers())
+    (folder / "labels.jsonl").write_text("".join(f"{line}\n" for line in write_answers(labelled)))
+
+
+def _collection(folder: Path) -> str:
+    """Every file of the collection and of its journals, but not the records of which command began them."""
+    paths = [path for path in sorted((folder / "C").rglob("*")) if path.is_file()]
+    paths = [path for path in paths if path.name != ".lock" and not path.name.endswith(".run.json")]
+    return _digest({str(path.relative_to(folder)): sha256_file(path) for path in paths})
+
+
+def _agreeing(folder: Path) -> None:
+    """The files of the collection are those of its checksums."""
+    home = open_collection(folder / "C").folder
+    for line in (home / "SHA256SUMS").read_text().splitlines():
+        digest, name = line.split("  ")
+        if sha256_file(home / name) != digest:
+            raise AssertionError(f"{name} is not that of SHA256SUMS")
+
+
 def _rows(name: str) -> Callable[[Path], str]:
     def read(folder: Path) -> str:
         rows = [json.loads(line) for line in (folder / name).read_text("utf-8").splitlines()]
@@ -323,6 +350,9 @@ SCORE = ("autoais", "score", "given.jsonl", "--judge", "lexical", "--cache", "ca
 TRAIN = ("rag", "train", "recipe.toml", "--index", "x.index", "--data", ".", "--out", "model", "--short")
 BENCH = ("rag", "bench", "run", "towns.toml", "--data", ".", "--index", "x.index", "--system", "extractive",
          "--judge", "lexical", "--out", "RUN")  # fmt: skip
+COLLECT = ("rag", "collect", "build", "C", "--questions", "q.jsonl", "--system", "extractive", "--index", "x.index",
+           "--recipe", "bm25")  # fmt: skip
+PACK = ("rag", "collect", "pack", "C", "--answers", "labels.jsonl")
 SEARCH = ("rag", "search", "--questions", "q.jsonl", "--index", "x.index", "--run", "run.trec")
 
 SCENARIOS = (
@@ -336,6 +366,8 @@ SCENARIOS = (
     Scenario("score", _answered, SCORE, lambda f: SCORE, _report),
     Scenario("search", _questions, SEARCH, lambda f: SEARCH, _run),
     Scenario("bench", _benchmark, BENCH, _resumed("RUN/run.json", BENCH), _benchmarked),
+    Scenario("collect", _questions, COLLECT, _resumed("C/collection.json", COLLECT), _collection),
+    Scenario("pack", _collected, PACK, lambda f: PACK, _collection, _agreeing),
     Scenario("train", _trainable, TRAIN, lambda f: TRAIN, _model, most=60),
 )
 

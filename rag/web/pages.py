@@ -1,7 +1,6 @@
 """Templates, static files and error pages. Templates escape all that they show; `Markup` is made only here."""
 
 import hashlib
-import re
 from collections.abc import Mapping
 from importlib.resources import files
 
@@ -11,18 +10,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from rag.export.escaping import visible
 from rag.web.security import HEADERS
 
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-# What no HTML can hold (NUL, lone surrogates), other control characters, and marks that reorder the text around them.
-_HIDDEN = re.compile(
-    "[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0\ufeff]"
-)
 
 
 def shown(text: str) -> str:
     """Return the text as a page shows it: hidden characters become U+FFFD, one for one, so offsets stay."""
-    return _HIDDEN.sub("\ufffd", text)
+    return visible(text)
 
 
 def escaped(value: object) -> Markup:
@@ -70,7 +66,11 @@ class Pages:
         headers: Mapping[str, str] | None = None,
     ) -> HTMLResponse:
         """Return a rendered page."""
-        return HTMLResponse(self._environment.get_template(template).render(values), status, headers)
+        return HTMLResponse(self.render(template, values), status, headers)
+
+    def render(self, template: str, values: Mapping[str, object]) -> str:
+        """Return the HTML of a template, also of a part of a page."""
+        return self._environment.get_template(template).render(values)
 
     def error(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> HTMLResponse:
         """Return an error page, which says in one line what is wrong; it has the security headers."""

@@ -1,15 +1,19 @@
 """Runs an application with uvicorn."""
 
+import asyncio
 import ipaddress
 import socket
 from collections.abc import Callable
 
 from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag.errors import RagError, missing_extra
 from rag.web.security import LOOPBACK
 
 _GRACE = 10  # seconds that running requests have when the server stops
+_IDLE = 75  # seconds that a connection stays open between requests: longer than clients and proxies keep theirs
 
 
 def serve(
@@ -23,8 +27,11 @@ def serve(
     """
     try:
         import uvicorn
+
+        from rag.web.connection import Connection
     except ImportError as error:
-        raise missing_extra("the server", "annotate") from error
+        raise missing_extra("the server", "web") from error
+    _allow_connections()
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         listening = socket.create_server((host, port), family=found[0], backlog=2048)
@@ -32,18 +39,55 @@ def serve(
         raise RagError(
             f"cannot listen on {host} port {port}: {error.strerror or error}; choose another --port"
         ) from None
+    # asyncio sets it only for sockets that name their protocol; without it, small answers come 40 ms late.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     with listening:
         name = f"[{host}]" if ":" in host else host
         tell(f"http://{name}:{listening.getsockname()[1]}")
         tell("Only this machine can reach it." if is_loopback(host) else f"Other machines can reach it on {host}.")
         config = uvicorn.Config(
-            app,
+            _Ending(app),
             log_level="warning",
             access_log=False,
             server_header=False,
+            http=Connection,
+            ws="none",
+            timeout_keep_alive=_IDLE,
             timeout_graceful_shutdown=_GRACE,
         )
         uvicorn.Server(config).run(sockets=[listening])
+
+
+class _Ending:
+    """Tells clients whose request took too long for the server's end that it stops; else they would get a fault."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = False
+
+        async def noting(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noting)
+        except asyncio.CancelledError:
+            if not started:
+                await PlainTextResponse("the server stops\n", 503, {"Retry-After": "10"})(scope, receive, send)
+
+
+def _allow_connections() -> None:
+    """Raise the limit of open files to what the system allows: a thousand idle connections must not fill it."""
+    try:
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    except (ImportError, OSError, ValueError):  # Windows; not allowed
+        return
 
 
 def is_loopback(host: str) -> bool:

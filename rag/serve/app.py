@@ -1,0 +1,189 @@
+"""The web application of a service: `create_app(Service({"handbook": rag.open_index()}))`."""
+
+import sys
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import TypedDict, Unpack
+from urllib.parse import urlsplit
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+import rag
+from autoais.io.jsonl import dumps
+from rag.config import DEFAULT_SYSTEM
+from rag.errors import UsageError, UserError
+from rag.index.index import Index
+from rag.serve import mcp, openai, pages
+from rag.serve.api import Api
+from rag.serve.gate import Gate, SignIn
+from rag.serve.http import error_response, status_of
+from rag.serve.keys import Keys
+from rag.serve.metrics import Measured, Metrics
+from rag.serve.openai import Cite
+from rag.serve.pages import Price
+from rag.serve.service import Asked, Limits, Service
+from rag.web.security import allowed_hosts, middleware
+from rag.web.server import serve
+
+MAX_BODY = 4 << 20  # characters of 100 pieces of evidence, and room for escapes
+
+
+class AppOptions(TypedDict, total=False):
+    """The options of an application.
+
+    `base_url` is the address that people use, such as `https://rag.example.org`: links begin with it, and its host is
+    accepted besides loopback names and `hosts`. With `keys`, every request needs one; `rate` is the number of requests
+    in a minute that a key, or else a client, may send. Pages of the origins in `cors` may call the API. Documents may
+    be added to the indexes named in `uploads`. `price` is that of a million tokens read and written, which pages show
+    as costs; `cite` says how answers cite in OpenAI's API (`rag.serve.openai`).
+    """
+
+    base_url: str | None
+    keys: Keys | None
+    rate: int | None
+    cors: Sequence[str]
+    hosts: Sequence[str]
+    uploads: Sequence[str]
+    price: Price | None
+    cite: Cite
+
+
+def create_app(service: Service, **options: Unpack[AppOptions]) -> FastAPI:
+    """Return the application of a service.
+
+    Raises `UsageError` for an address or an origin that is none, and for an index that nothing can be added to.
+    """
+    base_url, cors = options.get("base_url"), options.get("cors", ())
+    metrics, sign_in = Metrics(service), SignIn(options.get("keys") or Keys(), base_url)
+    named = (*allowed_hosts(base_url), *options.get("hosts", ()))
+    headers, host_check, body_limit = middleware(named, max_body=MAX_BODY)
+    mcp_routes, mcp_running = mcp.http_routes(service, base_url=base_url, hosts=named, max_body=MAX_BODY)
+    origins = [*cors, *([base_url.rstrip("/")] if base_url else [])]
+    gate = Middleware(Gate, sign_in=sign_in, rate=options.get("rate"), origins=origins, max_body=MAX_BODY)
+    measured = Middleware(Measured, metrics=metrics)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None, None]:
+        async with mcp_running():
+            yield
+        service.close()
+
+    async def ready(_: Request) -> Response:
+        """Say whether a question would be answered now."""
+        return PlainTextResponse("busy\n", 503) if service.workers.full else PlainTextResponse("ok\n")
+
+    app = FastAPI(
+        title="attributed-rag",
+        version=rag.__version__,
+        summary="Answers in which every sentence cites a passage and the span that supports it.",
+        docs_url=None,  # both load scripts from other hosts
+        redoc_url=None,
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},  # nothing is sent
+        middleware=[headers, host_check, measured, *_cors(cors), gate, body_limit],
+        exception_handlers={
+            UserError: _on_user_error,
+            RequestValidationError: _on_invalid,
+            HTTPException: _on_http_error,
+            Exception: _on_error,
+        },
+        lifespan=lifespan,
+    )
+    app.include_router(Api(service, base_url).router())
+    app.add_route("/healthz", _health, include_in_schema=False)
+    app.add_route("/readyz", ready, include_in_schema=False)
+    app.add_route("/metrics", metrics.page, include_in_schema=False)
+    shown = pages.routes(service, uploads=options.get("uploads", ()), price=options.get("price"), base_url=base_url)
+    spoken = openai.routes(service, base_url=base_url, cite=options.get("cite", "markers"))
+    app.router.routes.extend([*spoken, *mcp_routes, *sign_in.routes(), *shown])
+    return app
+
+
+def serve_indexes(
+    indexes: Mapping[str, Index],
+    *,
+    systems: Sequence[str] | Mapping[str, str] = (DEFAULT_SYSTEM,),
+    judge: str = "minilm",
+    limits: Limits | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    log_questions: bool = False,
+    tell: Callable[[str], None] = lambda line: None,
+    **options: Unpack[AppOptions],
+) -> None:
+    """Serve pages and APIs over indexes, by name, until SIGINT or SIGTERM; `rag serve` as a library call.
+
+    `systems`, `judge` and `limits` are those of `Service`, `options` those of the application (`AppOptions`).
+    `log_questions` writes questions and outcomes to stderr, as JSON lines; `tell` receives the lines that `rag serve`
+    prints. Raises `UserError` for what cannot be opened or used.
+    """
+    service = Service(indexes, systems, judge=judge, limits=limits)
+    app = create_app(service, **options)
+    if log_questions:
+        service.watch(_log)
+    service.warm()
+    for name, index in service.indexes.items():
+        tell(f"{name}: {index.manifest['passages']:,} passages")
+    serve(app, host=host, port=port, tell=tell)
+
+
+def _log(asked: Asked) -> None:
+    told = {
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "index": asked.index,
+        "system": asked.system,
+        "question": asked.question,
+        "abstained": asked.answer.abstained,
+        "seconds": round(asked.seconds, 3),
+    }
+    sys.stderr.write(f"{dumps(told)}\n")
+    sys.stderr.flush()
+
+
+def _cors(origins: Sequence[str]) -> list[Middleware]:
+    for origin in origins:
+        parts = urlsplit(origin)
+        if origin != "*" and (parts.scheme not in ("http", "https") or origin != f"{parts.scheme}://{parts.netloc}"):
+            raise UsageError(f"origin {origin!r}: should be like https://app.example.org, without a path, or *")
+    allowed = Middleware(
+        CORSMiddleware,
+        allow_origins=list(origins),
+        allow_methods=["GET", "POST"],
+        allow_headers=["Authorization", "Content-Type"],
+        expose_headers=["Retry-After"],
+    )
+    return [allowed] if origins else []
+
+
+async def _health(request: Request) -> Response:
+    """Say that the process is alive."""
+    return PlainTextResponse("ok\n")
+
+
+async def _on_user_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, UserError)
+    return error_response(request, status_of(error), type(error).__name__, str(error))
+
+
+async def _on_invalid(request: Request, error: Exception) -> Response:
+    """Name the first field that does not fit; what was in it is not repeated."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    place = ".".join(map(str, first["loc"]))
+    return error_response(request, 422, "UsageError", f"{place}: {first['msg']}")
+
+
+async def _on_http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return error_response(request, error.status_code, "HTTPError", str(error.detail), error.headers)
+
+
+async def _on_error(request: Request, error: Exception) -> Response:
+    """Say that there is a fault, and nothing about it; the server's log has it."""
+    return error_response(request, 500, "InternalError", "the server has a fault; its log says more")

@@ -1,0 +1,184 @@
+"""`rag serve` and `rag mcp`: parse, call, print."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rag.config import DEFAULT_SYSTEM, read_config
+
+if TYPE_CHECKING:
+    from rag.index.index import Index
+
+# Commands import what they use, so that `rag --help` loads no engine.
+
+IndexesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--index",
+        metavar="[NAME=]DIR",
+        help="Index folder and the name that callers use; may be repeated (default: the handbook that ships with rag).",
+    ),
+]
+SystemsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--system",
+        metavar="[NAME=]SYSTEM",
+        help="System that answers, and the name that callers use; may be repeated.",
+    ),
+]
+JudgeOption = Annotated[str, typer.Option(help="Judge of support, as for `autoais score`.")]
+BaseOption = Annotated[
+    str | None, typer.Option("--base-url", metavar="URL", help="Address that people use; links begin with it.")
+]
+
+
+def serve(
+    index: IndexesOption = None,
+    system: SystemsOption = None,
+    judge: JudgeOption = "minilm",
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; any other than the default lets other machines in.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8000,
+    base_url: BaseOption = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option("--allow-host", metavar="NAME", help="Further name by which this machine is called."),
+    ] = None,
+    key_file: Annotated[
+        Path | None,
+        typer.Option("--key-file", metavar="FILE", help="Keys of callers, one a line; or set RAG_SERVER_KEY."),
+    ] = None,
+    allow_anonymous: Annotated[
+        bool, typer.Option("--allow-anonymous", help="Let other machines in without a key.")
+    ] = False,
+    rate: Annotated[
+        int | None, typer.Option(min=1, help="Requests in a minute of a key, or else of a client (default: no limit).")
+    ] = None,
+    cors: Annotated[
+        list[str] | None,
+        typer.Option("--cors", metavar="ORIGIN", help="Site whose pages may call the API; may be repeated."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=256, help="Questions answered at once (default: number of cores).")
+    ] = None,
+    waiting: Annotated[int, typer.Option(min=0, help="Questions that wait; more are refused.")] = 64,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Time limit of a request.")] = 60.0,
+    allow_uploads: Annotated[
+        list[str] | None,
+        typer.Option("--allow-uploads", metavar="NAME", help="Index that people may add documents to."),
+    ] = None,
+    price: Annotated[
+        tuple[float, float] | None,
+        typer.Option(
+            min=0, metavar="INPUT OUTPUT", help="Price per million input and output tokens; pages show costs."
+        ),
+    ] = None,
+    cite: Annotated[
+        str, typer.Option(help="How answers cite in OpenAI's API: `markers` with annotations, or Markdown `links`.")
+    ] = "markers",
+    log_questions: Annotated[
+        bool, typer.Option("--log-questions", help="Write questions and outcomes to stderr (JSON lines).")
+    ] = False,
+) -> None:
+    """Answer questions on a web page and over HTTP until Ctrl-C."""
+    from rag.errors import UsageError
+    from rag.serve import Limits, serve_indexes
+    from rag.serve.keys import read_keys
+    from rag.web.server import is_loopback
+
+    if cite not in ("markers", "links"):
+        raise UsageError(f"--cite should be markers or links, found {cite!r}")
+    keys = read_keys(key_file)
+    if not is_loopback(host):
+        if base_url is None:
+            example = f"http://{host if host not in ('0.0.0.0', '::') else 'rag.example.org'}:{port}"
+            raise UsageError(f"--host {host} needs --base-url too, the address that people type, such as {example}")
+        if not keys and not allow_anonymous:
+            raise UsageError(f"--host {host} lets other machines in: give --key-file FILE, or --allow-anonymous")
+    limits = Limits(waiting=waiting, seconds=seconds)
+    if workers is not None:
+        limits = Limits(workers, waiting, seconds)
+    serve_indexes(
+        open_named(index),
+        systems=named_systems(system),
+        judge=judge,
+        limits=limits,
+        host=host,
+        port=port,
+        base_url=base_url,
+        keys=keys,
+        rate=rate,
+        cors=cors or (),
+        hosts=allow_host or (),
+        uploads=allow_uploads or (),
+        price=price,
+        cite="links" if cite == "links" else "markers",
+        log_questions=log_questions,
+        tell=typer.echo,
+    )
+
+
+def mcp(
+    index: IndexesOption = None,
+    system: SystemsOption = None,
+    judge: JudgeOption = "minilm",
+    base_url: BaseOption = None,
+) -> None:
+    """Answer a program that speaks MCP, on standard input and output."""
+    from rag.errors import missing_extra
+    from rag.serve import Service
+
+    try:
+        from rag.serve.mcp import serve_stdio
+    except ImportError as error:
+        raise missing_extra("rag mcp", "serve") from error
+    serve_stdio(Service(open_named(index), named_systems(system), judge=judge), base_url)
+
+
+def open_named(given: Sequence[str] | None) -> dict[str, "Index"]:
+    """Open the indexes of `[NAME=]DIR` options; without any, the handbook. The name defaults to the folder's."""
+    from rag.errors import UsageError
+    from rag.index.open import HANDBOOK, open_index
+
+    given = given or _default("index")
+    if not given:
+        return {HANDBOOK: open_index(None)}
+    opened: dict[str, Index] = {}
+    for one in given:
+        name, folder = _split(one)
+        path = Path(folder)
+        name = name or path.resolve().name.removesuffix(".index")
+        if name in opened:
+            raise UsageError(f"--index {one}: two indexes are called {name!r}; write NAME=DIR")
+        opened[name] = open_index(path)
+    return opened
+
+
+def named_systems(given: Sequence[str] | None) -> dict[str, str]:
+    """Return the systems of `[NAME=]SYSTEM` options by the names that callers use."""
+    from rag.errors import UsageError
+
+    found: dict[str, str] = {}
+    for one in given or _default("system") or [DEFAULT_SYSTEM]:
+        name, system = _split(one)
+        if (name or system) in found:
+            raise UsageError(f"--system {one}: two systems are called {name or system!r}; write NAME=SYSTEM")
+        found[name or system] = system
+    return found
+
+
+def _split(given: str) -> tuple[str, str]:
+    """Split `NAME=VALUE`; the name is empty if there is none, as in a path with an equals sign further on."""
+    name, equals, value = given.partition("=")
+    return (name, value) if equals and "/" not in name and ":" not in name else ("", given)
+
+
+def _default(name: str) -> list[str]:
+    """Return what RAG_INDEX or RAG_SYSTEM, or else the config file says, as for `rag ask`."""
+    found = os.environ.get(f"RAG_{name.upper()}") or read_config().get(name)
+    return [found] if found else []

@@ -1,0 +1,81 @@
+"""Example questions of an index: what its passages define, as questions that the index answers."""
+
+import re
+from collections.abc import Callable, Iterator
+
+from autoais.text.sentences import sentence_spans
+from autoais.text.words import STOP_WORDS, words
+from rag.errors import UserError
+from rag.index.index import Index
+from rag.types import Answer, Passage
+
+_READ = 600  # passages looked at, spread evenly over the index
+_TRIED = 16  # questions asked, as each takes time
+# "Citation recall is the share of ...", "The Rosetta Stone (196 BC) is a stele ...", "Ada (1815) was an ..."
+_DEFINES = re.compile(
+    r"(?P<article>(?:An?|The) )?(?P<name>[^\W\d_][\w’'-]*(?: [\w’'-]+){0,4}?)(?P<dates> \([^()]{4,60}\))?"
+    r"(?:, in [\w ]{3,30},)? (?P<verb>is|are|was|were) (?:an?|the|one) "
+)
+_LIVED = re.compile(r"\b(?:born|1\d{3}|20\d\d)\b")
+
+
+def example_questions(index: Index, ask: Callable[[str], Answer], most: int = 4) -> list[str]:
+    """Return up to `most` questions about what the passages define; the answer to each cites the defining document.
+
+    `ask` answers a question over the index. Always the same for the same index and system.
+    """
+    found: list[str] = []
+    for question, title in _spread(list(_defined(index))):
+        try:
+            answer = ask(question)
+        except UserError:
+            continue
+        titles = {hit.passage.id: hit.passage.title for hit in answer.hits}
+        if not answer.abstained and title in {titles[citation.passage] for citation in answer.citations}:
+            found.append(question)
+        if len(found) == most:
+            break
+    return found
+
+
+def _spread(defined: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """A few of the questions, from all parts of the list and each of another document, as far as there are enough."""
+    one_each = list({title: (question, title) for question, title in reversed(defined)}.values())[::-1]
+    listed = one_each if len(one_each) >= _TRIED // 2 else defined
+    step = max(1, len(listed) // _TRIED)
+    chosen = listed[step // 2 :: step][:_TRIED]
+    return [one for first in range(4) for one in chosen[first::4]]
+
+
+def _defined(index: Index) -> Iterator[tuple[str, str]]:
+    """Questions and the titles of the passages that define what they ask for, each question once."""
+    total = int(index.manifest["passages"])
+    seen = set()
+    for passage in index.store.rows([n * total // min(total, _READ) for n in range(min(total, _READ))]):
+        question = _question(passage)
+        if question is not None and question.casefold() not in seen:
+            seen.add(question.casefold())
+            yield question, passage.title
+
+
+def _question(passage: Passage) -> str | None:
+    """What the first sentence of a passage defines, as a question; None if it defines nothing."""
+    text = passage.text[:600].replace("\n", " ")
+    spans = sentence_spans(text)
+    match = _DEFINES.match(text[slice(*spans[0])]) if spans else None
+    if match is None or not any(len(word) > 3 and word not in STOP_WORDS for word in words(match["name"])):
+        return None
+    vague = words(match["name"])[0] in STOP_WORDS or (match["article"] and match["name"][:1].islower())
+    if vague and (match["article"] is None or " " not in match["name"]):
+        return None  # "It is a", "This is the"; "The command is a" and "The rest is the" name nothing by themselves
+    name, article = match["name"], (match["article"] or "").lower()
+    person = match["dates"] is not None and _LIVED.search(match["dates"]) and name.istitle() and " " in name
+    if not article and name not in passage.title and not _is_name(name):
+        name = name[:1].lower() + name[1:]
+    return f"{'Who' if person else 'What'} {match['verb']} {article}{name}?"
+
+
+def _is_name(name: str) -> bool:
+    """Whether the first letter is a capital of the name rather than of the sentence."""
+    first, *others = name.split()
+    return any(letter.isupper() for letter in first[1:]) or any(word[0].isupper() for word in others)

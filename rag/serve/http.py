@@ -1,0 +1,106 @@
+"""What the routes of `rag serve` share: JSON, errors, event streams, and clients that hang up."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Mapping
+from typing import TypeVar
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from autoais.io.jsonl import dumps
+from rag.errors import BusyError, NotFoundError, QuestionError, TimeLimitError, UsageError, UserError
+from rag.web.pages import Pages
+from rag.web.security import HEADERS
+
+T = TypeVar("T")
+
+_OPENAI = ("/v1/chat/", "/v1/completions", "/v1/responses", "/v1/models")
+_PROGRAMS = ("/v1/", "/mcp", "/healthz", "/readyz", "/metrics", "/openapi.json")
+_PAGES = Pages("rag.web")
+_SECONDS = {"Retry-After": "5"}
+
+
+def base_of(request: Request, base_url: str | None) -> str:
+    """Return the address that links begin with: the configured one, or else that of the request."""
+    return base_url.rstrip("/") if base_url else f"{request.url.scheme}://{request.url.netloc}"
+
+
+def json_response(
+    value: object, status: int = 200, headers: Mapping[str, str] | None = None, media_type: str = "application/json"
+) -> Response:
+    """Return JSON; non-ASCII characters are sent as they are."""
+    body = value if isinstance(value, bytes) else dumps(value).encode()
+    return Response(body, status, headers, media_type)
+
+
+def status_of(error: UserError) -> int:
+    """Return the HTTP status of an error: 400 for what the caller can mend, 500 for what only the operator can."""
+    if isinstance(error, NotFoundError):
+        return 404
+    if isinstance(error, BusyError):
+        return 503
+    if isinstance(error, TimeLimitError):
+        return 504
+    return 400 if isinstance(error, UsageError | QuestionError) else 500
+
+
+def error_body(path: str, status: int, kind: str, message: str) -> dict[str, object]:
+    """Return the JSON of an error, in OpenAI's shape for the paths of its API."""
+    if path.startswith(_OPENAI):
+        told = "invalid_request_error" if status < 500 else "server_error"
+        return {"error": {"message": message, "type": told, "param": None, "code": kind}}
+    return {"error": {"type": kind, "message": message}}
+
+
+def error_response(
+    request: Request, status: int, kind: str, message: str, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Return an error: JSON for programs, a page for browsers."""
+    path, accepts = request.scope["path"], request.headers.get("accept", "")
+    headers = {**HEADERS, **(_SECONDS if status == 503 else {}), **(headers or {})}
+    if path.startswith(_PROGRAMS) or "text/html" not in accepts:
+        return json_response(error_body(path, status, kind, message), status, headers)
+    return _PAGES.error(status, f"{message[:1].upper()}{message[1:]}.".replace("..", "."), headers)
+
+
+async def until_gone(request: Request, work: Awaitable[T]) -> T:
+    """Return the result of the work; a client that hangs up cancels it. The body must have been read."""
+    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise HTTPException(499, "the client hung up")
+    finally:
+        task.cancel()
+        gone.cancel()
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+class EventStream(StreamingResponse):
+    """Server-sent events from a generator, which is closed when the client hangs up."""
+
+    def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
+        # Proxies such as nginx would keep the events back until there are enough of them.
+        super().__init__(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        self._events = events
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events."""
+        try:
+            await super().__call__(scope, receive, send)
+        except ClientDisconnect:
+            pass
+        finally:
+            await self._events.aclose()
+
+
+def event(name: str, value: object) -> bytes:
+    """Return one server-sent event with JSON, which has no line ends."""
+    return f"event: {name}\ndata: {dumps(value)}\n\n".encode()

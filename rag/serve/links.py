@@ -1,0 +1,36 @@
+"""Links to passages: `{base}/p/{index}/{passage id}?mark=10-52,80-99` opens a passage with these spans marked."""
+
+import re
+from collections.abc import Iterable
+from urllib.parse import quote
+
+from rag.export.sources import merged
+from rag.types import Answer
+
+_MARK = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
+_MOST_MARKS = 100
+
+
+def passage_url(base: str, index: str, passage: str, spans: Iterable[tuple[int, int]] = ()) -> str:
+    """Return the link to a passage, by its id, with the spans (characters, end exclusive) sorted and merged."""
+    marks = ",".join(f"{start}-{end}" for start, end in merged(list(spans))[:_MOST_MARKS])
+    url = f"{base.rstrip('/')}/p/{quote(index, safe='')}/{quote(passage, safe='')}"
+    return f"{url}?mark={marks}" if marks else url
+
+
+def answer_urls(base: str, index: str, answer: Answer) -> dict[str, str]:
+    """Return one link for each passage of an answer, by passage id; it marks all spans that the answer cites."""
+    cited: dict[str, list[tuple[int, int]]] = {hit.passage.id: [] for _, _, hit in answer.numbered()}
+    for citation in answer.citations:
+        cited[citation.passage].append(citation.span)
+    return {passage: passage_url(base, index, passage, spans) for passage, spans in cited.items()}
+
+
+def read_marks(text: str) -> list[tuple[int, int]]:
+    """Return the spans of a `mark` parameter, sorted and merged; none for a text of another form."""
+    listed = text.split(",", _MOST_MARKS + 1)
+    found = [match for one in listed if (match := _MARK.fullmatch(one))]
+    if len(found) < len(listed) or len(found) > _MOST_MARKS:
+        return []
+    spans = [(int(match[1]), int(match[2])) for match in found]
+    return list(merged(spans)) if all(start < end for start, end in spans) else []

@@ -1,0 +1,504 @@
+"""The API of OpenAI over a service: chat completions, responses and models, for programs that speak it already.
+
+The last user message is the question, the turns before it are the history; system messages are ignored, as systems have
+their own prompts. Sampling options (`temperature`, `max_tokens`, `stop`, ...) and unknown fields are ignored too, as
+many programs always send them. What cannot be done and would change what an answer is (`n` above 1, tools, images, JSON
+output) is refused with 400.
+
+The text has markers (`[1]`, numbered by first appearance), each with a `url_citation` annotation whose URL opens the
+passage with the cited spans marked. With `cite` `links` (an option of the server, and a field of a request) the text is
+Markdown with links and a list of sources, for programs that drop annotations. A stream begins when the answer is
+complete and its citations are checked, and has the same text, annotations and `attributed_rag` as without streaming.
+"""
+
+import asyncio
+import json
+import re
+import time
+import uuid
+from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from autoais.io.jsonl import dumps
+from rag.errors import UsageError, UserError
+from rag.export.markdown import with_links
+from rag.export.openai import chat_annotations, response_annotations
+from rag.export.rendering import Place, Rendered, with_markers
+from rag.export.sources import NO_ANSWER, NOT_ANSWERED, Span
+from rag.generators.follow_up import Turn
+from rag.serve.http import EventStream, base_of, event, json_response, status_of, until_gone
+from rag.serve.links import passage_url
+from rag.serve.service import Asked, Service
+from rag.types import Passage
+
+Cite = Literal["markers", "links"]
+
+_PATIENCE = 5.0  # seconds before a stream begins without its answer; errors until then have their own status
+_PING = 10.0  # seconds between comments in a stream that waits, so that nobody takes it for dead
+_RETRY_AFTER = "2"  # seconds
+_TURNS = 20  # the last turns of a history
+_MARKERS = re.compile(r" ?(?:\[\[\d+\]\]\([^)\s]*\)|\[\d{1,3}\]|\\\[\d{1,3}\\\])")
+_SOURCES = re.compile(r"\n\nSources:\n\n1\. .*\Z", re.DOTALL)
+_UNIONS = ("str", "list[_Part]", "list[_Message]")  # how pydantic names the kinds of a field
+_TOOLS = ("tools", "functions")
+_UNSUPPORTED = ("audio", "background", "conversation", "previous_response_id", "prompt")
+
+
+def routes(service: Service, *, base_url: str | None = None, cite: Cite = "markers") -> list[Route]:
+    """Return the routes of the API; raises `UsageError` for another `cite`.
+
+    `base_url` is the public address of the server (default: the request's own).
+    """
+    if cite not in get_args(Cite):
+        raise UsageError(f"cite should be one of {', '.join(get_args(Cite))}, found {cite!r}")
+    api = _API(service, base_url, cite)
+    return [
+        Route("/v1/chat/completions", api.chat, methods=["POST"]),
+        Route("/v1/responses", api.responses, methods=["POST"]),
+        Route("/v1/models", api.models, methods=["GET"]),
+        Route("/v1/models/{model:path}", api.model, methods=["GET"]),
+    ]
+
+
+# --- requests ----------------------------------------------------------------------------------------------------
+
+
+class _RequestError(Exception):
+    """A request that cannot be answered, and the field that is to blame."""
+
+    def __init__(self, message: str, param: str | None = None, code: str | None = None, *, status: int = 400) -> None:
+        super().__init__(message)
+        self.param, self.code, self.status = param, code, status
+
+
+class _Part(BaseModel):
+    type: str
+    text: str | None = None
+
+
+class _Message(BaseModel):
+    type: str = "message"
+    role: str = ""
+    content: str | list[_Part] | None = None
+
+
+class _StreamOptions(BaseModel):
+    include_usage: bool | None = None
+
+
+class _Asking(BaseModel):
+    """What both kinds of request have."""
+
+    model_config = ConfigDict(extra="allow")
+    model: str
+    stream: bool | None = None
+    cite: Cite | None = None
+
+
+class _ChatRequest(_Asking):
+    messages: list[_Message] = Field(min_length=1)
+    n: int | None = None
+    logprobs: bool | None = None
+    modalities: list[str] | None = None
+    response_format: dict[str, Any] | None = None
+    stream_options: _StreamOptions | None = None
+
+
+class _ResponseRequest(_Asking):
+    input: str | list[_Message]
+    instructions: str | None = None
+    metadata: dict[str, str] | None = None
+    text: dict[str, Any] | None = None
+
+
+R = TypeVar("R", bound=_Asking)
+
+
+async def _read(request: Request, kind: type[R]) -> R:
+    """Return the request's body; raises `_RequestError` if it is not one, or asks for what cannot be done."""
+    try:
+        body = json.loads(await request.body())
+    except (ValueError, RecursionError):
+        raise _RequestError("the body should be JSON") from None
+    if not isinstance(body, dict):
+        raise _RequestError("the body should be a JSON object")
+    try:
+        asked = kind.model_validate(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise _RequestError(f"{_place(first['loc'])}: {first['msg']}", _place(first["loc"])) from None
+    for name in _TOOLS:
+        if body.get(name):
+            raise _RequestError(f"{name}: this model calls no tools", name, "unsupported_parameter")
+    for name in _UNSUPPORTED:
+        if body.get(name):
+            raise _RequestError(f"{name}: not supported here", name, "unsupported_parameter")
+    return asked
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    """The place of a fault as OpenAI names it: `messages[0].content`."""
+    names = [f"[{one}]" if isinstance(one, int) else f".{one}" for one in location if one not in _UNIONS]
+    return "".join(names).removeprefix(".")
+
+
+def _conversation(messages: Sequence[_Message], field: str, service: Service) -> tuple[str, list[Turn]]:
+    """The question and the turns before it; turns without an answer are left out, as in `rag.conversation`."""
+    said: list[tuple[str, str]] = []
+    for number, message in enumerate(messages):
+        place = f"{field}[{number}]"
+        if message.type != "message":
+            raise _RequestError(f"{place}: only messages are supported, found type {message.type[:50]!r}", place)
+        if message.role in ("system", "developer"):
+            continue
+        if message.role not in ("user", "assistant"):
+            found = f"found {message.role[:50]!r}"
+            raise _RequestError(f"{place}.role: should be user, assistant or system, {found}", f"{place}.role")
+        said.append((message.role, _text(message, place)))
+    last = max((at for at, (role, _) in enumerate(said) if role == "user"), default=None)
+    if last is None:
+        raise _RequestError(f"{field}: no message of a user", field)
+    turns: list[Turn] = []
+    for role, text in said[:last]:
+        if role == "user":
+            turns.append(Turn(text[: service.limits.question], ""))
+        elif turns:
+            answer = "" if text.startswith((NOT_ANSWERED, NO_ANSWER)) else _MARKERS.sub("", _SOURCES.sub("", text))
+            before = f"{turns[-1].answer}\n" if turns[-1].answer else ""
+            turns[-1] = Turn(turns[-1].question, (before + answer)[: service.limits.text])
+    return said[last][1], [turn for turn in turns if turn.question.strip() and turn.answer.strip()][-_TURNS:]
+
+
+def _text(message: _Message, place: str) -> str:
+    if not isinstance(message.content, list):
+        return message.content or ""
+    for number, part in enumerate(message.content):
+        if part.type not in ("text", "input_text", "output_text", "refusal"):
+            where = f"{place}.content[{number}]"
+            raise _RequestError(
+                f"{where}: only text is supported, found {part.type[:50]!r}", where, "unsupported_content"
+            )
+    return "\n".join(part.text or "" for part in message.content)
+
+
+# --- the endpoints -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    """An answer as it is sent, whatever the endpoint."""
+
+    asked: Asked
+    rendered: Rendered
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What OpenAI's objects have no field for; official clients keep it, others drop it."""
+        answer = self.asked.answer
+        return {
+            "abstained": answer.abstained,
+            "failed": answer.failed,
+            "reason": answer.reason,
+            "confidence": None if answer.confidence is None else round(answer.confidence, 6),
+            "question": self.asked.question,
+            "index": self.asked.index,
+            "system": self.asked.system,
+        }
+
+    @property
+    def tokens(self) -> tuple[int, int]:
+        """Tokens that the language model read and wrote; zero for a system without one."""
+        tokens = self.asked.answer.trace.get("tokens")
+        counted = tokens if isinstance(tokens, Mapping) else {}
+        return int(counted.get("read") or 0), int(counted.get("written") or 0)
+
+    def pieces(self) -> Iterator[tuple[str, Place | None]]:
+        """The text in pieces that each end with a citation; the last may have none."""
+        at = 0
+        for place in self.rendered.places:
+            yield self.rendered.text[at : place.end], place
+            at = place.end
+        if at < len(self.rendered.text):
+            yield self.rendered.text[at:], None
+
+
+class _API:
+    def __init__(self, service: Service, base_url: str | None, cite: Cite) -> None:
+        self._service = service
+        self._base_url = base_url
+        self._cite: Cite = cite
+        self._started = int(time.time())
+
+    async def chat(self, request: Request) -> Response:
+        try:
+            asking = await _read(request, _ChatRequest)
+            _check_chat(asking)
+            waiting = self._ask(request, asking, *_conversation(asking.messages, "messages", self._service))
+        except _RequestError as error:
+            return _refusal(error)
+        usage = asking.stream_options is not None and bool(asking.stream_options.include_usage)
+        return await _answered(request, waiting, _Chat(asking.model, usage), stream=bool(asking.stream))
+
+    async def responses(self, request: Request) -> Response:
+        try:
+            asking = await _read(request, _ResponseRequest)
+            _check_format((asking.text or {}).get("format"), "text.format")
+            given = asking.input
+            messages = [_Message(role="user", content=given)] if isinstance(given, str) else given
+            waiting = self._ask(request, asking, *_conversation(messages, "input", self._service))
+        except _RequestError as error:
+            return _refusal(error)
+        return await _answered(request, waiting, _Responses(asking), stream=bool(asking.stream))
+
+    async def models(self, _: Request) -> Response:
+        return json_response({"object": "list", "data": [self._model(name) for name in self._names()]})
+
+    async def model(self, request: Request) -> Response:
+        name = request.path_params["model"]
+        return json_response(self._model(name)) if name in self._names() else _refusal(self._unknown(name))
+
+    def _ask(
+        self, request: Request, asking: _Asking, question: str, history: Sequence[Turn]
+    ) -> Coroutine[Any, Any, "_Reply"]:
+        """Look up the model and return the work; raises `_RequestError` for a model that is not served."""
+        if asking.model not in self._names():
+            raise self._unknown(asking.model)
+        system, index = self._names()[asking.model]
+        base = base_of(request, self._base_url)
+        render = with_links if (asking.cite or self._cite) == "links" else with_markers
+
+        async def ask() -> _Reply:
+            asked = await self._service.run(self._service.ask, question, index, system, history=history)
+
+            def link(passage: Passage, spans: Sequence[Span]) -> str:
+                return passage_url(base, asked.index, passage.id, spans)
+
+            return _Reply(asked, render(asked.answer, link))
+
+        return ask()
+
+    def _names(self) -> dict[str, tuple[str, str | None]]:
+        """The models by name: each system over the first index, and over each index by name."""
+        systems, indexes = self._service.systems, self._service.indexes
+        plain: dict[str, tuple[str, str | None]] = {system: (system, None) for system in systems}
+        return plain | {f"{system}@{index}": (system, index) for system in systems for index in indexes}
+
+    def _unknown(self, name: str) -> _RequestError:
+        there = ", ".join(self._names())
+        return _RequestError(f"no model {name[:100]!r}; there are: {there}", "model", "model_not_found", status=404)
+
+    def _model(self, name: str) -> dict[str, Any]:
+        return {"id": name, "object": "model", "created": self._started, "owned_by": "attributed-rag"}
+
+
+def _check_chat(asking: _ChatRequest) -> None:
+    if asking.n not in (None, 1):
+        raise _RequestError(f"n: should be 1, as a question has one answer, found {asking.n}", "n", "unsupported_value")
+    if asking.logprobs:
+        raise _RequestError("logprobs: answers have no log probabilities", "logprobs", "unsupported_value")
+    if asking.modalities not in (None, [], ["text"]):
+        raise _RequestError("modalities: only text is supported", "modalities", "unsupported_value")
+    _check_format(asking.response_format, "response_format")
+
+
+def _check_format(wanted: object, field: str) -> None:
+    """Raise `_RequestError` unless a text is wanted."""
+    if wanted is not None and not (isinstance(wanted, dict) and wanted.get("type") in (None, "text")):
+        raise _RequestError(f"{field}: answers are text, and never JSON", field, "unsupported_value")
+
+
+async def _answered(
+    request: Request, waiting: Coroutine[Any, Any, "_Reply"], wire: "_Chat | _Responses", *, stream: bool
+) -> Response:
+    """The response of a whole answer, or of a stream; what fails early has its own status in both."""
+    try:
+        if not stream:
+            return json_response(wire.whole(await until_gone(request, waiting)))
+        task = asyncio.ensure_future(waiting)
+        try:
+            await asyncio.wait({task}, timeout=_PATIENCE)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        if task.done():
+            task.result()
+    except UserError as error:
+        return _refusal(error)
+    return EventStream(_events(task, wire))
+
+
+async def _events(task: "asyncio.Future[_Reply]", wire: "_Chat | _Responses") -> AsyncGenerator[bytes, None]:
+    try:
+        for one in wire.begin():
+            yield one
+        while not task.done():
+            await asyncio.wait({task}, timeout=_PING)
+            if not task.done():
+                yield b": the answer is being written\n\n"
+        try:
+            reply = task.result()
+        except UserError as error:
+            yield wire.failure(str(error))
+            return
+        for one in wire.events(reply):
+            yield one
+    finally:
+        task.cancel()  # of a client that hung up
+
+
+# --- chat completions --------------------------------------------------------------------------------------------
+
+
+class _Chat:
+    """One chat completion, whole or as events."""
+
+    def __init__(self, model: str, usage: bool = False) -> None:
+        self._head = {"id": _id("chatcmpl-"), "created": int(time.time()), "model": model}
+        self._usage = usage
+
+    def whole(self, reply: _Reply) -> dict[str, Any]:
+        message = {
+            "role": "assistant",
+            "content": reply.rendered.text,
+            "refusal": None,
+            "annotations": chat_annotations(reply.rendered),
+        }
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+        usage = {"usage": _chat_usage(reply), "attributed_rag": reply.told}
+        return self._head | {"object": "chat.completion", "choices": [choice]} | usage
+
+    def begin(self) -> Iterator[bytes]:
+        yield self._chunk({"role": "assistant", "content": ""})
+
+    def events(self, reply: _Reply) -> Iterator[bytes]:
+        for text, place in reply.pieces():
+            annotations = chat_annotations(Rendered(text, (place,) if place else ()))
+            yield self._chunk({"content": text, **({"annotations": annotations} if annotations else {})})
+        yield self._chunk({}, finish="stop", attributed_rag=reply.told)
+        if self._usage:
+            yield _data(self._head | {"object": "chat.completion.chunk", "choices": [], "usage": _chat_usage(reply)})
+        yield b"data: [DONE]\n\n"
+
+    def failure(self, message: str) -> bytes:
+        return _data({"error": {"message": message, "type": "server_error", "param": None, "code": None}})
+
+    def _chunk(self, delta: dict[str, Any], finish: str | None = None, **more: object) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        usage = {"usage": None} if self._usage else {}
+        return _data(self._head | {"object": "chat.completion.chunk", "choices": [choice]} | usage | more)
+
+
+def _chat_usage(reply: _Reply) -> dict[str, int]:
+    read, written = reply.tokens
+    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+
+
+# --- responses ---------------------------------------------------------------------------------------------------
+
+
+class _Responses:
+    """One response, whole or as events."""
+
+    def __init__(self, asking: _ResponseRequest) -> None:
+        self._head = {
+            "id": _id("resp_"),
+            "object": "response",
+            "created_at": int(time.time()),
+            "model": asking.model,
+            "instructions": asking.instructions,
+            "metadata": asking.metadata or {},
+            "error": None,
+            "incomplete_details": None,
+            "parallel_tool_calls": False,
+            "tool_choice": "none",
+            "tools": [],
+            "text": {"format": {"type": "text"}},
+            "truncation": "disabled",
+            "previous_response_id": None,
+            "store": False,
+        }
+        self._item = _id("msg_")
+        self._sequence = -1
+
+    def whole(self, reply: _Reply) -> dict[str, Any]:
+        part = self._part(reply.rendered.text, response_annotations(reply.rendered))
+        read, written = reply.tokens
+        usage = {
+            "input_tokens": read,
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "output_tokens": written,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": read + written,
+        }
+        done = {"completed_at": int(time.time()), "usage": usage, "attributed_rag": reply.told}
+        return self._response("completed", [self._message("completed", [part])]) | done
+
+    def begin(self) -> Iterator[bytes]:
+        for name in ("created", "in_progress"):
+            yield self._event(f"response.{name}", response=self._response("in_progress", []))
+
+    def events(self, reply: _Reply) -> Iterator[bytes]:
+        part = {"item_id": self._item, "output_index": 0, "content_index": 0}
+        yield self._event("response.output_item.added", output_index=0, item=self._message("in_progress", []))
+        yield self._event("response.content_part.added", **part, part=self._part("", []))
+        added = 0
+        for text, place in reply.pieces():
+            yield self._event("response.output_text.delta", **part, delta=text, logprobs=[])
+            for annotation in response_annotations(Rendered(text, (place,) if place else ())):
+                fields = {"annotation_index": added, "annotation": annotation}
+                yield self._event("response.output_text.annotation.added", **part, **fields)
+                added += 1
+        whole = self.whole(reply)
+        (message,) = whole["output"]
+        (content,) = message["content"]
+        yield self._event("response.output_text.done", **part, text=content["text"], logprobs=[])
+        yield self._event("response.content_part.done", **part, part=content)
+        yield self._event("response.output_item.done", output_index=0, item=message)
+        yield self._event("response.completed", response=whole)
+
+    def failure(self, message: str) -> bytes:
+        failed = self._response("failed", []) | {"error": {"code": "server_error", "message": message}}
+        return self._event("response.failed", response=failed)
+
+    def _response(self, status: str, output: list[dict[str, Any]]) -> dict[str, Any]:
+        return self._head | {"status": status, "output": output}
+
+    def _message(self, status: str, content: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"id": self._item, "type": "message", "role": "assistant", "status": status, "content": content}
+
+    def _part(self, text: str, annotations: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"type": "output_text", "text": text, "annotations": annotations, "logprobs": []}
+
+    def _event(self, kind: str, **fields: object) -> bytes:
+        self._sequence += 1
+        return event(kind, {"type": kind, "sequence_number": self._sequence, **fields})
+
+
+# --- what is sent ------------------------------------------------------------------------------------------------
+
+
+def _data(value: object) -> bytes:
+    """A server-sent event without a name, as chat completions have them."""
+    return f"data: {dumps(value)}\n\n".encode()
+
+
+def _id(prefix: str) -> str:
+    return prefix + uuid.uuid4().hex
+
+
+def _refusal(error: "_RequestError | UserError") -> Response:
+    """The response of an error in the shape of OpenAI's API."""
+    if isinstance(error, _RequestError):
+        status, param, code = error.status, error.param, error.code
+    else:
+        status, param, code = status_of(error), None, type(error).__name__
+    headers = {"Retry-After": _RETRY_AFTER} if status == 503 else {}
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    told = {"message": str(error), "type": kind, "param": param, "code": code}
+    return json_response({"error": told}, status, headers)

@@ -1,0 +1,67 @@
+"""A passage with what stands before and after it in its document, and where the document comes from."""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from rag.corpus.sources import DOCUMENTS
+from rag.errors import IndexingError
+from rag.index.files import roots_of
+from rag.index.index import Index
+from rag.types import Passage
+
+_NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]{0,17})", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A passage and its neighbours in the document, if the index has them.
+
+    `source` is the URL of a web page, or the name of a file; empty if the index knows neither.
+    """
+
+    passage: Passage
+    before: Passage | None = None
+    after: Passage | None = None
+    source: str = ""
+
+
+def beside(index: Index, passage: Passage, step: int) -> Passage | None:
+    """Return the passage `step` places further in the same document, or None.
+
+    Passages of a document are numbered: `file.md#3`, `12#0`, or `4711` (DPR's Wikipedia). Rows of the store would not
+    do, as an update moves some. Without a `#`, passages of other documents follow, which have another title.
+    """
+    match = _NUMBERED.fullmatch(passage.id)
+    if match is None or int(match[2]) + step < 0:
+        return None
+    found = index.store.get(f"{match[1]}{int(match[2]) + step}")
+    if found is None or match[1].endswith("#"):
+        return found
+    return found if passage.title and found.title == passage.title else None
+
+
+def page_urls(index: Index) -> dict[str, str]:
+    """Return the URLs of the web pages of an index, by the names of their files, with which passage ids begin."""
+    if index.build is None:
+        return {}
+    from rag.corpus.web import read_pages
+
+    found = {}
+    try:
+        for root in roots_of(index.manifest, index.build.parent):
+            scheme = urlsplit(root.source.url).scheme
+            if scheme in ("http", "https"):
+                for page in read_pages(root.source.path.parent).values():
+                    found[root.source.prefix + page.file] = f"{scheme}://{page.page}"
+    except IndexingError:  # an index that does not know its sources
+        return {}
+    return found
+
+
+def source_of(index: Index, urls: dict[str, str], passage: Passage) -> str:
+    """Return the URL or the file name of a passage's document; empty if the index knows neither."""
+    name, number, _ = passage.id.rpartition("#")
+    if name in urls:
+        return urls[name]
+    return name if number and DOCUMENTS in str(index.manifest.get("format", "")).split(", ") else ""

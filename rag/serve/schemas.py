@@ -1,0 +1,253 @@
+"""The requests and responses of the API; spans are character offsets, end exclusive.
+
+An answer is a row of `answers.jsonl` (`autoais.answers.to_row`), so that all that reads those rows reads it.
+"""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from autoais.types import Verdict
+from rag.conversation import Turn as ConversationTurn
+from rag.serve.service import AskOptions
+from rag.types import Passage
+
+_INDEX = Field(None, description="Name of an index; the first one if none is given.")
+_RECIPE = Field("bm25", description="Retriever, as for `rag search --recipe`.")
+_K = Field(10, ge=1, description="Number of passages.")
+
+
+class Request(BaseModel):
+    """A request; unknown fields are refused, so that a typo is not ignored."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class SearchRequest(Request):
+    """One query, or several."""
+
+    query: str | None = Field(None, description="The query; or give `queries`.")
+    queries: list[str] | None = Field(None, description="Several queries, searched one after the other.")
+    index: str | None = _INDEX
+    recipe: str = _RECIPE
+    k: int = _K
+
+
+class Turn(Request):
+    """An earlier question and its answer."""
+
+    question: str
+    answer: str
+
+    def turn(self) -> ConversationTurn:
+        """Return it as the library's."""
+        return ConversationTurn(self.question, self.answer)
+
+
+class AskRequest(Request):
+    """A question, which may follow up on earlier turns."""
+
+    question: str
+    id: str = Field("q1", max_length=200, description="Id of the answer's row.")
+    index: str | None = _INDEX
+    system: str | None = Field(None, description="Name of a system; the first one if none is given.")
+    history: list[Turn] = Field([], description="Earlier turns, oldest first.")
+    recipe: str | None = Field(None, description="Retriever (default: the system's own).")
+    k: int | None = Field(None, ge=1, description="Number of passages (default: the system's own).")
+    min_confidence: float | None = Field(None, ge=0, le=1, description="Abstain below this confidence.")
+    verdicts: bool = Field(False, description="Judge each sentence, which takes longer.")
+    stream: bool = Field(False, description="Send the text as it is written, as server-sent events.")
+
+    def options(self) -> AskOptions:
+        """Return the options of the system."""
+        return {"recipe": self.recipe, "k": self.k, "min_confidence": self.min_confidence}
+
+
+class Evidence(Request):
+    """A text with what stands above it; a judge reads `title, section. text`."""
+
+    text: str
+    id: str = ""
+    title: str = ""
+    section: str = ""
+
+    def passage(self) -> Passage:
+        """Return it as a passage."""
+        return Passage(self.id, self.title, self.text, self.section)
+
+
+class JudgeRequest(Request):
+    """A claim and what is cited for it."""
+
+    claim: str
+    evidence: list[str | Evidence] = Field(description="Texts, which together should support the claim.")
+    question: str = Field("", description="The question that the claim answers.")
+
+    def passages(self) -> list[Passage]:
+        """Return the evidence as passages."""
+        return [Passage("", "", one) if isinstance(one, str) else one.passage() for one in self.evidence]
+
+
+class AttributeRequest(Request):
+    """An answer of any system; its citation markers are removed."""
+
+    question: str
+    answer: str
+    index: str | None = _INDEX
+    recipe: str = _RECIPE
+    k: int = _K
+
+
+# --- responses --------------------------------------------------------------------------------------------------------
+
+
+class Hit(BaseModel):
+    """A passage that was found."""
+
+    rank: int
+    id: str
+    title: str
+    section: str
+    headings: str | None = Field(None, description="Only if they differ from title and section.")
+    page: int | None = Field(None, description="Page of a document on which the text begins.")
+    text: str
+    score: float
+    url: str = Field(description="Opens the passage on a page of this server.")
+
+
+class Found(BaseModel):
+    """The hits of a query, best first."""
+
+    query: str
+    hits: list[Hit]
+
+
+class SearchResponse(BaseModel):
+    """The hits of one query (`hits`), or of several (`results`), in their order."""
+
+    index: str
+    checksum: str = Field(description="Changes whenever the index changes.")
+    retriever: str = Field(description="Name that tells all that can change a ranking.")
+    hits: list[Hit] | None = None
+    results: list[Found] | None = None
+
+
+class Citation(BaseModel):
+    """What a sentence cites: a span of a passage's text, and its words."""
+
+    passage: str = Field(description="Id of the passage.")
+    start: int
+    end: int
+    quote: str
+    origin: str | None = Field(None, description="copied, cited, moved or attached.")
+
+
+class Sentence(BaseModel):
+    """A sentence: characters `start` to `end` of the answer."""
+
+    text: str
+    start: int
+    end: int
+    citations: list[Citation]
+
+
+class CitedPassage(BaseModel):
+    """A passage that the system was shown; `n` is its number in `str(answer)`, `rank` that of the retriever."""
+
+    n: int
+    rank: int
+    id: str
+    title: str
+    section: str
+    headings: str | None = None
+    page: int | None = None
+    text: str
+    score: float | None = None
+
+
+class Unresolved(BaseModel):
+    """A marker of a language model that leads to no passage."""
+
+    marker: str
+    reason: str
+    sentence: int | None = None
+
+
+class SentenceCheck(BaseModel):
+    """Whether what a sentence cites supports it; `no_claim` is for a sentence that needs no source."""
+
+    verdict: Literal["supported", "not_enough", "contradicted", "undecided", "no_claim"]
+    probability: float | None = Field(description="Probability that it is supported, if the judge gives one.")
+    reason: str | None
+    unsupported: list[tuple[int, int]] = Field(description="Spans of the sentence without support in the evidence.")
+
+
+class AnswerResponse(BaseModel):
+    """A row of `answers.jsonl`, with a link for each passage."""
+
+    id: str
+    question: str = Field(description="As it was searched: a follow-up question as a whole one.")
+    system: str = Field(description="Name that tells all that can change an answer.")
+    index: str
+    answer: str
+    short_answer: str | None
+    sentences: list[Sentence]
+    passages: list[CitedPassage]
+    unresolved: list[Unresolved]
+    abstained: bool = Field(description="The passages do not answer the question; `reason` says why.")
+    failed: bool
+    reason: str | None
+    confidence: float | None
+    trace: dict[str, Any]
+    seconds: float
+    urls: dict[str, str] = Field(description="A link for each passage, with what is cited marked, by passage id.")
+    verdicts: list[SentenceCheck] | None = Field(None, description="One for each sentence, if asked for.")
+
+
+class Span(BaseModel):
+    """Characters of a piece of evidence, counted in what the judge read: `title, section. text`."""
+
+    evidence: int
+    start: int
+    end: int
+
+
+class JudgeResponse(BaseModel):
+    """A judgement."""
+
+    verdict: Verdict
+    probability: float | None = Field(description="Probability of attributable, if the judge gives one.")
+    reason: str | None
+    evidence: list[Span]
+    unsupported: list[tuple[int, int]]
+    judge: str = Field(description="Name that tells all that can change a verdict.")
+
+
+class IndexInfo(BaseModel):
+    """An index that is served."""
+
+    name: str
+    checksum: str
+    passages: int
+
+
+class IndexesResponse(BaseModel):
+    """What is served; the first index and the first system are the defaults."""
+
+    version: str
+    indexes: list[IndexInfo]
+    systems: list[str]
+    judge: str
+
+
+class Fault(BaseModel):
+    """`type` is the name of an error of `rag.errors`, or AuthenticationError, HTTPError or InternalError."""
+
+    type: str
+    message: str
+
+
+class ErrorResponse(BaseModel):
+    """What went wrong, in one line."""
+
+    error: Fault

@@ -1,0 +1,403 @@
+"""Answers questions over opened indexes for many callers at once, within limits; there is no web in it."""
+
+import os
+import re
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TypedDict, Unpack
+
+from autoais.judges import open_judge
+from autoais.types import Attribution, Judge, Judgement
+from rag.attribution.post_hoc import PostHoc, given_pair
+from rag.config import DEFAULT_SYSTEM
+from rag.errors import IndexingError, NotFoundError, QuestionError, RagError, UsageError, check_type
+from rag.generators.follow_up import Turn, standalone
+from rag.index.index import Index
+from rag.resources import names
+from rag.retrievers import Retriever, open_retriever
+from rag.serve.passages import Shown, beside, page_urls, source_of
+from rag.serve.workers import P, T, Workers
+from rag.systems import Options, RetrieveThenRead, System, open_system, system_kind
+from rag.types import Answer, Hit, Passage, Question
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_UNSERVED = ("lucene", "reference")  # one starts a JVM, the other reads all passages into memory
+_MOST_FUSED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one request may take, and how many are answered at once.
+
+    `workers`: questions answered at once. `waiting`: questions that wait; more are refused. `seconds`: of one request.
+    `question`, `text`: characters of a question, and of an answer or a piece of evidence. `passages`: of one search.
+    `claims`: sentences, pieces of evidence, queries or turns of one request.
+    """
+
+    workers: int = field(default_factory=lambda: os.cpu_count() or 1)
+    waiting: int = 64
+    seconds: float = 60.0
+    question: int = 2_000
+    text: int = 20_000
+    passages: int = 100
+    claims: int = 100
+
+
+class AskOptions(TypedDict, total=False):
+    """The options of a question: retriever, number of passages, and the confidence below which to abstain."""
+
+    recipe: str | None
+    k: int | None
+    min_confidence: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An answer, the names of index and system, the question as it was searched, and the seconds it took."""
+
+    answer: Answer
+    index: str
+    system: str
+    question: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _OneAtATime:
+    """A retriever that several threads may call: not every engine is thread-safe."""
+
+    retriever: Retriever
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def name(self) -> str:
+        return self.retriever.name
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        with self.lock:
+            return self.retriever.search(queries, k)
+
+
+class _Opened:
+    """An index with what has been opened over it; an updated index gets a new one."""
+
+    def __init__(self, index: Index) -> None:
+        self.index = index
+        self.urls = page_urls(index)
+        self.lock = threading.RLock()
+        self.retrievers: dict[str, Retriever] = {}
+        self.systems: dict[str, System] = {}
+
+
+class Service:
+    """Indexes, systems and a judge behind one object that threads share.
+
+    `indexes` maps names (letters, digits, `.`, `_`, `-`) to open indexes. `systems` are names of systems, or a mapping
+    from the names that callers use to names of systems; the first index and the first system are the defaults. Raises
+    `UsageError` for a name that cannot be used. Callers without an event loop call the methods directly; those with
+    one use `run` and `run_stream`.
+    """
+
+    def __init__(
+        self,
+        indexes: Mapping[str, Index],
+        systems: Sequence[str] | Mapping[str, str] = (DEFAULT_SYSTEM,),
+        *,
+        judge: str = "minilm",
+        limits: Limits | None = None,
+    ) -> None:
+        if not indexes or not systems:
+            raise UsageError("a service needs an index and a system")
+        for name in indexes:
+            check_index_name(name)
+        self.limits = limits or Limits()
+        self.workers = Workers(self.limits.workers, self.limits.waiting, self.limits.seconds)
+        self._kinds = dict(systems) if isinstance(systems, Mapping) else {name: name for name in systems}
+        self._opened = {name: _Opened(index) for name, index in indexes.items()}
+        self._models: dict[str, RetrieveThenRead] = {}
+        self._lock = threading.RLock()
+        self.judge_name = judge
+        self._judge: Judge | None = None
+        self._watchers: list[Callable[[Asked], None]] = []
+
+    @property
+    def indexes(self) -> Mapping[str, Index]:
+        """The indexes by name."""
+        return MappingProxyType({name: opened.index for name, opened in self._opened.items()})
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """The names of the systems."""
+        return tuple(self._kinds)
+
+    @property
+    def judge_model(self) -> Judge:
+        """The judge, opened on first use."""
+        with self._lock:
+            if self._judge is None:
+                self._judge = open_judge(self.judge_name)
+            return self._judge
+
+    def warm(self) -> None:
+        """Open all systems and the judge and load their networks, so that the first question takes no longer.
+
+        Raises `UserError` for what cannot be opened.
+        """
+        _ = self.judge_model.name
+        for index in self._opened:
+            for name in self._kinds:
+                system = self.system(name, index)
+                if isinstance(system, RetrieveThenRead) and not system.streams:  # not a language model
+                    with suppress(QuestionError):
+                        system.ask("What is this about?")
+
+    def watch(self, watcher: Callable[[Asked], None]) -> None:
+        """Have a function called with each answer, in the thread that answers."""
+        self._watchers.append(watcher)
+
+    # --- the work -----------------------------------------------------------------------------------------------------
+
+    def system(self, name: str | None = None, index: str | None = None) -> System:
+        """Return a system over an index, opened once; raises `NotFoundError` for a name that is not served."""
+        return self._system(self._system_name(name), self._opened[self._index_name(index)])
+
+    def search(self, query: str, index: str | None = None, *, recipe: str = "bm25", k: int = 10) -> list[Hit]:
+        """Return at most k hits, best first; raises `QuestionError` for a query that cannot be searched."""
+        (hits,) = self.search_many([query], index, recipe=recipe, k=k)
+        return hits
+
+    def search_many(
+        self, queries: Sequence[str], index: str | None = None, *, recipe: str = "bm25", k: int = 10
+    ) -> list[list[Hit]]:
+        """Return the hits of each query."""
+        self._check_many("queries", queries)
+        asked = [self._text("a query", query, self.limits.question) for query in queries]
+        return self.retriever(index, recipe).search(asked, self._k(k))
+
+    def ask(
+        self,
+        question: str,
+        index: str | None = None,
+        system: str | None = None,
+        *,
+        history: Sequence[Turn] = (),
+        identifier: str = "q1",
+        **options: Unpack[AskOptions],
+    ) -> Asked:
+        """Answer a question, which may follow up on `history`; raises `QuestionError` if it cannot be searched.
+
+        `identifier` is the id of the answer's row.
+        """
+        *_, asked = self.stream(question, index, system, history=history, identifier=identifier, **options)
+        assert isinstance(asked, Asked)
+        return asked
+
+    def stream(
+        self,
+        question: str,
+        index: str | None = None,
+        system: str | None = None,
+        *,
+        history: Sequence[Turn] = (),
+        identifier: str = "q1",
+        **options: Unpack[AskOptions],
+    ) -> Iterator[str | Asked]:
+        """Yield the text in pieces, or whole if the system cannot stream; then the answer, which is that of `ask`."""
+        started = time.perf_counter()
+        whole = self._standalone(question, history)
+        name, where = self._system_name(system), self._index_name(index)
+        chosen = self._with_options(self._system(name, self._opened[where]), name, where, options)
+        for piece in chosen.stream(Question(identifier, whole)):
+            if isinstance(piece, str):
+                yield piece
+                continue
+            asked = Asked(piece, where, name, whole, time.perf_counter() - started)
+            for watcher in self._watchers:
+                watcher(asked)
+            yield asked
+
+    def judge(self, claim: str, evidence: Sequence[Passage], question: str = "") -> Judgement:
+        """Judge whether the passages together support a claim (AutoAIS); spans are of `Passage.evidence`."""
+        self._check_many("pieces of evidence", evidence)
+        texts = tuple(self._text("a piece of evidence", passage.evidence, self.limits.text) for passage in evidence)
+        asked = self._text("the question", question, self.limits.question, empty=True)
+        (found,) = self.judge_model.judge([Attribution(self._text("the claim", claim, self.limits.text), texts, asked)])
+        return found
+
+    def attribute(
+        self, question: str, answer: str, index: str | None = None, *, recipe: str = "bm25", k: int = 10
+    ) -> Answer:
+        """Add citations to an answer of any system: each sentence cites the passage that supports it, or none."""
+        pair = (
+            self._text("the question", question, self.limits.question, empty=True),
+            self._text("the answer", answer, self.limits.text),
+        )
+        given = given_pair(pair, 1)
+        self._check_many("sentences", given.sentences)
+        return PostHoc(self.retriever(index, recipe), self.judge_model, self._k(k)).attribute(given)
+
+    def passage(self, index: str, identifier: str) -> Shown:
+        """Return a passage with its neighbours and its source; raises `NotFoundError`."""
+        opened = self._opened[self._index_name(index)]
+        found = opened.index.store.get(_SURROGATE.sub("\ufffd", identifier))
+        if found is None:
+            raise NotFoundError(f"index {index!r} has no passage {identifier[:100]!r}")
+        return Shown(
+            found,
+            beside(opened.index, found, -1),
+            beside(opened.index, found, 1),
+            source_of(opened.index, opened.urls, found),
+        )
+
+    def retriever(self, index: str | None = None, recipe: str = "bm25") -> Retriever:
+        """Return a retriever over an index, opened once, that threads may share.
+
+        Recipes that ship with rag are served, and several of them fused (`a+b`), but no files. Raises `UsageError` for
+        another recipe, and for an index that lacks the part that the recipe needs.
+        """
+        opened = self._opened[self._index_name(index)]
+        _check_recipe(recipe)
+        try:
+            return self._retriever(opened, recipe)
+        except IndexingError:
+            raise UsageError(
+                f"the index cannot be searched with recipe {recipe!r}: it lacks a part that the recipe needs"
+            ) from None
+
+    def replace(self, name: str, index: Index) -> None:
+        """Put an index in the place of one, or add it; what is running goes on with the old one."""
+        check_index_name(name)
+        with self._lock:
+            self._opened = {**self._opened, name: _Opened(index)}
+
+    # --- for an event loop --------------------------------------------------------------------------------------------
+
+    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function in a worker thread: `await service.run(service.ask, "When ...?")`.
+
+        Raises `BusyError` if too many requests wait, `TimeLimitError` after the time limit.
+        """
+        return await self.workers.run(work, *args, **kwargs)
+
+    def run_stream(self, work: Callable[P, Iterator[T]], *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T, None]:
+        """Iterate in a worker thread: `async for piece in service.run_stream(service.stream, "When ...?")`.
+
+        A consumer that stops ends the work. Raises as `run` does; `BusyError` at once.
+        """
+        return self.workers.stream(work, *args, **kwargs)
+
+    def close(self) -> None:
+        """End the worker threads once they have nothing to do."""
+        self.workers.close()
+
+    # --- what is opened -----------------------------------------------------------------------------------------------
+
+    def _system(self, name: str, opened: _Opened) -> System:
+        with opened.lock:
+            if name not in opened.systems:
+                opened.systems[name] = self._open(name, opened)
+            return opened.systems[name]
+
+    def _open(self, name: str, opened: _Opened) -> System:
+        """Open a system over an index; the model of one that retrieves and reads is loaded once for all indexes."""
+        kind, _, _ = self._kinds[name].partition(":")
+        with self._lock:
+            retriever = self._retriever(opened, system_kind(kind).recipe)
+            if name in self._models:
+                return replace(self._models[name], retriever=retriever)
+            system = open_system(self._kinds[name], opened.index, retriever=retriever)
+            if isinstance(system, RetrieveThenRead):
+                self._models[name] = system
+            return system
+
+    def _with_options(self, system: System, name: str, index: str, options: AskOptions) -> System:
+        recipe, k, least = options.get("recipe"), options.get("k"), options.get("min_confidence")
+        if recipe is None and k is None and least is None:
+            return system
+        if not isinstance(system, RetrieveThenRead):
+            raise UsageError(f"system {name!r} takes no options")
+        retriever = system.retriever if recipe is None else self.retriever(index, recipe)
+        changed = replace(system, retriever=retriever, k=system.k if k is None else self._k(k))
+        if least is None:
+            return changed
+        try:
+            return open_system(
+                self._kinds[name],
+                self.indexes[index],
+                Options(min_confidence=least),
+                retriever=retriever,
+                k=changed.k,
+            )
+        except RagError as error:
+            raise UsageError(str(error)) from None
+
+    @staticmethod
+    def _retriever(opened: _Opened, recipe: str) -> Retriever:
+        with opened.lock:
+            if recipe not in opened.retrievers:
+                opened.retrievers[recipe] = _OneAtATime(open_retriever(recipe, opened.index))
+            return opened.retrievers[recipe]
+
+    # --- names and limits ---------------------------------------------------------------------------------------------
+
+    def _index_name(self, name: str | None) -> str:
+        return _chosen("index", name, self._opened)
+
+    def _system_name(self, name: str | None) -> str:
+        return _chosen("system", name, self._kinds)
+
+    def _standalone(self, question: str, history: Sequence[Turn]) -> str:
+        self._check_many("turns", history)
+        turns = [
+            Turn(
+                self._text("a turn's question", turn.question, self.limits.question),
+                self._text("a turn's answer", turn.answer, self.limits.text, empty=True),
+            )
+            for turn in history
+        ]
+        return standalone(self._text("the question", question, self.limits.question), turns)
+
+    def _text(self, what: str, text: str, most: int, *, empty: bool = False) -> str:
+        """Return a text without lone surrogates, which no answer could be sent with."""
+        check_type(what, text, "a string", str)
+        if len(text) > most:
+            raise UsageError(f"{what} has {len(text):,} characters; the most are {most:,}")
+        if not text.strip() and not empty:
+            raise UsageError(f"{what} is empty")
+        return _SURROGATE.sub("\ufffd", text)
+
+    def _k(self, k: int) -> int:
+        if not 1 <= k <= self.limits.passages:
+            raise UsageError(f"k should be from 1 to {self.limits.passages}, found {k}")
+        return k
+
+    def _check_many(self, what: str, given: Collection[object]) -> None:
+        if len(given) > self.limits.claims:
+            raise UsageError(f"there are {len(given)} {what}; the most are {self.limits.claims}")
+
+
+def check_index_name(name: str) -> None:
+    """Raise `UsageError` unless it can be the name of a served index, which is a part of URLs."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"the name of an index should be letters, digits, '.', '_' and '-', found {name!r:.80}")
+
+
+def _chosen(what: str, name: str | None, served: Mapping[str, object]) -> str:
+    """Return the name if it is served, the first if none is given."""
+    if name is None:
+        return next(iter(served))
+    if name not in served:
+        raise NotFoundError(f"no {what} called {name[:100]!r}; there are: {', '.join(served)}")
+    return name
+
+
+def _check_recipe(recipe: str) -> None:
+    served = [name for name in names("indexes", ".toml") if name not in _UNSERVED]
+    parts = recipe.split("+")
+    if len(parts) > _MOST_FUSED or not set(parts) <= set(served):
+        raise UsageError(f"no recipe called {recipe[:100]!r}; there are: {', '.join(served)}, and a+b fuses two")

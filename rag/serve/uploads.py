@@ -1,0 +1,278 @@
+"""Documents that people add to an index: checked one by one, kept beside the index, and read into it.
+
+One upload at a time for each index. While it is read, questions are answered from the index as it was; then the new one
+takes its place. The name of a file is never used as a path: the file is stored under a name made from its letters.
+"""
+
+import hashlib
+import re
+import secrets
+import shutil
+import tempfile
+import threading
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from rag.api import add_to_index, open_index, update_index
+from rag.corpus.documents import SUFFIXES, kind_of, load_document
+from rag.errors import FormatError, IndexingError, NotFoundError, UsageError, UserError
+from rag.index.files import roots_of
+from rag.index.index import Index
+from rag.web.security import csrf_token, is_csrf_token
+
+if TYPE_CHECKING:
+    from rag.serve.pages import Site
+    from rag.serve.service import Service
+
+MOST_BYTES = 64 << 20  # of all files of an upload
+_MOST_FILES = 100
+_COOKIE = "rag-documents"
+_LONGEST_NAME = 80
+
+
+@dataclass
+class Upload:
+    """An upload: how far it is, and what became of each file (name, whether it was taken, what to tell)."""
+
+    step: str = "checking the files"
+    done: int = 0
+    total: int = 0
+    running: bool = True
+    problem: str = ""
+    files: list[tuple[str, bool, str]] = field(default_factory=list)
+
+
+class Documents:
+    """Adds files to an index that a service serves; threads share it.
+
+    The files are kept in the folder `NAME.uploads` beside the index, which becomes one of its sources. Raises
+    `UsageError` for an index that is not served, and for one that cannot take documents.
+    """
+
+    def __init__(self, service: "Service", name: str) -> None:
+        if name not in service.indexes:
+            raise UsageError(f"no index called {name!r} to add documents to; there are: {', '.join(service.indexes)}")
+        self._service, self.name = service, name
+        self._folder = folder_of(service.indexes[name], name)
+        self._uploads = self._folder.parent / f"{self._folder.name}.uploads"
+        self._lock = threading.Lock()
+        self.last: Upload | None = None
+
+    def begin(self) -> Upload:
+        """Return a new upload; raises `UsageError` while another one is running."""
+        with self._lock:
+            if self.last is not None and self.last.running:
+                raise UsageError(f"documents are being added to {self.name}; try again when that is done")
+            self.last = Upload()
+            return self.last
+
+    def add(self, upload: Upload, files: Sequence[tuple[str, Path]]) -> None:
+        """Read files into the index: pairs of the name that a person gave and a temporary file, which is moved away.
+
+        What goes wrong is in the upload; files that cannot be read are left out and told.
+        """
+        stored: list[Path] = []
+        try:
+            self._uploads.mkdir(exist_ok=True)
+            for given, path in files:
+                kept = self._checked(upload, given, path)
+                if kept is not None:
+                    stored.append(kept)
+            if stored:
+                self._read(upload)
+        except (UserError, OSError) as error:
+            for one in stored:
+                one.unlink(missing_ok=True)
+            upload.problem = f"Nothing was added: {error}."
+            upload.files = [(name, False, "not added" if taken else told) for name, taken, told in upload.files]
+        except Exception:
+            upload.problem = "The server has a fault; nothing was added."
+            raise
+        finally:
+            upload.running = False
+
+    def _checked(self, upload: Upload, given: str, path: Path) -> Path | None:
+        """Keep a file that can be read, and tell what is in it; None if it is not kept."""
+        shown = base_name(given)[:200] or "a file without a name"
+        name = stored_name(given)
+        if name is None:
+            upload.files.append((shown, False, f"not a document ({', '.join(sorted(SUFFIXES))})"))
+            return None
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        for other in self._uploads.iterdir():
+            if other.is_file() and hashlib.sha256(other.read_bytes()).hexdigest() == digest:
+                upload.files.append((shown, False, "already there"))
+                return None
+        target = _free(self._uploads, name)
+        try:
+            found = load_document(path, target.name)
+        except FormatError as error:
+            upload.files.append((shown, False, str(error).removeprefix(f"{path}: ")))
+            return None
+        count = len(found.passages)
+        if not count:
+            upload.files.append((shown, False, "has no text"))
+            return None
+        shutil.move(path, target)
+        upload.files.append((shown, True, f"{count:,} passage{'' if count == 1 else 's'}"))
+        return target
+
+    def _read(self, upload: Upload) -> None:
+        def report(step: str, done: int, total: int) -> None:
+            upload.step, upload.done, upload.total = "reading the documents", done, total
+
+        sources = {Path(root.source.path) for root in roots_of(self._service.indexes[self.name].manifest, self._folder)}
+        if self._uploads.resolve() in {path.resolve() for path in sources}:
+            update_index(self._folder, [self._uploads], progress=report)
+        else:
+            add_to_index(self._folder, [self._uploads], progress=report)
+        upload.step = "opening the index"
+        self._service.replace(self.name, open_index(self._folder))
+
+
+def folder_of(index: Index, name: str) -> Path:
+    """Return the folder of an index that can take documents; raises `UsageError` for others."""
+    if index.build is None or index.lucene is not None:
+        raise UsageError(f"index {name!r} is no folder that documents can be added to; build one: rag index build")
+    try:
+        roots_of(index.manifest, index.build.parent)
+    except IndexingError as error:
+        raise UsageError(str(error)) from None
+    return index.build.parent
+
+
+def base_name(given: str) -> str:
+    """Return the last part of a name that a browser sent; some send a whole path."""
+    return re.split(r"[/\\]", given)[-1]
+
+
+def stored_name(given: str) -> str | None:
+    """Return a file name made of the letters and digits of another, with its suffix; None if it is no document's."""
+    name = unicodedata.normalize("NFC", base_name(given))
+    kind = kind_of(name)
+    if kind is None:
+        return None
+    packed = ".gz" if name.lower().endswith(".gz") else ""
+    stem = PurePosixPath(name[: len(name) - len(packed)])
+    letters = re.sub(r"[^\w]+", "-", stem.stem, flags=re.UNICODE).strip("-_")[:_LONGEST_NAME]
+    return f"{letters or 'document'}{kind}{packed}"
+
+
+def _free(folder: Path, name: str) -> Path:
+    """Return a path in the folder that does not exist yet."""
+    stem, dot, suffix = name.partition(".")
+    target, number = folder / name, 1
+    while target.exists():
+        number += 1
+        target = folder / f"{stem}-{number}{dot}{suffix}"
+    return target
+
+
+class UploadPages:
+    """The page of documents."""
+
+    def __init__(self, site: "Site", names: Sequence[str]) -> None:
+        self._site = site
+        self._documents = {name: Documents(site.service, name) for name in names}
+
+    async def page(self, request: Request) -> Response:
+        """Show a form for each index, and what became of the last upload."""
+        session = request.cookies.get(_COOKIE, "")
+        fresh = session if re.fullmatch(r"[\w-]{20,100}", session, re.ASCII) else secrets.token_urlsafe(24)
+        response = self._site.page(
+            request,
+            "documents.html.j2",
+            "Documents",
+            csrf=csrf_token(fresh),
+            suffixes=", ".join(sorted(SUFFIXES)),
+            most=MOST_BYTES >> 20,
+            most_files=_MOST_FILES,
+            rows=[
+                (name, self._site.service.indexes[name].manifest["passages"], self._report(one))
+                for name, one in self._documents.items()
+            ],
+        )
+        if any(one.last is not None and one.last.running for one in self._documents.values()):
+            response.headers["Refresh"] = "3; url=/documents"  # for a browser without the script, which polls
+        if fresh != session:
+            secure = request.url.scheme == "https"
+            response.set_cookie(_COOKIE, fresh, path="/documents", secure=secure, httponly=True, samesite="strict")
+        return response
+
+    async def upload(self, request: Request) -> Response:
+        """Take the files of the form, and begin to read them."""
+        documents = self._found(request)
+        length = request.headers.get("content-length", "")
+        if length.isdecimal() and int(length) > MOST_BYTES + (1 << 20):
+            raise HTTPException(413, f"That is more than {MOST_BYTES >> 20} MiB; send fewer files at a time.")
+        try:
+            form = await request.form(max_files=_MOST_FILES, max_fields=5)
+        except (MultiPartException, ClientDisconnect):
+            raise HTTPException(400, f"The files could not be read; at most {_MOST_FILES} at a time.") from None
+        try:
+            token = form.get("csrf")
+            if not is_csrf_token(request.cookies.get(_COOKIE, ""), token if isinstance(token, str) else ""):
+                raise HTTPException(403, "The form is not from a page of this server: reload it and try again.")
+            files = [one for one in form.getlist("files") if isinstance(one, UploadFile) and one.filename]
+            if not files:
+                raise UsageError("no file was chosen")
+            if sum(one.size or 0 for one in files) > MOST_BYTES:
+                raise HTTPException(413, f"That is more than {MOST_BYTES >> 20} MiB; send fewer files at a time.")
+            upload = documents.begin()
+            try:
+                await self._begin(documents, upload, files)
+            except BaseException:
+                upload.running = False
+                raise
+        finally:
+            await form.close()
+        if request.headers.get("X-Requested-With") == "fetch":
+            return self._progress(documents)
+        return RedirectResponse("/documents", 303)
+
+    async def _begin(self, documents: Documents, upload: Upload, files: Sequence[UploadFile]) -> None:
+        """Copy the files to a folder of their own, and read them in a thread: the request ends before."""
+        folder = Path(tempfile.mkdtemp(prefix="rag-upload-"))
+        pairs = []
+        for number, one in enumerate(files):
+            suffix = "".join(PurePosixPath(stored_name(one.filename or "") or "x").suffixes[-2:])
+            path = folder / f"{number}{suffix}"
+            with path.open("wb") as target:
+                while chunk := await one.read(1 << 20):
+                    target.write(chunk)
+            pairs.append((one.filename or "", path))
+
+        def work() -> None:
+            try:
+                documents.add(upload, pairs)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+
+        threading.Thread(target=work, name=f"upload-{documents.name}").start()
+
+    async def progress(self, request: Request) -> Response:
+        """Say how far an upload is."""
+        return self._progress(self._found(request))
+
+    def _progress(self, documents: Documents) -> Response:
+        running = documents.last is not None and documents.last.running
+        return JSONResponse({"running": running, "html": str(self._report(documents))})
+
+    def _report(self, documents: Documents) -> Markup:
+        return self._site.part("upload.html.j2", upload=documents.last, name=documents.name)
+
+    def _found(self, request: Request) -> Documents:
+        name = request.path_params["index"]
+        if name not in self._documents:
+            raise NotFoundError(f"no index called {name[:100]!r} takes documents")
+        return self._documents[name]

@@ -1,0 +1,163 @@
+"""Draws docs/images/page-*.png, the pages of `rag serve` over the handbook, and measures weight and first paint.
+
+python -m scripts.make_page_screenshots [--out docs/images] [--measure]
+"""
+
+import argparse
+import shutil
+import socket
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlencode
+
+import uvicorn
+from PIL import Image
+from playwright.sync_api import Browser, Page, Response, sync_playwright
+
+import rag
+from rag.serve import Service, create_app
+
+_COLOURS = 128
+_LARGEST = 150_000  # bytes
+_DESK, _PHONE = {"width": 1200, "height": 760}, {"width": 390, "height": 780}
+_QUESTION = "What is post-hoc attribution?"
+_TEXT = (
+    "Citation recall is the share of statements that their citations fully support [1]. The verifiability study was "
+    "published in 2021 [2]. It audited search engines with 1,450 queries [2]. Its authors live in Berlin."
+)
+_SOURCES = (
+    "[1] Citation recall is the share of statements that are fully supported by the citations attached to them, taken "
+    "together.\n[2] The verifiability study was published in 2023. It audited four generative search engines with "
+    "1,450 queries."
+)
+_TIMES = 10  # pages opened to measure
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    """Serve the handbook, and give the address."""
+    service = Service({"handbook": rag.open_index()}, ["reader", "extractive"])
+    service.warm()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(uvicorn.Config(create_app(service), log_level="error", access_log=False))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            while not server.started:
+                time.sleep(0.02)
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def shots(browser: Browser, address: str) -> dict[str, Callable[[], Page]]:
+    """Return how to reach what each picture shows."""
+
+    def opened(path: str, scheme: str = "light", viewport: dict[str, int] = _DESK) -> Page:
+        context = browser.new_context(
+            color_scheme=scheme,  # type: ignore[arg-type]
+            viewport=viewport,  # type: ignore[arg-type]
+            device_scale_factor=1,
+            reduced_motion="reduce",
+        )
+        page = context.new_page()
+        page.goto(address + path)
+        return page
+
+    def answered(scheme: str = "light", viewport: dict[str, int] = _DESK) -> Page:
+        page = opened(f"/?{urlencode({'q': _QUESTION})}", scheme, viewport)
+        page.locator(".summary .verdict").first.wait_for()
+        return page
+
+    def phone() -> Page:
+        page = answered(viewport=_PHONE)
+        page.locator("a.cite").first.click()
+        page.locator(".passage.open").wait_for()
+        return page
+
+    def checked() -> Page:
+        page = opened("/check")
+        page.locator("#text").fill(_TEXT)
+        page.locator("input[value=sources]").check()
+        page.locator("#sources").fill(_SOURCES)
+        page.locator("#question").press("Enter")
+        page.locator("#result .verdict").first.wait_for()
+        return page
+
+    def compared() -> Page:
+        page = opened(f"/compare?{urlencode({'q': 'What is citation precision?'})}")
+        page.locator(".turn:nth-child(2) .summary .verdict").first.wait_for()
+        page.locator(".turn:nth-child(1) .summary .verdict").first.wait_for()
+        return page
+
+    return {
+        "page-start": lambda: opened("/"),
+        "page-answer": answered,
+        "page-answer-dark": lambda: answered("dark"),
+        "page-phone": phone,
+        "page-check": checked,
+        "page-compare": compared,
+    }
+
+
+def save(page: Page, target: Path) -> None:
+    """Write what a page shows as a small PNG."""
+    page.screenshot(path=target)
+    with Image.open(target) as drawn:
+        few = drawn.convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
+    few.save(target, optimize=True)
+    size = target.stat().st_size
+    assert size < _LARGEST, f"{target} has {size:,} bytes"
+    print(f"{target} {size:,} bytes")
+
+
+def measure(browser: Browser, address: str) -> Iterator[str]:
+    """Yield the weight of the pages (bytes received, nothing cached) and the time to their first paint."""
+    for path in ("/", f"/?{urlencode({'q': _QUESTION, 'whole': 1})}", "/check", "/compare"):
+        paints, weights = zip(*(_painted(browser, address + path) for _ in range(_TIMES)), strict=True)
+        told = f"first paint after {statistics.median(paints):.0f} ms (median of {_TIMES}, at most {max(paints):.0f})"
+        yield f"{path}: {max(weights):,} bytes, {told}"
+
+
+def _painted(browser: Browser, url: str) -> tuple[float, int]:
+    """The milliseconds to the first paint of a page, and the bytes received."""
+    page = browser.new_context().new_page()
+    received: list[Response] = []
+
+    def note(reply: Response) -> None:
+        received.append(reply)
+
+    page.on("response", note)
+    page.goto(url, wait_until="networkidle")
+    paint = float(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+    weight = sum(len(reply.body()) for reply in received)
+    page.context.close()
+    return paint, weight
+
+
+def main() -> None:
+    """Serve the handbook, open its pages, and draw or measure them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "docs/images", help="folder")
+    parser.add_argument("--measure", action="store_true", help="print weight and first paint instead")
+    given = parser.parse_args()
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    with serving() as address, sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        if given.measure:
+            for line in measure(browser, address):
+                print(line)
+        else:
+            given.out.mkdir(parents=True, exist_ok=True)
+            for name, reach in shots(browser, address).items():
+                save(reach(), given.out / f"{name}.png")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

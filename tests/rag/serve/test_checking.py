@@ -1,0 +1,192 @@
+"""What people read of a sentence: verdicts, words without support, pasted texts."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoais.errors import UsageError
+from autoais.judges import open_judge
+from autoais.types import Attribution, Judge, Judgement, Verdict
+from rag.serve.checking import QUOTED, SentenceCheck, SentenceVerdict, check_answer, check_text, cited_in, read_sources
+from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
+
+BRIDGE = Passage("b", "Aller bridge", "The Aller bridge opened in 1931. It has three arches of brick.\nx = f(1)\nend")
+FERRY = Passage("f", "Ferry", "A ferry crossed the river four times a day.")
+JUDGE = open_judge("lexical")
+
+
+class Says(Judge):
+    """Says the same of all that it is asked, and notes it."""
+
+    name = "says"
+
+    def __init__(self, verdict: Verdict) -> None:
+        self.verdict, self.asked = verdict, list[str]()
+
+    def decide(self, attributions: list[Attribution]) -> list[Judgement]:  # type: ignore[override]
+        self.asked += [one.claim for one in attributions]
+        return [Judgement(self.verdict, 0.25, "why") for _ in attributions]
+
+
+def answer(*sentences: tuple[str, Passage | None], hits: tuple[Passage, ...] = (BRIDGE, FERRY)) -> Answer:
+    text, made = "", []
+    for said, cited in sentences:
+        start = len(text) + bool(text)
+        text = f"{text} {said}" if text else said
+        citations = () if cited is None else (Citation(cited.id, 0, len(cited.text), cited.text),)
+        made.append(CitedSentence(said, citations, start, len(text)))
+    return Answer(Question("q", "When did it open?"), text, tuple(made), tuple(Hit(one, 1.0) for one in hits), "test")
+
+
+def only(said: str, cited: Passage | None, judge: Judge = JUDGE, *, nearest: bool = False) -> SentenceCheck:
+    (found,) = check_answer(answer((said, cited)), judge, nearest=nearest)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("verdict", "shown"),
+    [
+        (Verdict.ATTRIBUTABLE, "supported"),
+        (Verdict.PARTIALLY_ATTRIBUTABLE, "not_enough"),
+        (Verdict.EXTRAPOLATORY, "not_enough"),
+        (Verdict.NOT_ATTRIBUTABLE, "not_enough"),
+        (Verdict.CONTRADICTORY, "contradicted"),
+        (Verdict.UNDECIDED, "undecided"),
+    ],
+)
+def test_every_verdict_has_words_for_people(verdict: Verdict, shown: str) -> None:
+    found = only("The bridge is red.", BRIDGE, Says(verdict))
+    assert found.verdict == shown
+    assert found.probability == 0.25
+
+
+def test_a_sentence_without_citations_is_not_enough_and_a_question_claims_nothing() -> None:
+    judge = Says(Verdict.ATTRIBUTABLE)
+    cited, uncited, asked = check_answer(
+        answer(("The bridge is old.", BRIDGE), ("A ferry ran.", None), ("Is it red?", None)), judge
+    )
+    assert [cited.verdict, uncited.verdict, asked.verdict] == ["supported", "not_enough", "no_claim"]
+    assert uncited.unsupported == ()  # there is no evidence to compare its words with
+    assert judge.asked == ["The bridge is old."]
+
+
+@pytest.mark.parametrize(
+    ("said", "quoted"),
+    [
+        ("The Aller bridge opened in 1931.", True),
+        ("The  Aller bridge\nopened in 1931. It has three arches of brick.", True),
+        ("x = f(1)", True),  # a line
+        ("The Aller bridge opened", False),
+        ("opened in 1931.", False),
+        ("The Aller bridge opened in 1931!", False),
+    ],
+)
+def test_whole_sentences_of_what_is_cited_are_supported_without_the_judge(said: str, quoted: bool) -> None:
+    judge = Says(Verdict.NOT_ATTRIBUTABLE)
+    found = only(said, BRIDGE, judge)
+    assert (found.verdict is SentenceVerdict.SUPPORTED, found.reason == QUOTED) == (quoted, quoted)
+    assert bool(judge.asked) is not quoted
+
+
+def test_a_quote_of_a_passage_that_is_not_cited_is_judged() -> None:
+    assert only(FERRY.text, BRIDGE, Says(Verdict.NOT_ATTRIBUTABLE)).verdict is SentenceVerdict.NOT_ENOUGH
+
+
+def words(said: str, found: SentenceCheck) -> list[str]:
+    return [said[start:end] for start, end in found.unsupported]
+
+
+def test_words_that_occur_nowhere_are_found_by_stem() -> None:
+    said = "The bridges opened in 1931 with golden lamps for Ida Brandt."
+    found = only(said, BRIDGE, Says(Verdict.NOT_ATTRIBUTABLE))
+    assert words(said, found) == ["golden lamps", "Ida Brandt"]
+
+
+def test_another_number_contradicts_if_the_rest_is_the_same() -> None:
+    said = "The Aller bridge opened in 1932."
+    found = only(said, BRIDGE, Says(Verdict.NOT_ATTRIBUTABLE))
+    assert found.verdict is SentenceVerdict.CONTRADICTED
+    assert words(said, found) == ["1932"]
+    other = only("The mayor came to Verden in 1932.", BRIDGE, Says(Verdict.NOT_ATTRIBUTABLE))
+    assert other.verdict is SentenceVerdict.NOT_ENOUGH
+
+
+def test_of_a_supported_sentence_only_numbers_are_underlined() -> None:
+    said = "The lovely bridge opened in 1932."
+    assert words(said, only(said, BRIDGE, Says(Verdict.ATTRIBUTABLE))) == ["1932"]
+
+
+def test_the_nearest_passage_says_whether_it_supports() -> None:
+    found = only("A ferry crossed the river.", BRIDGE, nearest=True)
+    assert found.nearest is not None
+    assert (found.nearest.passage, found.nearest_supports) == ("f", True)
+    uncited = only("A ferry carried three hundred elephants.", None, nearest=True)
+    assert uncited.nearest is not None
+    assert uncited.nearest.passage == "f"
+    assert not uncited.nearest_supports
+
+
+# --- pasted ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", {}),
+        ("One text.\n\nWith two paragraphs.", {"1": "One text.\n\nWith two paragraphs."}),
+        ("[1] One.\n[3] Three\nlines.", {"1": "One.", "3": "Three\nlines."}),
+        ("1. One.\n2) Two.", {"1": "One.", "2": "Two."}),
+        ("[1]\nOne.\r\n[2]: Two.", {"1": "One.", "2": "Two."}),
+        ("[1] A list:\n1. one\n2. two\n[2] B", {"1": "A list:\n1. one\n2. two", "2": "B"}),
+        ("A list:\n1. one\n2. two", {"1": "A list:\n1. one\n2. two"}),
+        ("[1]\n[2] B", {"2": "B"}),
+    ],
+)
+def test_pasted_sources_are_told_apart_by_their_numbers(text: str, found: dict[str, str]) -> None:
+    assert {one.id: one.text for one in read_sources(text)} == found
+
+
+def test_a_number_twice_and_too_many_sources_are_refused() -> None:
+    with pytest.raises(UsageError, match="number 1 twice"):
+        read_sources("[1] a\n[1] b")
+    with pytest.raises(UsageError, match="at most 100"):
+        read_sources("\n".join(f"[{n}] a" for n in range(101)))
+
+
+SOURCES = read_sources("[1] The Aller bridge opened in 1931.\n[2] A ferry crossed the river four times a day.")
+
+
+def test_a_marked_text_is_checked_against_what_it_cites() -> None:
+    text = "The Aller bridge opened in 1931 [1]. A ferry crossed the river [1]. The mayor wept [9]."
+    found, checks = check_text(text, JUDGE, sources=SOURCES)
+    assert [one.cites for one in found.sentences] == [("1",), ("1",), ()]
+    assert [one.verdict for one in checks] == ["supported", "not_enough", "not_enough"]
+    assert checks[1].nearest is not None
+    assert (checks[1].nearest.passage, checks[1].nearest_supports) == ("2", True)
+    assert [one.reason for one in found.unresolved] == ["out-of-range"]
+
+
+def test_a_text_without_markers_gets_the_sources_that_support_it() -> None:
+    found, checks = check_text("A ferry crossed the river. The mayor wept.", JUDGE, sources=SOURCES)
+    assert [one.cites for one in found.sentences] == [("2",), ()]
+    assert [one.verdict for one in checks] == ["supported", "not_enough"]
+
+
+def test_what_cannot_be_checked_is_refused() -> None:
+    with pytest.raises(UsageError, match="no text"):
+        check_text(" ", JUDGE, sources=SOURCES)
+    with pytest.raises(UsageError, match="no sources"):
+        check_text("A.", JUDGE)
+    with pytest.raises(UsageError, match="at most 2"):
+        check_text("One is. Two is. Three is.", JUDGE, sources=SOURCES, most=2)
+
+
+@given(st.text(max_size=300), st.text(max_size=300))
+def test_any_text_can_be_checked_against_any_sources(text: str, sources: str) -> None:
+    try:
+        listed = read_sources(sources)
+    except UsageError:
+        return
+    found = cited_in(text, listed, JUDGE)
+    for check, sentence in zip(check_answer(found, JUDGE, nearest=True), found.sentences, strict=True):
+        assert all(0 <= start < end <= len(sentence.text) for start, end in check.unsupported)

@@ -1,0 +1,616 @@
+"""The API of OpenAI, asked by the official client over HTTP."""
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("openai", reason="needs the package openai")
+pytest.importorskip("fastapi", reason="needs the extra serve")
+
+import httpx
+import openai
+from openai.types import Model
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.responses import Response, ResponseOutputMessage, ResponseOutputText, ResponseTextDeltaEvent
+from openai.types.responses.response_output_text import AnnotationURLCitation
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from rag.errors import BusyError, IndexingError, QuestionError, TimeLimitError, UsageError
+from rag.index.index import Index
+from rag.index.open import open_index
+from rag.serve import Asked, Limits, Service
+from rag.serve import openai as api
+from rag.types import Answer, Question
+from tests import chat_server
+from tests.conftest import Command
+from tests.rag.serve.live import live
+from tests.rag.serve.served import make_index, running
+
+QUESTION = "When did the Aller bridge open?"
+UNKNOWN = "Who won the chess world championship of 1886?"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("openai")
+    make_index(folder)
+    return folder / "town.index"
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    """The address of `rag serve`, in a process of its own."""
+    with running(folder) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def client(address: str) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0) as client:
+        yield client
+
+
+def user(text: str) -> Any:  # noqa: ANN401
+    return [{"role": "user", "content": text}]
+
+
+def same(one: Mapping[str, Any]) -> dict[str, Any]:
+    """What two answers to one question have in common: all but ids and times."""
+    return {name: value for name, value in one.items() if name not in ("id", "created", "created_at", "completed_at")}
+
+
+def check_address(url: str, address: str) -> None:
+    """The URL is that of a passage, with spans to mark."""
+    parts = urlsplit(url)
+    assert url.startswith(f"{address}/p/town/")
+    assert "#" in unquote(parts.path.rpartition("/")[2])
+    assert re.fullmatch(r"\d+-\d+(,\d+-\d+)*", parse_qs(parts.query)["mark"][0])
+
+
+# --- chat completions ----------------------------------------------------------------------------------------------
+
+
+def ask(client: openai.OpenAI, question: str = QUESTION, **options: Any) -> ChatCompletion:  # noqa: ANN401
+    found = client.chat.completions.create(model="reader", messages=user(question), **options)
+    assert isinstance(found, ChatCompletion)
+    return found
+
+
+def joined(chunks: list[ChatCompletionChunk]) -> dict[str, Any]:
+    """The completion that the chunks of a stream make up."""
+    deltas = [choice.delta.to_dict() for chunk in chunks for choice in chunk.choices]
+    content = "".join(str(delta.get("content") or "") for delta in deltas)
+    annotations = [one for delta in deltas for one in delta.get("annotations") or []]  # type: ignore[attr-defined]
+    told = [extra for chunk in chunks if (extra := chunk.to_dict().get("attributed_rag"))]
+    finish = [choice.finish_reason for chunk in chunks for choice in chunk.choices if choice.finish_reason]
+    message = {"role": deltas[0]["role"], "content": content, "annotations": annotations}
+    return {"message": message, "finish": finish, "told": told}
+
+
+def test_a_completion_has_markers_and_an_annotation_for_each(client: openai.OpenAI, address: str) -> None:
+    completion = ask(client)
+    (choice,) = completion.choices
+    text, annotations = choice.message.content or "", choice.message.annotations or []
+    assert "1931" in text
+    assert (choice.finish_reason, completion.object, completion.model) == ("stop", "chat.completion", "reader")
+    assert annotations
+    numbers: dict[str, int] = {}
+    for one in annotations:
+        place = one.url_citation
+        number = numbers.setdefault(place.url, len(numbers) + 1)
+        assert text[place.start_index : place.end_index] == f"[{number}]"
+        assert place.title
+        check_address(place.url, address)
+    assert re.findall(r"\[\d+\]", text) == [
+        text[a.url_citation.start_index : a.url_citation.end_index] for a in annotations
+    ]
+
+
+def test_the_address_of_an_annotation_opens_the_passage(client: openai.OpenAI) -> None:
+    (first, *_) = ask(client).choices[0].message.annotations or []
+    page = httpx.get(first.url_citation.url, headers={"Accept": "text/html"})
+    assert page.status_code == 200
+    assert "1931" in page.text
+
+
+def test_a_streamed_completion_is_the_same(client: openai.OpenAI) -> None:
+    completion: Any = ask(client).to_dict()
+    chunks = list(client.chat.completions.create(model="reader", messages=user(QUESTION), stream=True))
+    found = joined(chunks)
+    message = completion["choices"][0]["message"]
+    assert found["message"] == {name: message[name] for name in ("role", "content", "annotations")}
+    assert found["finish"] == ["stop"]
+    assert found["told"] == [completion["attributed_rag"]]
+    assert {chunk.id for chunk in chunks} == {chunks[0].id}
+    assert all(chunk.usage is None for chunk in chunks)
+    # Each annotation comes with the text that it points into.
+    told = ""
+    for chunk in chunks:
+        for delta in (choice.delta for choice in chunk.choices):
+            told += delta.content or ""
+            for one in delta.to_dict().get("annotations") or []:  # type: ignore[attr-defined]
+                assert one["url_citation"]["end_index"] == len(told)
+
+
+def test_the_clients_own_accumulator_reads_the_stream(client: openai.OpenAI) -> None:
+    with client.chat.completions.stream(model="reader", messages=user(QUESTION)) as stream:
+        final = stream.get_final_completion()
+    assert final.choices[0].message.content == ask(client).choices[0].message.content
+
+
+def test_usage_ends_the_stream_if_asked_for(client: openai.OpenAI) -> None:
+    options: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
+    *_, last = client.chat.completions.create(model="reader", messages=user(QUESTION), **options)
+    assert last.choices == []
+    assert last.usage is not None
+    assert last.usage.to_dict() == {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+    assert (ask(client).usage or last.usage).total_tokens == 0
+
+
+def test_links_are_for_programs_that_drop_annotations(client: openai.OpenAI, address: str) -> None:
+    completion = ask(client, extra_body={"cite": "links"})
+    text, annotations = completion.choices[0].message.content or "", completion.choices[0].message.annotations or []
+    first = annotations[0].url_citation
+    assert text[first.start_index : first.end_index] == f"[[1]]({first.url})"
+    assert re.search(r"\n\nSources:\n\n1\. \[[^\]]+\]\(" + re.escape(first.url), text)
+    check_address(first.url, address)
+    options: dict[str, Any] = {"stream": True, "extra_body": {"cite": "links"}}
+    found = joined(list(client.chat.completions.create(model="reader", messages=user(QUESTION), **options)))
+    assert found["message"]["content"] == text
+
+
+def test_an_abstention_is_a_clear_text_and_a_field(client: openai.OpenAI) -> None:
+    completion = ask(client, UNKNOWN)
+    message = completion.choices[0].message
+    assert (message.content or "").startswith("The sources do not answer this question: ")
+    assert message.annotations == []
+    told: list[Any] = [one.to_dict()["attributed_rag"] for one in (completion, ask(client))]
+    assert [one["abstained"] for one in told] == [True, False]
+
+
+def test_earlier_turns_are_the_history(client: openai.OpenAI) -> None:
+    parts = [{"type": "text", "text": "And when was it repaired?"}]
+    messages: list[Any] = [
+        {"role": "system", "content": "You are a pirate."},
+        {"role": "user", "content": UNKNOWN},
+        {"role": "assistant", "content": "The sources do not answer this question: nothing was found."},
+        *user(QUESTION),
+        {"role": "assistant", "content": [{"type": "text", "text": "The Aller bridge opened in 1931 [1]."}]},
+        {"role": "user", "content": parts},
+    ]
+    completion = client.chat.completions.create(model="reader", messages=messages)
+    told: Any = completion.to_dict()["attributed_rag"]
+    assert re.fullmatch("when was (the )?aller.* repaired?.", told["question"], re.IGNORECASE)
+    assert "1987" in (completion.choices[0].message.content or "")
+
+
+def test_what_programs_always_send_is_ignored(client: openai.OpenAI) -> None:
+    completion = ask(
+        client,
+        temperature=0.7,
+        top_p=0.9,
+        max_tokens=5,
+        max_completion_tokens=5,
+        stop=["bridge"],
+        seed=1,
+        n=1,
+        user="somebody",
+        presence_penalty=1,
+        logit_bias={"1": 1},
+        tools=[],
+        response_format={"type": "text"},
+        extra_body={"chat_id": "x", "features": {"web_search": False}},
+    )
+    assert completion.choices[0].message.content == ask(client).choices[0].message.content
+
+
+@pytest.mark.parametrize(
+    ("options", "param", "says"),
+    [
+        ({"n": 2}, "n", "should be 1"),
+        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools", "calls no tools"),
+        ({"response_format": {"type": "json_object"}}, "response_format", "never JSON"),
+        ({"logprobs": True}, "logprobs", "no log probabilities"),
+        ({"modalities": ["audio"]}, "modalities", "only text"),
+        ({"extra_body": {"cite": "no"}}, "cite", "'markers' or 'links'"),
+        ({"messages": []}, "messages", "at least 1 item"),
+        ({"messages": [{"role": "system", "content": "x"}]}, "messages", "no message of a user"),
+        ({"messages": [{"role": "tool", "content": "x", "tool_call_id": "y"}]}, "messages[0].role", "found 'tool'"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
+            "messages[0].content[0]",
+            "only text is supported, found 'image_url'",
+        ),
+        ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content", "valid string"),
+        ({"messages": [{"role": "user", "content": " "}]}, None, "the question is empty"),
+        ({"messages": [{"role": "user", "content": "?!"}]}, None, "only stop words or punctuation"),
+        ({"messages": [{"role": "user", "content": "x" * 2001}]}, None, "2,001 characters"),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_cannot_be_done_is_refused_by_name(
+    client: openai.OpenAI, options: dict[str, Any], param: str | None, says: str, stream: bool
+) -> None:
+    with pytest.raises(openai.BadRequestError, match=re.escape(says)) as caught:
+        client.chat.completions.create(**{"model": "reader", "messages": user(QUESTION), "stream": stream, **options})
+    assert (caught.value.param, caught.value.type) == (param, "invalid_request_error")
+
+
+def test_an_unknown_model_names_those_that_are_served(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.NotFoundError, match="no model 'gpt-9'; there are: reader, reader@town") as caught:
+        client.chat.completions.create(model="gpt-9", messages=user(QUESTION))
+    assert caught.value.code == "model_not_found"
+
+
+# --- responses -----------------------------------------------------------------------------------------------------
+
+
+def output(response: Response) -> ResponseOutputText:
+    (message,) = response.output
+    assert isinstance(message, ResponseOutputMessage)
+    (part,) = message.content
+    assert isinstance(part, ResponseOutputText)
+    return part
+
+
+def test_a_response_has_markers_and_an_annotation_for_each(client: openai.OpenAI, address: str) -> None:
+    response = client.responses.create(
+        model="reader@town", input=QUESTION, metadata={"a": "b"}, instructions="Be brief."
+    )
+    part, chat = output(response), ask(client).choices[0].message
+    assert response.output_text == part.text == chat.content
+    nested = [one.to_dict() for one in chat.annotations or []]
+    assert nested == [
+        {"type": "url_citation", "url_citation": {k: v for k, v in one.to_dict().items() if k != "type"}}
+        for one in part.annotations
+    ]
+    for one in part.annotations:
+        assert isinstance(one, AnnotationURLCitation)
+        check_address(one.url, address)
+    assert (response.status, response.model, response.metadata) == ("completed", "reader@town", {"a": "b"})
+    assert response.usage is not None
+    Response.model_validate(response.to_dict(), strict=True)
+
+
+def test_a_streamed_response_has_the_events_in_order_and_is_the_same(client: openai.OpenAI) -> None:
+    events = list(client.responses.create(model="reader", input=QUESTION, stream=True))
+    kinds = [event.type for event in events]
+    pairs = kinds[4:-4]
+    assert kinds[:4] == [
+        "response.created", "response.in_progress", "response.output_item.added", "response.content_part.added"
+    ]  # fmt: skip
+    assert pairs[:2] == ["response.output_text.delta", "response.output_text.annotation.added"]
+    assert set(pairs) == set(pairs[:2])
+    assert kinds[-4:] == [
+        "response.output_text.done", "response.content_part.done", "response.output_item.done", "response.completed"
+    ]  # fmt: skip
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    first, last = events[0], events[-1]
+    assert first.type == "response.created"
+    assert last.type == "response.completed"
+    assert (first.response.status, first.response.output, first.response.id) == ("in_progress", [], last.response.id)
+    whole: dict[str, Any] = client.responses.create(model="reader", input=QUESTION).to_dict()
+    streamed: dict[str, Any] = last.response.to_dict()
+    for one in (whole, streamed):
+        one["output"][0].pop("id")
+    assert same(streamed) == same(whole)
+    part = output(last.response)
+    assert "".join(event.delta for event in events if isinstance(event, ResponseTextDeltaEvent)) == part.text
+    added = [event for event in events if event.type == "response.output_text.annotation.added"]
+    assert [event.annotation.to_dict() for event in added if event.annotation] == [
+        one.to_dict() for one in part.annotations
+    ]
+    assert [event.annotation_index for event in added] == list(range(len(added)))
+    for event in events:
+        type(event).model_validate(event.to_dict(), strict=True)
+
+
+def test_the_clients_own_accumulator_reads_the_response(client: openai.OpenAI) -> None:
+    with client.responses.stream(model="reader", input=QUESTION) as stream:
+        final = stream.get_final_response()
+    assert final.output_text == ask(client).choices[0].message.content
+
+
+def test_responses_take_items_and_earlier_turns(client: openai.OpenAI) -> None:
+    before = client.responses.create(model="reader", input=QUESTION)
+    items: Any = [
+        {"role": "developer", "content": "Answer in French."},
+        {"role": "user", "content": [{"type": "input_text", "text": QUESTION}]},
+        before.output[0].to_dict(),
+        {"type": "message", "role": "user", "content": "And when was it repaired?"},
+    ]
+    response = client.responses.create(model="reader", input=items)
+    assert "1987" in response.output_text
+
+
+@pytest.mark.parametrize(
+    ("options", "param"),
+    [
+        ({"tools": [{"type": "web_search"}]}, "tools"),
+        ({"previous_response_id": "resp_1"}, "previous_response_id"),
+        ({"background": True}, "background"),
+        ({"text": {"format": {"type": "json_object"}}}, "text.format"),
+        ({"input": [{"type": "function_call_output", "call_id": "x", "output": "y"}]}, "input[0]"),
+        ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}, "input[0].content[0]"),
+        ({"input": 5}, "input"),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_a_response_cannot_be_is_refused_by_name(
+    client: openai.OpenAI, options: dict[str, Any], param: str, stream: bool
+) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.responses.create(**{"model": "reader", "input": QUESTION, "stream": stream, **options})
+    assert caught.value.param == param
+
+
+# --- models --------------------------------------------------------------------------------------------------------
+
+
+def test_models_are_systems_and_systems_over_an_index(client: openai.OpenAI) -> None:
+    models = list(client.models.list())
+    assert [one.id for one in models] == ["reader", "reader@town"]
+    assert all(isinstance(one, Model) and one.owned_by == "attributed-rag" for one in models)
+    assert client.models.retrieve("reader@town") == models[1]
+    with pytest.raises(openai.NotFoundError, match="no model 'nope'"):
+        client.models.retrieve("nope")
+
+
+# --- without a process ---------------------------------------------------------------------------------------------
+
+
+class Scripted(Service):
+    """A service that answers when the test lets it, with what the test gives."""
+
+    def __init__(self, index: Index, limits: Limits | None = None) -> None:
+        super().__init__({"town": index}, limits=limits)
+        self.go = threading.Event()
+        self.answers: list[Answer | Exception] = []
+
+    def ask(self, question: str, *names: str | None, **_: object) -> Asked:
+        self.go.wait(10)
+        found = self.answers.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return Asked(found, "town", "reader", question, 0.1)
+
+
+@pytest.fixture
+def scripted(folder: Path) -> Iterator[Scripted]:
+    service = Scripted(open_index(folder))
+    yield service
+    service.go.set()
+    service.close()
+
+
+def browser(service: Service) -> TestClient:
+    return TestClient(Starlette(routes=api.routes(service)), raise_server_exceptions=False)
+
+
+def answer(text: str, **fields: Any) -> Answer:  # noqa: ANN401
+    return Answer(Question("q1", "?"), text, (), (), "test", **fields)
+
+
+def test_the_tokens_of_a_language_model_are_counted(scripted: Scripted) -> None:
+    scripted.go.set()
+    scripted.answers = [answer("x", trace={"tokens": {"read": 70, "written": 8}})] * 2
+    chat = browser(scripted).post("/v1/chat/completions", json={"model": "reader", "messages": user("x")}).json()
+    assert chat["usage"] == {"prompt_tokens": 70, "completion_tokens": 8, "total_tokens": 78}
+    response = browser(scripted).post("/v1/responses", json={"model": "reader", "input": "x"}).json()
+    assert [response["usage"][f"{name}_tokens"] for name in ("input", "output", "total")] == [70, 8, 78]
+
+
+def test_a_language_models_markers_are_numbered_by_first_appearance_streamed_or_not(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    says = "The bridge opened in 1931 [3][9]. It was repaired [1]."
+    body = {"model": "lm", "messages": user(QUESTION), "input": QUESTION}
+    with chat_server.running() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.script({"say": says}))
+        monkeypatch.setenv("OPENAI_API_KEY", "")
+        service = Service({"town": open_index(folder)}, {"lm": "openai:tiny"})
+        client = browser(service)
+        whole = client.post("/v1/chat/completions", json=body).json()
+        streamed = client.post("/v1/chat/completions", json=body | {"stream": True}).text
+        response = client.post("/v1/responses", json=body).json()
+        service.close()
+    message = whole["choices"][0]["message"]
+    assert message["content"] == "The bridge opened in 1931 [1]. It was repaired [2]."
+    assert whole["usage"] == {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}
+    chunks = [
+        ChatCompletionChunk.model_validate_json(line.removeprefix("data: "))
+        for line in streamed.split("\n\n")
+        if line.startswith("data: {")
+    ]
+    assert joined(chunks)["message"] == {name: message[name] for name in ("role", "content", "annotations")}
+    assert response["output"][0]["content"][0]["text"] == message["content"]
+
+
+def test_a_model_that_failed_is_told_apart_from_sources_that_do_not_answer(scripted: Scripted) -> None:
+    scripted.go.set()
+    scripted.answers = [answer("", abstained=True, failed=True, reason="the model wrote nothing")]
+    chat = browser(scripted).post("/v1/chat/completions", json={"model": "reader", "messages": user("x")}).json()
+    assert chat["choices"][0]["message"]["content"] == "The system gave no answer: the model wrote nothing."
+    assert (chat["attributed_rag"]["failed"], chat["attributed_rag"]["abstained"]) == (True, True)
+
+
+def test_hidden_characters_and_lone_surrogates_are_shown(scripted: Scripted) -> None:
+    scripted.go.set()
+    scripted.answers = [answer("a\x1b\u202e\ud800b", trace={})]
+    chat = browser(scripted).post("/v1/chat/completions", json={"model": "reader", "messages": user("x")}).json()
+    assert chat["choices"][0]["message"]["content"] == "a\ufffd\ufffd\ufffdb"
+
+
+@pytest.mark.parametrize("path", ["chat/completions", "responses"])
+def test_a_slow_answer_begins_the_stream_and_keeps_it_alive(
+    scripted: Scripted, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "_PATIENCE", 0.01)
+    monkeypatch.setattr(api, "_PING", 0.01)
+    scripted.answers = [answer("Late but here.")]
+    body = {"model": "reader", "stream": True, "messages": user("x"), "input": "x"}
+    threading.Timer(0.3, scripted.go.set).start()
+    lines = browser(scripted).post(f"/v1/{path}", json=body).text.split("\n\n")
+    waited = lines.index(": the answer is being written")
+    assert '"role":"assistant"' in lines[0].replace(" ", "") or "response.created" in lines[0]
+    assert any("Late but here." in line for line in lines[waited:])
+
+
+@pytest.mark.parametrize("path", ["chat/completions", "responses"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_fails_early_has_its_own_status(scripted: Scripted, path: str, stream: bool) -> None:
+    scripted.go.set()
+    body = {"model": "reader", "stream": stream, "messages": user("x"), "input": "x"}
+    errors = {BusyError("full"): 503, TimeLimitError("late"): 504, QuestionError("bad"): 400, IndexingError("x"): 500}
+    for error, status in errors.items():
+        scripted.answers = [error]
+        reply = browser(scripted).post(f"/v1/{path}", json=body)
+        assert reply.status_code == status
+        told = reply.json()["error"]
+        assert (told["message"], told["code"]) == (str(error), type(error).__name__)
+        assert told["type"] == ("server_error" if status >= 500 else "invalid_request_error")
+        assert ("Retry-After" in reply.headers) == (status == 503)
+
+
+def test_what_fails_late_is_an_event(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "_PATIENCE", 0.01)
+    body = {"model": "reader", "stream": True, "messages": user("x"), "input": "x"}
+    ends = []
+    for path in ("chat/completions", "responses"):
+        scripted.go.clear()
+        scripted.answers = [UsageError("no")]
+        threading.Timer(0.3, scripted.go.set).start()
+        *_, last, _ = browser(scripted).post(f"/v1/{path}", json=body).text.split("\n\n")
+        ends.append(json.loads(last.partition("data: ")[2]))
+    assert ends[0] == {"error": {"message": "no", "type": "server_error", "param": None, "code": None}}
+    assert (ends[1]["type"], ends[1]["response"]["status"]) == ("response.failed", "failed")
+    assert ends[1]["response"]["error"] == {"code": "server_error", "message": "no"}
+
+
+def test_too_many_are_told_to_come_back(folder: Path) -> None:
+    service = Scripted(open_index(folder), Limits(workers=1, waiting=0, seconds=5))
+    service.answers = [answer("x")]
+    client = browser(service)
+    first = threading.Thread(
+        target=client.post, args=("/v1/chat/completions",), kwargs={"json": {"model": "reader", "messages": user("x")}}
+    )
+    first.start()
+    while not service.workers.running:
+        first.join(0.001)
+    reply = client.post("/v1/responses", json={"model": "reader", "input": "x", "stream": True})
+    service.go.set()
+    first.join()
+    service.close()
+    assert (reply.status_code, reply.json()["error"]["type"]) == (503, "server_error")
+    assert int(reply.headers["Retry-After"]) > 0
+
+
+def test_a_client_that_hangs_up_gives_up_its_place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "_PATIENCE", 0.01)
+    monkeypatch.setattr(api, "_PING", 0.01)
+    service = Scripted(open_index(folder), Limits(workers=1, waiting=5, seconds=20))
+    service.answers = [answer("x")] * 3
+    bodies = [{"model": "reader", "stream": stream, "messages": user("x"), "input": "x"} for stream in (True, False)]
+    with live(Starlette(routes=api.routes(service))) as url, httpx.Client(base_url=f"{url}/v1") as client:
+        running = threading.Thread(target=client.post, args=("/responses",), kwargs={"json": bodies[1]})
+        running.start()
+        wait_until(lambda: service.workers.running == 1)
+        with client.stream("POST", "/chat/completions", json=bodies[0]) as reply:
+            next(reply.iter_lines())
+            assert service.workers.waiting == 1
+        wait_until(lambda: service.workers.waiting == 0)
+        with pytest.raises(httpx.ReadTimeout):
+            client.post("/responses", json=bodies[1], timeout=0.2)
+        wait_until(lambda: service.workers.waiting == 0)
+        service.go.set()
+        running.join()
+    service.close()
+
+
+def wait_until(reached: Callable[[], bool]) -> None:
+    for _ in range(2000):
+        if reached():
+            return
+        time.sleep(0.005)
+    raise AssertionError("not reached")
+
+
+def test_another_way_to_cite_is_refused(scripted: Scripted) -> None:
+    with pytest.raises(UsageError, match="cite should be one of markers, links, found 'x'"):
+        api.routes(scripted, cite="x")  # type: ignore[arg-type]
+
+
+_json = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(allow_nan=False),
+        st.text(max_size=5),
+        st.sampled_from(["user", "assistant", "system", "text", "reader", "message", "bridge", "\ud800"]),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(["role", "content", "type", "text", "format", "include_usage"]), inner),
+    ),
+    max_leaves=8,
+)
+_OTHERS = (
+    "stream n cite tools stream_options text metadata response_format instructions logprobs modalities background "
+    "temperature"
+).split()
+_message = st.fixed_dictionaries({"role": st.just("user"), "content": st.one_of(st.text(max_size=20), _json)})
+_bodies = st.fixed_dictionaries(
+    {},
+    optional={
+        "model": st.one_of(st.just("reader"), st.just("reader"), _json),
+        "messages": st.one_of(st.lists(_message, max_size=3), _json),
+        "input": st.one_of(st.text(max_size=20), st.lists(_message, max_size=3), _json),
+        **dict.fromkeys(_OTHERS, _json),
+    },
+)
+
+
+@pytest.fixture(scope="module")
+def fuzzed(folder: Path) -> Iterator[TestClient]:
+    service = Service({"town": open_index(folder)}, ["extractive"])
+    yield browser(service)
+    service.close()
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(st.sampled_from(["chat/completions", "responses"]), _bodies)
+def test_no_body_breaks_the_server(fuzzed: TestClient, path: str, body: dict[str, Any]) -> None:
+    if body.get("model") == "reader":
+        body["model"] = "extractive"
+    reply = fuzzed.post(f"/v1/{path}", content=json.dumps(body))
+    assert reply.status_code in (200, 400, 404)
+    if reply.status_code != 200:
+        assert set(reply.json()["error"]) == {"message", "type", "param", "code"}
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b"\xff", b"[" * 100_000, b'{"model": "reader", "messages": 1' + b"0" * 5000]
+)
+def test_what_is_no_json_object_is_refused(fuzzed: TestClient, body: bytes) -> None:
+    reply = fuzzed.post("/v1/chat/completions", content=body)
+    assert (reply.status_code, reply.json()["error"]["type"]) == (400, "invalid_request_error")
+
+
+def test_the_command_line_exports_answers_of_a_server_with_its_links(rag: Command, address: str) -> None:
+    result = rag("ask", QUESTION, "--server", f"{address}/town", "--to", "markdown")
+    assert result.returncode == 0, result.stderr
+    assert f"]({address}/p/town/" in result.stdout
+    without = rag("ask", QUESTION, "--server", address, "--to", "markdown")
+    assert "](" not in without.stdout
+    assert "[^1]: " in without.stdout

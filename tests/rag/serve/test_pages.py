@@ -1,0 +1,319 @@
+"""The pages as HTML: what is shown, what is refused, and hostile texts as text."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("jinja2")
+pytest.importorskip("mcp")
+pytest.importorskip("prometheus_client")
+
+from selectolax.lexbor import LexborHTMLParser as HTMLParser
+from starlette.testclient import TestClient
+
+import rag
+from rag.serve.app import create_app
+from rag.serve.examples import example_questions
+from rag.serve.service import Limits, Service
+from tests.rag.serve.served import make_index
+
+QUESTION = "When did the Aller bridge open?"
+EVIL = (
+    "The <script>alert(1)</script> bridge of Evil opened in 1931 <img src=x onerror=alert(2)>. "
+    "[Click](javascript:alert(3)) the \x1b[31mred\u202eder\U000e0041 text of Evil {{ 7*7 }}."
+)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("town")
+    rows = [
+        {"_id": "evil/../#1?x=<b>", "title": "Evil </title><script>alert(4)</script>", "text": EVIL},
+        {"_id": "evil#2", "title": "Other", "text": "Nothing of note stands here."},
+    ]
+    corpus = folder / "evil.jsonl"
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    evil = rag.build_index(corpus, folder / "evil.index", format="beir")
+    found = Service({"town": make_index(folder), "evil": evil}, ["reader", "extractive"], limits=Limits(text=5_000))
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def client(service: Service) -> Iterator[TestClient]:
+    with TestClient(create_app(service), base_url="http://localhost", raise_server_exceptions=False) as found:
+        yield found
+
+
+def page(client: TestClient, path: str, status: int = 200, **params: str) -> HTMLParser:
+    reply = client.get(path, params=params or None, headers={"Accept": "text/html"})
+    assert reply.status_code == status, reply.text
+    assert reply.headers["Content-Type"].startswith("text/html")
+    return HTMLParser(reply.text)
+
+
+def events(client: TestClient, **question: object) -> list[tuple[str, dict[str, Any]]]:
+    reply = client.post("/ask", json=question)
+    assert reply.status_code == 200, reply.text
+    found = []
+    for block in reply.text.strip().split("\n\n"):
+        name, data = block.split("\n", 1)
+        found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return found
+
+
+def texts(tree: HTMLParser, css: str) -> list[str]:
+    return [" ".join(one.text().split()) for one in tree.css(css)]
+
+
+def test_an_answer_comes_as_events_with_its_passages_and_then_its_verdicts(client: TestClient) -> None:
+    found = events(client, question=QUESTION, index="town", system="reader", place="t3")
+    names = [name for name, _ in found]
+    assert names[0] == "text"
+    assert names[-2:] == ["answer", "verdicts"]
+    answer = found[-2][1]
+    shown = HTMLParser(answer["html"])
+    assert "The Aller bridge opened in 1931." in texts(shown, ".sentence .words")
+    cite = shown.css_first(".sentence a.cite")
+    assert cite is not None
+    panel = shown.css_first(f"#{cite.attributes['data-panel']}")
+    assert panel is not None
+    assert str(panel.attributes["id"]).startswith("t3-")
+    assert "1931" in panel.css("mark")[0].text()
+    assert str(cite.attributes["href"]).startswith("/p/town/bridge.md%231?mark=")
+    assert answer["turn"]["question"] == QUESTION
+    verdicts = HTMLParser(found[-1][1]["html"])
+    assert "✓ supported" in texts(verdicts, "[data-sentence] .verdict")
+
+
+def test_a_follow_up_is_asked_in_its_thread(client: TestClient) -> None:
+    history = [{"question": "When was the Aller bridge repaired?", "answer": "The bridge was repaired in 1987."}]
+    found = dict(events(client, question="who was its engineer?", history=history))
+    assert "Searched for: " in HTMLParser(found["answer"]["html"]).text()
+    assert "Aller" in found["answer"]["permalink"]
+
+
+def test_what_is_not_answered_is_said_plainly_with_the_nearest_passages(client: TestClient) -> None:
+    found = events(client, question="How many moons has Jupiter?", index="town")
+    assert found[-1][0] == "answer"
+    answer = found[-1][1]
+    shown = HTMLParser(answer["html"])
+    assert answer["turn"] is None
+    assert "Not answered by these sources" in texts(shown, ".none")[0]
+    assert shown.css(".nearest li")
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"not json", 400),
+        (b"[]", 400),
+        (b'{"question": 3}', 400),
+        (b'{"question": " "}', 400),
+        (b'{"question": "x", "index": "nope"}', 404),
+        (b'{"question": "x", "history": 3}', 400),
+        (b'{"question": "x", "history": [3]}', 400),
+        (b"[" * 100_000, 400),
+        (b'{"question": "\\ud800"}', 200),
+    ],
+)
+def test_a_bad_question_is_told_in_one_line(client: TestClient, body: bytes, status: int) -> None:
+    reply = client.post("/ask", content=body, headers={"Content-Type": "application/json"})
+    assert reply.status_code == status
+    if status != 200:
+        assert reply.json()["message"].endswith(".")
+
+
+def test_no_form_of_another_site_can_ask(client: TestClient) -> None:
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
+        assert client.post("/ask", content=b"{}", headers={"Content-Type": kind}).status_code == 415
+    reply = client.post("/ask", json={"question": QUESTION}, headers={"Origin": "https://evil.example"})
+    assert reply.status_code == 403
+
+
+def test_a_question_that_cannot_be_searched_is_told(client: TestClient) -> None:
+    (found,) = events(client, question="?!")
+    assert found[0] == "unsearched"
+
+
+def test_without_the_script_a_link_gives_the_whole_answer(client: TestClient) -> None:
+    first = page(client, "/", q=QUESTION, index="town")
+    link = first.css_first("noscript a")
+    assert link is not None
+    whole = page(client, str(link.attributes["href"]))
+    assert "The Aller bridge opened in 1931." in texts(whole, ".words")
+    assert "✓ supported" in texts(whole, ".sentence .verdict")
+    assert client.get(str(link.attributes["href"])).text.count("no language model") == 1
+    names = [str(one.attributes["name"]) for one in whole.css("#ask input, #ask select")]
+    assert {"q", "index", "system"} <= set(names)
+
+
+def test_a_link_to_a_passage_marks_its_spans(client: TestClient) -> None:
+    shown = page(client, "/p/town/bridge.md%231", mark="4-9,0-3,8-10")
+    assert texts(shown, "mark") == ["The", "Aller"]
+    assert shown.css("a[rel=next]")
+    assert not shown.css("a[rel=prev]")
+
+
+@pytest.mark.parametrize(
+    "mark", ["", "x", "5-1", "-3", "0-99999999", "1-2;3", "1-2,", "0-1" + ",0-1" * 200, "٣-٤", "1" * 5_000]
+)
+def test_marks_are_hostile_until_read(client: TestClient, mark: str) -> None:
+    shown = page(client, "/p/town/bridge.md%231", mark=mark)
+    assert len(shown.css("mark")) <= 1
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/p/town/nope", "/p/nope/x", "/p/town/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "/p/town/%00", "/p/town/%ff%fe",
+     "/?q=x&index=nope", "/?q=x&system=../x", "/compare?q=x&a=nope", "/export/exe?q=x"],
+)  # fmt: skip
+def test_what_is_not_there_is_an_error_page(client: TestClient, path: str) -> None:
+    reply = client.get(path, headers={"Accept": "text/html"})
+    assert reply.status_code == 404
+    assert 'role="alert"' in reply.text
+
+
+def test_a_question_that_is_too_long_is_an_error_page(client: TestClient) -> None:
+    assert client.get("/", params={"q": "x" * 3_000, "whole": "1"}).status_code == 400
+
+
+def hostile(html: str) -> None:
+    """Fails unless the HTML shows all that was hostile as text."""
+    tree = HTMLParser(html)
+    assert [one for one in tree.css("script") if not str(one.attributes.get("src", "")).startswith("/static/")] == []
+    assert tree.css("img[onerror], style, iframe, object, embed, base, meta[http-equiv]") == []
+    for one in tree.css("*"):
+        assert not [name for name in one.attributes if name.startswith("on") or name == "style"]
+    for link in tree.css("a[href], form[action]"):
+        assert str(link.attributes.get("href") or link.attributes.get("action")).startswith(("/", "#", "https://"))
+    assert not set("\x1b\u202e\U000e0041") & set(html)
+
+
+def test_hostile_passages_and_questions_are_shown_as_text(client: TestClient) -> None:
+    question = "When did the bridge of Evil <script>alert(9)</script>\u202e open?"
+    for reply in (
+        client.get("/", params={"q": question, "index": "evil"}),
+        client.get("/", params={"q": question, "index": "evil", "whole": "1"}),
+        client.get("/compare", params={"q": question, "a": "extractive@evil", "b": "reader@evil", "whole": "1"}),
+        client.get("/p/evil/evil%2F..%2F%231%3Fx%3D%3Cb%3E", params={"mark": "4-40"}),
+        client.post("/check", data={"text": EVIL, "against": "index", "index": "evil"}),
+        client.post("/check", data={"text": f"{EVIL} [1]", "against": "sources", "sources": f"[1] {EVIL}"}),
+        client.post("/check", data={"text": EVIL, "against": "index", "index": "<script>alert(1)</script>"}),
+        client.get("/p/evil/<script>alert(1)</script>"),
+    ):
+        assert "alert(" in reply.text
+        hostile(reply.text)
+    found = dict(events(client, question=question, index="evil", place='"><script>'))
+    hostile(found["answer"]["html"])
+    assert 'data-place="t1"' in found["answer"]["html"]
+    shown = HTMLParser(client.get("/p/evil/evil%2F..%2F%231%3Fx%3D%3Cb%3E").text).css_first("#passage")
+    assert shown is not None
+    assert shown.text() == EVIL.replace("\x1b", "\ufffd").replace("\u202e", "\ufffd").replace("\U000e0041", "\ufffd")
+
+
+def test_nothing_is_inline_and_nothing_is_from_another_host(client: TestClient) -> None:
+    weight = 0
+    reply = client.get("/", params={"q": QUESTION, "whole": "1"})
+    policy = reply.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    tree = HTMLParser(reply.text)
+    for one in tree.css("link[href], script, img"):
+        address = str(one.attributes.get("href") or one.attributes.get("src"))
+        assert address.startswith("/static/")
+        static = client.get(address)
+        assert "immutable" in static.headers["Cache-Control"]
+        weight += len(static.content)
+    assert weight + len(reply.content) < 200_000
+
+
+# --- check, compare, export -------------------------------------------------------------------------------------------
+
+
+def test_a_pasted_text_is_checked_against_an_index(client: TestClient) -> None:
+    text = "The bridge has three arches of red brick [4]. The engineer was Queen Victoria. Do you like it?"
+    reply = client.post("/check", data={"text": text, "against": "index", "index": "town"})
+    tree = HTMLParser(reply.text)
+    assert texts(tree, ".sentence .judged") == ["✓ supported", "○ not enough", "– no claim"]
+    assert "Queen Victoria" in " ".join(texts(tree, ".sentence u"))
+    assert "Closest:" in texts(tree, ".sentence .note")[0]
+    assert [one.text() for one in tree.css("#text")] == [text]
+
+
+def test_a_pasted_text_is_checked_against_pasted_sources(client: TestClient) -> None:
+    sources = "[1] The Aller bridge opened in 1931.\n[2] It has three arches."
+    given = {"text": "The Aller bridge opened in 1932 [1].", "against": "sources", "sources": sources}
+    tree = HTMLParser(client.post("/check", data=given).text)
+    assert texts(tree, ".sentence .judged") == ["✗ contradicted"]
+    assert texts(tree, ".sentence u") == ["1932"]
+    assert texts(tree, "#c-p1 mark") == ["The Aller bridge opened in 1931."]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"text": " "},
+        {"text": "A.", "against": "sources"},
+        {"text": "x" * 6_000},
+        {"text": "A.", "index": "nope"},
+        {"text": "A.", "against": "sources", "sources": "[1] a\n[1] b"},
+        {"text": "One is. " * 200},
+    ],
+)
+def test_what_cannot_be_checked_is_told_beside_the_form(client: TestClient, given: dict[str, str]) -> None:
+    reply = client.post("/check", data=given)
+    assert reply.status_code in (400, 404)
+    tree = HTMLParser(reply.text)
+    assert tree.css_first("#result [role=alert]") is not None
+    assert [one.text().strip() for one in tree.css("#text")] == [given.get("text", "").strip()]
+
+
+def test_two_systems_stand_side_by_side_with_what_they_took(client: TestClient) -> None:
+    tree = page(client, "/compare", q=QUESTION, a="reader@town", b="extractive@town", whole="1")
+    assert texts(tree, ".sides h2") == ["reader@town", "extractive@town"]
+    metas = texts(tree, ".sides .meta")
+    assert len(metas) == 2
+    assert all("read" in one and " s " in one for one in metas)
+    ids = [one.attributes["id"] for one in tree.css("[id]")]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize(
+    ("name", "holds"),
+    [("markdown", "[^1]"), ("html", "<mark>"), ("json", '"urls"'), ("bibtex", "@misc{"), ("csl", '"title"')],
+)
+def test_an_answer_is_exported(client: TestClient, name: str, holds: str) -> None:
+    reply = client.get(f"/export/{name}", params={"q": QUESTION, "index": "town", "system": "reader"})
+    assert reply.status_code == 200
+    assert holds in reply.text
+    assert "http://localhost/p/town/bridge.md%231" in reply.text
+    assert 'attachment; filename="when-did-the-aller-bridge-open' in reply.headers["Content-Disposition"]
+
+
+def test_an_export_of_nothing_is_refused(client: TestClient) -> None:
+    assert client.get("/export/json").status_code == 400
+
+
+# --- examples ---------------------------------------------------------------------------------------------------------
+
+
+def test_examples_are_questions_that_the_index_answers(client: TestClient) -> None:
+    handbook = rag.open_index()
+    system = rag.open_system("reader", handbook)
+    found = example_questions(handbook, system.ask)
+    assert len(found) == 4
+    assert found == example_questions(handbook, system.ask)
+    for question in found:
+        assert not system.ask(question).abstained
+
+
+def test_an_index_that_defines_nothing_has_no_examples(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Go home now. It is a day.", "utf-8")
+    index = rag.build_index(tmp_path / "a.txt", tmp_path / "a.index")
+    assert example_questions(index, rag.open_system("reader", index).ask) == []

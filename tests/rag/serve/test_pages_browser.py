@@ -1,0 +1,243 @@
+"""The pages in a real browser: by keyboard, on a phone, and for axe."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("playwright")
+pytest.importorskip("uvicorn")
+pytest.importorskip("fastapi")
+pytest.importorskip("jinja2")
+pytest.importorskip("mcp")
+pytest.importorskip("prometheus_client")
+
+from playwright import sync_api as playwright
+
+import rag
+from rag.serve.app import create_app
+from rag.serve.service import Service
+from tests.rag.serve.live import live
+from tests.rag.serve.served import make_index
+from tests.rag.serve.test_pages import EVIL
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: chromium)")]
+Page = Any  # playwright's
+Open = Callable[..., Page]
+
+expect: Callable[..., Any] = playwright.expect
+PHONE = {"width": 390, "height": 844}
+QUESTION = "When did the Aller bridge open?"
+SOURCES = "[1] The Aller bridge opened in 1931.\n[2] It has three arches of brick."
+PASTED = "The Aller bridge opened in 1932 [1]. It has three arches of brick [2]. The mayor wept."
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("town")
+    corpus = folder / "evil.jsonl"
+    corpus.write_text(json.dumps({"_id": "e<b>#1", "title": "<i>Evil", "text": EVIL}) + "\n", "utf-8")
+    evil = rag.build_index(corpus, folder / "evil.index", format="beir")
+    service = Service({"town": make_index(folder), "evil": evil}, ["reader", "extractive"])
+    service.warm()
+    with live(create_app(service, uploads=("town",))) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def browse(chromium: Any, address: str) -> Iterator[Open]:  # noqa: ANN401
+    said: list[str] = []
+
+    def open_page(path: str = "/", **options: object) -> Page:
+        page = chromium.new_context(**{"viewport": {"width": 1280, "height": 800}} | options).new_page()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("dialog", lambda dialog: said.append(dialog.message))
+        page.on("request", lambda request: said.extend([request.url] * (not request.url.startswith(address))))
+        page.goto(address + path)
+        return page
+
+    yield open_page
+    for context in chromium.contexts:
+        context.close()
+    assert said == []  # no error, nothing that the Content-Security-Policy stopped, no request to another host
+
+
+def ask(page: Page, question: str) -> None:
+    """Ask by keyboard, and wait for the verdicts."""
+    number = page.locator(".turn").count()
+    page.keyboard.press("/")
+    page.keyboard.type(question)
+    page.keyboard.press("Enter")
+    expect(page.locator(".turn")).to_have_count(number + 1)
+    expect(page.locator(".turn").last.locator(".summary .verdict").first).to_be_visible()
+
+
+def test_ask_and_follow_a_citation_by_keyboard(browse: Open, address: str) -> None:
+    page = browse(permissions=["clipboard-read", "clipboard-write"])
+    expect(page.locator("#q")).to_be_focused()
+    page.keyboard.press("Escape")
+    ask(page, QUESTION)
+    turn = page.locator(".turn")
+    expect(turn.locator(".sentence .words").first).to_have_text("The Aller bridge opened in 1931.")
+    expect(turn.locator(".sentence .verdict").first).to_have_text("✓ supported")
+    expect(turn.locator(".passage.shown")).to_have_count(1)  # beside the answer without asking
+    page.keyboard.press("n")
+    cite = turn.locator("a.cite").first
+    expect(cite).to_be_focused()
+    page.keyboard.press("Enter")
+    passage = turn.locator(".passage.shown")
+    expect(passage.locator(".page")).to_be_focused()
+    expect(passage.locator("mark:not(.other)").first).to_contain_text("1931")
+    expect(passage.locator(".beside").first).to_contain_text("repaired in 1987")  # what stands after it
+    page.keyboard.press("Escape")
+    expect(cite).to_be_focused()
+    page.keyboard.press("c")
+    expect(page.locator("#status")).to_have_text("Copied with footnotes.")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("The Aller bridge opened in 1931. [1]")
+    assert "\n\n[1] The Aller bridge, History, bridge.md: “" in copied
+
+    ask(page, "and how many arches has it?")
+    expect(page.locator(".turn").last).to_contain_text("three arches")
+    link = page.url
+    page.keyboard.press("h")
+    expect(page.locator("#past a")).to_have_count(2)
+    page.keyboard.press("Escape")
+    again = page.context.new_page()
+    again.goto(link)
+    expect(again.locator(".turn")).to_contain_text("three arches")
+    again.keyboard.press("h")
+    again.locator("#forget").click()
+    again.keyboard.press("h")
+    expect(again.locator("#past")).to_have_text("No questions yet.")
+
+
+def test_an_answer_is_exported(browse: Open) -> None:
+    page = browse(f"/?q={QUESTION}&index=town")
+    page.locator(".export summary").click()
+    with page.expect_download() as waiting:
+        page.get_by_role("link", name="BibTeX").click()
+    assert waiting.value.suggested_filename == "when-did-the-aller-bridge-open.bib"
+    assert "@misc{" in Path(waiting.value.path()).read_text("utf-8")
+
+
+def test_a_pasted_text_is_checked_by_keyboard(browse: Open) -> None:
+    page = browse("/check")
+    page.keyboard.press("/")
+    page.keyboard.insert_text(PASTED)
+    page.keyboard.press("Tab")
+    if not page.locator("input[value=index]").evaluate("one => one === document.activeElement"):
+        page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("#sources")).to_be_visible()
+    page.locator("#sources").fill(SOURCES)
+    page.locator("#question").press("Enter")
+    judged = page.locator("#result .sentence .judged")
+    expect(judged).to_have_text(["✗ contradicted", "✓ supported", "○ not enough"])
+    expect(page.locator("#result u").first).to_have_text("1932")
+    page.keyboard.press("n")
+    expect(page.locator("#result .passage.shown")).to_contain_text("opened in 1931")
+
+
+def test_two_systems_are_compared(browse: Open) -> None:
+    page = browse("/compare")
+    page.locator("#q").fill(QUESTION)
+    page.keyboard.press("Enter")
+    expect(page.locator(".sides .summary .verdict")).to_have_count(2)
+    expect(page.locator(".sides h2")).to_have_text(["reader@town", "extractive@town"])
+    expect(page.locator(".sides .passage.shown")).to_have_count(2)
+
+
+def test_documents_are_added_with_progress(browse: Open, tmp_path: Path) -> None:
+    (tmp_path / "mill.md").write_text("# The mill\n\nThe mill of Oldenby was built by Karl Lind in 1820.\n", "utf-8")
+    (tmp_path / "bad.pdf").write_bytes(b"%PDF-1.7")
+    page = browse("/documents")
+    page.locator("input[type=file]").set_input_files([tmp_path / "mill.md", tmp_path / "bad.pdf"])
+    page.get_by_role("button", name="Add to town").click()
+    expect(page.locator(".report")).to_contain_text("1 of 2 files added", timeout=20_000)
+    expect(page.locator(".files")).to_contain_text("✗ not added bad.pdf")
+    page.goto(page.url.replace("/documents", "/?q=Who built the mill of Oldenby?&index=town"))
+    expect(page.locator(".turn")).to_contain_text("Karl Lind")
+
+
+def test_hostile_passages_stay_text(browse: Open) -> None:
+    page = browse("/?index=evil&system=extractive&q=When did the <img src=x onerror=alert(5)> bridge of Evil open?")
+    expect(page.locator(".summary .verdict").first).to_be_visible()
+    page.locator("a.cite").first.click()
+    expect(page.locator(".passage.shown .here")).to_contain_text("<script>alert(1)</script>")
+    assert page.locator("main img, main script").count() == 0
+    page.locator(".passage.shown").get_by_role("link", name="Open as a page").click()
+    expect(page.locator("#passage")).to_contain_text("[Click](javascript:alert(3))")
+
+
+def test_without_javascript_a_form_gives_the_whole_answer(browse: Open) -> None:
+    page = browse(java_script_enabled=False)
+    page.locator("#q").fill(QUESTION)
+    page.keyboard.press("Enter")
+    expect(page.locator(".sentence .verdict").first).to_have_text("✓ supported")
+    expect(page.locator(".passage").first).to_be_visible()
+
+
+# --- for everybody ----------------------------------------------------------------------------------------------------
+
+
+def check(page: Page) -> None:
+    """Run axe, and see that nothing is wider than the screen."""
+    if not page.evaluate("'axe' in window"):
+        axe = Path(pytest.importorskip("axe_core_python").__file__ or "").parent / "axe.min.js"
+        page.evaluate(axe.read_text("utf-8"))
+    found = page.evaluate("axe.run()")["violations"]
+    assert found == [], json.dumps([(one["id"], one["impact"], one["nodes"][0]["html"]) for one in found])
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize(("scheme", "viewport"), [("light", None), ("dark", None), ("dark", PHONE)])
+def test_axe_finds_nothing(browse: Open, scheme: str, viewport: dict[str, int] | None, address: str) -> None:
+    options = {"color_scheme": scheme, "bypass_csp": True, "reduced_motion": "reduce"}
+    page = browse(**options | ({"viewport": viewport} if viewport else {}))
+    check(page)
+    page.locator("#q").fill("What is the Aller bridge and who repaired it in 1987?")
+    page.keyboard.press("Enter")
+    expect(page.locator(".summary .verdict").first).to_be_visible()
+    page.locator("a.cite").first.click()
+    check(page)
+    page.keyboard.press("Escape")
+    page.locator("#open-keys").click()
+    check(page)
+    page.goto(f"{address}/check")
+    page.locator("#text").fill(PASTED)
+    page.locator("input[value=sources]").check()
+    page.locator("#sources").fill(SOURCES)
+    page.get_by_role("button", name="Check", exact=True).click()
+    expect(page.locator("#result .verdict").first).to_be_visible()
+    check(page)
+    if scheme == "light":
+        for path in ("/p/town/bridge.md%231?mark=4-10", "/documents", f"/compare?q={QUESTION}&whole=1"):
+            page.goto(address + path)
+            check(page)
+
+
+def test_on_a_phone_the_passage_comes_up_and_goes(browse: Open) -> None:
+    page = browse(f"/?q={QUESTION}&index=town", viewport=PHONE, has_touch=True)
+    expect(page.locator(".summary .verdict").first).to_be_visible()
+    expect(page.locator(".passage.open")).to_have_count(0)
+    cite = page.locator("a.cite").first
+    cite.tap()
+    passage = page.locator(".passage.open")
+    expect(passage.locator("mark").first).to_be_in_viewport()
+    passage.get_by_role("button", name="Back").tap()
+    expect(passage).to_have_count(0)
+    expect(cite).to_be_focused()

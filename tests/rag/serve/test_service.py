@@ -1,0 +1,280 @@
+"""The service without any web: what it answers, what it refuses, and how many it serves at once."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from autoais.types import Verdict
+from rag.api import add_to_index, open_index
+from rag.conversation import Turn
+from rag.errors import BusyError, NotFoundError, QuestionError, RagError, TimeLimitError, UsageError
+from rag.index.index import Index
+from rag.serve import Asked, Limits, Service
+from rag.systems import Options, open_system
+from rag.types import Passage
+from tests.rag.serve.served import make_index
+
+QUESTION = "When did the Aller bridge open?"
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    return make_index(tmp_path_factory.mktemp("served"))
+
+
+@pytest.fixture(scope="module")
+def service(index: Index) -> Iterator[Service]:
+    made = Service({"town": index}, ["reader", "extractive"], limits=Limits(workers=2))
+    yield made
+    made.close()
+
+
+def test_an_answer_is_that_of_the_library(service: Service, index: Index) -> None:
+    asked = service.ask(QUESTION)
+    assert asked.answer == open_system("reader", index).ask(QUESTION)
+    assert (asked.index, asked.system, asked.question) == ("town", "reader", QUESTION)
+    assert "1931" in str(asked.answer)
+    assert asked.seconds > 0
+
+
+def test_a_stream_ends_with_the_answer_of_ask(service: Service) -> None:
+    *pieces, asked = service.stream(QUESTION, system="extractive", identifier="x")
+    assert isinstance(asked, Asked)
+    assert "".join(map(str, pieces)) == str(asked.answer)
+    assert asked.answer == service.ask(QUESTION, system="extractive", identifier="x").answer
+    assert asked.answer.question.id == "x"
+
+
+def test_a_follow_up_is_asked_as_a_whole_question(service: Service) -> None:
+    asked = service.ask("Who repaired it?", history=[Turn(QUESTION, "The Aller bridge opened in 1931.")])
+    assert asked.question == "Who repaired the Aller bridge?" or "Aller" in asked.question
+
+
+def test_options_are_those_of_the_system(service: Service, index: Index) -> None:
+    asked = service.ask(QUESTION, recipe="bm25", k=2, min_confidence=0.0)
+    assert asked.answer == open_system("reader", index, Options(0.0), k=2, recipe="bm25").ask(QUESTION)
+    assert service.ask(QUESTION, min_confidence=1.0).answer.abstained
+    with pytest.raises(UsageError, match="min_confidence"):
+        service.ask(QUESTION, system="extractive", min_confidence=0.5)
+    with pytest.raises(UsageError, match="between 0 and 1"):
+        service.ask(QUESTION, min_confidence=7)
+
+
+def test_hits_are_those_of_the_library(service: Service, index: Index) -> None:
+    assert service.search(QUESTION, "town", k=3) == index.bm25.search([QUESTION], 3)[0]
+    assert service.search_many([], "town") == []
+
+
+def test_a_judgement(service: Service) -> None:
+    evidence = [Passage("1", "The Aller bridge", "The Aller bridge opened in 1931.")]
+    assert service.judge("The Aller bridge opened in 1931.", evidence).verdict is Verdict.ATTRIBUTABLE
+    assert service.judge("The bridge was opened by a queen in 2005.", evidence).verdict.ais is False
+    assert service.judge("The Aller bridge opened in 1931.", []).verdict is Verdict.NOT_ATTRIBUTABLE
+
+
+def test_an_answer_of_others_gets_citations(service: Service) -> None:
+    text = "The Aller bridge opened in 1931 [7]. It is painted green and gold."
+    answer = service.attribute(QUESTION, text)
+    assert [one.passage for one in answer.citations] == ["bridge.md#1"]
+    assert answer.sentences[1].citations == ()
+
+
+def test_a_passage_has_its_neighbours_and_its_source(service: Service) -> None:
+    first, second = (service.passage("town", f"bridge.md#{n}") for n in (1, 2))
+    assert first.before is None
+    assert first.after == second.passage
+    assert second.before == first.passage
+    assert first.source == "bridge.md"
+    assert service.passage("town", "ovens.md#1").after is None
+
+
+def test_neighbours_of_passages_without_a_file_have_the_same_title(tmp_path: Path) -> None:
+    from rag.api import build_index
+    from tests.conftest import write_corpus
+
+    rows = [("1", "Verden", "Verden lies on the Aller."), ("2", "Verden", "It is old."), ("3", "Aller", "A river."),
+            ("x", "Aller", "It is long.")]  # fmt: skip
+    build_index(write_corpus(tmp_path / "c.jsonl", rows), tmp_path / "c.index")
+    service = Service({"c": open_index(tmp_path / "c.index")})
+    shown = service.passage("c", "2")
+    assert shown.before is not None
+    assert (shown.before.id, shown.after, shown.source) == ("1", None, "")
+    assert service.passage("c", "x").before is None
+    service.close()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "word"),
+    [
+        (lambda s: s.ask(QUESTION, "../town"), NotFoundError, "town"),
+        (lambda s: s.ask(QUESTION, "other"), NotFoundError, "no index called 'other'; there are: town"),
+        (lambda s: s.ask(QUESTION, system="gguf:/etc/passwd"), NotFoundError, "reader, extractive"),
+        (lambda s: s.ask(""), UsageError, "empty"),
+        (lambda s: s.ask(" \n"), UsageError, "empty"),
+        (lambda s: s.ask("?!"), QuestionError, "word"),
+        (lambda s: s.ask("x" * 3000), UsageError, "3,000 characters; the most are 2,000"),
+        (lambda s: s.ask(QUESTION, k=0), UsageError, "from 1 to 100"),
+        (lambda s: s.ask(QUESTION, k=10**9), UsageError, "from 1 to 100"),
+        (lambda s: s.ask(QUESTION, recipe="/etc/passwd.toml"), UsageError, "no recipe"),
+        (lambda s: s.ask(QUESTION, recipe="reference"), UsageError, "no recipe"),
+        (lambda s: s.ask(QUESTION, recipe="remote:http://169.254.169.254/x"), UsageError, "no recipe"),
+        (lambda s: s.search(QUESTION, recipe="bm25+remote:http://localhost:1/x"), UsageError, "no recipe"),
+        (lambda s: s.search(QUESTION, recipe="+".join(["bm25"] * 50)), UsageError, "no recipe"),
+        (lambda s: s.search(QUESTION, recipe="static"), UsageError, "lacks a part"),
+        (lambda s: s.ask(QUESTION, history=[Turn("q", "a")] * 101), UsageError, "101 turns"),
+        (lambda s: s.search_many(["q"] * 101), UsageError, "101 queries"),
+        (lambda s: s.judge("c", [Passage("p", "", "e" * 20_001)]), UsageError, "20,001"),
+        (lambda s: s.attribute("q", "One is one. " * 101), UsageError, "sentences"),
+        (lambda s: s.passage("town", "bridge.md#99"), NotFoundError, "bridge.md#99"),
+        (lambda s: s.passage("town", "\ud800"), NotFoundError, "no passage"),
+    ],
+)
+def test_what_is_refused(service: Service, call: object, error: type[RagError], word: str) -> None:
+    assert callable(call)
+    with pytest.raises(error, match=word.replace("?", r"\?")):
+        call(service)
+
+
+def test_lone_surrogates_do_not_survive(service: Service) -> None:
+    asked = service.ask("When did the \ud800 Aller bridge open?")
+    asked.answer.question.text.encode()
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "a b", "é", "x" * 65, ".hidden", "a%2f"])
+def test_names_of_indexes_are_safe_in_urls(index: Index, name: str) -> None:
+    with pytest.raises(UsageError, match="name of an index"):
+        Service({name: index})
+
+
+def test_a_service_needs_something_to_serve(index: Index) -> None:
+    for indexes, systems in (({}, ("reader",)), ({"town": index}, ())):
+        with pytest.raises(UsageError, match="needs"):
+            Service(indexes, systems)
+
+
+def test_an_updated_index_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
+    index = make_index(tmp_path)
+    service = Service({"town": index}, {"short": "extractive"})
+    old = service.system()
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "tower.md").write_text("# Tower\n\nThe tower of Verden is 62 metres high.\n", "utf-8")
+    assert index.build is not None
+    add_to_index(index.build.parent, tmp_path / "more")
+    service.replace("town", open_index(index.build.parent))
+    asked = service.ask("How high is the tower of Verden?")
+    assert asked.system == "short"
+    assert "62" in asked.answer.text
+    assert "62" not in old.ask("How high is the tower of Verden?").text  # what runs goes on with the old one
+    service.close()
+
+
+# --- workers ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def narrow(index: Index) -> Iterator[Service]:
+    """One at a time, one waits, for a fifth of a second."""
+    made = Service({"town": index}, limits=Limits(workers=1, waiting=1, seconds=0.2))
+    yield made
+    made.close()
+
+
+def test_more_than_may_wait_are_refused(narrow: Service) -> None:
+    go = threading.Event()
+
+    async def main() -> None:
+        first, second = (asyncio.create_task(narrow.run(go.wait)) for _ in range(2))
+        while not narrow.workers.running:
+            await asyncio.sleep(0.001)
+        assert (narrow.workers.running, narrow.workers.waiting) == (1, 1)
+        with pytest.raises(BusyError, match="try again"):
+            await narrow.run(go.wait)
+        with pytest.raises(BusyError):
+            narrow.run_stream(narrow.stream, QUESTION)
+        go.set()
+        await asyncio.gather(first, second)
+        assert await narrow.run(lambda: 7) == 7
+        assert (narrow.workers.running, narrow.workers.waiting) == (0, 0)
+
+    asyncio.run(main())
+
+
+def test_time_is_limited_and_the_place_in_the_queue_is_given_up(narrow: Service) -> None:
+    go = threading.Event()
+
+    async def main() -> None:
+        first = asyncio.create_task(narrow.run(go.wait))
+        while not narrow.workers.running:
+            await asyncio.sleep(0.001)
+        gone = asyncio.create_task(narrow.run(lambda: 1))
+        await asyncio.sleep(0.01)
+        gone.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await gone
+        assert narrow.workers.waiting == 0
+        with pytest.raises(TimeLimitError, match=r"0\.2 seconds"):
+            await first
+        assert narrow.workers.running == 1  # a function cannot be stopped
+        go.set()
+        assert await narrow.run(lambda: 2) == 2
+
+    asyncio.run(main())
+
+
+def test_errors_come_through(narrow: Service) -> None:
+    def late() -> None:
+        raise TimeoutError("of its own")
+
+    async def main() -> None:
+        with pytest.raises(QuestionError):
+            await narrow.run(narrow.ask, "?!")
+        with pytest.raises(TimeoutError, match="of its own"):
+            await narrow.run(late)
+        with pytest.raises(NotFoundError):
+            async for _ in narrow.run_stream(narrow.stream, QUESTION, "nowhere"):
+                pass
+
+    asyncio.run(main())
+
+
+def test_a_consumer_that_stops_ends_the_work(narrow: Service) -> None:
+    closed = threading.Event()
+
+    def endless() -> Iterator[int]:
+        try:
+            number = 0
+            while True:
+                yield number
+                number += 1
+                time.sleep(0.001)
+        finally:
+            closed.set()
+
+    async def main() -> None:
+        pieces = narrow.run_stream(endless)
+        async for number in pieces:
+            if number == 3:
+                break
+        await pieces.aclose()
+        assert await asyncio.to_thread(closed.wait, 10)
+        with pytest.raises(TimeLimitError):
+            async for _ in narrow.run_stream(endless):
+                pass
+
+    asyncio.run(main())
+
+
+def test_a_slow_consumer_holds_no_worker_and_loses_nothing(narrow: Service) -> None:
+    async def main() -> None:
+        found = []
+        async for number in narrow.run_stream(lambda: iter(range(5))):
+            found.append(number)
+            await asyncio.sleep(0.08)  # longer than the limit, in all
+            assert await narrow.run(lambda: 1) == 1
+        assert found == [0, 1, 2, 3, 4]
+
+    asyncio.run(main())
