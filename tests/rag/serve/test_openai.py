@@ -526,7 +526,8 @@ def test_a_client_that_hangs_up_gives_up_its_place(folder: Path, monkeypatch: py
         running.start()
         wait_until(lambda: service.workers.running == 1)
         with client.stream("POST", "/chat/completions", json=bodies[0]) as reply:
-            next(reply.iter_lines())
+            lines = reply.iter_lines()  # held: an iterator that is thrown away closes the connection
+            next(lines)
             assert service.workers.waiting == 1
         wait_until(lambda: service.workers.waiting == 0)
         with pytest.raises(httpx.ReadTimeout):
