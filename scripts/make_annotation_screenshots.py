@@ -4,20 +4,19 @@ python -m scripts.make_annotation_screenshots [--out docs/images]
 """
 
 import argparse
-import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from PIL import Image
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from rag.annotate import Settings, Study, create_study, open_study
+from rag.annotate.app import create_app
 from rag.annotate.items import Item, Source
-from scripts.simulate_study import chance, serving
+from scripts.browser import chromium, save, serving
+from scripts.simulate_study import chance
 
 _COLOURS = 48
-_LARGEST = 150_000  # bytes
 _DESK, _PHONE = {"width": 1200, "height": 720}, {"width": 390, "height": 844}
 
 _LIGHTHOUSE = (
@@ -110,32 +109,17 @@ def shots(browser: Browser, address: str, study: Study) -> dict[str, Callable[[]
     }
 
 
-def save(page: Page, target: Path) -> None:
-    """Write what a page shows as a small PNG."""
-    page.screenshot(path=target)
-    with Image.open(target) as drawn:
-        few = drawn.convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
-    few.save(target, optimize=True)
-    size = target.stat().st_size
-    assert size < _LARGEST, f"{target} has {size:,} bytes"
-    print(f"{target} {size:,} bytes")
-
-
 def main() -> None:
     """Make the study, open its pages and draw them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "docs/images", help="folder")
     out: Path = parser.parse_args().out
-    out.mkdir(parents=True, exist_ok=True)
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     with tempfile.TemporaryDirectory() as folder:
         make_study(Path(folder) / "study").close()
         study = open_study(Path(folder) / "study")
-        with serving(study.folder) as address, sync_playwright() as started:
-            browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        with serving(create_app(open_study(study.folder))) as address, chromium() as browser:
             for name, reach in shots(browser, address, study).items():
-                save(reach(), out / f"{name}.png")
-            browser.close()
+                save(reach(), out / f"{name}.png", _COLOURS)
 
 
 if __name__ == "__main__":

@@ -4,25 +4,18 @@ python -m scripts.make_page_screenshots [--out docs/images] [--measure]
 """
 
 import argparse
-import shutil
-import socket
 import statistics
-import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlencode
 
-import uvicorn
-from PIL import Image
-from playwright.sync_api import Browser, Page, Response, sync_playwright
+from playwright.sync_api import Browser, Page, Response
 
 import rag
 from rag.serve import Service, create_app
+from scripts.browser import chromium, save, serving
 
 _COLOURS = 128
-_LARGEST = 150_000  # bytes
 _DESK, _PHONE = {"width": 1200, "height": 760}, {"width": 390, "height": 780}
 _QUESTION = "What is post-hoc attribution?"
 _TEXT = (
@@ -35,24 +28,6 @@ _SOURCES = (
     "1,450 queries."
 )
 _TIMES = 10  # pages opened to measure
-
-
-@contextmanager
-def serving() -> Iterator[str]:
-    """Serve the handbook, and give the address."""
-    service = Service({"handbook": rag.open_index()}, ["reader", "extractive"])
-    service.warm()
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(create_app(service), log_level="error", access_log=False))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        try:
-            while not server.started:
-                time.sleep(0.02)
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
 
 
 def shots(browser: Browser, address: str) -> dict[str, Callable[[], Page]]:
@@ -105,17 +80,6 @@ def shots(browser: Browser, address: str) -> dict[str, Callable[[], Page]]:
     }
 
 
-def save(page: Page, target: Path) -> None:
-    """Write what a page shows as a small PNG."""
-    page.screenshot(path=target)
-    with Image.open(target) as drawn:
-        few = drawn.convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
-    few.save(target, optimize=True)
-    size = target.stat().st_size
-    assert size < _LARGEST, f"{target} has {size:,} bytes"
-    print(f"{target} {size:,} bytes")
-
-
 def measure(browser: Browser, address: str) -> Iterator[str]:
     """Yield the weight of the pages (bytes received, nothing cached) and the time to their first paint."""
     for path in ("/", f"/?{urlencode({'q': _QUESTION, 'whole': 1})}", "/check", "/compare"):
@@ -146,17 +110,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "docs/images", help="folder")
     parser.add_argument("--measure", action="store_true", help="print weight and first paint instead")
     given = parser.parse_args()
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    with serving() as address, sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    service = Service({"handbook": rag.open_index()}, ["reader", "extractive"])
+    service.warm()
+    with serving(create_app(service)) as address, chromium() as browser:
         if given.measure:
             for line in measure(browser, address):
                 print(line)
         else:
-            given.out.mkdir(parents=True, exist_ok=True)
             for name, reach in shots(browser, address).items():
-                save(reach(), given.out / f"{name}.png")
-        browser.close()
+                save(reach(), given.out / f"{name}.png", _COLOURS)
 
 
 if __name__ == "__main__":

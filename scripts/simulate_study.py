@@ -14,19 +14,14 @@ import asyncio
 import contextlib
 import hashlib
 import json
-import shutil
-import socket
 import sys
-import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import uvicorn
 from playwright.async_api import Browser, Page, async_playwright
 
 from autoais.errors import UserError
@@ -34,6 +29,7 @@ from autoais.io.jsonl import dumps, write_atomic
 from autoais.text.words import content_stems
 from rag.annotate import open_study
 from rag.annotate.app import create_app
+from scripts.browser import CHROMIUM, serving
 
 _ERRORS = (0.04, 0.07, 0.10, 0.13, 0.16)  # how often each annotator errs; more people begin again at the first
 _UNCLEAR = 0.06  # share of texts that are not interpretable, informative or worthy
@@ -192,30 +188,16 @@ class Simulated:
         await self._page.wait_for_timeout(_SETTLING)
 
 
-async def simulate(links: list[str], seed: int, chromium: str | None) -> list[Told]:
+async def simulate(links: list[str], seed: int) -> list[Told]:
     """Let one annotator work behind each link, all at the same time."""
     async with async_playwright() as started:
-        browser = await started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = await started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         people = [Simulated(await _page(browser), person, seed) for person in range(len(links))]
         return await asyncio.gather(*(one.work(link) for one, link in zip(people, links, strict=True)))
 
 
 async def _page(browser: Browser) -> Page:
     return await (await browser.new_context(viewport={"width": 1280, "height": 800})).new_page()
-
-
-@contextlib.contextmanager
-def serving(folder: Path) -> Iterator[str]:
-    """Serve the study on a free port of this machine; gives the address."""
-    listening = socket.create_server(("127.0.0.1", 0), backlog=64)
-    server = uvicorn.Server(uvicorn.Config(create_app(open_study(folder)), log_level="warning", access_log=False))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
 
 
 def run(folder: Path, *, people: int = 5, seed: int = 13, url: str | None = None) -> dict[str, Any]:
@@ -228,11 +210,10 @@ def run(folder: Path, *, people: int = 5, seed: int = 13, url: str | None = None
         )
     names = [f"simulated-{n}" for n in range(1, people + 1)]
     tokens = [study.invite(name) for name in names]
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     with contextlib.ExitStack() as stack:
-        address = url.rstrip("/") if url else stack.enter_context(serving(folder))
+        address = url.rstrip("/") if url else stack.enter_context(serving(create_app(open_study(folder))))
         begun = time.monotonic()
-        told = asyncio.run(simulate([f"{address}/in/{token}" for token in tokens], seed, chromium))
+        told = asyncio.run(simulate([f"{address}/in/{token}" for token in tokens], seed))
         seconds = time.monotonic() - begun
     waits = sorted(wait for one in told for wait in one.milliseconds)
     return {

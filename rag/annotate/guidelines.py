@@ -10,7 +10,7 @@ from markupsafe import Markup
 from rag.annotate.schemes import KINDS, Kind, Scheme
 from rag.annotate.study import Study
 from rag.errors import StudyError
-from rag.web.pages import shown
+from rag.export.escaping import visible
 
 
 def guidelines(scheme: Scheme, kinds: Sequence[Kind] = KINDS) -> str:
@@ -40,7 +40,7 @@ def guidelines_html(study: Study, kinds: Sequence[Kind] = KINDS) -> Markup:
 @functools.lru_cache(maxsize=16)
 def _html(text: str) -> Markup:
     reader = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
-    return Markup(reader.render(shown(text)))
+    return Markup(reader.render(visible(text)))
 
 
 @functools.cache

@@ -14,7 +14,8 @@ from rag.annotate.schemes import KINDS
 from rag.annotate.study import Study
 from rag.annotate.types import MOST_EVIDENCE, Annotator
 from rag.errors import LinkError
-from rag.web.pages import Pages, shown
+from rag.export.escaping import visible
+from rag.web.pages import Pages, sentence
 from rag.web.security import RateLimit, csrf_token, is_csrf_token
 
 _MAX_REASON = 5_000  # characters
@@ -150,13 +151,7 @@ def field(form: FormData, name: str) -> str:
 
 def reason_of(form: FormData) -> str:
     """Return the written reason of a form."""
-    return shown(field(form, "reason").replace("\r\n", "\n")).strip()[:_MAX_REASON]
-
-
-def sentence(error: Exception) -> str:
-    """Return the message of an error as a sentence, with one full stop."""
-    text = str(error).removesuffix(".")
-    return f"{text[:1].upper()}{text[1:]}."
+    return visible(field(form, "reason").replace("\r\n", "\n")).strip()[:_MAX_REASON]
 
 
 def _client(request: Request) -> str:

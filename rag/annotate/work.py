@@ -13,10 +13,11 @@ from starlette.responses import RedirectResponse, Response
 from rag.annotate.highlight import content_words, pieces, segments
 from rag.annotate.items import Item
 from rag.annotate.schemes import Question, flags_for
-from rag.annotate.site import Site, field, reason_of, sentence
+from rag.annotate.site import Site, field, reason_of
 from rag.annotate.study import Study
 from rag.annotate.types import Annotator, Evidence, Feedback, Work
 from rag.errors import PressError
+from rag.web.pages import sentence
 from rag.web.security import signature
 
 

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from autoais.io.jsonl import dumps
 from rag.errors import BusyError, NotFoundError, QuestionError, TimeLimitError, UsageError, UserError
-from rag.web.pages import Pages
+from rag.web.pages import Pages, sentence
 from rag.web.security import HEADERS
 
 T = TypeVar("T")
@@ -19,7 +19,6 @@ T = TypeVar("T")
 _OPENAI = ("/v1/chat/", "/v1/completions", "/v1/responses", "/v1/models")
 _PROGRAMS = ("/v1/", "/mcp", "/healthz", "/readyz", "/metrics", "/openapi.json")
 _PAGES = Pages("rag.web")
-_SECONDS = {"Retry-After": "5"}
 
 
 def base_of(request: Request, base_url: str | None) -> str:
@@ -46,6 +45,11 @@ def status_of(error: UserError) -> int:
     return 400 if isinstance(error, UsageError | QuestionError) else 500
 
 
+def retry_of(status: int) -> dict[str, str]:
+    """Return the header that says when to try again, if that helps."""
+    return {"Retry-After": "5"} if status == 503 else {}
+
+
 def error_body(path: str, status: int, kind: str, message: str) -> dict[str, object]:
     """Return the JSON of an error, in OpenAI's shape for the paths of its API."""
     if path.startswith(_OPENAI):
@@ -59,10 +63,10 @@ def error_response(
 ) -> Response:
     """Return an error: JSON for programs, a page for browsers."""
     path, accepts = request.scope["path"], request.headers.get("accept", "")
-    headers = {**HEADERS, **(_SECONDS if status == 503 else {}), **(headers or {})}
+    headers = {**HEADERS, **retry_of(status), **(headers or {})}
     if path.startswith(_PROGRAMS) or "text/html" not in accepts:
         return json_response(error_body(path, status, kind, message), status, headers)
-    return _PAGES.error(status, f"{message[:1].upper()}{message[1:]}.".replace("..", "."), headers)
+    return _PAGES.error(status, sentence(message), headers)
 
 
 async def until_gone(request: Request, work: Awaitable[T]) -> T:

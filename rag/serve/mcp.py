@@ -22,7 +22,7 @@ from starlette.routing import BaseRoute
 
 from rag import __version__
 from rag.errors import NotFoundError, UsageError, UserError
-from rag.export.escaping import visible as shown
+from rag.export.escaping import visible
 from rag.serve.links import answer_urls, passage_url
 from rag.serve.passages import Shown
 from rag.serve.service import Asked, Service
@@ -209,7 +209,7 @@ class _Tools:
         links = [_link(passage) for passage in passages]
         structured = _clean(output.model_dump(mode="json"))
         return types.CallToolResult(
-            content=[types.TextContent(text=shown(text)), *links], structured_content=structured
+            content=[types.TextContent(text=visible(text)), *links], structured_content=structured
         )
 
     async def _search(self, given: SearchInput, base: str | None) -> "_Result":
@@ -294,10 +294,10 @@ class _Tools:
             index, identifier = _address(params.uri)
             found = (await self._service.run(self._service.passage, index, identifier)).passage
         except UserError as error:
-            raise MCPError(types.INVALID_PARAMS, shown(str(error)), {"uri": params.uri[:1000]}) from None
+            raise MCPError(types.INVALID_PARAMS, visible(str(error)), {"uri": params.uri[:1000]}) from None
         about = {"title": found.title, "section": found.section, "page": found.page}
         contents = types.TextResourceContents(
-            uri=params.uri, mime_type=_TEXT, text=shown(found.text), _meta={f"{_SCHEME}/passage": _clean(about)}
+            uri=params.uri, mime_type=_TEXT, text=visible(found.text), _meta={f"{_SCHEME}/passage": _clean(about)}
         )
         return types.ReadResourceResult(contents=[contents])
 
@@ -446,8 +446,8 @@ def _lines(text: str) -> str:
 def _link(passage: FoundPassage) -> types.ResourceLink:
     return types.ResourceLink(
         uri=passage.uri,
-        name=shown(passage.id),
-        title=shown(" ".join(", ".join(filter(None, (passage.title, passage.section))).split())) or None,
+        name=visible(passage.id),
+        title=visible(" ".join(", ".join(filter(None, (passage.title, passage.section))).split())) or None,
         mime_type=_TEXT,
     )
 
@@ -458,7 +458,7 @@ T = TypeVar("T")
 def _clean(value: T) -> T:
     """The value with hidden characters shown in all its strings; addresses have none."""
     if isinstance(value, str):
-        return shown(value)  # type: ignore[return-value]
+        return visible(value)  # type: ignore[return-value]
     if isinstance(value, list):
         return [_clean(one) for one in value]  # type: ignore[return-value]
     if isinstance(value, dict):
@@ -467,7 +467,7 @@ def _clean(value: T) -> T:
 
 
 def _failed(line: str) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(text=shown(" ".join(line.split())))], is_error=True)
+    return types.CallToolResult(content=[types.TextContent(text=visible(" ".join(line.split())))], is_error=True)
 
 
 def _one_line(error: ValidationError) -> str:

@@ -32,7 +32,7 @@ from rag.export.openai import chat_annotations, response_annotations
 from rag.export.rendering import Place, Rendered, with_markers
 from rag.export.sources import NO_ANSWER, NOT_ANSWERED, Span
 from rag.generators.follow_up import Turn
-from rag.serve.http import EventStream, base_of, event, json_response, status_of, until_gone
+from rag.serve.http import EventStream, base_of, event, json_response, retry_of, status_of, until_gone
 from rag.serve.links import passage_url
 from rag.serve.service import Asked, Service
 from rag.types import Passage
@@ -41,7 +41,6 @@ Cite = Literal["markers", "links"]
 
 _PATIENCE = 5.0  # seconds before a stream begins without its answer; errors until then have their own status
 _PING = 10.0  # seconds between comments in a stream that waits, so that nobody takes it for dead
-_RETRY_AFTER = "2"  # seconds
 _TURNS = 20  # the last turns of a history
 _MARKERS = re.compile(r" ?(?:\[\[\d+\]\]\([^)\s]*\)|\[\d{1,3}\]|\\\[\d{1,3}\\\])")
 _SOURCES = re.compile(r"\n\nSources:\n\n1\. .*\Z", re.DOTALL)
@@ -498,7 +497,6 @@ def _refusal(error: "_RequestError | UserError") -> Response:
         status, param, code = error.status, error.param, error.code
     else:
         status, param, code = status_of(error), None, type(error).__name__
-    headers = {"Retry-After": _RETRY_AFTER} if status == 503 else {}
     kind = "invalid_request_error" if status < 500 else "server_error"
     told = {"message": str(error), "type": kind, "param": param, "code": code}
-    return json_response({"error": told}, status, headers)
+    return json_response({"error": told}, status, retry_of(status))

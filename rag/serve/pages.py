@@ -9,7 +9,7 @@ import json
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import UTC, date, datetime
@@ -21,27 +21,27 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from autoais.answers import to_row
 from autoais.io.jsonl import dumps
 from rag.conversation import Turn
-from rag.errors import BusyError, NotFoundError, QuestionError, TimeLimitError, UsageError, UserError
+from rag.errors import NotFoundError, QuestionError, UsageError, UserError
 from rag.index.index import Index
 from rag.serve.checking import SentenceCheck, check_answer, check_text, read_sources
 from rag.serve.examples import example_questions
+from rag.serve.http import EventStream, base_of, event, retry_of, status_of
 from rag.serve.links import answer_urls, passage_url, read_marks
 from rag.serve.passages import Shown
 from rag.serve.service import Asked, Service
 from rag.serve.views import SIGNS, AnswerView, marks_of, view_answer
 from rag.types import Answer, Passage
-from rag.web.pages import Pages
+from rag.web.pages import Pages, sentence
 
 _PLACE = re.compile(r"[a-z][a-z0-9]{0,11}")
 _KEPT = 256  # answers kept for exports
 _TURNS = 20  # of a thread, the last ones
-_STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _TOLD = {
     "supported": "what is cited says all of it",
     "not_enough": "what is cited says only a part of it, or nothing is cited",
@@ -52,7 +52,6 @@ _TOLD = {
 _EXPORTS = {"markdown": "Markdown", "html": "HTML", "json": "JSON", "bibtex": "BibTeX", "csl": "CSL-JSON"}
 _SESSIONS = {"rag-session", "__Host-rag-session"}  # cookies of `rag.serve.gate`
 _SOON = 0.5  # seconds that the first page waits for example questions
-_STATUS = {NotFoundError: 404, BusyError: 503, TimeLimitError: 504}
 
 Price = tuple[float, float]
 """The price of a million tokens that a model reads, and of a million that it writes."""
@@ -124,24 +123,12 @@ class Site:
             try:
                 return await endpoint(request)
             except UserError as error:
-                status, headers = status_of(error)
-                return self.pages.error(status, sentence(error), headers)
+                status = status_of(error)
+                return self.pages.error(status, sentence(error), retry_of(status))
             except HTTPException as error:
                 return self.pages.error(error.status_code, error.detail, error.headers)
 
         return answer
-
-
-def status_of(error: UserError) -> tuple[int, dict[str, str]]:
-    """Return the HTTP status of an error, and its headers."""
-    status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 400)
-    return status, {"Retry-After": "5"} if status == 503 else {}
-
-
-def sentence(error: Exception) -> str:
-    """Return the message of an error as a sentence."""
-    text = str(error)
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 class Kept:
@@ -241,8 +228,7 @@ class AskPages:
         if asked is None:
             asked = await self._service.run(self._service.ask, question, index, system)
             self._kept.keep(asked, self._service.indexes[index])
-        base = self._base_url or f"{request.url.scheme}://{request.url.netloc}"
-        body, media, suffix = _exported(asked, name, base)
+        body, media, suffix = _exported(asked, name, base_of(request, self._base_url))
         slug = re.sub(r"[^a-z0-9]+", "-", question.lower()).strip("-")[:60] or "answer"
         headers = {"Content-Disposition": f'attachment; filename="{slug}{suffix}"'}
         return Response(body.encode("utf-8", "replace"), media_type=media, headers=headers)
@@ -293,11 +279,11 @@ class AskPages:
             system, index = self._choice(f"{given.system}@{given.index}")
             pieces = self._service.run_stream(self._events, given, index, system)
         except UserError as error:
-            status, headers = status_of(error)
-            return JSONResponse({"message": sentence(error)}, status, headers)
+            status = status_of(error)
+            return JSONResponse({"message": sentence(error)}, status, retry_of(status))
         except (ValueError, RecursionError, ClientDisconnect):
             return JSONResponse({"message": "The question is not JSON."}, 400)
-        return StreamingResponse(_sent(pieces), media_type="text/event-stream", headers=_STREAM_HEADERS)
+        return EventStream(_sent(pieces))
 
     def _events(self, given: "_Question", index: str, system: str) -> Iterator[tuple[str, dict[str, Any]]]:
         opened = self._service.indexes[index]
@@ -412,21 +398,19 @@ def _text(given: Mapping[str, object], name: str) -> str:
     return found
 
 
-async def _sent(pieces: AsyncIterator[tuple[str, dict[str, Any]]]) -> AsyncIterator[bytes]:
+async def _sent(pieces: AsyncGenerator[tuple[str, dict[str, Any]], None]) -> AsyncGenerator[bytes, None]:
     """The pieces as server-sent events; what goes wrong on the way is one too."""
     try:
         async for name, data in pieces:
-            yield _event(name, data)
+            yield event(name, data)
     except UserError as error:
         kind = "unsearched" if isinstance(error, QuestionError) else "failed"
-        yield _event(kind, {"message": sentence(error)})
+        yield event(kind, {"message": sentence(error)})
     except Exception:
-        yield _event("failed", {"message": "The server has a fault."})
+        yield event("failed", {"message": "The server has a fault."})
         raise
-
-
-def _event(name: str, data: Mapping[str, Any]) -> bytes:
-    return f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()
+    finally:
+        await pieces.aclose()
 
 
 def _permalink(asked: Asked) -> str:
@@ -482,7 +466,6 @@ class OtherPages:
             pieces=marks_of(passage.text, read_marks(request.query_params.get("mark", ""))),
             before=shown.before and passage_url("", index, shown.before.id),
             after=shown.after and passage_url("", index, shown.after.id),
-            url=shown.source if shown.source.startswith(("https://", "http://")) else "",
         )
 
     async def check(self, request: Request) -> Response:
@@ -496,8 +479,7 @@ class OtherPages:
             try:
                 result = await self._service.run(self._checked, given)
             except UserError as error:
-                status, _ = status_of(error)
-                problem = sentence(error)
+                status, problem = status_of(error), sentence(error)
         limits = self._service.limits
         return self._site.page(
             request,

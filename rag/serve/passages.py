@@ -25,6 +25,11 @@ class Shown:
     after: Passage | None = None
     source: str = ""
 
+    @property
+    def url(self) -> str:
+        """The source, if it is an address on the web."""
+        return self.source if self.source.startswith(("https://", "http://")) else ""
+
 
 def beside(index: Index, passage: Passage, step: int) -> Passage | None:
     """Return the passage `step` places further in the same document, or None.

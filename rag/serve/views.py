@@ -77,6 +77,7 @@ class PassageView:
     pieces: tuple[Piece, ...]
     href: str
     source: str
+    url: str
     cited: bool
     title: str
     before: str = ""
@@ -86,11 +87,6 @@ class PassageView:
     def quote(self) -> str:
         """The first words that are marked."""
         return next((" ".join(piece.text.split())[:160] for piece in self.pieces if piece.marked), "")
-
-    @property
-    def url(self) -> str:
-        """The source, if it is an address on the web."""
-        return self.source if self.source.startswith(("https://", "http://")) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +185,7 @@ def view_answer(
                 pieces=marked(passage.text, spans[passage.id]),
                 href=urls[passage.id],
                 source="" if found is None else found.source,
+                url="" if found is None else found.url,
                 cited=passage.id in cited,
                 title=passage.title or passage.section or f"{untitled}{passage.id}",
                 before="" if found is None or found.before is None else found.before.text,

@@ -16,16 +16,17 @@ from rag.web.security import HEADERS
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 
-def shown(text: str) -> str:
-    """Return the text as a page shows it: hidden characters become U+FFFD, one for one, so offsets stay."""
-    return visible(text)
-
-
 def escaped(value: object) -> Markup:
-    """Return a value as HTML of exactly its text; a browser would turn a bare carriage return into a line feed."""
+    """Return a value as HTML of its visible text; a browser would turn a bare carriage return into a line feed."""
     if isinstance(value, Markup):
         return value
-    return Markup(str(escape(shown(str(value)))).replace("\r", "&#13;"))
+    return Markup(str(escape(visible(str(value)))).replace("\r", "&#13;"))
+
+
+def sentence(message: object) -> str:
+    """Return the message of an error as a sentence, with one full stop."""
+    text = str(message).removesuffix(".")
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 class Pages:

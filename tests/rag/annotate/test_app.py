@@ -23,11 +23,11 @@ from starlette.types import Message, Receive, Scope, Send
 from rag.annotate.app import create_app
 from rag.annotate.items import Cell, Item, Source, Table, Turn
 from rag.annotate.schemes import COMMAND_KEYS, KINDS, SCHEMES, Kind, Scheme, flags_for
-from rag.annotate.site import sentence
 from rag.annotate.study import Study
 from rag.annotate.types import MOST_EVIDENCE
 from rag.annotate.work import bounded, served_at
 from rag.errors import LinkError, StudyError, UserError
+from rag.web.pages import sentence
 from tests.rag.annotate.web_study import (
     ANSWER,
     BRIDGE,

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +11,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("playwright")
 pytest.importorskip("uvicorn")
 pytest.importorskip("itsdangerous")
 pytest.importorskip("jinja2")
@@ -20,7 +18,6 @@ pytest.importorskip("python_multipart")
 pytest.importorskip("sqlalchemy")
 
 import uvicorn
-from playwright import sync_api as playwright
 
 from rag.annotate.app import create_app
 from rag.annotate.items import Item, Source
@@ -28,13 +25,10 @@ from rag.annotate.schemes import SCHEMES
 from rag.annotate.study import Study
 from tests.rag.annotate.test_app import EVIL, TRAINING, evil_item
 from tests.rag.annotate.web_study import ANSWER, BRIDGE, CAPTION, CITATION, SENTENCE, SUMMARY, make_study, several
+from tests.rag.browser import NEEDS_CHROMIUM, PHONE, Page, check, expect
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: chromium)")]
-Page = Any  # playwright's
+pytestmark = NEEDS_CHROMIUM
 
-expect: Callable[..., Any] = playwright.expect
-PHONE = {"width": 390, "height": 844}
 SETTLING = 350  # milliseconds; a new question takes no key before
 
 
@@ -79,14 +73,6 @@ class Browser:
         page.goto(link)
         page.wait_for_url(re.compile(r"/(admin)?$"))
         return page
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -534,14 +520,6 @@ def test_a_whole_item_is_on_the_screen_of_a_phone(
         page.wait_for_timeout(50)
         for one in page.locator(".tools > * .button:visible, .tools form button:visible").all():
             assert one.bounding_box()["x"] + one.bounding_box()["width"] <= page.locator("#status").bounding_box()["x"]
-
-
-def check(page: Page) -> None:
-    axe = Path(pytest.importorskip("axe_core_python").__file__ or "").parent / "axe.min.js"
-    page.evaluate(axe.read_text("utf-8"))
-    found = page.evaluate("axe.run()")["violations"]
-    assert found == [], json.dumps([(one["id"], one["impact"], one["nodes"][0]["html"]) for one in found])
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 @pytest.mark.parametrize(("scheme", "viewport"), [("light", None), ("dark", None), ("light", PHONE), ("dark", PHONE)])

@@ -1,7 +1,6 @@
 """Simulated annotators work through a real study in Chromium, and are told apart from people."""
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,10 +14,9 @@ pytest.importorskip("python_multipart")
 pytest.importorskip("sqlalchemy")
 
 from autoais.errors import UserError
+from scripts.browser import CHROMIUM
 from scripts.simulate_study import chosen_option, right_option, run
 from tests.rag.annotate.web_study import ANSWER, make_study
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 def test_a_study_that_does_not_say_so_is_not_simulated(tmp_path: Path) -> None:

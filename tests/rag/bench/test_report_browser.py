@@ -5,7 +5,6 @@ The first test needs only Chromium. The others also need the Python package `pla
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,11 +15,11 @@ import pytest
 
 from rag.bench.items import Item, read_items
 from rag.bench.report import write_report
+from scripts.browser import CHROMIUM
 from tests.rag.bench.folders import make_run
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: chromium)")]
 
 N = 120  # three pages

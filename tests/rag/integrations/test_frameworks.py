@@ -49,12 +49,12 @@ def server(shelf: Path) -> Iterator[str]:
     pytest.importorskip("fastapi", reason="needs the extra serve")
     from rag.serve import Limits, Service
     from rag.serve.app import create_app
-    from tests.rag.serve.live import live
+    from scripts.browser import serving
 
     service = Service(
         {"handbook": open_index(), "shelf": open_index(shelf)}, ["reader", "extractive"], limits=Limits(workers=1)
     )
-    with live(create_app(service)) as url:
+    with serving(create_app(service)) as url:
         yield f"{url}/shelf"
 
 

@@ -18,8 +18,8 @@ from rag.serve.app import create_app
 from rag.serve.keys import Keys
 from rag.testing import check_retriever, check_system
 from rag.types import Question
+from scripts.browser import serving
 from tests.conftest import Command, one_line_error, write_corpus
-from tests.rag.serve.live import live
 
 QUERIES = ["river of Poland", "Nobel Prize", "Curie in Paris", "東京"]
 
@@ -41,7 +41,7 @@ def service(shelf: Path) -> Iterator[Service]:
 
 @pytest.fixture(scope="module")
 def url(service: Service) -> Iterator[str]:
-    with live(create_app(service)) as address:
+    with serving(create_app(service)) as address:
         yield address
 
 
@@ -128,7 +128,7 @@ def test_an_index_that_is_not_served(url: str) -> None:
 
 def test_an_index_that_changes_is_told(shelf: Path, tmp_path: Path) -> None:
     service = Service({"shelf": open_index(shelf)}, limits=Limits(workers=1))
-    with live(create_app(service)) as address:
+    with serving(create_app(service)) as address:
         remote = Remote(Client(f"{address}/shelf"))
         corpus = write_corpus(tmp_path / "other.jsonl", [("x#1", "Vistula", "The Vistula is a river.")])
         service.replace("shelf", build_index(corpus, tmp_path / "other.index"))
@@ -139,7 +139,7 @@ def test_an_index_that_changes_is_told(shelf: Path, tmp_path: Path) -> None:
 
 def test_keys(service: Service, shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Service({"shelf": open_index(shelf)}, limits=Limits(workers=1))
-    with live(create_app(made, keys=Keys(["right-key-0123456789"]))) as address:
+    with serving(create_app(made, keys=Keys(["right-key-0123456789"]))) as address:
         for wrong in ("", "wrong-key-0123456789"):
             with pytest.raises(RagError, match="set RAG_SERVER_KEY to a key that the server knows") as told:
                 Client(address, wrong).search("river")

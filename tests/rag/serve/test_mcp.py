@@ -18,6 +18,7 @@ from rag.api import build_index, open_system
 from rag.index.index import Index
 from rag.serve import Limits, Service
 from rag.web.security import LOOPBACK
+from scripts.browser import serving
 from tests.commands import ROOT
 from tests.rag.serve.served import make_index
 
@@ -28,7 +29,6 @@ from mcp.shared.exceptions import MCPError  # noqa: E402
 from starlette.applications import Starlette  # noqa: E402
 
 from rag.serve.mcp import http_routes, make_server, passage_uri  # noqa: E402
-from tests.rag.serve.live import live  # noqa: E402
 
 QUESTION = "When did the Aller bridge open?"
 HOSTILE = (
@@ -263,7 +263,7 @@ def url(service: Service) -> Iterator[str]:
         async with running():
             yield
 
-    with live(Starlette(routes=routes, lifespan=lifespan)) as address:
+    with serving(Starlette(routes=routes, lifespan=lifespan)) as address:
         yield f"{address}/mcp"
 
 

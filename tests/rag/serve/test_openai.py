@@ -31,9 +31,9 @@ from rag.index.open import open_index
 from rag.serve import Asked, Limits, Service
 from rag.serve import openai as api
 from rag.types import Answer, Question
+from scripts.browser import serving
 from tests import chat_server
 from tests.conftest import Command
-from tests.rag.serve.live import live
 from tests.rag.serve.served import make_index, running
 
 QUESTION = "When did the Aller bridge open?"
@@ -521,7 +521,7 @@ def test_a_client_that_hangs_up_gives_up_its_place(folder: Path, monkeypatch: py
     service = Scripted(open_index(folder), Limits(workers=1, waiting=5, seconds=20))
     service.answers = [answer("x")] * 3
     bodies = [{"model": "reader", "stream": stream, "messages": user("x"), "input": "x"} for stream in (True, False)]
-    with live(Starlette(routes=api.routes(service))) as url, httpx.Client(base_url=f"{url}/v1") as client:
+    with serving(Starlette(routes=api.routes(service))) as url, httpx.Client(base_url=f"{url}/v1") as client:
         running = threading.Thread(target=client.post, args=("/responses",), kwargs={"json": bodies[1]})
         running.start()
         wait_until(lambda: service.workers.running == 1)

@@ -1,36 +1,29 @@
 """The pages in a real browser: by keyboard, on a phone, and for axe."""
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytest.importorskip("playwright")
 pytest.importorskip("uvicorn")
 pytest.importorskip("fastapi")
 pytest.importorskip("jinja2")
 pytest.importorskip("mcp")
 pytest.importorskip("prometheus_client")
 
-from playwright import sync_api as playwright
-
 import rag
 from rag.serve.app import create_app
 from rag.serve.service import Service
-from tests.rag.serve.live import live
+from scripts.browser import serving
+from tests.rag.browser import NEEDS_CHROMIUM, PHONE, Page, check, expect
 from tests.rag.serve.served import make_index
 from tests.rag.serve.test_pages import EVIL
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: chromium)")]
-Page = Any  # playwright's
+pytestmark = NEEDS_CHROMIUM
 Open = Callable[..., Page]
 
-expect: Callable[..., Any] = playwright.expect
-PHONE = {"width": 390, "height": 844}
 QUESTION = "When did the Aller bridge open?"
 SOURCES = "[1] The Aller bridge opened in 1931.\n[2] It has three arches of brick."
 PASTED = "The Aller bridge opened in 1932 [1]. It has three arches of brick [2]. The mayor wept."
@@ -44,16 +37,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     evil = rag.build_index(corpus, folder / "evil.index", format="beir")
     service = Service({"town": make_index(folder), "evil": evil}, ["reader", "extractive"])
     service.warm()
-    with live(create_app(service, uploads=("town",))) as found:
+    with serving(create_app(service, uploads=("town",))) as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -192,16 +177,6 @@ def test_without_javascript_a_form_gives_the_whole_answer(browse: Open) -> None:
 
 
 # --- for everybody ----------------------------------------------------------------------------------------------------
-
-
-def check(page: Page) -> None:
-    """Run axe, and see that nothing is wider than the screen."""
-    if not page.evaluate("'axe' in window"):
-        axe = Path(pytest.importorskip("axe_core_python").__file__ or "").parent / "axe.min.js"
-        page.evaluate(axe.read_text("utf-8"))
-    found = page.evaluate("axe.run()")["violations"]
-    assert found == [], json.dumps([(one["id"], one["impact"], one["nodes"][0]["html"]) for one in found])
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 @pytest.mark.parametrize(("scheme", "viewport"), [("light", None), ("dark", None), ("dark", PHONE)])

@@ -24,26 +24,27 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from rag.errors import RagError, UserError
-from rag.web.pages import Pages, escaped, shown
+from rag.export.escaping import visible
+from rag.web.pages import Pages, escaped
 from rag.web.security import HEADERS, RateLimit, allowed_hosts, csrf_token, is_csrf_token, middleware, signature
 from rag.web.server import is_loopback, serve
 
 
 @given(st.text())
 def test_a_shown_text_keeps_its_offsets_and_can_be_sent(text: str) -> None:
-    assert len(shown(text)) == len(text)
-    shown(text).encode()
+    assert len(visible(text)) == len(text)
+    visible(text).encode()
 
 
 def test_what_a_browser_would_drop_or_reorder_is_replaced() -> None:
-    assert shown("a\x00b\x1b[1m\u202egnp.\ud800") == "a\ufffdb\ufffd[1m\ufffdgnp.\ufffd"
+    assert visible("a\x00b\x1b[1m\u202egnp.\ud800") == "a\ufffdb\ufffd[1m\ufffdgnp.\ufffd"
     assert (
-        shown("\u200bx\u2060\U000e0041\U000e0100\ufe01") == "\ufffdx\ufffd\ufffd\ufffd\ufffd"
+        visible("\u200bx\u2060\U000e0041\U000e0100\ufe01") == "\ufffdx\ufffd\ufffd\ufffd\ufffd"
     )  # what models read, people not
     # Persian, Hindi and emoji need joiners and the selector of emoji.
     kept = "\u0645\u06cc\u200c\u062e \u0915\u094d\u200d\u0937 \u2764\ufe0f \U0001f469\u200d\U0001f52c"
-    assert shown(kept) == kept
-    assert shown("a\tb\nc\rd \u200f \U0001f600 e\u0301") == "a\tb\nc\rd \u200f \U0001f600 e\u0301"
+    assert visible(kept) == kept
+    assert visible("a\tb\nc\rd \u200f \U0001f600 e\u0301") == "a\tb\nc\rd \u200f \U0001f600 e\u0301"
 
 
 def test_escaping_keeps_markup_and_carriage_returns() -> None:
