@@ -7,7 +7,7 @@ ONLY ?=
 export Q
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: ask demo results test quick check docs whole whole-rag whole-others core integrations bench reproduce chaos coverage fuzz fuzz-guided lock mutation audit sbom licences clean
+.PHONY: ask demo results test quick check docs whole whole-rag whole-others whole-pages core integrations bench reproduce chaos coverage fuzz fuzz-guided lock mutation audit sbom licences clean
 
 ask: .venv/ask.done
 	@.venv/bin/rag ask "$$Q" || [ $$? -eq 1 ]
@@ -35,14 +35,21 @@ demo: .venv/serve.done
 	.venv-test/bin/pip install --quiet --no-deps -e .
 	@touch $@
 
-# Side by side, as there are two cores; the output of each comes when it is done.
+# Side by side, as there are two cores; the output of each comes when it is done. The longest come first. Python 3.12
+# has its turn in `make core`.
 test: .venv-test/done
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target whole-rag whole-others core-3.13 core-3.12 check docs
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target whole-others whole-rag whole-pages core-3.13 check docs
 
-whole: whole-rag whole-others
+whole: whole-others whole-rag whole-pages
+
+# With servers and browsers.
+PAGES = tests/rag/annotate tests/rag/bench tests/rag/collect tests/rag/serve tests/rag/web
+
+whole-pages: .venv-test/done
+	.venv-test/bin/pytest $(PAGES)
 
 whole-rag: .venv-test/done
-	.venv-test/bin/pytest tests/rag
+	.venv-test/bin/pytest tests/rag $(PAGES:%=--ignore %)
 
 whole-others: .venv-test/done
 	.venv-test/bin/pytest tests --ignore tests/rag

@@ -244,13 +244,17 @@ class UploadPages:
         """Copy the files to a folder of their own, and read them in a thread: the request ends before."""
         folder = Path(tempfile.mkdtemp(prefix="rag-upload-"))
         pairs = []
-        for number, one in enumerate(files):
-            suffix = "".join(PurePosixPath(stored_name(one.filename or "") or "x").suffixes[-2:])
-            path = folder / f"{number}{suffix}"
-            with path.open("wb") as target:
-                while chunk := await one.read(1 << 20):
-                    target.write(chunk)
-            pairs.append((one.filename or "", path))
+        try:
+            for number, one in enumerate(files):
+                suffix = "".join(PurePosixPath(stored_name(one.filename or "") or "x").suffixes[-2:])
+                path = folder / f"{number}{suffix}"
+                with path.open("wb") as target:
+                    while chunk := await one.read(1 << 20):
+                        target.write(chunk)
+                pairs.append((one.filename or "", path))
+        except BaseException:  # a full disk, a client that hung up
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
 
         def work() -> None:
             try:
