@@ -7,7 +7,7 @@ ONLY ?=
 export Q
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: ask demo results test quick check docs whole whole-rag whole-others whole-pages core integrations bench reproduce chaos coverage fuzz fuzz-guided lock mutation audit sbom licences clean
+.PHONY: ask demo results test quick check docs whole whole-rag whole-others whole-pages core databases integrations bench reproduce chaos coverage fuzz fuzz-guided lock mutation audit sbom licences clean
 
 ask: .venv/ask.done
 	@.venv/bin/rag ask "$$Q" || [ $$? -eq 1 ]
@@ -106,6 +106,15 @@ core-%: .venv-%/done
 	  "langchain-core>=1" "langchain-openai>=1" "llama-index-core>=0.14" "haystack-ai>=3" openai pytest
 	@touch $@
 
+# The clients of all vector databases; `make test` has two of them.
+.venv-databases/done: pyproject.toml .venv-tools/done
+	$(PYTHON) -m venv .venv-databases
+	.venv-tools/bin/uv pip install --quiet --python .venv-databases/bin/python -e ".[lancedb,milvus,postgresql,qdrant]" pgserver pytest
+	@touch $@
+
+databases: .venv-databases/done
+	.venv-databases/bin/python -m pytest -rs tests/rag/retrievers/test_databases.py
+
 integrations: .venv-integrations/done .venv-frameworks/done
 	PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 .venv-integrations/bin/python -m pytest -rs tests/autoais/integrations
 	PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 .venv-frameworks/bin/python -m pytest -rs tests/rag/integrations tests/rag/serve/test_openai_langchain.py
@@ -201,4 +210,4 @@ licences: .venv-test/done
 	.venv-test/bin/python -m scripts.licences
 
 clean:
-	rm -rf .venv .venv-test .venv-frameworks .venv-fuzz .venv-integrations .venv-tools .venv-3.12 .venv-3.13 dist build site
+	rm -rf .venv .venv-test .venv-databases .venv-frameworks .venv-fuzz .venv-integrations .venv-tools .venv-3.12 .venv-3.13 dist build site

@@ -21,6 +21,7 @@ from rag.retrievers.vectors import (
     SMALL,
     Searcher,
     Shards,
+    VectorSearch,
     build,
     choose_settings,
     estimate,
@@ -198,7 +199,7 @@ class Dense:
     A query of unknown words has the zero vector, which is equally near to all passages, and finds nothing.
     """
 
-    def __init__(self, name: str, encoder: Encoder, searcher: Searcher, store: Store) -> None:
+    def __init__(self, name: str, encoder: Encoder, searcher: VectorSearch, store: Store) -> None:
         self.name = name
         self._encoder, self._searcher, self._store = encoder, searcher, store
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from autoais.errors import first_line
 from autoais.io.jsonl import sync
@@ -134,6 +134,15 @@ class Shards:
         """Those of these rows that `nearest` would keep."""
         (unit,) = _units(query[None])
         return rows[_among_best(_products(_widened(self.take(rows)), unit * _SMALLER), k, self._slack(longest))]
+
+    def best(self, query: "Vectors", rows: "Rows", k: int) -> tuple["Rows", "Scores"]:
+        """(rows, scores), best first: the top k of these rows, and all others that tie with the k-th."""
+        import numpy as np
+
+        scores = self.scores(query, rows)
+        order = np.argsort(-scores, kind="stable")
+        kept = order[scores[order] >= scores[order[min(k, len(order)) - 1]]] if len(order) else order
+        return rows[kept], scores[kept]
 
     def _slack(self, longest: float) -> float:
         return 4 * self.dimension * 2.0**-24 * longest
@@ -402,6 +411,14 @@ def _reason(error: Exception) -> str:
     return " ".join(str(error).split())[-160:] or type(error).__name__
 
 
+class VectorSearch(Protocol):
+    """Finds rows by their vectors."""
+
+    def search(self, queries: "Vectors", k: int) -> list[tuple["Rows", "Scores"]]:
+        """Return (rows, scores) per query, best first: the top k, and all others that tie with the k-th."""
+        ...
+
+
 class Searcher:
     """Searches shards, exactly (`flat`) or with a FAISS index for candidates.
 
@@ -436,8 +453,6 @@ class Searcher:
 
     def search(self, queries: "Vectors", k: int) -> list[tuple["Rows", "Scores"]]:
         """Return (rows, scores) per query, best first: the top k, and all others that tie with the k-th."""
-        import numpy as np
-
         wanted = min(self._wanted(k), self.shards.rows)
         engine = self._gpu if self._gpu is not None and wanted <= _MOST_ON_GPU else self._index
         if engine is None:
@@ -446,13 +461,7 @@ class Searcher:
             proposed = [_candidates(engine, query, wanted) for query in queries]
             both = zip(queries, proposed, strict=True)
             candidates = [self.shards.narrowed(query, rows, k, self._longest) for query, rows in both]
-        found = []
-        for query, rows in zip(queries, candidates, strict=True):
-            scores = self.shards.scores(query, rows)
-            order = np.argsort(-scores, kind="stable")
-            kept = order[scores[order] >= scores[order[min(k, len(order)) - 1]]] if len(order) else order
-            found.append((rows[kept], scores[kept]))
-        return found
+        return [self.shards.best(query, rows, k) for query, rows in zip(queries, candidates, strict=True)]
 
     def _wanted(self, k: int) -> int:
         """The number of candidates; on a GPU, `flat` needs twice as many, as its sums may order ties differently."""

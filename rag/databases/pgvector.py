@@ -1,0 +1,92 @@
+"""PostgreSQL with the extension pgvector: a table of rows and vectors, searched exactly or through HNSW."""
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rag.errors import missing_extra
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_EXACT = 20_000  # vectors up to which a search reads all of them
+
+
+def connect(url: str, key: str | None, timeout: float) -> "PgVector":
+    """Connect to `postgresql://user@host/database`."""
+    try:
+        import psycopg
+    except ImportError as error:
+        raise missing_extra("the database pgvector", "postgresql") from error
+    password: dict[str, Any] = {"password": key} if key else {}
+    options = f"-c statement_timeout={round(timeout * 1000)}"
+    return PgVector(
+        psycopg.connect(url, autocommit=True, connect_timeout=max(2, round(timeout)), options=options, **password)
+    )
+
+
+class PgVector:
+    """Tables of PostgreSQL."""
+
+    def __init__(self, connection: Any) -> None:  # noqa: ANN401  (its type is imported only where it is used)
+        self._connection = connection
+
+    def count(self, collection: str) -> int | None:
+        """The number of vectors."""
+        found = self._one("SELECT to_regclass(%s)", [collection])
+        return None if found is None else int(self._one(f"SELECT count(*) FROM {_named(collection)}"))
+
+    def create(self, collection: str, dimension: int) -> None:
+        """Create a table."""
+        self._connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        self._connection.execute(
+            f"CREATE TABLE {_named(collection)} (row bigint PRIMARY KEY, vector vector({int(dimension)}) NOT NULL)"
+        )
+
+    def add(self, collection: str, first: int, vectors: "NDArray[np.float32]") -> None:
+        """Copy vectors into the table, all or none."""
+        table = _named(collection)
+        with self._connection.transaction(), self._connection.cursor() as cursor:
+            cursor.execute(f"DELETE FROM {table} WHERE row BETWEEN %s AND %s", [first, first + len(vectors) - 1])
+            with cursor.copy(f"COPY {table} (row, vector) FROM STDIN") as copy:
+                for row, vector in enumerate(vectors.tolist(), first):
+                    copy.write_row([row, _text(vector)])
+
+    def finish(self, collection: str) -> None:
+        """Index a table that is too large to be read whole."""
+        if (self.count(collection) or 0) > _EXACT:
+            self._connection.execute("SET statement_timeout = 0")
+            self._connection.execute(
+                f"CREATE INDEX IF NOT EXISTS {_named(collection + '_nearest')} ON {_named(collection)} "
+                "USING hnsw (vector vector_ip_ops)"
+            )
+        self._connection.execute(f"ANALYZE {_named(collection)}")
+
+    def nearest(self, collection: str, queries: "NDArray[np.float32]", count: int) -> list[Sequence[int]]:
+        """The rows of the nearest vectors."""
+        self._connection.execute(f"SET hnsw.ef_search = {min(1000, max(40, int(count)))}")
+        sql = f"SELECT row FROM {_named(collection)} ORDER BY vector <#> %s::vector LIMIT %s"
+        return [[row for (row,) in self._connection.execute(sql, [_text(query), count])] for query in queries.tolist()]
+
+    def drop(self, collection: str) -> None:
+        """Remove a table."""
+        self._connection.execute(f"DROP TABLE IF EXISTS {_named(collection)}")
+
+    def close(self) -> None:
+        """End the connection."""
+        self._connection.close()
+
+    def _one(self, sql: str, values: Sequence[object] = ()) -> Any:  # noqa: ANN401
+        return self._connection.execute(sql, values).fetchone()[0]
+
+
+def _named(collection: str) -> str:
+    """The name of a table as SQL; ours need no quoting."""
+    if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", collection):
+        raise ValueError(f"{collection!r} is no name of a table")
+    return collection
+
+
+def _text(vector: Sequence[float]) -> str:
+    return f"[{','.join(map(str, vector))}]"
