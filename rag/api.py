@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from autoais.answers import CitedAnswer
 from autoais.types import Judge
@@ -14,6 +14,9 @@ from rag.index.rebuild import Changes
 from rag.retrievers import Retriever
 from rag.systems import Options, System
 from rag.types import Answer, Hit, Question
+
+if TYPE_CHECKING:
+    from rag.planning import Plan
 
 AnyIndex = Index | str | Path | None
 """An open index, an index folder, or None for the handbook that ships with rag."""
@@ -235,6 +238,31 @@ def add_recipe(
             kind.add(index, part, memory, report)
         added.append(name)
     return added
+
+
+def plan_index(
+    sources: str | Path | Sequence[str | Path],
+    *,
+    passages: int | None = None,
+    recipes: Sequence[str] = (),
+    memory: int | str | None = None,
+    sample: int = 50_000,
+    format: str | None = None,  # noqa: A002  (named like the command-line option)
+    skip_bad: bool = False,
+) -> "Plan":
+    """Plan what `build_index` would take on this machine: seconds, disk and memory of each step.
+
+    The first `sample` passages are read and measured. `passages` is the number to plan for (default: that of the
+    sources, estimated from their size). Raises `UsageError` for numbers that are too small.
+    """
+    from rag.corpus.reader import Corpus
+    from rag.index.parts import parse_size
+    from rag.planning import plan
+
+    check_recipes(recipes)
+    budget = parse_size(memory) if isinstance(memory, str) else memory
+    corpus = Corpus([Path(one) for one in _sources(sources)], format, skip_bad)
+    return plan(corpus, passages=passages, recipes=recipes, memory=budget, sample=sample)
 
 
 def open_retriever(recipe: str = "bm25", index: AnyIndex = None) -> Retriever:

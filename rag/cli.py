@@ -749,6 +749,45 @@ def import_(
 
 
 @app.command()
+def plan(
+    sources: Annotated[list[Path], typer.Argument(metavar="SOURCES...", help="Corpus files or folders of documents.")],
+    passages: Annotated[
+        str | None, typer.Option(help="Number of passages to plan for, such as 33M (default: those of the sources).")
+    ] = None,
+    recipe: Annotated[list[str] | None, typer.Option(help="Retriever that adds its own part; may be repeated.")] = None,
+    memory: Annotated[str | None, typer.Option(help="Memory limit of a part while searching, such as 8GiB.")] = None,
+    sample: Annotated[int, typer.Option(help="Passages that are read and measured.")] = 50_000,
+    price: Annotated[float | None, typer.Option(min=0, help="Price of an hour of this machine.")] = None,
+    format_: FormatOption = None,
+    skip_bad: SkipBadOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Estimate time, disk and memory of an index before it is built; a sample is measured here."""
+    from dataclasses import asdict
+
+    from rag.api import check_recipes
+    from rag.corpus.reader import Corpus
+    from rag.index.parts import parse_size
+    from rag.planning import plan as planned
+    from rag.terminal import show_plan
+
+    check_recipes(recipe or ())
+    found = planned(
+        Corpus(sources, format_, skip_bad),
+        passages=None if passages is None else parse_size(passages),
+        recipes=recipe or (),
+        memory=None if memory is None else parse_size(memory),
+        sample=sample,
+        tell=_note,
+    )
+    if as_json:
+        totals = {"seconds": found.seconds, "disk": found.disk, "memory": found.memory, "resident": found.resident}
+        _print_json(asdict(found) | totals | ({} if price is None else {"cost": found.seconds / 3600 * price}))
+    else:
+        show_plan(found, price)
+
+
+@app.command()
 def doctor(as_json: JsonOption = False) -> None:
     """Check which engines work here, and how to install the others."""
     from dataclasses import asdict

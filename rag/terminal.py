@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rag.corpus.reader import Corpus
     from rag.index.files import FileRecord
     from rag.index.listing import FoundIndex
+    from rag.planning import Plan
     from rag.systems import SystemKind
 
 _SPAN = "bold green"
@@ -232,6 +233,35 @@ def show_systems(systems: Mapping[str, "SystemKind"]) -> None:
     for name, kind in systems.items():
         table.add_row(name, _clean(kind.description), f"{kind.recipe}, {kind.k}" if kind.k else "none", kind.requires)
     _console().print(table)
+
+
+def show_plan(plan: "Plan", price: float | None) -> None:
+    """Print what each step of a plan takes, and all together; `price` is that of an hour of this machine."""
+    from rich.table import Table
+
+    console = _console()
+    table = Table("step", "time", "disk", "memory to build", "memory to search", box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for step in plan.steps:
+        sizes = (step.disk, step.memory, step.resident)
+        table.add_row(step.name, duration(step.seconds), *map(megabytes, sizes))
+    sizes = (plan.disk, plan.memory, plan.resident)
+    table.add_row("in all", duration(plan.seconds), *map(megabytes, sizes), style="bold")
+    console.print(f"{counted(plan.passages, 'passage')}; {plan.sampled:,} were measured on {_clean(plan.processor)}")
+    console.print(table)
+    for step in plan.steps:
+        if step.why:
+            console.print(_clean(f"{step.name}: {step.why}"), soft_wrap=True)
+    if price is not None:
+        console.print(f"cost {plan.seconds / 3600 * price:,.2f} at {price:g} an hour")
+
+
+def duration(seconds: float) -> str:
+    """Format seconds: `40 s`, `12 min`, `3.5 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5_400 else f"{seconds / 3600:.1f} h"
 
 
 def show_indexes(found: Sequence["FoundIndex"]) -> None:

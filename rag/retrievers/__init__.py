@@ -35,13 +35,15 @@ class RetrieverKind:
     A kind that adds its own part to an index (`rag.index.parts`) also has `needs(index, recipe, memory)`, an estimate
     of its size, and `add(index, recipe, memory, progress)`, which adds it; `memory` is a limit in bytes or None.
     `update(old, new, recipe, rows)` brings the part of an index into an updated one, in which these rows changed;
-    without it, the part has to be added again.
+    without it, the part has to be added again. `seconds(index, recipe, memory)` estimates what building takes besides
+    what grows with the passages, for an index too large to try (`rag.planning`).
     """
 
     open: Callable[[Index, Recipe], Retriever]
     needs: Callable[[Index, Recipe, int | None], Needs] | None = None
     add: Callable[[Index, Recipe, int | None, Progress], None] | None = None
     update: Callable[[Index, Index, Recipe, Sequence[int]], None] | None = None
+    seconds: Callable[[Index, Recipe, int | None], float] | None = None
 
 
 RETRIEVERS: Registry[RetrieverKind] = Registry(

@@ -25,6 +25,7 @@ from rag.retrievers.vectors import (
     build,
     choose_settings,
     estimate,
+    estimate_seconds,
     pick,
     shard_path,
     write_shard,
@@ -97,6 +98,14 @@ def add(index: Index, recipe: Recipe, memory: int | None, progress: Progress) ->
         if kind != "flat":
             build(kind, settings, shards, work / f"{kind}.faiss", progress)
         record |= {"index": kind, "settings": settings, "why": why, "longest": shards.longest()}
+
+
+def seconds(index: Index, recipe: Recipe, memory: int | None) -> float:
+    """Estimate what building the index of the vectors takes, once they are encoded."""
+    encoder = _encoder(recipe)
+    rows = index.manifest["passages"]
+    kind, settings, _ = _choice(recipe, rows, encoder.dimension, memory)
+    return estimate_seconds(kind, rows, encoder.dimension, settings)
 
 
 def update(old: Index, new: Index, recipe: Recipe, changed: Sequence[int]) -> None:
@@ -226,4 +235,4 @@ class Dense:
         return found
 
 
-KIND = RetrieverKind(open_dense, needs, add, update)
+KIND = RetrieverKind(open_dense, needs, add, update, seconds)

@@ -2,6 +2,7 @@
 
 import math
 import os
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -409,6 +410,51 @@ def _opened(path: Path) -> Any:  # noqa: ANN401
 def _reason(error: Exception) -> str:
     """The end of FAISS's message, which begins with the place in its source."""
     return " ".join(str(error).split())[-160:] or type(error).__name__
+
+
+_TRIED = 20_000  # random vectors that are measured
+_ROUNDS = 10  # of FAISS's k-means over the vectors of its training sample
+_FEW = 256  # lists of the small index that is measured
+
+
+def estimate_seconds(kind: str, rows: int, dimension: int, settings: Mapping[str, int]) -> float:
+    """Estimate the seconds of `build`, from random vectors on this machine.
+
+    With lists, most of the time goes into comparing vectors with all lists: once for each, and in each round of k-means
+    for the sample. The rest is measured with few lists. The graph of HNSW takes the logarithm of the rows for each.
+    """
+    import numpy as np
+
+    if kind == "flat":
+        return 0.0
+    engine, count = faiss(), min(rows, _TRIED)
+    vectors = np.random.default_rng(_SEED).standard_normal((count, dimension), np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    small = {**settings, **({"lists": min(settings["lists"], _FEW)} if "lists" in settings else {})}
+    index = engine.index_factory(
+        dimension, KINDS[kind].factory.format(**small, halves=2 * settings.get("code", 0)), engine.METRIC_INNER_PRODUCT
+    )
+    threads = engine.omp_get_max_threads()
+    try:
+        if kind == "hnsw":
+            index.hnsw.efConstruction = settings["effort_built"]
+            engine.omp_set_num_threads(1)
+        training = _timed(lambda: index.train(vectors))
+        adding = _timed(lambda: index.add(vectors)) / count
+    finally:
+        engine.omp_set_num_threads(threads)
+    if "lists" not in settings:
+        return training + rows * adding * math.log2(rows) / math.log2(count)
+    lists = engine.IndexFlatIP(dimension)
+    lists.add(np.resize(vectors, (settings["lists"], dimension)))
+    comparing = _timed(lambda: lists.search(vectors[:2048], 1)) / min(2048, count)
+    return training + _ROUNDS * _sample(rows, settings) * comparing + rows * (adding + comparing)
+
+
+def _timed(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
 
 
 class VectorSearch(Protocol):

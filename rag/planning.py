@@ -1,0 +1,179 @@
+"""What an index will take, before anything is spent: a sample is built and measured here, and the rest is computed."""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+from autoais.io.jsonl import dumps, write_atomic
+from autoais.io.provenance import processor
+from rag.corpus.reader import Corpus
+from rag.errors import FormatError, RagError, UsageError
+from rag.index.build import PassageWriter, estimate
+from rag.index.index import Index
+from rag.index.manifest import BASE_RECIPE, BUILD, MANIFEST, described
+from rag.index.parts import Needs
+from rag.index.passages import PASSAGES, PassageStore
+from rag.index.postings import BM25, HEAP_BYTES, POSTINGS, BM25Writer
+from rag.index.recipes import Recipe, read_recipe
+from rag.retrievers import RetrieverKind, kind_of, parts_of
+from rag.types import Passage
+
+SAMPLE = 50_000  # passages
+_FIRST, _GROWS, _ENOUGH_S = 64, 8, 4.0  # passages of the first run of a part, how runs grow, and when they are enough
+
+Progress = Callable[[str], None]
+"""Called with what is measured now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a step takes: seconds, and bytes of disk, of memory to build and of memory to search."""
+
+    name: str
+    seconds: float
+    disk: int
+    memory: int
+    resident: int
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The steps of an index of so many passages; `sampled` of them were measured, on this processor."""
+
+    passages: int
+    sampled: int
+    processor: str
+    steps: tuple[Step, ...]
+
+    @property
+    def seconds(self) -> float:
+        """All steps, one after the other."""
+        return sum(step.seconds for step in self.steps)
+
+    @property
+    def disk(self) -> int:
+        """All steps, in bytes."""
+        return sum(step.disk for step in self.steps)
+
+    @property
+    def memory(self) -> int:
+        """The largest step, in bytes."""
+        return max(step.memory for step in self.steps)
+
+    @property
+    def resident(self) -> int:
+        """All steps searched together, in bytes."""
+        return sum(step.resident for step in self.steps)
+
+
+def plan(
+    corpus: Corpus,
+    *,
+    passages: int | None = None,
+    recipes: Sequence[str] = (),
+    memory: int | None = None,
+    sample: int = SAMPLE,
+    tell: Progress = lambda line: None,
+) -> Plan:
+    """Plan an index of the corpus with the parts of recipes, as `rag index build` would make it on this machine.
+
+    The first `sample` passages are read, indexed and encoded in a temporary folder. Time and disk grow with the number
+    of passages, by default those of the corpus, estimated from its size; memory is what the parts say they need
+    (`RetrieverKind.needs`), with the limit `memory` in bytes. Raises `UsageError` for a sample or a number of passages
+    that is too small.
+    """
+    if sample < 2 * _FIRST:
+        raise UsageError(f"the sample should be at least {2 * _FIRST} passages, found {sample}")
+    if passages is not None and passages < 1:
+        raise UsageError(f"passages should be at least 1, found {passages}")
+    parts = [part for recipe in recipes for part in parts_of(recipe)]
+    with tempfile.TemporaryDirectory(prefix="rag-plan-") as folder:
+        tell(f"reading and indexing at most {sample:,} passages")
+        began = time.perf_counter()
+        some: list[Passage] = []
+        with _indexed(_noted(islice(corpus.read(), sample), some), Path(folder) / "sample", corpus) as index:
+            seconds = time.perf_counter() - began
+            assert index.build is not None
+            disk = sum(path.stat().st_size for path in index.build.rglob("*") if path.is_file())
+            whole = len(some) < sample
+            rows = passages or (len(some) if whole else _estimated(corpus, len(some)))
+            grown = rows / len(some)
+            base = Step(BASE_RECIPE, seconds * grown, round(disk * grown), estimate(corpus).memory, 0)
+            steps = [base]
+            for recipe in dict(parts).values():
+                tell(f"measuring {recipe.name}")
+                steps.append(_part(recipe, index, some, rows, memory, Path(folder)))
+    return Plan(rows, len(some), processor(), tuple(steps))
+
+
+def _part(recipe: Recipe, index: Index, some: Sequence[Passage], rows: int, memory: int | None, folder: Path) -> Step:
+    """The needs of a part of so many rows; its time grows as between two runs on samples of different sizes."""
+    kind = kind_of(recipe)
+    large = replace(index, manifest={**index.manifest, "passages": rows})
+    needs = kind.needs(large, recipe, memory) if kind.needs is not None else Needs(0, 0, 0)
+    beyond = kind.seconds(large, recipe, memory) if kind.seconds is not None else 0.0
+    return Step(
+        recipe.name,
+        _seconds_each(kind, recipe, some, folder / f"part-{recipe.name}") * rows + beyond,
+        needs.disk,
+        needs.memory,
+        needs.resident,
+        needs.why,
+    )
+
+
+def _seconds_each(kind: RetrieverKind, recipe: Recipe, some: Sequence[Passage], folder: Path) -> float:
+    """Seconds a passage, without what is done once, such as loading a model."""
+    if kind.add is None:
+        return 0.0
+    measured: list[tuple[int, float]] = []
+    count = min(_FIRST, len(some) // 2)
+    while True:
+        with _indexed(((str(n), one) for n, one in enumerate(some[:count])), folder / str(count)) as index:
+            began = time.perf_counter()
+            kind.add(index, recipe, None, lambda done, what: None)
+            measured.append((count, time.perf_counter() - began))
+        if count == len(some) or (len(measured) > 1 and measured[-1][1] > _ENOUGH_S):
+            break
+        count = min(len(some), count * _GROWS)
+    (fewer, short), (more, long) = measured[-2:]
+    return max(0.0, long - short) / (more - fewer)
+
+
+@contextmanager
+def _indexed(located: Iterator[tuple[str, Passage]], folder: Path, corpus: Corpus | None = None) -> Iterator[Index]:
+    """An index of passages in a folder of its own."""
+    build = folder / f"{BUILD}sample"
+    build.mkdir(parents=True)
+    made = PassageStore.create(build / PASSAGES)
+
+    def refuse(error: FormatError) -> None:
+        if corpus is None or not corpus.skip_bad:
+            raise error
+
+    with PassageWriter(made, BM25Writer(build / POSTINGS, HEAP_BYTES), refuse) as writer:
+        _, checksum = writer.add(located)
+    counts = writer.counts
+    manifest = {"build": build.name, **described([], [], counts, checksum), "dead": 0, "roots": [], "files": {}}
+    store = PassageStore.open(build / PASSAGES)
+    postings = BM25.open(build / POSTINGS, store, read_recipe(BASE_RECIPE), **counts)
+    write_atomic(folder / MANIFEST, [dumps(manifest)])
+    yield Index("plan", build, manifest, store, postings)
+
+
+def _noted(located: Iterator[tuple[str, Passage]], kept: list[Passage]) -> Iterator[tuple[str, Passage]]:
+    for where, passage in located:
+        kept.append(passage)
+        yield where, passage
+
+
+def _estimated(corpus: Corpus, sampled: int) -> int:
+    """The number of passages of a corpus of which some were read."""
+    if not corpus.bytes_read:
+        raise RagError("the size of the corpus is not known; give --passages")
+    return max(sampled, round(sampled * corpus.bytes_total / corpus.bytes_read))
