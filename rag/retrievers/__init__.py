@@ -58,6 +58,7 @@ RETRIEVERS: Registry[RetrieverKind] = Registry(
         "reference": "rag.retrievers.reference:KIND",
         "remote": "rag.retrievers.remote:KIND",
         "rerank": "rag.retrievers.rerank:KIND",
+        "shards": "rag.retrievers.shards:KIND",
     },
     RagError,
 )

@@ -6,7 +6,7 @@ file (kind = "remote") also chooses the retriever there: `recipe`, and `timeout`
 
 from collections.abc import Sequence
 
-from rag.client import Client
+from rag.client import Client, Found
 from rag.errors import RagError
 from rag.index.analysis import check_query, check_search
 from rag.index.index import Index
@@ -33,7 +33,8 @@ class Remote:
 
     def __init__(self, client: Client, recipe: str = "bm25") -> None:
         self._client, self._recipe = client, recipe
-        self.name, _ = self._found([], 1)
+        found = client.search_each([], recipe=recipe, k=1)
+        self.name, self.engine, self.checksum = _name(found), found.retriever, found.checksum
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Return at most k hits per query."""
@@ -42,15 +43,15 @@ class Remote:
             check_query(query)
         hits: list[list[Hit]] = []
         for start in range(0, len(queries), _BATCH):
-            name, found = self._found(queries[start : start + _BATCH], k)
-            if name != self.name:
+            found = self._client.search_each(queries[start : start + _BATCH], recipe=self._recipe, k=k)
+            if (name := _name(found)) != self.name:
                 raise RagError(f"{self._client.url}: the index has changed from {self.name} to {name}; start again")
-            hits += found
+            hits += found.hits
         return hits
 
-    def _found(self, queries: Sequence[str], k: int) -> tuple[str, list[list[Hit]]]:
-        found = self._client.search_each(queries, recipe=self._recipe, k=k)
-        return f"remote({found.retriever}@{found.index}/{found.checksum[:12]})", found.hits
+
+def _name(found: Found) -> str:
+    return f"remote({found.retriever}@{found.index}/{found.checksum[:12]})"
 
 
 KIND = RetrieverKind(open_remote)

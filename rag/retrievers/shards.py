@@ -1,0 +1,125 @@
+"""A collection in several indexes, in folders and on other machines, searched at the same time.
+
+Every shard is an ordinary index with passages that no other shard has. Each is searched by the same retriever, and the
+hits are merged by score. Dense retrieval gives the hits of one index to the last bit. BM25 weighs terms by the
+statistics of each shard, as Elasticsearch does by default, so scores differ a little from those of one index unless
+passages are spread at random.
+"""
+
+import logging
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from rag.client import Client
+from rag.errors import QuestionError, RagError, UserError
+from rag.index.analysis import check_query, check_search
+from rag.index.index import Index
+from rag.index.open import open_index
+from rag.index.recipes import Recipe
+from rag.retrievers import Retriever, RetrieverKind, open_retriever
+from rag.retrievers.remote import Remote
+from rag.types import Hit
+
+_MOST = 256  # shards
+_WHEN_MISSING = ("error", "skip")
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shard:
+    """A shard: its folder or address, its retriever, and what identifies the passages there."""
+
+    place: str
+    retriever: Retriever
+    engine: str
+    checksum: str
+
+
+def open_shards(index: Index, recipe: Recipe) -> "Shards":
+    """Open all shards, each of which must answer now; `index` is not searched.
+
+    Raises `RagError` for shards that are searched by different retrievers, or that hold the same passages.
+    """
+    recipe.only(["shards", "recipe", "missing", "timeout"])
+    places = recipe.setting("shards", list)
+    if not 1 <= len(places) <= _MOST or not all(isinstance(place, str) and place for place in places):
+        raise RagError(f"recipe {recipe.name}: shards should be 1 to {_MOST} folders or addresses of servers")
+    if len(set(places)) < len(places):
+        raise RagError(f"recipe {recipe.name}: a shard is named twice")
+    missing = recipe.setting("missing", str, "error")
+    if missing not in _WHEN_MISSING:
+        raise RagError(f"recipe {recipe.name}: missing should be one of {', '.join(_WHEN_MISSING)}, found {missing!r}")
+    inner, timeout = recipe.setting("recipe", str, "bm25"), recipe.setting("timeout", float, 30.0)
+    with ThreadPoolExecutor(len(places)) as pool:
+        shards = list(pool.map(lambda place: _open(place, inner, timeout), places))
+    first = shards[0]
+    for other in shards[1:]:
+        if other.engine != first.engine:
+            raise RagError(f"{other.place} is searched by {other.engine}, {first.place} by {first.engine}")
+    known: dict[str, str] = {}
+    for one in shards:
+        if one.checksum in known:
+            raise RagError(f"{one.place} holds the same passages as {known[one.checksum]}")
+        known[one.checksum] = one.place
+    return Shards(shards, skip=missing == "skip")
+
+
+def _open(place: str, recipe: str, timeout: float) -> _Shard:
+    if "://" in place:
+        remote = Remote(Client(place, timeout=timeout), recipe)
+        return _Shard(place, remote, remote.engine, remote.checksum)
+    index = open_index(Path(place))
+    retriever = open_retriever(recipe, index)
+    return _Shard(place, retriever, retriever.name, index.manifest["checksum"])
+
+
+class Shards:
+    """Searches all shards at once and merges their hits.
+
+    With `skip`, a shard that fails is left out of a search, and a warning is logged for each search without it;
+    otherwise its error is raised. An error is raised too if all fail.
+    """
+
+    def __init__(self, shards: Sequence[_Shard], *, skip: bool = False) -> None:
+        self._shards, self._skip = shards, skip
+        named = ",".join(sorted(one.checksum.removeprefix("sha256:")[:12] for one in shards))
+        self.name = f"shards({shards[0].engine}@{named})"
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """Return at most k hits per query; raises `RagError` for a passage that two shards have."""
+        check_search(queries, k)
+        for query in queries:
+            check_query(query)
+        if not queries:
+            return []
+        with ThreadPoolExecutor(len(self._shards)) as pool:
+            found = [pool.submit(one.retriever.search, queries, k) for one in self._shards]
+        lists, faults = [], list[UserError]()
+        for shard, future in zip(self._shards, found, strict=True):
+            try:
+                lists.append(future.result())
+            except QuestionError:
+                raise
+            except UserError as error:
+                if not self._skip:
+                    raise
+                faults.append(error)
+                _log.warning("searched without the shard %s: %s", shard.place, error)
+        if not lists:
+            raise faults[0]
+        return [_merged(hits, k) for hits in zip(*lists, strict=True)]
+
+
+def _merged(lists: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
+    hits = sorted((hit for one in lists for hit in one), key=lambda hit: (-hit.score, hit.passage.id))
+    seen: set[str] = set()
+    for hit in hits:
+        if hit.passage.id in seen:
+            raise RagError(f"two shards have the passage {hit.passage.id!r}")
+        seen.add(hit.passage.id)
+    return hits[:k]
+
+
+KIND = RetrieverKind(open_shards)
