@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from email.message import Message
 from http import HTTPStatus
 from itertools import pairwise
@@ -44,6 +44,7 @@ from rag.errors import (
     UserError,
     check_type,
 )
+from rag.index.statistics import FIELDS, Statistics
 from rag.network import RequestError, send
 from rag.systems import System
 from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
@@ -70,6 +71,20 @@ _FOUND = record(
         "checksum": STRING,
         "retriever": STRING,
         "results": listed(record({"hits": listed(_HIT)})),
+    }
+)
+_WEIGHED = record(
+    {
+        "statistics": listed(
+            record(
+                {
+                    "passages": _OFFSET,
+                    "untitled": _OFFSET,
+                    "lengths": record({name: {"type": "number"} for name in FIELDS}),
+                    "frequencies": record({name: listed(_OFFSET) for name in FIELDS}),
+                }
+            )
+        )
     }
 )
 _TRACE = record(
@@ -160,9 +175,21 @@ class Client:
         check_type("query", query, "a string", str)
         return self.search_each([query], recipe=recipe, k=k).hits[0]
 
-    def search_each(self, queries: Sequence[str], *, recipe: str = "bm25", k: int = 10) -> Found:
-        """Search several queries in one request; without queries, only say what would be searched."""
-        asked = {"queries": list(queries), "recipe": recipe, "k": k, **self._chosen()}
+    def search_each(
+        self,
+        queries: Sequence[str],
+        *,
+        recipe: str = "bm25",
+        k: int = 10,
+        statistics: Sequence[Statistics] | None = None,
+    ) -> Found:
+        """Search several queries in one request; without queries, only say what would be searched.
+
+        With `statistics`, one for each query, BM25 searches as a part of a larger collection.
+        """
+        asked: dict[str, Any] = {"queries": list(queries), "recipe": recipe, "k": k, **self._chosen()}
+        if statistics is not None:
+            asked["statistics"] = [asdict(one) for one in statistics]
         reply = self._read("/v1/search", asked, _FOUND)
         if len(reply["results"]) != len(queries):
             raise self._strange(f"{len(reply['results'])} results for {len(queries)} queries")
@@ -170,6 +197,24 @@ class Client:
         for listed_hits in hits:
             self._check_hits(listed_hits, k)
         return Found(reply["index"], reply["checksum"], reply["retriever"], hits)
+
+    def statistics(self, queries: Sequence[str], *, recipe: str = "bm25") -> list[Statistics]:
+        """Return what BM25 weighs the terms of each query by, on the server."""
+        reply = self._read("/v1/statistics", {"queries": list(queries), "recipe": recipe, **self._chosen()}, _WEIGHED)
+        if len(reply["statistics"]) != len(queries):
+            raise self._strange(f"{len(reply['statistics'])} statistics for {len(queries)} queries")
+        try:
+            return [
+                Statistics(
+                    one["passages"],
+                    one["untitled"],
+                    one["lengths"],
+                    {name: tuple(each) for name, each in one["frequencies"].items()},
+                )
+                for one in reply["statistics"]
+            ]
+        except UserError as error:
+            raise self._strange(str(error)) from error
 
     def ask(
         self,

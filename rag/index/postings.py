@@ -1,6 +1,7 @@
 """BM25 by Tantivy: Rust, memory-mapped, no JVM. Two fields, English analysis, ties broken by passage id."""
 
 import copy
+import json
 import os
 import shutil
 import tempfile
@@ -14,10 +15,11 @@ import tantivy
 from tantivy import Occur, Query
 
 from autoais.errors import first_line
-from rag.errors import IndexingError, RagError
+from rag.errors import IndexingError, RagError, UsageError
 from rag.index.analysis import check_search, passage_analyzer, query_terms
 from rag.index.passages import PassageStore
 from rag.index.recipes import Recipe, is_weight
+from rag.index.statistics import Statistics
 from rag.types import Hit, Passage, ranked
 
 POSTINGS = "bm25"
@@ -25,6 +27,9 @@ HEAP_BYTES = 500_000_000  # with half of it, a million passages end in twice the
 _UPDATE_HEAP_BYTES = 50_000_000
 FIELDS = frozenset(["contents", "title"])  # title, section and text; title and section
 _ANALYZER_ID = "english"
+_MOST = 5_000  # hits fetched for one query
+_SPARE = 10  # extra hits fetched where other statistics may change their order
+_ROUNDING = 1 + 1e-5  # scores have 32 bits
 TIED = 5  # extra hits fetched: 95 % of ties at rank k are shorter, and a second search would cost more
 
 
@@ -188,6 +193,8 @@ class BM25:
         self._store = store
         # If all passages have headings, or none has, scores need no correction.
         self._mixed = 0 < untitled < passages
+        self._untitled_passages = untitled
+        self._lengths: dict[str, tuple[float, int]] = {}
 
     @classmethod
     def open(cls, folder: Path, store: PassageStore, recipe: Recipe, *, untitled: int, passages: int) -> "BM25":
@@ -226,6 +233,64 @@ class BM25:
         terms = [query_terms(query) for query in queries]
         with _reading():
             return [self._search(each, k) for each in terms]
+
+    def statistics(self, queries: Sequence[str]) -> list[Statistics]:
+        """Return what the terms of each query are weighed by here; raises as `search` does."""
+        check_search(queries, 1)
+        with _reading():
+            return [self._statistics(query_terms(query)) for query in queries]
+
+    def search_within(self, queries: Sequence[str], k: int, whole: Sequence[Statistics]) -> list[list[Hit]]:
+        """Search as a part of a collection with these statistics, one for each query.
+
+        More hits are fetched until no other passage can be among the best under those statistics. Raises `UsageError`
+        for statistics so different that too many would be.
+        """
+        check_search(queries, k)
+        terms = [query_terms(query) for query in queries]
+        with _reading():
+            return [self._within(each, k, one) for each, one in zip(terms, whole, strict=True)]
+
+    def _within(self, terms: list[str], k: int, whole: Statistics) -> list[Hit]:
+        here = self._statistics(terms)
+        if {len(each) for each in whole.frequencies.values()} != {len(terms)}:
+            raise UsageError(f"the statistics are not those of {len(terms)} terms")
+        growth, fetched = here.most(whole, self._weights) * _ROUNDING, k + max(_SPARE, k // 4)
+        while True:
+            hits = self._search(terms, fetched)
+            found = [Hit(hit.passage, whole.score(hit.passage, terms, self._weights)) for hit in hits]
+            found.sort(key=lambda hit: (-hit.score, hit.passage.id))
+            if len(hits) < fetched or found[k - 1].score > hits[-1].score * growth:
+                return found[:k]
+            if fetched > _MOST:
+                raise UsageError("the statistics differ too much from those here: spread the passages at random")
+            fetched *= 2
+
+    def _statistics(self, terms: list[str]) -> Statistics:
+        lengths, counted = {}, self._searcher.num_docs
+        for name in FIELDS:
+            lengths[name], counted = self._length(name, counted)
+        frequencies = {name: tuple(self._searcher.doc_freq(name, term) for term in terms) for name in FIELDS}
+        return Statistics(counted, self._untitled_passages, lengths, frequencies)
+
+    def _length(self, name: str, passages: int) -> tuple[float, int]:
+        """The mean length of a field, and the passages that are counted: deleted ones too, until they are merged."""
+        if name not in self._lengths:
+            self._lengths[name] = (0.0, passages)
+            for passage in self._store.scan():
+                text = passage.headings if name == "title" else f"{passage.headings} {passage.text}"
+                if term := next(iter(passage_analyzer().analyze(text)), None):
+                    query = Query.term_query(self._schema, name, term, index_option="freq")
+                    (_, address), *_ = self._searcher.search(query, 1, count=False).hits
+                    told = json.loads(query.explain(self._searcher, address).to_json())
+                    values = {
+                        one["description"][:5]: one["value"]
+                        for part in told["details"]
+                        for one in part.get("details", ())
+                    }
+                    self._lengths[name] = (values["avgdl"], round(values["N, to"]))
+                    break
+        return self._lengths[name]
 
     def _search(self, terms: list[str], k: int) -> list[Hit]:
         found = self._top(self._query(terms, self._weights), k)

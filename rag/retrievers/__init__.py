@@ -9,6 +9,7 @@ from rag.errors import RagError, UserError
 from rag.index.index import Index
 from rag.index.parts import Needs, Progress, drop_unfinished, recipes_of
 from rag.index.recipes import Recipe, walk_recipes
+from rag.index.statistics import Statistics
 from rag.types import Hit
 
 
@@ -25,6 +26,18 @@ class Retriever(Protocol):
 
         Raises `UsageError` for a string instead of a list, `QuestionError` for a query that cannot be searched.
         """
+        ...
+
+
+class PartRetriever(Retriever, Protocol):
+    """A retriever by BM25 that can search as a part of a larger collection."""
+
+    def statistics(self, queries: Sequence[str]) -> list[Statistics]:
+        """Return what the terms of each query are weighed by here."""
+        ...
+
+    def search_within(self, queries: Sequence[str], k: int, whole: Sequence[Statistics]) -> list[list[Hit]]:
+        """Search with the statistics of the whole collection, one for each query."""
         ...
 
 

@@ -11,6 +11,7 @@ from rag.errors import RagError
 from rag.index.analysis import check_query, check_search
 from rag.index.index import Index
 from rag.index.recipes import Recipe
+from rag.index.statistics import Statistics
 from rag.retrievers import RetrieverKind
 from rag.types import Hit
 
@@ -38,16 +39,32 @@ class Remote:
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Return at most k hits per query."""
+        return self._search(queries, k, None)
+
+    def statistics(self, queries: Sequence[str]) -> list[Statistics]:
+        """Return what BM25 weighs the terms of each query by there."""
+        return [one for part in _batches(queries) for one in self._client.statistics(part, recipe=self._recipe)]
+
+    def search_within(self, queries: Sequence[str], k: int, whole: Sequence[Statistics]) -> list[list[Hit]]:
+        """Return at most k hits per query by BM25 with these statistics."""
+        return self._search(queries, k, whole)
+
+    def _search(self, queries: Sequence[str], k: int, whole: Sequence[Statistics] | None) -> list[list[Hit]]:
         check_search(queries, k)
         for query in queries:
             check_query(query)
         hits: list[list[Hit]] = []
-        for start in range(0, len(queries), _BATCH):
-            found = self._client.search_each(queries[start : start + _BATCH], recipe=self._recipe, k=k)
+        for part in _batches(queries):
+            some = None if whole is None else whole[len(hits) : len(hits) + len(part)]
+            found = self._client.search_each(part, recipe=self._recipe, k=k, statistics=some)
             if (name := _name(found)) != self.name:
                 raise RagError(f"{self._client.url}: the index has changed from {self.name} to {name}; start again")
             hits += found.hits
         return hits
+
+
+def _batches(queries: Sequence[str]) -> list[Sequence[str]]:
+    return [queries[start : start + _BATCH] for start in range(0, len(queries), _BATCH)]
 
 
 def _name(found: Found) -> str:

@@ -1,26 +1,31 @@
 """A collection in several indexes, in folders and on other machines, searched at the same time.
 
 Every shard is an ordinary index with passages that no other shard has. Each is searched by the same retriever, and the
-hits are merged by score. Dense retrieval gives the hits of one index to the last bit. BM25 weighs terms by the
-statistics of each shard, as Elasticsearch does by default, so scores differ a little from those of one index unless
-passages are spread at random.
+hits are merged by score. With vectors they are those of one index, to the last bit. With BM25, the shards are asked for
+their statistics first, and then search with those of all: the same passages in the same order as in one index, with
+scores that differ by less than 32 bits tell (Elasticsearch calls this `dfs_query_then_fetch`).
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from rag.client import Client
 from rag.errors import QuestionError, RagError, UserError
 from rag.index.analysis import check_query, check_search
 from rag.index.index import Index
 from rag.index.open import open_index
-from rag.index.recipes import Recipe
-from rag.retrievers import Retriever, RetrieverKind, open_retriever
+from rag.index.postings import BM25
+from rag.index.recipes import Recipe, read_recipe
+from rag.index.statistics import Statistics
+from rag.retrievers import PartRetriever, Retriever, RetrieverKind, open_retriever
 from rag.retrievers.remote import Remote
 from rag.types import Hit
+
+T = TypeVar("T")
 
 _MOST = 256  # shards
 _WHEN_MISSING = ("error", "skip")
@@ -63,7 +68,7 @@ def open_shards(index: Index, recipe: Recipe) -> "Shards":
         if one.checksum in known:
             raise RagError(f"{one.place} holds the same passages as {known[one.checksum]}")
         known[one.checksum] = one.place
-    return Shards(shards, skip=missing == "skip")
+    return Shards(shards, bm25=read_recipe(inner).kind == "bm25", skip=missing == "skip")
 
 
 def _open(place: str, recipe: str, timeout: float) -> _Shard:
@@ -76,14 +81,15 @@ def _open(place: str, recipe: str, timeout: float) -> _Shard:
 
 
 class Shards:
-    """Searches all shards at once and merges their hits.
+    """Searches all shards at once and merges their hits; with `bm25`, all of them are `PartRetriever`s.
 
     With `skip`, a shard that fails is left out of a search, and a warning is logged for each search without it;
     otherwise its error is raised. An error is raised too if all fail.
     """
 
-    def __init__(self, shards: Sequence[_Shard], *, skip: bool = False) -> None:
-        self._shards, self._skip = shards, skip
+    def __init__(self, shards: Sequence[_Shard], *, bm25: bool = False, skip: bool = False) -> None:
+        self._shards, self._bm25, self._skip = shards, bm25, skip
+        self._pool = ThreadPoolExecutor(len(shards), thread_name_prefix="rag-shard")
         named = ",".join(sorted(one.checksum.removeprefix("sha256:")[:12] for one in shards))
         self.name = f"shards({shards[0].engine}@{named})"
 
@@ -94,12 +100,23 @@ class Shards:
             check_query(query)
         if not queries:
             return []
-        with ThreadPoolExecutor(len(self._shards)) as pool:
-            found = [pool.submit(one.retriever.search, queries, k) for one in self._shards]
-        lists, faults = [], list[UserError]()
-        for shard, future in zip(self._shards, found, strict=True):
+        if self._bm25:
+            weighed = self._each(self._shards, lambda one: _part(one).statistics(queries))
+            whole = [Statistics.of(parts) for parts in zip(*(found for _, found in weighed), strict=True)]
+            there = [shard for shard, _ in weighed]
+            lists = self._each(there, lambda one: _part(one).search_within(queries, k, whole))
+        else:
+            lists = self._each(self._shards, lambda one: one.retriever.search(queries, k))
+        return [_merged(hits, k) for hits in zip(*(found for _, found in lists), strict=True)]
+
+    def _each(self, shards: Sequence[_Shard], work: Callable[[_Shard], list[T]]) -> list[tuple[_Shard, list[T]]]:
+        """The result of each shard that answers; raises the error of one that does not, unless it may be skipped."""
+        waiting = [(shard, self._pool.submit(work, shard)) for shard in shards]
+        found: list[tuple[_Shard, list[T]]] = []
+        faults: list[UserError] = []
+        for shard, future in waiting:
             try:
-                lists.append(future.result())
+                found.append((shard, future.result()))
             except QuestionError:
                 raise
             except UserError as error:
@@ -107,9 +124,14 @@ class Shards:
                     raise
                 faults.append(error)
                 _log.warning("searched without the shard %s: %s", shard.place, error)
-        if not lists:
+        if not found:
             raise faults[0]
-        return [_merged(hits, k) for hits in zip(*lists, strict=True)]
+        return found
+
+
+def _part(shard: _Shard) -> PartRetriever:
+    assert isinstance(shard.retriever, BM25 | Remote)
+    return shard.retriever
 
 
 def _merged(lists: Sequence[Sequence[Hit]], k: int) -> list[Hit]:

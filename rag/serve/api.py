@@ -1,4 +1,4 @@
-"""The API for programs: `/v1/search`, `/v1/ask`, `/v1/judge`, `/v1/attribute`, `/v1/indexes`."""
+"""The API for programs: `/v1/search`, `/v1/statistics`, `/v1/ask`, `/v1/judge`, `/v1/attribute`, `/v1/indexes`."""
 
 import time
 from collections.abc import AsyncGenerator, Iterator
@@ -27,6 +27,8 @@ from rag.serve.schemas import (
     JudgeResponse,
     SearchRequest,
     SearchResponse,
+    StatisticsRequest,
+    StatisticsResponse,
 )
 from rag.serve.service import Asked, AskOptions, Service
 from rag.types import Answer, Hit
@@ -60,6 +62,7 @@ class Api:
         router = APIRouter(prefix="/v1", tags=["v1"])
         for endpoint, model, more in (
             (self.search, SearchResponse, {}),
+            (self.statistics, StatisticsResponse, {}),
             (self.ask, AnswerResponse, _STREAM),
             (self.judge, JudgeResponse, {}),
             (self.attribute, AnswerResponse, {}),
@@ -74,6 +77,10 @@ class Api:
         """Find passages for a query, or for each of several."""
         base = base_of(request, self._base_url)
         return json_response(await until_gone(request, self._service.run(self._search, asked, base)))
+
+    async def statistics(self, request: Request, asked: StatisticsRequest) -> Response:
+        """Say what BM25 weighs the terms of queries by, for a client that searches several indexes as one."""
+        return json_response(await until_gone(request, self._service.run(self._statistics, asked)))
 
     async def ask(self, request: Request, asked: AskRequest) -> Response:
         """Answer a question with citations: a row of `answers.jsonl`.
@@ -132,20 +139,29 @@ class Api:
     def _search(self, asked: SearchRequest, base: str) -> bytes:
         if (asked.query is None) == (asked.queries is None):
             raise UsageError("give either query or queries")
-        retriever = self._service.retriever(asked.index, asked.recipe)
+        retriever, name = self._service.retriever(asked.index, asked.recipe), self._name(asked.index)
         queries = [asked.query] if asked.query is not None else asked.queries or []
-        lists = self._service.search_many(queries, asked.index, recipe=asked.recipe, k=asked.k)
-        name = asked.index or next(iter(self._service.indexes))
+        whole = None if asked.statistics is None else [one.statistics() for one in asked.statistics]
+        lists = self._service.search_many(queries, asked.index, recipe=asked.recipe, k=asked.k, statistics=whole)
         results = [
             {"query": query, "hits": [_hit_row(rank, hit, name, base) for rank, hit in enumerate(hits, 1)]}
             for query, hits in zip(queries, lists, strict=True)
         ]
-        found = {
-            "index": name,
-            "checksum": str(self._service.indexes[name].manifest["checksum"]),
-            "retriever": retriever.name,
-        }
+        found = self._searched(name, retriever.name)
         return _json({**found, **({"results": results} if asked.query is None else {"hits": results[0]["hits"]})})
+
+    def _statistics(self, asked: StatisticsRequest) -> bytes:
+        found = self._service.statistics(asked.queries, asked.index, asked.recipe)
+        retriever = self._service.retriever(asked.index, asked.recipe)
+        searched = self._searched(self._name(asked.index), retriever.name)
+        return _json(searched | {"statistics": [asdict(one) for one in found]})
+
+    def _name(self, index: str | None) -> str:
+        return index or next(iter(self._service.indexes))
+
+    def _searched(self, name: str, retriever: str) -> dict[str, Any]:
+        checksum = str(self._service.indexes[name].manifest["checksum"])
+        return {"index": name, "checksum": checksum, "retriever": retriever}
 
     def _ask(self, asked: AskRequest, base: str) -> Iterator[bytes]:
         """Yield the answer as JSON at the end, and before that at each piece, so that the work can be stopped."""
@@ -176,8 +192,7 @@ class Api:
     def _attribute(self, asked: AttributeRequest, base: str) -> bytes:
         started = time.perf_counter()
         answer = self._service.attribute(asked.question, asked.answer, asked.index, recipe=asked.recipe, k=asked.k)
-        name = asked.index or next(iter(self._service.indexes))
-        return _json(answer_row(answer, name, time.perf_counter() - started, base))
+        return _json(answer_row(answer, self._name(asked.index), time.perf_counter() - started, base))
 
 
 def answer_row(answer: Answer, index: str, seconds: float, base: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from autoais.types import Verdict
 from rag.conversation import Turn as ConversationTurn
+from rag.index.statistics import Statistics
 from rag.serve.service import AskOptions
 from rag.types import Passage
 
@@ -23,6 +24,20 @@ class Request(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
+class TermStatistics(Request):
+    """What BM25 weighs the terms of a query by."""
+
+    passages: int = Field(ge=0)
+    untitled: int = Field(ge=0, description="Passages without headings.")
+    lengths: dict[str, float] = Field(description="Mean number of tokens of each field.")
+    frequencies: dict[str, list[int]] = Field(description="Passages that have each term in the field.")
+
+    def statistics(self) -> Statistics:
+        """Return them as the library's."""
+        counts = {name: tuple(each) for name, each in self.frequencies.items()}
+        return Statistics(self.passages, self.untitled, self.lengths, counts)
+
+
 class SearchRequest(Request):
     """One query, or several."""
 
@@ -31,6 +46,17 @@ class SearchRequest(Request):
     index: str | None = _INDEX
     recipe: str = _RECIPE
     k: int = _K
+    statistics: list[TermStatistics] | None = Field(
+        None, description="Of the whole collection, one for each of `queries`, if the index is a shard of it."
+    )
+
+
+class StatisticsRequest(Request):
+    """Queries whose terms are looked up."""
+
+    queries: list[str]
+    index: str | None = _INDEX
+    recipe: str = Field("bm25", description="A retriever of kind bm25.")
 
 
 class Turn(Request):
@@ -130,6 +156,15 @@ class SearchResponse(BaseModel):
     retriever: str = Field(description="Name that tells all that can change a ranking.")
     hits: list[Hit] | None = None
     results: list[Found] | None = None
+
+
+class StatisticsResponse(BaseModel):
+    """What BM25 weighs the terms of each query by, in the order of the queries."""
+
+    index: str
+    checksum: str
+    retriever: str
+    statistics: list[TermStatistics]
 
 
 class Citation(BaseModel):

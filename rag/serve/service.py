@@ -17,6 +17,9 @@ from rag.config import DEFAULT_SYSTEM
 from rag.errors import IndexingError, NotFoundError, QuestionError, RagError, UsageError, check_type
 from rag.generators.follow_up import Turn, standalone
 from rag.index.index import Index
+from rag.index.postings import BM25
+from rag.index.recipes import read_recipe
+from rag.index.statistics import Statistics
 from rag.resources import names
 from rag.retrievers import Retriever, open_retriever
 from rag.serve.passages import Shown, beside, page_urls, source_of
@@ -172,12 +175,35 @@ class Service:
         return hits
 
     def search_many(
-        self, queries: Sequence[str], index: str | None = None, *, recipe: str = "bm25", k: int = 10
+        self,
+        queries: Sequence[str],
+        index: str | None = None,
+        *,
+        recipe: str = "bm25",
+        k: int = 10,
+        statistics: Sequence[Statistics] | None = None,
     ) -> list[list[Hit]]:
-        """Return the hits of each query."""
+        """Return the hits of each query; with `statistics`, one for each, as a part of a larger collection."""
+        asked = self._queries(queries)
+        if statistics is None:
+            return self.retriever(index, recipe).search(asked, self._k(k))
+        if len(statistics) != len(queries):
+            raise UsageError(f"there are {len(statistics)} statistics for {len(queries)} queries")
+        return self._bm25(index, recipe).search_within(asked, self._k(k), statistics)
+
+    def statistics(self, queries: Sequence[str], index: str | None = None, recipe: str = "bm25") -> list[Statistics]:
+        """Return what BM25 weighs the terms of each query by."""
+        return self._bm25(index, recipe).statistics(self._queries(queries))
+
+    def _queries(self, queries: Sequence[str]) -> list[str]:
         self._check_many("queries", queries)
-        asked = [self._text("a query", query, self.limits.question) for query in queries]
-        return self.retriever(index, recipe).search(asked, self._k(k))
+        return [self._text("a query", query, self.limits.question) for query in queries]
+
+    def _bm25(self, index: str | None, recipe: str) -> BM25:
+        self.retriever(index, recipe)  # checks the recipe
+        if recipe not in names("indexes", ".toml") or (found := read_recipe(recipe)).kind != "bm25":
+            raise UsageError(f"recipe {recipe[:100]!r} has no statistics: it is not of kind bm25")
+        return self._opened[self._index_name(index)].index.bm25.weighted(found)
 
     def ask(
         self,

@@ -1,19 +1,27 @@
 """A collection in several indexes: the hits of one, and no shard is missing in silence."""
 
 import logging
-from collections.abc import Callable, Iterator
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("fastapi", reason="needs the extra serve")
 
 from rag.api import build_index, open_index, open_retriever
-from rag.errors import QuestionError, RagError, UserError
+from rag.client import Client
+from rag.errors import QuestionError, RagError, UsageError, UserError
+from rag.index import postings
+from rag.index.recipes import Recipe as Settings
 from rag.retrievers import Retriever
+from rag.retrievers.shards import open_shards
 from rag.serve import Limits, Service
 from rag.serve.app import create_app
 from rag.testing import check_retriever
+from rag.types import Hit
 from scripts.browser import serving
 from tests.conftest import write_corpus
 
@@ -59,17 +67,80 @@ def test_vectors_in_shards_give_the_hits_of_one_index(folder: Path, url: str, sh
     assert found.name != shards(*places[:3], recipe="static").name
 
 
-def test_bm25_in_shards_finds_the_same_and_keeps_the_contract(folder: Path, url: str, shards: Recipe) -> None:
+def assert_same(ours: Sequence[Sequence[Hit]], theirs: Sequence[Sequence[Hit]]) -> None:
+    """The same passages in the same order; scores may differ by what 32 bits do not tell."""
+    for ones, others in zip(ours, theirs, strict=True):
+        assert [hit.passage for hit in ones] == [hit.passage for hit in others]
+        assert [hit.score for hit in ones] == pytest.approx([hit.score for hit in others], rel=1e-6)
+
+
+def test_bm25_in_shards_gives_the_hits_of_one_index(folder: Path, url: str, shards: Recipe) -> None:
     found = shards(folder / "part0.index", folder / "part1.index", f"{url}/part2", f"{url}/part3")
     check_retriever(found, QUERIES)
     whole = open_retriever("bm25", folder / "whole.index")
-    for ours, theirs in zip(found.search(QUERIES, 200), whole.search(QUERIES, 200), strict=True):
-        assert {hit.passage for hit in ours} == {hit.passage for hit in theirs}
-    (first,), (other,) = found.search(["number 077"], 1)[0], whole.search(["number 077"], 1)[0]
-    assert first.passage == other.passage
-    assert first.score == pytest.approx(other.score, rel=0.3)
+    for k in (1, 5, 20, 1000):
+        assert_same(found.search(QUERIES, k), whole.search(QUERIES, k))
     with pytest.raises(QuestionError):
         found.search(["the"], 3)
+
+
+def text_of(draw: random.Random, most: int) -> str:
+    return " ".join(draw.choices(THINGS, weights=range(1, 8), k=draw.randint(1, most)))
+
+
+@pytest.mark.parametrize("split", ["spread", "by length", "by headings", "one alone"])
+def test_bm25_is_that_of_one_index_however_passages_are_split(tmp_path: Path, split: str) -> None:
+    draw = random.Random(5)
+    rows = [(f"{n:03}", text_of(draw, 3) if n % 3 else "", text_of(draw, 60)) for n in range(300)]
+    key: Callable[[int], object] = {
+        "spread": lambda n: n % 3,
+        "by length": lambda n: len(rows[n][2]) // 150,
+        "by headings": lambda n: bool(rows[n][1]),
+        "one alone": lambda n: n == 7,
+    }[split]
+    build_index(write_corpus(tmp_path / "whole.jsonl", rows), tmp_path / "whole.index")
+    for name in {key(n) for n in range(300)}:
+        some = [row for n, row in enumerate(rows) if key(n) == name]
+        build_index(write_corpus(tmp_path / f"part{name}.jsonl", some), tmp_path / f"part{name}.index")
+    whole = open_index(tmp_path / "whole.index")
+    places = [str(path) for path in sorted(tmp_path.glob("part*.index"))]
+    settings: dict[str, Any] = {"shards": places}
+    found = open_shards(whole, Settings("t.v1", "shards", settings))
+    queries = ["mill", "bridge clock", "tower well barn", "mill mill ferry"]
+    for k in (1, 10, 50, 300):
+        assert_same(found.search(queries, k), open_retriever("bm25", whole).search(queries, k))
+
+
+def test_statistics_that_no_collection_has_are_refused(folder: Path, url: str) -> None:
+    bm25 = open_index(folder / "part0.index").bm25
+    (honest,) = bm25.statistics(["mill salt"])
+    assert (honest.passages, honest.frequencies["contents"][1]) == (50, 50)
+    with pytest.raises(UsageError, match="the statistics are not those of 1 terms"):
+        bm25.search_within(["mill"], 3, [honest])
+    for wrong in (
+        {"passages": 3},
+        {"untitled": -1},
+        {"lengths": {"contents": float("nan"), "title": 1.0}},
+        {"lengths": {"contents": 1.0}},
+        {"frequencies": {"contents": (1,), "title": (1, 2)}},
+        {"frequencies": {"contents": (99, 1), "title": (0, 0)}},
+    ):
+        with pytest.raises(UsageError, match="the statistics of BM25 contradict one another"):
+            replace(honest, **wrong)
+    client = Client(f"{url}/part2")
+    with pytest.raises(RagError, match="recipe 'static' has no statistics: it is not of kind bm25"):
+        client.statistics(["mill"], recipe="static")
+    with pytest.raises(RagError, match="there are 0 statistics for 1 queries"):
+        client.search_each(["mill"], statistics=[])
+
+
+def test_a_caller_cannot_make_a_server_read_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postings, "_MOST", 50)
+    index = build_index(write_corpus(tmp_path / "t.jsonl", ROWS), tmp_path / "t.index")
+    (honest,) = index.bm25.statistics(["salt"])
+    far = replace(honest, passages=10**9, frequencies={"contents": (1,), "title": (0,)})
+    with pytest.raises(UsageError, match="the statistics differ too much from those here"):
+        index.bm25.search_within(["salt"], 3, [far])
 
 
 def test_a_shard_that_dies_is_an_error_or_told(folder: Path, shards: Recipe, caplog: pytest.LogCaptureFixture) -> None:
@@ -82,8 +153,8 @@ def test_a_shard_that_dies_is_an_error_or_told(folder: Path, shards: Recipe, cap
     with pytest.raises(RagError, match=f"^{address}: .*Connection refused"):
         strict.search(QUERIES, 3)
     with caplog.at_level(logging.WARNING):
-        assert told.search(["salt"], 60) == open_retriever("bm25", folder / "part0.index").search(["salt"], 60)
-    (line,) = [record.getMessage() for record in caplog.records]
+        assert_same(told.search(["salt"], 60), open_retriever("bm25", folder / "part0.index").search(["salt"], 60))
+    (line,) = [record.getMessage() for record in caplog.records]  # it is not asked a second time
     assert line.startswith(f"searched without the shard {address}/part1: {address}: ")
     with pytest.raises(RagError, match="Connection refused"):  # nothing is left
         alone.search(["salt"], 3)

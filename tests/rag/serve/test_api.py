@@ -255,7 +255,8 @@ def test_a_fault_says_nothing_about_itself(client: TestClient, monkeypatch: pyte
 def test_the_api_describes_itself(client: TestClient) -> None:
     schema = told(client.get("/openapi.json"))
     assert schema["openapi"].startswith("3.1")
-    assert set(schema["paths"]) == {"/v1/search", "/v1/ask", "/v1/judge", "/v1/attribute", "/v1/indexes"}
+    names = ("search", "statistics", "ask", "judge", "attribute", "indexes")
+    assert set(schema["paths"]) == {f"/v1/{name}" for name in names}
     ask = schema["paths"]["/v1/ask"]["post"]["responses"]
     assert {"200", "400", "404", "422", "503", "504"} <= set(ask)
     assert set(ask["200"]["content"]) == {"application/json", "text/event-stream"}

@@ -1,0 +1,120 @@
+"""The statistics by which BM25 weighs terms, of one index or of several, and the scores under them.
+
+Shards exchange them so that each scores as the whole collection would (`rag.retrievers.shards`).
+"""
+
+import math
+import struct
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rag.errors import UsageError
+from rag.index.analysis import passage_analyzer
+from rag.types import Passage
+
+K1, B = 1.2, 0.75  # fixed by Tantivy's Python binding
+FIELDS = ("contents", "title")
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What BM25 weighs the terms of a query by.
+
+    `passages` is their number, `untitled` that of those without headings. `lengths` has the mean number of tokens of
+    each field, `frequencies` the number of passages that have each term in that field, in the order of the terms.
+    Raises `UsageError` for numbers that contradict one another.
+    """
+
+    passages: int
+    untitled: int
+    lengths: Mapping[str, float]
+    frequencies: Mapping[str, tuple[int, ...]]
+
+    def __post_init__(self) -> None:
+        counts = [count for each in self.frequencies.values() for count in each]
+        fine = (
+            self.lengths.keys() == self.frequencies.keys() == set(FIELDS)
+            and 0 <= self.untitled <= self.passages
+            and all(math.isfinite(length) and length >= 0 for length in self.lengths.values())
+            and len({len(each) for each in self.frequencies.values()}) == 1
+            and all(0 <= count <= self.passages for count in counts)
+        )
+        if not fine:
+            raise UsageError("the statistics of BM25 contradict one another")
+
+    @classmethod
+    def of(cls, parts: Sequence["Statistics"]) -> "Statistics":
+        """Those of several indexes together."""
+        passages = sum(part.passages for part in parts)
+        return cls(
+            passages,
+            sum(part.untitled for part in parts),
+            {
+                name: math.fsum(part.lengths[name] * part.passages for part in parts) / max(1, passages)
+                for name in FIELDS
+            },
+            {name: tuple(map(sum, zip(*(part.frequencies[name] for part in parts), strict=True))) for name in FIELDS},
+        )
+
+    @property
+    def mixed(self) -> bool:
+        """Whether some passages have headings and others have none."""
+        return 0 < self.untitled < self.passages
+
+    def idf(self, name: str, term: int) -> float:
+        """The inverse document frequency of the term at that place of the query, rounded where Tantivy rounds.
+
+        That of a term in all passages is the logarithm of a number near 1, of which 32 bits tell little.
+        """
+        count = self.frequencies[name][term]
+        odds = _single(_single(self.passages - count + 0.5) / _single(count + 0.5))
+        return _single(math.log(_single(1 + odds)))
+
+    def score(self, passage: Passage, terms: Sequence[str], weights: Mapping[str, float]) -> float:
+        """The score of a passage, as Tantivy computes it in 32 bits (`rag.index.postings`)."""
+        texts = {"contents": f"{passage.headings} {passage.text}", "title": passage.headings}
+        if self.mixed and not passage.headings:
+            weights = {"contents": sum(weights.values())}
+        score = 0.0
+        for name, weight in weights.items():
+            tokens = passage_analyzer().analyze(texts[name])
+            counts = Counter(tokens)
+            length = _LENGTHS[bisect_right(_LENGTHS, len(tokens)) - 1]
+            for place, term in enumerate(terms):
+                if count := counts[term]:
+                    norm = K1 * (1 - B + B * length / self.lengths[name])
+                    score += weight * self.idf(name, place) * (K1 + 1) * count / (count + norm)
+        return score
+
+    def most(self, whole: "Statistics", weights: Mapping[str, float]) -> float:
+        """The largest factor by which the score of a passage here can grow under the statistics of the whole."""
+        factor = 1.0
+        for name in weights:
+            if self.lengths[name] and whole.lengths[name]:
+                shorter = max(1.0, whole.lengths[name] / self.lengths[name])
+                rarer = [
+                    whole.idf(name, place) / self.idf(name, place)
+                    for place, count in enumerate(self.frequencies[name])
+                    if count
+                ]
+                factor = max(factor, shorter * max(rarer, default=1.0))
+        if whole.mixed and not self.mixed and self.untitled:
+            factor *= sum(weights.values()) / weights.get("contents", sum(weights.values()))
+        return factor
+
+
+def _single(value: float) -> float:
+    """The value in 32 bits."""
+    found: float = struct.unpack("f", struct.pack("f", value))[0]
+    return found
+
+
+def _length(code: int) -> int:
+    """The length of a field that Tantivy keeps in one byte: exact up to 40, then with three bits."""
+    bits, shift = code & 7, (code >> 3) - 1
+    return bits if shift < 0 else (bits | 8) << shift
+
+
+_LENGTHS = [*range(24), *(24 + _length(code) for code in range(232))]
