@@ -256,9 +256,10 @@ class BM25:
         if {len(each) for each in whole.frequencies.values()} != {len(terms)}:
             raise UsageError(f"the statistics are not those of {len(terms)} terms")
         growth, fetched = here.most(whole, self._weights) * _ROUNDING, k + max(_SPARE, k // 4)
+        score = whole.scorer(terms, self._weights)
         while True:
             hits = self._search(terms, fetched)
-            found = [Hit(hit.passage, whole.score(hit.passage, terms, self._weights)) for hit in hits]
+            found = [Hit(hit.passage, score(hit.passage)) for hit in hits]
             found.sort(key=lambda hit: (-hit.score, hit.passage.id))
             if len(hits) < fetched or found[k - 1].score > hits[-1].score * growth:
                 return found[:k]

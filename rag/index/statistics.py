@@ -6,8 +6,7 @@ Shards exchange them so that each scores as the whole collection would (`rag.ret
 import math
 import struct
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rag.errors import UsageError
@@ -72,21 +71,30 @@ class Statistics:
         odds = _single(_single(self.passages - count + 0.5) / _single(count + 0.5))
         return _single(math.log(_single(1 + odds)))
 
-    def score(self, passage: Passage, terms: Sequence[str], weights: Mapping[str, float]) -> float:
-        """The score of a passage, as Tantivy computes it in 32 bits (`rag.index.postings`)."""
-        texts = {"contents": f"{passage.headings} {passage.text}", "title": passage.headings}
-        if self.mixed and not passage.headings:
-            weights = {"contents": sum(weights.values())}
-        score = 0.0
-        for name, weight in weights.items():
-            tokens = passage_analyzer().analyze(texts[name])
-            counts = Counter(tokens)
-            length = _LENGTHS[bisect_right(_LENGTHS, len(tokens)) - 1]
-            for place, term in enumerate(terms):
-                if count := counts[term]:
-                    norm = K1 * (1 - B + B * length / self.lengths[name])
-                    score += weight * self.idf(name, place) * (K1 + 1) * count / (count + norm)
+    def scorer(self, terms: Sequence[str], weights: Mapping[str, float]) -> Callable[[Passage], float]:
+        """Return what scores passages, as Tantivy does in 32 bits (`rag.index.postings`)."""
+        plain = self._factors(terms, weights)
+        doubled = self._factors(terms, {"contents": sum(weights.values())}) if self.mixed else plain
+        analyze = passage_analyzer().analyze
+
+        def score(passage: Passage) -> float:
+            headings, found = passage.headings, 0.0
+            for name, factors in (plain if headings else doubled).items():
+                tokens = analyze(headings if name == "title" else f"{headings} {passage.text}")
+                length = _LENGTHS[bisect_right(_LENGTHS, len(tokens)) - 1]
+                norm = K1 * (1 - B + B * length / self.lengths[name]) if tokens else 0.0
+                for term, factor in factors:
+                    if count := tokens.count(term):
+                        found += factor * count / (count + norm)
+            return found
+
         return score
+
+    def _factors(self, terms: Sequence[str], weights: Mapping[str, float]) -> dict[str, list[tuple[str, float]]]:
+        return {
+            name: [(term, weight * self.idf(name, place) * (K1 + 1)) for place, term in enumerate(terms)]
+            for name, weight in weights.items()
+        }
 
     def most(self, whole: "Statistics", weights: Mapping[str, float]) -> float:
         """The largest factor by which the score of a passage here can grow under the statistics of the whole."""
