@@ -14,6 +14,7 @@ from autoais.judges import open_judge
 from autoais.types import Attribution, Judge, Judgement
 from rag.attribution.post_hoc import PostHoc, given_pair
 from rag.config import DEFAULT_SYSTEM
+from rag.databases import DATABASES
 from rag.errors import IndexingError, NotFoundError, QuestionError, RagError, UsageError, check_type
 from rag.generators.follow_up import Turn, standalone
 from rag.index.index import Index
@@ -29,7 +30,7 @@ from rag.types import Answer, Hit, Passage, Question
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_UNSERVED = ("lucene", "reference")  # one starts a JVM, the other reads all passages into memory
+_UNSERVED = ("lucene", "reference", *DATABASES)  # start a JVM, read all passages into memory, or speak to a database
 _MOST_FUSED = 4
 
 

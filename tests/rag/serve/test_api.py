@@ -169,6 +169,7 @@ def test_what_is_served_is_listed(client: TestClient) -> None:
         ("search", {}, 400, "UsageError", "either query or queries"),
         ("search", {"query": "bridge", "k": 0}, 422, "UsageError", "k"),
         ("search", {"query": "bridge", "recipe": "reference"}, 400, "UsageError", "no recipe"),
+        ("search", {"query": "bridge", "recipe": "bm25+pgvector"}, 400, "UsageError", "no recipe"),
         ("judge", {"claim": "", "evidence": []}, 400, "UsageError", "the claim is empty"),
         ("judge", {"claim": "c", "evidence": ["e" * 20_001]}, 400, "UsageError", "20,001"),
         ("judge", {"claim": "c", "evidence": ["e"] * 101}, 400, "UsageError", "101 pieces"),
