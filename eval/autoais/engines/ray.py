@@ -1,0 +1,299 @@
+"""The engine `ray`: each worker is an actor of a Ray cluster, with one CPU, or one GPU where the cluster has any.
+
+What a lost worker had been given goes to others, and a new worker is started where there is room. Ray's own restarts
+and retries are off: they tie an item to its actor, which waits for room although other workers are idle.
+"""
+
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeVar
+
+from autoais.errors import UserError, first_line, missing_extra
+from autoais.terminal import say
+
+In = TypeVar("In")
+Out = TypeVar("Out")
+
+_GIVEN = 2  # items that a worker has at a time: the next is there when one is done
+_AHEAD = 4  # results kept for each worker while an earlier one is missing
+_LOSSES = 4  # workers lost over one item, or lost before they were ready, until a run ends
+_PATIENCE = 10.0  # seconds to wait for a cluster to answer
+_TOLD = 30.0  # seconds without any worker until a line says so
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # sends nothing to others
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # otherwise a warning
+}
+_INHERITED = ("HF_HUB_OFFLINE", "RAG_OFFLINE")  # what the driver may not do, workers may not do
+
+
+class RayEngine:
+    """The workers of a Ray cluster: as many as `workers`, or one for each of its GPUs or CPUs.
+
+    `address` is `auto` (a cluster that this machine belongs to), `host:port`, or `ray://host:port`; without one (and
+    without the variable RAY_ADDRESS), Ray starts on this machine alone.
+    """
+
+    def __init__(self, address: str | None = None, workers: int | None = None) -> None:
+        os.environ.update({name: value for name, value in _QUIET.items() if name not in os.environ})
+        try:
+            import ray
+        except ImportError:
+            raise missing_extra("the engine ray", "ray") from None
+        self._ray: Any = ray
+        self._pools: list[tuple[object, _Pool]] = []
+        self._joined = not ray.is_initialized()
+        if self._joined:
+            _join(ray, address or os.environ.get("RAY_ADDRESS") or None, workers)
+        there = ray.cluster_resources()
+        self._on_gpus = there.get("GPU", 0) >= 1
+        self.workers = workers or max(1, int(there.get("GPU" if self._on_gpus else "CPU", 1)))
+
+    def map(self, make: Callable[[], Callable[[In], Out]], items: Iterable[In]) -> Iterator[Out]:
+        """Yield the result of each item, in order."""
+        return self._pool(make).map(items)
+
+    def close(self) -> None:
+        """End the workers and leave the cluster."""
+        for _, pool in self._pools:
+            pool.close()
+        self._pools.clear()
+        if self._joined:
+            self._ray.shutdown()
+
+    def _pool(self, make: object) -> "_Pool":
+        pool = next((pool for made_by, pool in self._pools if made_by == make), None)
+        if pool is None:
+            actor = self._ray.remote(_worker_class()).options(
+                num_cpus=1, num_gpus=int(self._on_gpus), max_restarts=0, scheduling_strategy="SPREAD"
+            )
+            inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+            arguments = version("attributed-rag"), self._ray.cloudpickle.dumps(make), str(Path.cwd()), inherited
+            pool = _Pool(self._ray, lambda: actor.remote(*arguments), self.workers)
+            self._pools.append((make, pool))
+        return pool
+
+
+def _join(ray: Any, address: str | None, workers: int | None) -> None:  # noqa: ANN401  (a module)
+    """Connect to a cluster, or start Ray on this machine."""
+    quiet = {"log_to_driver": False, "logging_level": "ERROR"}  # Ray prints what workers print on standard output
+    if address in (None, "local"):
+        # The loopback: nobody else reaches it.
+        ray.init(address="local", include_dashboard=False, num_cpus=workers, _node_ip_address="127.0.0.1", **quiet)
+        return
+    _check_answers(str(address))
+    try:
+        ray.init(address=address, **quiet)
+    except Exception as error:  # Ray raises errors of many kinds
+        raise UserError(f"no Ray cluster at {address}: {first_line(error)}; {_START}") from error
+
+
+_START = "start one with `ray start --head`, or name another --address"
+
+
+def _check_answers(address: str) -> None:
+    """Raise `UserError` unless somebody listens at host and port; Ray itself tries for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if address == "auto":
+        return
+    if not colon or not port.isdecimal():
+        raise UserError(f"address {address!r}: should be auto, host:port or ray://host:port")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE).close()
+    except (OSError, OverflowError) as error:
+        raise UserError(f"no Ray cluster at {address}: {first_line(error)}; {_START}") from error
+
+
+def _worker_class() -> type:
+    """The class of the actors. It is sent by value, so that a machine with another version can say so."""
+
+    class Worker:
+        """Makes the function of a pool, once, and applies it."""
+
+        def __init__(self, version: str, packed: bytes, folder: str, environment: dict[str, str]) -> None:
+            import contextlib
+            import os
+
+            self._version, self._packed = version, packed
+            self._work: Any = None
+            os.environ.update(environment)
+            for name in ("OMP_NUM_THREADS", "RAYON_NUM_THREADS"):  # it has one CPU
+                os.environ.setdefault(name, "1")
+            with contextlib.suppress(OSError):  # for relative paths
+                os.chdir(folder)
+
+        def open(self) -> str | None:
+            """Make the function; return what keeps this machine from it."""
+            import importlib.metadata
+            import pickle
+            import platform
+
+            node = f"node {platform.node()}"
+            wanted = f"attributed-rag {self._version}"
+            try:
+                found = importlib.metadata.version("attributed-rag")
+            except importlib.metadata.PackageNotFoundError:
+                return f"{node} has no attributed-rag; install {wanted} on it"
+            if found != self._version:
+                return f"{node} has attributed-rag {found}, this machine {self._version}; install {wanted} on both"
+            from autoais.errors import UserError
+
+            try:
+                self._work = pickle.loads(self._packed)()
+            except UserError as error:
+                return f"{node}: {error}"
+            return None
+
+        def run(self, item: object) -> tuple[object, Exception | None]:
+            """Return the result, or the error that people can fix."""
+            import pickle
+
+            from autoais.errors import UserError
+
+            try:
+                return self._work(item), None
+            except UserError as error:
+                try:
+                    pickle.loads(pickle.dumps(error))
+                except Exception:  # noqa: BLE001  (an error of somebody's own may need more arguments)
+                    return None, UserError(str(error))
+                return None, error
+
+    return Worker
+
+
+@dataclass(eq=False, slots=True)
+class _Worker:
+    """An actor, and the number of items that it has; `opening` is the call that makes its function."""
+
+    actor: Any
+    opening: Any
+    ready: bool = False
+    given: int = 0
+
+
+@dataclass(slots=True)
+class _Task:
+    """An item, its place in the order, and how many workers were lost over it."""
+
+    number: int
+    item: Any
+    losses: int = 0
+
+
+class _Pool:
+    """Workers with the same function. Items go to workers that are ready, the one with the fewest first."""
+
+    def __init__(self, ray: Any, start: Callable[[], Any], size: int) -> None:  # noqa: ANN401
+        self._ray, self._start = ray, start
+        self._failures = 0
+        self._workers = [self._started() for _ in range(size)]
+
+    def _started(self) -> _Worker:
+        actor = self._start()
+        return _Worker(actor, actor.open.remote())
+
+    def close(self) -> None:
+        """End the workers."""
+        for worker in self._workers:
+            self._ray.kill(worker.actor)
+
+    def map(self, items: Iterable[Any]) -> Iterator[Any]:
+        """Yield the result of each item, in order."""
+        source = iter(items)
+        again: deque[_Task] = deque()
+        running: dict[Any, tuple[_Task, _Worker]] = {}
+        found: dict[int, tuple[Any, Exception | None]] = {}
+        taken, wanted, more = 0, 0, True
+        for worker in self._workers:
+            worker.given = 0
+        while True:
+            while (free := self._free()) is not None:
+                if again:
+                    task = again.popleft()
+                elif more and taken - wanted < _AHEAD * len(self._workers):
+                    try:
+                        task = _Task(taken, next(source))
+                    except StopIteration:
+                        more = False
+                        break
+                    taken += 1
+                else:
+                    break
+                running[free.actor.run.remote(task.item)] = task, free
+                free.given += 1
+            if not (more or running or again):
+                return
+            for done in self._wait(running):
+                task, worker = running.pop(done)
+                worker.given -= 1
+                try:
+                    found[task.number] = self._ray.get(done)
+                except self._ray.exceptions.RayTaskError as error:
+                    found[task.number] = None, error
+                except self._ray.exceptions.RayError as lost:
+                    self._replace(worker)
+                    again.append(_again(task, lost))
+            while wanted in found:  # an error too waits for its turn: what comes before it is kept
+                result, failure = found.pop(wanted)
+                if failure is not None:
+                    raise failure
+                yield result
+                wanted += 1
+
+    def _free(self) -> _Worker | None:
+        """The worker with the fewest items, if it can take one more."""
+        ready = [worker for worker in self._workers if worker.ready and worker.given < _GIVEN]
+        return min(ready, key=lambda worker: worker.given, default=None)
+
+    def _wait(self, running: dict[Any, Any]) -> Sequence[Any]:
+        """Wait until something is done; notice workers that are ready, and return the calls that are done."""
+        opening = {worker.opening: worker for worker in self._workers if not worker.ready}
+        done: Sequence[Any] = ()
+        told = bool(running)
+        while not done:
+            done, _ = self._ray.wait([*running, *opening], timeout=None if told else _TOLD)
+            if not done:
+                say(
+                    "ray: no worker is ready yet: the cluster has no room for one, or it is opening the model", err=True
+                )
+                told = True
+        for one in done:
+            if one in opening:
+                self._opened(opening[one])
+        return [one for one in done if one in running]
+
+    def _opened(self, worker: _Worker) -> None:
+        try:
+            refused = self._ray.get(worker.opening)
+        except self._ray.exceptions.RayTaskError:
+            raise
+        except self._ray.exceptions.RayError as lost:
+            self._failures += 1
+            if self._failures == _LOSSES:
+                raise UserError(f"ray: {_LOSSES} workers ended before they were ready: {first_line(lost)}") from lost
+            self._replace(worker)
+            return
+        if refused is not None:
+            raise UserError(refused)
+        worker.ready, self._failures = True, 0
+
+    def _replace(self, worker: _Worker) -> None:
+        """Start a worker in the place of a lost one, unless that is done already."""
+        if worker in self._workers:
+            self._ray.kill(worker.actor)
+            self._workers[self._workers.index(worker)] = self._started()
+
+
+def _again(task: _Task, lost: Exception) -> _Task:
+    task.losses += 1
+    if task.losses == _LOSSES:
+        raise UserError(
+            f"ray: {_LOSSES} workers were lost over the same item ({first_line(lost)}); Ray's logs say why, often that "
+            "the memory was full: give fewer --workers"
+        ) from lost
+    return task
