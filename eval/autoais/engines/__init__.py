@@ -15,7 +15,7 @@ Out = TypeVar("Out")
 
 
 class Engine(Protocol):
-    """Applies functions to items. Models stay open until `close`, so that `map` can be called for every batch."""
+    """Applies functions to items. A model stays open between calls, so that `map` can be called for every batch."""
 
     @property
     def workers(self) -> int:
@@ -25,13 +25,14 @@ class Engine(Protocol):
     def map(self, make: Callable[[], Callable[[In], Out]], items: Iterable[In]) -> Iterator[Out]:
         """Yield the result of each item, in order; items are pulled when they are needed.
 
-        `make` is called once in each worker and returns the function for the items. It can be pickled, and a `make`
-        that equals an earlier one finds the model open. Raises what `make` and its function raise.
+        `make` is called once in each worker and returns the function for the items. It can be pickled. A `make` that
+        equals the one before finds the model open; another one takes its place, so only one is in use at a time.
+        Raises what `make` and its function raise.
         """
         ...
 
     def close(self) -> None:
-        """Close the models and leave the cluster."""
+        """Close the model and leave the cluster."""
         ...
 
 
@@ -44,19 +45,18 @@ class LocalEngine:
         for option, value in (("address", address), ("workers", workers)):
             if value is not None:
                 raise UserError(f"engine 'local' has no {option}, found {value!r}; --engine ray has")
-        self._open: list[tuple[object, Callable[[Any], Any]]] = []
+        self._open: tuple[object, Callable[[Any], Any]] | None = None
 
     def map(self, make: Callable[[], Callable[[In], Out]], items: Iterable[In]) -> Iterator[Out]:
         """Yield the result of each item."""
-        work = next((work for made_by, work in self._open if made_by == make), None)
-        if work is None:
-            work = make()
-            self._open.append((make, work))
-        return map(work, items)
+        if self._open is None or self._open[0] != make:
+            self._open = None
+            self._open = make, make()
+        return map(self._open[1], items)
 
     def close(self) -> None:
-        """Close the models."""
-        self._open.clear()
+        """Close the model."""
+        self._open = None
 
 
 # An entry is called with the address of a cluster and the number of workers, either of which may be None.

@@ -45,7 +45,7 @@ class RayEngine:
         except ImportError:
             raise missing_extra("the engine ray", "ray") from None
         self._ray: Any = ray
-        self._pools: list[tuple[object, _Pool]] = []
+        self._open: tuple[object, _Pool] | None = None
         self._joined = not ray.is_initialized()
         if self._joined:
             _join(ray, address or os.environ.get("RAY_ADDRESS") or None, workers)
@@ -59,23 +59,27 @@ class RayEngine:
 
     def close(self) -> None:
         """End the workers and leave the cluster."""
-        for _, pool in self._pools:
-            pool.close()
-        self._pools.clear()
+        self._end()
         if self._joined:
             self._ray.shutdown()
 
     def _pool(self, make: object) -> "_Pool":
-        pool = next((pool for made_by, pool in self._pools if made_by == make), None)
-        if pool is None:
-            actor = self._ray.remote(_worker_class()).options(
-                num_cpus=1, num_gpus=int(self._on_gpus), max_restarts=0, scheduling_strategy="SPREAD"
-            )
-            inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-            arguments = version("attributed-rag"), self._ray.cloudpickle.dumps(make), str(Path.cwd()), inherited
-            pool = _Pool(self._ray, lambda: actor.remote(*arguments), self.workers)
-            self._pools.append((make, pool))
+        if self._open is not None and self._open[0] == make:
+            return self._open[1]
+        self._end()  # otherwise there might be no room for others
+        actor = self._ray.remote(_worker_class()).options(
+            num_cpus=1, num_gpus=int(self._on_gpus), max_restarts=0, scheduling_strategy="SPREAD"
+        )
+        inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        arguments = version("attributed-rag"), self._ray.cloudpickle.dumps(make), str(Path.cwd()), inherited
+        pool = _Pool(self._ray, lambda: actor.remote(*arguments), self.workers)
+        self._open = make, pool
         return pool
+
+    def _end(self) -> None:
+        if self._open is not None:
+            self._open[1].close()
+            self._open = None
 
 
 def _join(ray: Any, address: str | None, workers: int | None) -> None:  # noqa: ANN401  (a module)
