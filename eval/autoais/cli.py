@@ -45,7 +45,7 @@ EngineOption = Annotated[
 ]
 AddressOption = Annotated[
     str | None,
-    typer.Option(help="Ray cluster: auto, host:port or ray://host:port (default: start Ray on this machine)."),
+    typer.Option(help="Ray cluster: auto, or host:port (default: Ray is started on this machine alone)."),
 ]
 WorkersOption = Annotated[
     int | None, typer.Option(min=1, help="Number of workers of the engine (default: the cluster's GPUs or CPUs).")

@@ -1,12 +1,15 @@
 """Engines: what models do is the same in this process and on a Ray cluster, also when a part of the cluster is lost."""
 
 import json
+import os
+import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
@@ -69,6 +72,14 @@ class Slow:
             return number * number, ray.get_runtime_context().get_node_id()
 
         return work
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Makes a function that ends its process for one number."""
+
+    def __call__(self) -> Callable[[int], int]:
+        return lambda number: os._exit(3) if number == 20 else number
 
 
 @dataclass(frozen=True)
@@ -202,7 +213,27 @@ def test_nobody_answers(autoais: Command, answers: Path) -> None:
 
 @pytest.mark.slow
 @on_ray
-def test_a_lost_node_loses_and_doubles_nothing(cluster: "Cluster") -> None:
+def test_another_server_answers() -> None:
+    pytest.importorskip("ray", reason="needs Ray")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        Thread(target=lambda: server.accept()[0].sendall(b"220 mail.example.org\r\n"), daemon=True).start()
+        with pytest.raises(UserError, match=r"no Ray cluster at \S+: another server answers there; start one"):
+            open_engine("ray", f"127.0.0.1:{server.getsockname()[1]}")
+
+
+@pytest.mark.slow
+@on_ray
+def test_an_item_that_ends_its_workers_ends_the_run(cluster: "Cluster") -> None:
+    with closing(open_engine("ray", cluster.address)) as engine:
+        results = engine.map(Ends(), range(100))
+        assert next(results) == 0
+        with pytest.raises(UserError, match=r"4 workers were lost over the same item .*fewer --workers"):
+            list(results)
+
+
+@pytest.mark.slow
+@on_ray
+def test_a_lost_node_loses_and_doubles_nothing(cluster: "Cluster", capsys: pytest.CaptureFixture[str]) -> None:
     # The last one: it takes a node away, and the cluster ends with one.
     (node,) = cluster.worker_nodes
     found: list[int] = []
@@ -223,3 +254,5 @@ def test_a_lost_node_loses_and_doubles_nothing(cluster: "Cluster") -> None:
                 lost.append(len(found))
     assert lost
     assert found == [n * n for n in range(len(found))]
+    told = capsys.readouterr()
+    assert (told.out, told.err.count("a worker was lost")) == ("", 1)

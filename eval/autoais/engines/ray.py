@@ -23,23 +23,29 @@ _GIVEN = 2  # items that a worker has at a time: the next is there when one is d
 _AHEAD = 4  # results kept for each worker while an earlier one is missing
 _LOSSES = 4  # workers lost over one item, or lost before they were ready, until a run ends
 _PATIENCE = 10.0  # seconds to wait for a cluster to answer
+_SETTINGS = b"\x04"  # a frame of HTTP/2
+_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00" + _SETTINGS + b"\x00" * 5
 _TOLD = 30.0  # seconds without any worker until a line says so
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # sends nothing to others
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # otherwise a warning
 }
+_GUARDED = {"RAY_AUTH_MODE": "token"}  # Ray listens on all interfaces, and runs what it is sent
 _INHERITED = ("HF_HUB_OFFLINE", "RAG_OFFLINE")  # what the driver may not do, workers may not do
 
 
 class RayEngine:
     """The workers of a Ray cluster: as many as `workers`, or one for each of its GPUs or CPUs.
 
-    `address` is `auto` (a cluster that this machine belongs to), `host:port`, or `ray://host:port`; without one (and
-    without the variable RAY_ADDRESS), Ray starts on this machine alone.
+    `address` is `auto` (the cluster that this machine belongs to) or `host:port` of the machine where it was started;
+    without one (and without the variable RAY_ADDRESS), Ray starts on this machine alone.
     """
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
-        os.environ.update({name: value for name, value in _QUIET.items() if name not in os.environ})
+        if address in (None, "auto"):
+            address = os.environ.get("RAY_ADDRESS") or address
+        wanted = _QUIET | (_GUARDED if address in (None, "local") else {})
+        os.environ.update({name: value for name, value in wanted.items() if name not in os.environ})
         try:
             import ray
         except ImportError:
@@ -48,10 +54,15 @@ class RayEngine:
         self._open: tuple[object, _Pool] | None = None
         self._joined = not ray.is_initialized()
         if self._joined:
-            _join(ray, address or os.environ.get("RAY_ADDRESS") or None, workers)
+            _join(ray, address, workers)
         there = ray.cluster_resources()
         self._on_gpus = there.get("GPU", 0) >= 1
         self.workers = workers or max(1, int(there.get("GPU" if self._on_gpus else "CPU", 1)))
+
+    @property
+    def ready(self) -> int:
+        """How many workers had opened the model when the last result came; to measure without the start."""
+        return 0 if self._open is None else self._open[1].ready
 
     def map(self, make: Callable[[], Callable[[In], Out]], items: Iterable[In]) -> Iterator[Out]:
         """Yield the result of each item, in order."""
@@ -62,6 +73,7 @@ class RayEngine:
         self._end()
         if self._joined:
             self._ray.shutdown()
+            _show_reports(True)
 
     def _pool(self, make: object) -> "_Pool":
         if self._open is not None and self._open[0] == make:
@@ -85,31 +97,45 @@ class RayEngine:
 def _join(ray: Any, address: str | None, workers: int | None) -> None:  # noqa: ANN401  (a module)
     """Connect to a cluster, or start Ray on this machine."""
     quiet = {"log_to_driver": False, "logging_level": "ERROR"}  # Ray prints what workers print on standard output
-    if address in (None, "local"):
-        # The loopback: nobody else reaches it.
-        ray.init(address="local", include_dashboard=False, num_cpus=workers, _node_ip_address="127.0.0.1", **quiet)
-        return
-    _check_answers(str(address))
+    _show_reports(False)
+    way_out = "start one with `ray start --head`, or name another --address"
     try:
+        if address in (None, "local"):
+            ray.init(address="local", include_dashboard=False, num_cpus=workers, **quiet)
+            return
+        found = address
+        if address == "auto":
+            from ray._private.services import canonicalize_bootstrap_address
+
+            found = canonicalize_bootstrap_address("auto")  # a cluster that ended may have left its address
+        _check_answers(str(found))
+        if address != "auto":
+            way_out += "; a cluster with a token needs RAY_AUTH_MODE=token here too"
         ray.init(address=address, **quiet)
-    except Exception as error:  # Ray raises errors of many kinds
-        raise UserError(f"no Ray cluster at {address}: {first_line(error)}; {_START}") from error
+    except UserError:
+        raise
+    except Exception as error:  # Ray raises errors of many kinds, an address that is none raises others
+        if address in (None, "local"):
+            raise UserError(f"Ray does not start on this machine: {first_line(error)}") from error
+        raise UserError(f"no Ray cluster at {address}: {first_line(error)}; {way_out}") from error
 
 
-_START = "start one with `ray start --head`, or name another --address"
+def _show_reports(shown: bool) -> None:
+    """Whether Ray prints what it says of lost workers, which goes to standard output and has no option of its own."""
+    from ray._private import worker
+
+    worker._worker_logs_enabled = shown
 
 
 def _check_answers(address: str) -> None:
-    """Raise `UserError` unless somebody listens at host and port; Ray itself tries for minutes."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if address == "auto":
-        return
+    """Raise an error unless a server with HTTP/2 answers at host and port, as Ray's; Ray itself tries for minutes."""
+    host, colon, port = address.rpartition(":")
     if not colon or not port.isdecimal():
-        raise UserError(f"address {address!r}: should be auto, host:port or ray://host:port")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE).close()
-    except (OSError, OverflowError) as error:
-        raise UserError(f"no Ray cluster at {address}: {first_line(error)}; {_START}") from error
+        raise UserError(f"address {address!r}: should be auto or host:port, such as 10.0.0.1:6379")
+    with socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE) as connection:
+        connection.sendall(_HELLO)
+        if connection.recv(9)[3:4] != _SETTINGS:
+            raise ConnectionError("another server answers there")
 
 
 def _worker_class() -> type:
@@ -196,6 +222,11 @@ class _Pool:
         self._ray, self._start = ray, start
         self._failures = 0
         self._workers = [self._started() for _ in range(size)]
+
+    @property
+    def ready(self) -> int:
+        """How many workers have made their function."""
+        return sum(worker.ready for worker in self._workers)
 
     def _started(self) -> _Worker:
         actor = self._start()
@@ -289,6 +320,7 @@ class _Pool:
     def _replace(self, worker: _Worker) -> None:
         """Start a worker in the place of a lost one, unless that is done already."""
         if worker in self._workers:
+            say("ray: a worker was lost; others go on, and a new one is started where there is room", err=True)
             self._ray.kill(worker.actor)
             self._workers[self._workers.index(worker)] = self._started()
 
