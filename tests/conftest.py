@@ -105,8 +105,11 @@ def cluster() -> "Iterator[Cluster]":
     pytest.importorskip("ray", reason="needs Ray")
     from ray.cluster_utils import Cluster
 
+    from autoais.engines.ray import without_dashboard
+
     soon = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 500, "health_check_failure_threshold": 3}
-    found = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "_system_config": soon})
+    with without_dashboard():
+        found = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "_system_config": soon})
     found.add_node(num_cpus=1)
     found.wait_for_nodes()
     yield found

@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
@@ -127,6 +128,12 @@ def test_local_results_are_in_order_and_items_are_pulled_when_needed() -> None:
 def test_what_is_no_engine_is_refused(name: str, address: str | None, workers: int | None, says: str) -> None:
     with pytest.raises(UserError, match=says):
         open_engine(name, address, workers)
+
+
+def test_without_ray_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UserError, match=r'the engine ray needs .*pip install "attributed-rag\[ray\]"'):
+        open_engine("ray")
 
 
 def test_a_judge_over_an_engine_is_that_judge() -> None:

@@ -8,6 +8,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -101,7 +102,8 @@ def _join(ray: Any, address: str | None, workers: int | None) -> None:  # noqa: 
     way_out = "start one with `ray start --head`, or name another --address"
     try:
         if address in (None, "local"):
-            ray.init(address="local", include_dashboard=False, num_cpus=workers, **quiet)
+            with without_dashboard():
+                ray.init(address="local", include_dashboard=False, num_cpus=workers, **quiet)
             return
         found = address
         if address == "auto":
@@ -118,6 +120,23 @@ def _join(ray: Any, address: str | None, workers: int | None) -> None:  # noqa: 
         if address in (None, "local"):
             raise UserError(f"Ray does not start on this machine: {first_line(error)}") from error
         raise UserError(f"no Ray cluster at {address}: {first_line(error)}; {way_out}") from error
+
+
+@contextmanager
+def without_dashboard() -> Iterator[None]:
+    """Start Ray without the process of its dashboard.
+
+    That process asks the network which cloud this is, and may report to Ray's makers, also with `include_dashboard` and
+    usage reports off.
+    """
+    from ray._private.node import Node
+
+    start = Node.start_api_server
+    Node.start_api_server = lambda node, **_: setattr(node, "_webui_url", "")
+    try:
+        yield
+    finally:
+        Node.start_api_server = start
 
 
 def _show_reports(shown: bool) -> None:
