@@ -7,7 +7,7 @@ ONLY ?=
 export Q
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: ask demo results test quick check docs whole whole-rag whole-others whole-pages core databases integrations bench reproduce chaos coverage fuzz fuzz-guided lock mutation audit sbom licences clean
+.PHONY: ask demo results test quick check docs whole whole-rag whole-others whole-pages core databases ray integrations bench reproduce chaos coverage fuzz fuzz-guided lock mutation audit sbom licences clean
 
 ask: .venv/ask.done
 	@.venv/bin/rag ask "$$Q" || [ $$? -eq 1 ]
@@ -115,6 +115,15 @@ core-%: .venv-%/done
 databases: .venv-databases/done
 	.venv-databases/bin/python -m pytest -rs tests/rag/retrievers/test_databases.py
 
+# Ray, and two of its nodes on this machine.
+.venv-ray/done: pyproject.toml .venv-tools/done
+	$(PYTHON) -m venv .venv-ray
+	.venv-tools/bin/uv pip install --quiet --python .venv-ray/bin/python -e ".[llm,ray]" pytest
+	@touch $@
+
+ray: .venv-ray/done
+	.venv-ray/bin/python -m pytest -rs tests/autoais/test_engines.py tests/rag/test_engines.py
+
 integrations: .venv-integrations/done .venv-frameworks/done
 	PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 .venv-integrations/bin/python -m pytest -rs tests/autoais/integrations
 	PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 .venv-frameworks/bin/python -m pytest -rs tests/rag/integrations tests/rag/serve/test_openai_langchain.py
@@ -210,4 +219,4 @@ licences: .venv-test/done
 	.venv-test/bin/python -m scripts.licences
 
 clean:
-	rm -rf .venv .venv-test .venv-databases .venv-frameworks .venv-fuzz .venv-integrations .venv-tools .venv-3.12 .venv-3.13 dist build site
+	rm -rf .venv .venv-test .venv-databases .venv-frameworks .venv-fuzz .venv-integrations .venv-ray .venv-tools .venv-3.12 .venv-3.13 dist build site

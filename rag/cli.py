@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autoais.cli import HELP, VersionOption, run
+from autoais.cli import HELP, AddressOption, EngineOption, VersionOption, WorkersOption, held_engine, run
 from rag.annotate.cli import annotate_app
 from rag.bench.cli import bench_app
 from rag.collect.cli import collect_app
@@ -409,20 +409,35 @@ def answer(
             min=0, metavar="INPUT OUTPUT", help="Price per million input and output tokens; prints the total cost."
         ),
     ] = None,
+    engine: EngineOption = None,
+    address: AddressOption = None,
+    workers: WorkersOption = None,
 ) -> None:
     """Answer every question of a file.
 
     A stopped run continues with --resume and ends with the same rows.
     """
     from rag.answering import answer_file
+    from rag.distributed import EngineSystem, OpenSystem
+    from rag.errors import UserError
     from rag.index.open import open_index
     from rag.systems import Options, open_system
     from rag.terminal import answered, run_progress
 
+    if engine is not None and concurrency > 1:
+        raise UserError(
+            "--concurrency and --engine exclude each other; each of its --workers asks a question at a time"
+        )
     opened = open_index(index)
     options = Options(min_confidence, prompt, context, temperature, seed)
     chosen = open_system(system, opened, options, k=k, recipe=recipe)
-    with run_progress("answering", "questions", "--retry-failed" if retry_failed else "--resume") as progress:
+    continues = "--retry-failed" if retry_failed else "--resume"
+    with ExitStack() as stack:
+        if (held := held_engine(engine, address, workers, stack)) is not None:
+            folder = None if index is None else index.resolve()
+            checksum = opened.manifest["checksum"]
+            chosen = EngineSystem(OpenSystem(folder, system, options, k, recipe, checksum, chosen.name), held)
+        progress = stack.enter_context(run_progress("answering", "questions", continues))
         result = answer_file(
             questions,
             out,
@@ -518,12 +533,16 @@ def build(
         bool, typer.Option("--replace", help="Replace an existing index, once the new one is complete.")
     ] = False,
     allow_network: NetworkOption = False,
+    engine: EngineOption = None,
+    address: AddressOption = None,
+    workers: WorkersOption = None,
 ) -> None:
     """Build an index, or add a retriever's part to one.
 
     To change an existing index, use add, remove or update.
     """
     from rag.api import check_recipes
+    from rag.encoders import encoding_on
     from rag.errors import UserError
     from rag.index.parts import parse_size
     from rag.index.web import Fetching
@@ -532,15 +551,19 @@ def build(
         raise UserError("nothing to build: give SOURCES, or --recipe NAME to add a part to an existing index")
     if memory is not None and not recipe:
         raise UserError("--memory is for the parts that --recipe NAME adds")
+    if engine is not None and not recipe:
+        raise UserError("--engine is for the encoders of the parts that --recipe NAME adds")
     budget = None if memory is None else parse_size(memory)
     check_recipes(recipe or [])
-    if sources:
-        how = Fetching(include or [], exclude or [], strict)
-        _build_sources(
-            sources, to, how, format=format_, skip_bad=skip_bad, replace=replace, allow_network=allow_network
-        )
-    for name in recipe or []:
-        _add_parts(to, name, budget)
+    with ExitStack() as stack:
+        stack.enter_context(encoding_on(held_engine(engine, address, workers, stack)))
+        if sources:
+            how = Fetching(include or [], exclude or [], strict)
+            _build_sources(
+                sources, to, how, format=format_, skip_bad=skip_bad, replace=replace, allow_network=allow_network
+            )
+        for name in recipe or []:
+            _add_parts(to, name, budget)
 
 
 @index_app.command()

@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autoais.models.onnx import open_session, open_tokenizer
+from autoais.models.onnx import cores, open_session, open_tokenizer
 from autoais.models.pairs import CLAIM, CLAIM_ONLY, EVIDENCE, SHARED, readable, typed
 from autoais.text.excerpt import matched, pieces, unmatched
 from autoais.text.words import content_stems
@@ -143,7 +142,7 @@ class Reader:
 
     def __init__(self, model: str | Path | None = None, *, threads: int | None = None) -> None:
         self.folder = SHIPPED if model is None else Path(model)
-        self.threads = threads or os.cpu_count() or 1
+        self.threads = threads or cores()
         for name in ("model.onnx", "tokenizer.json"):
             if not (self.folder / name).is_file():
                 raise RagError(f"{self.folder}: {name} is missing; name a folder written by `rag train`")

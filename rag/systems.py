@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from autoais.registry import Registry
 from rag.errors import QuestionError, RagError, UsageError, check_type
@@ -114,17 +114,34 @@ def answer_or_abstain(system: System, question: Question) -> Answer:
         return Answer(question, "", (), (), system.name, abstained=True, reason=str(error))
 
 
+@runtime_checkable
+class Several(Protocol):
+    """A system that answers several questions at once in its own way, such as on a cluster."""
+
+    def answer_each(self, questions: Iterable[Question]) -> Iterator[tuple[Answer, float]]:
+        """Yield the answer (`answer_or_abstain`) and the seconds it took for each question, in order."""
+        ...
+
+
 def answer_each(system: System, questions: Iterable[Question], concurrency: int = 1) -> Iterator[tuple[Answer, float]]:
     """Yield the answer (`answer_or_abstain`) and the seconds it took for each question, in order.
 
-    Up to `concurrency` questions are answered at once; a run that is stopped loses at most that many answers.
+    Up to `concurrency` questions are answered at once; a run that is stopped loses at most that many answers. A system
+    that answers several at once (`Several`) does so instead.
     """
+    if isinstance(system, Several):
+        return system.answer_each(questions)
+    return in_order(timed(system), questions, concurrency)
 
-    def timed(question: Question) -> tuple[Answer, float]:
+
+def timed(system: System) -> Callable[[Question], tuple[Answer, float]]:
+    """A function that returns the answer to a question (`answer_or_abstain`), and the seconds it took."""
+
+    def work(question: Question) -> tuple[Answer, float]:
         started = time.perf_counter()
         return answer_or_abstain(system, question), time.perf_counter() - started
 
-    return in_order(timed, questions, concurrency)
+    return work
 
 
 def in_order(work: Callable[[In], Out], items: Iterable[In], concurrency: int = 1) -> Iterator[Out]:

@@ -20,6 +20,7 @@ _SHORT = {
     "ISC License (ISCL)": "ISC",
     "The Unlicense (Unlicense)": "Unlicense",
 }
+_UNSAID = {"pgserver": "Apache-2.0"}  # of the licence file in the package, whose metadata name none
 
 
 def pins(name: str) -> dict[str, list[str]]:
@@ -36,7 +37,7 @@ def licence_of(package: str) -> str:
         found = metadata(package)
     except PackageNotFoundError:
         return "not installed here"
-    return _named(found)
+    return _UNSAID.get(package) or _named(found)
 
 
 def _named(found: PackageMetadata) -> str:

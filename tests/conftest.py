@@ -3,12 +3,17 @@
 import json
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.commands import Command as Command
 from tests.commands import Result, as_process, in_process
+
+if TYPE_CHECKING:
+    from ray.cluster_utils import Cluster
 
 # A shell that starts the tests in the background lets their processes ignore SIGINT; some tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -92,3 +97,20 @@ def shared_data() -> Path:
     if not data.is_dir():
         pytest.skip(f"needs the real data in {data} (set RAG_DATA)")
     return data
+
+
+@pytest.fixture(scope="module")
+def cluster() -> "Iterator[Cluster]":
+    """Two Ray nodes on this machine, with a CPU each."""
+    pytest.importorskip("ray", reason="needs Ray")
+    from ray.cluster_utils import Cluster
+
+    from autoais.engines.ray import without_dashboard
+
+    soon = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 500, "health_check_failure_threshold": 3}
+    with without_dashboard():
+        found = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "_system_config": soon})
+    found.add_node(num_cpus=1)
+    found.wait_for_nodes()
+    yield found
+    found.shutdown()

@@ -15,6 +15,7 @@ from autoais.terminal import new_console, say, show_ais, show_comparison, show_o
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
+    from autoais.engines import Engine
     from autoais.scoring import ScoreRun
     from autoais.types import Judge
 
@@ -38,6 +39,16 @@ CalibrationOption = Annotated[Path | None, typer.Option(help="Calibration of the
 CacheOption = Annotated[Path | None, typer.Option(help="Cache judgements in this file; a stopped run resumes.")]
 CorpusOption = Annotated[
     list[Path] | None, typer.Option(help="Corpus file (also .gz, .zst) with the texts of passages known by id only.")
+]
+EngineOption = Annotated[
+    str | None, typer.Option(help="Where models run: ray, on a Ray cluster, or local (default: in this process).")
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(help="Ray cluster: auto, or host:port (default: Ray is started on this machine alone)."),
+]
+WorkersOption = Annotated[
+    int | None, typer.Option(min=1, help="Number of workers of the engine (default: the cluster's GPUs or CPUs).")
 ]
 LabelsArgument = Annotated[list[Path], typer.Argument(help="Human labels, in any format that has them.")]
 WithoutOption = Annotated[
@@ -95,6 +106,9 @@ def score(
         Path | None, typer.Option(help="Folder with GPT-2 large (named gpt2...); computes ALCE's MAUVE.")
     ] = None,
     skip_bad: SkipBadOption = False,
+    engine: EngineOption = None,
+    address: AddressOption = None,
+    workers: WorkersOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Judge every sentence against the passages it cites.
@@ -107,6 +121,7 @@ def score(
     from autoais.io.jsonl import check_outputs, round_floats
     from autoais.io.provenance import judge_record, provenance
     from autoais.judges import open_judge
+    from autoais.judges.engine import EngineJudge
     from autoais.judges.options import parse_options
     from autoais.meta.calibrate import calibrated
     from autoais.questions import read_questions
@@ -134,7 +149,9 @@ def score(
         mauve=mauve,
     )
     with ExitStack() as stack:
-        asked = _cached(chosen, cache, stack)
+        held = held_engine(engine, address, workers, stack)
+        over = chosen if held is None else EngineJudge(chosen, judge, options, held)
+        asked = _cached(over, cache, stack)
         if calibration is not None:
             asked = calibrated(asked, calibration)
         run, notes = score_file(file, asked, how, out)
@@ -399,6 +416,19 @@ def calibrate(
         _print_json(result)
     else:
         show_calibration(new_console(), result)
+
+
+def held_engine(name: str | None, address: str | None, workers: int | None, stack: "ExitStack") -> "Engine | None":
+    """Return the engine of the options, if one is named; `stack` closes it."""
+    from contextlib import closing
+
+    from autoais.engines import open_engine
+
+    if name is None:
+        if address is not None or workers is not None:
+            raise UserError("--address and --workers are for an engine: give --engine ray")
+        return None
+    return stack.enter_context(closing(open_engine(name, address, workers)))
 
 
 def _cached(judge: "Judge", cache: Path | None, stack: "ExitStack") -> "Judge":

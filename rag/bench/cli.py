@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from autoais.cli import AddressOption, EngineOption, WorkersOption, held_engine
+
 # Commands import what they use, so that `rag --help` loads no engine.
 
 bench_app = typer.Typer(no_args_is_help=True, help="Run benchmarks and read the results.")
@@ -71,16 +73,23 @@ def run(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")] = False,
     concurrency: Annotated[int, typer.Option(min=1, help="Questions asked at once, of a model server.")] = 1,
+    engine: EngineOption = None,
+    address: AddressOption = None,
+    workers: WorkersOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")] = False,
 ) -> None:
     """Run systems over a benchmark, judge their answers and print the metrics.
 
     A stopped run continues with --resume and ends with the same files.
     """
+    from contextlib import ExitStack
+
     from rag.bench.run import run_benchmark
     from rag.bench.terminal import bench_progress, show_run
 
-    with bench_progress() as progress:
+    with ExitStack() as stack:
+        held = held_engine(engine, address, workers, stack)
+        progress = stack.enter_context(bench_progress())
         found = run_benchmark(
             name,
             out,
@@ -98,6 +107,7 @@ def run(
             stage=stage,
             resume=resume,
             concurrency=concurrency,
+            engine=held,
             progress=progress,
         )
     if stage in (None, "measure"):

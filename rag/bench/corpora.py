@@ -26,19 +26,32 @@ class Corpora:
     """Opens the index of each corpus of a benchmark, once.
 
     `folder` is the index, or the folder of the indexes if the benchmark has several corpora; what is missing is built
-    there. `corpus` replaces the benchmark's only corpus.
+    there, or refused without `build`. `corpus` replaces the benchmark's only corpus.
     """
 
     def __init__(
-        self, benchmark: Benchmark, data: Path | None, folder: Path, corpus: Path | None, progress: Progress | None
+        self,
+        benchmark: Benchmark,
+        data: Path | None,
+        folder: Path,
+        corpus: Path | None,
+        progress: Progress | None = None,
+        *,
+        build: bool = True,
     ) -> None:
         if corpus is not None and list(benchmark.corpora) != [""]:
             raise RagError(f"{benchmark.id} has several corpora; only a benchmark with one takes another")
         if corpus is not None and not corpus.exists():
             raise RagError(f"{corpus}: no such file or folder; name a corpus")
         self._benchmark, self._data, self._folder, self._corpus = benchmark, data, folder, corpus
-        self._progress = progress
+        self._progress, self._build = progress, build
         self._open: dict[str, Index] = {}
+
+    @property
+    def places(self) -> tuple[Path | None, Path, Path | None]:
+        """Where data, indexes and the other corpus are, for `Corpora` elsewhere."""
+        data, corpus = (None if one is None else one.resolve() for one in (self._data, self._corpus))
+        return data, self._folder.resolve(), corpus
 
     def name_of(self, collection: str | None) -> str:
         """The corpus that a question's collection is searched in."""
@@ -54,7 +67,7 @@ class Corpora:
         """Open the retriever of a recipe over the index of a corpus; adds the parts that the index lacks."""
         index = self.open(name)
         there = {part.name for part in recipes_of(index)}
-        if index.build is not None and any(part.name not in there for _, part in parts_of(recipe)):
+        if self._build and index.build is not None and any(part.name not in there for _, part in parts_of(recipe)):
             add_recipe(self._place(name), recipe, progress=self._progress)
             index = self._open[name] = open_index(self._place(name))
         return open_retriever(recipe, index)
@@ -67,6 +80,8 @@ class Corpora:
             return open_index(None)
         place = self._place(name)
         if not self._is_built(name):
+            if not self._build:
+                raise RagError(f"{place} is missing; copy the index of the machine where the run was started")
             source = self._corpus or corpus.check(self._data)
             form = None if self._corpus else corpus.format
             documents = source.is_dir()

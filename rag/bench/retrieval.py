@@ -86,32 +86,38 @@ def _searched(asked: BenchQuestion, search: Search) -> dict[str, Any]:
     return {"id": asked.question.id, "hits": rows, **({"reason": reason} if reason else {}), "seconds": seconds}
 
 
-class Retrieved:
-    """A retriever that has the hits of the question that a thread of a run asks (`asking`), from `search_file`.
+class HitRows:
+    """The rows of a file of `search_file`, each read when it is asked for."""
 
-    Another query goes to `other(question)`, a retriever over the same corpus; None refuses it.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        path: Path,
-        questions: Sequence[BenchQuestion],
-        other: Callable[[BenchQuestion], Retriever] | None,
-    ) -> None:
-        self.name, self._path, self._other = name, path, other
+    def __init__(self, path: Path, questions: Sequence[BenchQuestion]) -> None:
+        self._path = path
         with path.open("rb") as file:
             starts = list(accumulate((len(line) for line in file), initial=0))
         self._starts = {one.question.id: start for one, start in zip(questions, starts, strict=False)}
-        self._here = threading.local()  # the question that a thread asks (`asked`), and its row (`row`)
 
-    def asking(self, asked: BenchQuestion) -> float:
-        """Prepare for the searches of a question; returns the seconds that searching for it took."""
+    def of(self, asked: BenchQuestion) -> dict[str, Any]:
+        """Return the row of a question; raises `FormatError` if it is not in its place."""
         with self._path.open("rb") as file:
             file.seek(self._starts[asked.question.id])
             row = parse_object(file.readline(), str(self._path))
         if row.get("id") != asked.question.id:
             raise FormatError(f"{self._path}: the hits of question {asked.question.id!r} are not in their place")
+        return row
+
+
+class Retrieved:
+    """A retriever that has the hits of the question that a thread of a run asks (`asking`), from `HitRows`.
+
+    Another query goes to `other(question)`, a retriever over the same corpus; None refuses it. `path` is that of the
+    rows, for errors.
+    """
+
+    def __init__(self, name: str, path: Path, other: Callable[[BenchQuestion], Retriever] | None) -> None:
+        self.name, self._path, self._other = name, path, other
+        self._here = threading.local()  # the question that a thread asks (`asked`), and its row (`row`)
+
+    def asking(self, asked: BenchQuestion, row: Mapping[str, Any]) -> float:
+        """Prepare for the searches of a question; returns the seconds that searching for it took."""
         self._here.row, self._here.asked = row, asked
         return float(row["seconds"])
 

@@ -6,6 +6,7 @@ Every stage can be run alone and continues after a kill. The folder is described
 from collections.abc import Sequence
 from pathlib import Path
 
+from autoais.engines import Engine
 from autoais.io.locks import exclusive_lock
 from autoais.io.provenance import command
 from autoais.judges import open_judge
@@ -39,6 +40,7 @@ def run_benchmark(
     stage: str | None = None,
     resume: bool = False,
     concurrency: int = 1,
+    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> BenchRun:
     """Run systems over a benchmark and measure them; every result is a file in the folder `out`.
@@ -50,7 +52,8 @@ def run_benchmark(
     are citation metrics, `human` a file of labelled answers of these systems, `price` (input, output) is per million
     tokens. `limit` draws a sample by `seed`. `stage` runs one stage alone, again if it is done; later ones are then
     out of date and removed. `resume` continues a stopped run, which ends with the same files; what is not given is
-    taken from it. Up to `concurrency` questions are asked at once, which saves time with a server. Raises `RagError`
+    taken from it. Up to `concurrency` questions are asked at once, which saves time with a server. The
+    workers of `engine` answer and judge (`autoais.engines`), with the same results. Raises `RagError`
     if `out` holds a run and neither is set, or another process is writing it.
     """
     check_type("out", out, "a folder (str or Path)", str, Path)
@@ -61,6 +64,10 @@ def run_benchmark(
         raise RagError(f"no stage called {stage!r}; there are: {', '.join(STAGES)}")
     if concurrency < 1:
         raise RagError(f"concurrency must be at least 1, not {concurrency}")
+    if engine is not None and concurrency > 1:
+        raise UsageError("concurrency and engine exclude each other; each worker asks a question at a time")
+    if engine is not None and isinstance(judge, Judge):
+        raise UsageError("judge should be a name where there is an engine, whose workers open it")
     if limit is not None and limit < 1:
         raise RagError(f"limit must be at least 1, not {limit}")
     opened = benchmark if isinstance(benchmark, Benchmark) else read_benchmark(benchmark)
@@ -87,7 +94,7 @@ def run_benchmark(
             questions = questions_of(opened, root, gold=corpus is None)
             fixed = fixed_facts(opened, questions, corpora.source_record(), other_corpus=corpus is not None)
             started = RunFolder(folder, given, fixed, questions, stage=stage, resume=resume)
-            stages = Stages(started, opened, questions, corpora, opened_judge, people, concurrency, show)
+            stages = Stages(started, opened, questions, corpora, opened_judge, people, concurrency, show, engine)
             return _run(started, stages, corpora, stage, again=stage is not None and not resume)
     except OSError as error:
         raise RagError(f"{error.filename or folder}: cannot be read or written: {error.strerror}") from error

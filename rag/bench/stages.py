@@ -2,22 +2,25 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 from autoais.answers import CitedAnswer, read_answers, to_row, write_answers
+from autoais.engines import Engine
 from autoais.io.jsonl import dumps, read_objects, round_floats, write_atomic
 from autoais.io.provenance import judge_record, sha256_file, versions
 from autoais.judges import open_judge
 from autoais.judges.cache import CachedJudge, JudgementCache
+from autoais.judges.engine import EngineJudge
 from autoais.scoring import ScoreRun, with_notes
 from autoais.types import Judge
 from rag.answering import Journal, pending
 from rag.bench import metrics as measures
+from rag.bench.answering import OpenAnswering
 from rag.bench.benchmark import Benchmark
 from rag.bench.corpora import Corpora, Progress
 from rag.bench.folder import ANSWERS, CACHE, ITEMS, JUDGEMENTS, METRICS, SCORE, RunFolder, read_json
@@ -26,12 +29,11 @@ from rag.bench.items import Item, write_items
 from rag.bench.outcomes import make_item
 from rag.bench.predictions import given_texts, join_predictions
 from rag.bench.questions import BenchQuestion
-from rag.bench.retrieval import OF_THE_QUESTION, Given, Retrieved, search_file
+from rag.bench.retrieval import OF_THE_QUESTION, Given, HitRows, search_file
 from rag.bench.specs import SystemSpec, distinct, safe
 from rag.errors import RagError
-from rag.index.open import open_index
 from rag.retrievers import Retriever
-from rag.systems import System, answer_or_abstain, in_order, open_system
+from rag.systems import in_order
 
 Task = tuple[str, Sequence[str], Callable[[], None]]
 """A piece of work of a stage: its label, the files that it writes, and the call that writes them."""
@@ -52,9 +54,11 @@ class Stages:
         people: HumanLabels | None,
         concurrency: int,
         progress: Progress,
+        engine: Engine | None = None,
     ) -> None:
         self._run, self._benchmark, self._all, self._corpora = folder, benchmark, questions, corpora
         self._judge, self._people, self._concurrency, self._progress = judge, people, concurrency, progress
+        self._engine = engine
         self._folder, self._record, self._questions = folder.path, folder.record, folder.questions
         self._specs = {
             label: SystemSpec.parse(one["spec"]) for label, one in self._record["answers"].items() if "spec" in one
@@ -160,7 +164,13 @@ class Stages:
         }
 
     def _answer_all(self, label: str, file: str) -> None:
-        answering = self._answering(self._specs[label])
+        spec, rows = self._specs[label], None
+        opening = OpenAnswering(self._benchmark, self._questions[0], spec)
+        if (key := self._search_of(spec)) is not None:
+            hits = self._hits_of(spec)
+            path, name = self._folder / hits, self._record["retrieval"][hits]["name"]
+            opening, rows = replace(opening, retrieved=(key[0], name, path)), HitRows(path, self._questions)
+        answering = opening.over(self._corpora)
         settings = {
             "system": answering.name,
             "questions": self._record["questions"]["sha256"],
@@ -171,34 +181,22 @@ class Stages:
         with Journal(path, settings, resume=path.exists()) as journal:
             pending([one.question for one in self._questions], journal.done)
             before = len(journal.done)
-            answers = in_order(answering, self._questions[before:], self._concurrency)
+            left = ((asked, None if rows is None else rows.of(asked)) for asked in self._questions[before:])
+            if self._engine is None:
+                answers = in_order(answering, left, self._concurrency)
+            else:
+                answers = self._engine.map(self._elsewhere(opening, answering.name), left)
             for done, (answer, seconds) in enumerate(answers, before + 1):
                 journal.write(to_row(answer.to_cited(self._benchmark.id, seconds)))
                 self._progress(f"answering with {label}", done, len(self._questions))
         self._record["systems"][label] = answering.name
 
-    def _answering(self, spec: SystemSpec) -> "_Answering":
-        key = self._search_of(spec)
-        others: dict[str, Retriever] = {}
-        retrieved = None
-        if key is not None:
-            recipe, _ = key
-            file = self._hits_of(spec)
-            retrieved = Retrieved(
-                self._record["retrieval"][file]["name"],
-                self._folder / file,
-                self._questions,
-                None if recipe in OF_THE_QUESTION else lambda asked: self._retriever(recipe, asked, others),
-            )
-
-        def open_for(asked: BenchQuestion) -> System:
-            # Without a corpus, the passages come with the questions, and nothing else is searched.
-            searched = bool(self._benchmark.corpora)
-            index = self._corpora.open(self._corpora.name_of(asked.collection)) if searched else open_index(None)
-            k = spec.k or (self._benchmark.k if spec.kind.k else None) or None
-            return open_system(spec.name, index, spec.options, k=k, recipe=spec.recipe, retriever=retrieved)
-
-        return _Answering(self._questions, open_for, self._corpora, retrieved)
+    def _elsewhere(self, opening: OpenAnswering, name: str) -> OpenAnswering:
+        """What opens the system in a worker, with the same indexes; builds those that are missing."""
+        searched = {self._corpora.name_of(asked.collection) for asked in self._questions}
+        names = sorted(searched) if self._benchmark.corpora else []
+        checksums = {one: self._corpora.open(one).manifest["checksum"] for one in names}
+        return replace(opening, places=self._corpora.places, checksums=checksums, expected=name)
 
     # --- judge --------------------------------------------------------------------------------------------------
 
@@ -207,8 +205,10 @@ class Stages:
             yield label, [f"{label}/{JUDGEMENTS}", f"{label}/{SCORE}"], partial(self._judge_one, label)
 
     def _judge_one(self, label: str) -> None:
-        judge = self._judge or open_judge(self._run.settings["judge"])
+        name = self._run.settings["judge"]
+        judge = self._judge or open_judge(name)
         self._judge = judge
+        over = judge if self._engine is None else EngineJudge(judge, name, {}, self._engine)
         notes: Counter[str] = Counter()
         given = self._record["answers"][label].get("joined", {}).get("answers", len(self._questions))
 
@@ -218,7 +218,7 @@ class Stages:
                 self._progress(f"judging {label}", done, given)
 
         with JudgementCache(self._folder / CACHE) as cache:
-            cached = CachedJudge(judge, cache, getattr(judge, "at_once", _AT_ONCE))
+            cached = CachedJudge(over, cache, getattr(over, "at_once", _AT_ONCE))
             run = ScoreRun(cached, self._run.settings["metrics"])
             rows = run.records(with_notes(answers(), notes), [one.question for one in self._questions])
             write_atomic(self._folder / label / JUDGEMENTS, (dumps(round_floats(row)) for row in rows))
@@ -290,32 +290,3 @@ class Stages:
             yield make_item(
                 asked, answers.get(identifier), judged[identifier], self._benchmark.right, short_answers=short
             )
-
-
-class _Answering:
-    """Answers questions with one system for all corpora, or with one per corpus if it does not share hits."""
-
-    def __init__(
-        self,
-        questions: Sequence[BenchQuestion],
-        open_for: Callable[[BenchQuestion], System],
-        corpora: Corpora,
-        retrieved: Retrieved | None,
-    ) -> None:
-        self._open_for, self._corpora, self._retrieved = open_for, corpora, retrieved
-        self._systems: dict[str, System] = {}
-        self.name = self._system(questions[0]).name
-
-    def __call__(self, asked: BenchQuestion) -> Any:  # noqa: ANN401  (an answer and its seconds)
-        """Return the answer, and the seconds it took with the search."""
-        system = self._system(asked)
-        searching = 0.0 if self._retrieved is None else self._retrieved.asking(asked)
-        started = perf_counter()
-        answer = answer_or_abstain(system, asked.question)
-        return answer, perf_counter() - started + searching
-
-    def _system(self, asked: BenchQuestion) -> System:
-        key = "" if self._retrieved is not None else self._corpora.name_of(asked.collection)
-        if key not in self._systems:
-            self._systems[key] = self._open_for(asked)
-        return self._systems[key]

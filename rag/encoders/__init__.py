@@ -1,6 +1,8 @@
 """Encoders: texts to vectors. The module of a kind is imported only when one is opened."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol
 
 from autoais.registry import Registry
@@ -11,7 +13,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from autoais.engines import Engine
+
     Vectors = NDArray[np.float32]
+
+BATCH = 512  # passages encoded in one call, by whoever has many
 
 
 class Encoder(Protocol):
@@ -49,8 +55,32 @@ ENCODERS: Registry[Callable[[str], Encoder]] = Registry(
 )
 
 
+# Kinds of retrievers open their encoders themselves, also those of other packages.
+_engine: "ContextVar[Engine | None]" = ContextVar("engine", default=None)
+
+
+@contextmanager
+def encoding_on(engine: "Engine | None") -> Iterator[None]:
+    """Let the workers of an engine encode passages, by all encoders that are opened inside the `with` block."""
+    token = _engine.set(engine)
+    try:
+        yield
+    finally:
+        _engine.reset(token)
+
+
 def open_encoder(name: str) -> Encoder:
     """Open `static[:<folder>]`, `onnx:<folder or package>` or `st:<name or folder>`; others raise `RagError`."""
+    encoder, engine = open_here(name), _engine.get()
+    if engine is None:
+        return encoder
+    from rag.encoders.engine import EngineEncoder
+
+    return EngineEncoder(encoder, name, engine)
+
+
+def open_here(name: str) -> Encoder:
+    """Open an encoder in this process, whatever `encoding_on` says."""
     kind, _, model = name.partition(":")
     return ENCODERS[kind](model)
 

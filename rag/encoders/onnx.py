@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from autoais.errors import first_line
 from autoais.io.paths import user_path
-from autoais.models.onnx import open_session, open_tokenizer
+from autoais.models.onnx import cores, open_session, open_tokenizer
 from autoais.models.pairs import readable
 from rag.errors import RagError
 
@@ -60,7 +59,7 @@ class OnnxEncoder:
     def __init__(self, model: str, *, threads: int | None = None) -> None:
         network, _, words = model.partition(",")
         self.model = model
-        self.threads = threads or os.cpu_count() or 1
+        self.threads = threads or cores()
         self.network = _file(model, network, ("model.onnx", "onnx/model.onnx", "model/model.onnx"))
         self.tokens = _file(model, words or network, ("tokenizer.json", "model/tokenizer.json"))
         self.layout = read_layout(self.tokens.parent)

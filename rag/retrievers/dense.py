@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from autoais.io.jsonl import field
-from rag.encoders import Encoder, open_encoder, passage_text
+from rag.encoders import BATCH, Encoder, open_encoder, passage_text
 from rag.errors import FormatError, IndexingError, RagError
 from rag.index.analysis import check_query, check_search
 from rag.index.index import Index
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_BATCH = 512  # passages encoded between two progress updates
+_BATCH = BATCH  # passages encoded between two progress updates, if the encoder has no `at_once` of its own
 
 
 def open_dense(index: Index, recipe: Recipe) -> "Dense":
@@ -174,8 +174,9 @@ def _encoded(store: Store, encoder: Encoder, first: int, last: int, progress: Pr
 
     found = np.empty((last - first, encoder.dimension), np.float16)
     passing = islice(store.scan(first), last - first)
-    for start in range(first, last, _BATCH):
-        passages = list(islice(passing, _BATCH))
+    step = getattr(encoder, "at_once", _BATCH)
+    for start in range(first, last, step):
+        passages = list(islice(passing, step))
         found[start - first : start - first + len(passages)] = _checked(encoder, passages)
         progress(start + len(passages), "encoded")
     return found

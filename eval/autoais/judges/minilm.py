@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-import os
 import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,7 @@ from autoais.errors import UserError, first_line
 from autoais.judges.alignment import Alignment, align
 from autoais.judges.partial import check_partial_from, partial_suffix, with_partial
 from autoais.judges.templates import template as hypothesis_template
-from autoais.models.onnx import open_session
+from autoais.models.onnx import cores, open_session
 from autoais.models.pairs import MAX_CLAIM, Encoded, PairEncoder
 from autoais.text.excerpt import pieces, texts_of
 from autoais.text.words import STOP_WORDS, idf, stem, word_spans, words
@@ -117,7 +116,7 @@ class MiniLMJudge(Judge):
         self.folder = SHIPPED if model is None else Path(model)
         if threads is not None and threads < 1:
             raise UserError(f"judge minilm: {threads} threads; must be at least 1")
-        self.threads = threads or os.cpu_count() or 1
+        self.threads = threads or cores()
         check_partial_from(partial_from, 0.5)
         self.partial_from = partial_from
         self._template, self._hypothesis = template, hypothesis_template(template)

@@ -1,5 +1,6 @@
 """ONNX networks and their tokenizers, on the CPU with one thread per run."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,6 +9,12 @@ from autoais.errors import UserError, first_line
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
     from tokenizers import Tokenizer
+
+
+def cores() -> int:
+    """The texts to read in parallel: `OMP_NUM_THREADS`, which clusters set to a worker's share, or all cores."""
+    given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(given) if given.isdecimal() and int(given) else os.cpu_count() or 1
 
 
 def open_session(path: Path, error: type[UserError] = UserError, way_out: str = "") -> "InferenceSession":

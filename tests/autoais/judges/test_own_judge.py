@@ -299,7 +299,7 @@ def test_only_the_command_line_and_calls_of_a_program_name_a_judge() -> None:
     assert opening == {
         "eval/autoais/api.py", "eval/autoais/cli.py", "eval/autoais/integrations/__init__.py",
         "eval/autoais/integrations/autojudge.py", "eval/autoais/judges/__init__.py",
-        "eval/autoais/meta/leaderboard.py", "rag/api.py",
+        "eval/autoais/judges/engine.py", "eval/autoais/meta/leaderboard.py", "rag/api.py",
         "rag/annotate/triage.py", "rag/bench/cli.py", "rag/bench/run.py", "rag/bench/stages.py", "rag/cli.py",
         "rag/collect/report/__init__.py", "rag/serve/service.py",
     }  # fmt: skip

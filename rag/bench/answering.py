@@ -1,0 +1,99 @@
+"""The systems of a run, opened where the run is started or in the workers of an engine."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from rag.bench.benchmark import Benchmark
+from rag.bench.corpora import Corpora
+from rag.bench.questions import BenchQuestion
+from rag.bench.retrieval import OF_THE_QUESTION, Retrieved
+from rag.bench.specs import SystemSpec
+from rag.distributed import check_index, check_system
+from rag.index.open import open_index
+from rag.retrievers import Retriever
+from rag.systems import System, answer_or_abstain, open_system
+from rag.types import Answer
+
+Asked = tuple[BenchQuestion, Mapping[str, Any] | None]
+"""A question, and the row of its hits (`HitRows`) if the system searches with the question."""
+
+
+@dataclass(frozen=True)
+class OpenAnswering:
+    """What opens a system: `first` is a question of the run, `retrieved` the recipe, name and file of its hits.
+
+    In a worker, `places` are those of the corpora (`Corpora.places`), `checksums` those of their indexes, and
+    `expected` the name of the system, where the run was started.
+    """
+
+    benchmark: Benchmark
+    first: BenchQuestion
+    spec: SystemSpec
+    retrieved: tuple[str, str, Path] | None = None
+    places: tuple[Path | None, Path, Path | None] = (None, Path(), None)
+    checksums: Mapping[str, str] = field(default_factory=dict)
+    expected: str = ""
+
+    def over(self, corpora: Corpora) -> "Answering":
+        """Open the system over corpora."""
+        return Answering(self, corpora)
+
+    def __call__(self) -> "Answering":
+        """Open the system in a worker; raises `RagError` for another index, model, or version of them."""
+        data, indexes, corpus = self.places
+        corpora = Corpora(self.benchmark, data, indexes, corpus, build=False)
+        for name, checksum in self.checksums.items():
+            check_index(corpora.open(name), checksum)
+        answering = Answering(self, corpora)
+        check_system(answering.system(self.first), self.expected)
+        return answering
+
+
+class Answering:
+    """Answers questions with one system for all corpora, or with one per corpus if it does not share hits."""
+
+    def __init__(self, opening: OpenAnswering, corpora: Corpora) -> None:
+        self._opening, self._corpora = opening, corpora
+        self._retrieved: Retrieved | None = None
+        self._others: dict[str, Retriever] = {}
+        if opening.retrieved is not None:
+            recipe, name, path = opening.retrieved
+            other = None if recipe in OF_THE_QUESTION else lambda asked: self._other(recipe, asked)
+            self._retrieved = Retrieved(name, path, other)
+        self._systems: dict[str, System] = {}
+        self.name = self.system(opening.first).name
+
+    def __call__(self, item: Asked) -> tuple[Answer, float]:
+        """Return the answer, and the seconds it took with the search."""
+        asked, row = item
+        system, searching = self.system(asked), 0.0
+        if self._retrieved is not None:
+            assert row is not None
+            searching = self._retrieved.asking(asked, row)
+        started = perf_counter()
+        answer = answer_or_abstain(system, asked.question)
+        return answer, perf_counter() - started + searching
+
+    def system(self, asked: BenchQuestion) -> System:
+        """Return the system that answers a question."""
+        key = "" if self._retrieved is not None else self._corpora.name_of(asked.collection)
+        if key not in self._systems:
+            self._systems[key] = self._open_for(asked)
+        return self._systems[key]
+
+    def _open_for(self, asked: BenchQuestion) -> System:
+        spec, benchmark = self._opening.spec, self._opening.benchmark
+        # Without a corpus, the passages come with the questions, and nothing else is searched.
+        searched = bool(benchmark.corpora)
+        index = self._corpora.open(self._corpora.name_of(asked.collection)) if searched else open_index(None)
+        k = spec.k or (benchmark.k if spec.kind.k else None) or None
+        return open_system(spec.name, index, spec.options, k=k, recipe=spec.recipe, retriever=self._retrieved)
+
+    def _other(self, recipe: str, asked: BenchQuestion) -> Retriever:
+        corpus = self._corpora.name_of(asked.collection)
+        if corpus not in self._others:
+            self._others[corpus] = self._corpora.retriever(corpus, recipe)
+        return self._others[corpus]
