@@ -50,6 +50,7 @@ ENCODERS: Registry[Callable[[str], Encoder]] = Registry(
         "onnx": "rag.encoders.onnx:OnnxEncoder",
         "st": "rag.encoders.sentence:SentenceEncoder",
         "static": "rag.encoders.static:Static",
+        "truncated": "rag.encoders.truncated:Truncated",
     },
     RagError,
 )
@@ -70,7 +71,10 @@ def encoding_on(engine: "Engine | None") -> Iterator[None]:
 
 
 def open_encoder(name: str) -> Encoder:
-    """Open `static[:<folder>]`, `onnx:<folder or package>` or `st:<name or folder>`; others raise `RagError`."""
+    """Open `static[:<folder>]`, `onnx:<folder or package>`, `st:<name or folder>` or `truncated:<n>,<encoder>`.
+
+    Others raise `RagError`.
+    """
     encoder, engine = open_here(name), _engine.get()
     if engine is None:
         return encoder

@@ -265,10 +265,7 @@ def main(
         "passages": opened.manifest["passages"],
         "system": system,
     }
-    result: dict[str, Any] = {}
-    if out is not None and out.exists():
-        before = json.loads(out.read_text("utf-8"))
-        result = before if all(before.get(name) == value for name, value in about.items()) else {}
+    result: dict[str, Any] = json.loads(out.read_text("utf-8")) if out is not None and out.exists() else {}
     inputs = {} if questions is None else {"questions": questions}
     missed = False
     with serving(index, system, workers) as server:
@@ -280,7 +277,7 @@ def main(
         for name in stage or stages:
             measured = stages[name]()
             missed |= _BARS[name](measured)
-            result |= about | {name: measured | {"provenance": provenance(inputs)}}
+            result[name] = about | measured | {"provenance": provenance(inputs)}
             print(dumps(round_floats({name: result[name]}, 4), indent=2))
             if out is not None:
                 write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
