@@ -21,7 +21,9 @@ def connect(url: str, key: str | None, timeout: float) -> "Qdrant":
     if "://" in url:
         return Qdrant(QdrantClient(url=url, api_key=key, timeout=max(1, round(timeout)), check_compatibility=False))
     Path(url).mkdir(parents=True, exist_ok=True)
-    return Qdrant(QdrantClient(path=url))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that a folder is slow for more than 20,000
+        return Qdrant(QdrantClient(path=url))
 
 
 class Qdrant:
@@ -48,7 +50,7 @@ class Qdrant:
 
         rows: list[Any] = list(range(first, first + len(vectors)))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # that a folder is slow for more than 20,000
+            warnings.simplefilter("ignore", UserWarning)  # the same
             self._client.upsert(collection, Batch(ids=rows, vectors=vectors.tolist()), wait=True)
 
     def finish(self, collection: str) -> None:
