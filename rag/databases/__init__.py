@@ -1,4 +1,4 @@
-"""Vector databases of others: each keeps vectors by row number and proposes the rows nearest to a query.
+"""Vector databases: each keeps vectors by row number and proposes the rows nearest to a query.
 
 The retriever of kind `database` (`rag.retrievers.database`) fills and searches them. It scores what they propose with
 the index's own vectors, so that a database decides only which passages are found, never their scores.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Database(Protocol):
     """A connection to a database. A collection holds the vectors of one index, each under its row number.
 
-    What a client library raises may leave these methods: the retriever tells it in one line.
+    Methods may raise whatever the client library raises; the retriever reports it in one line.
     """
 
     def count(self, collection: str) -> int | None:
@@ -42,10 +42,6 @@ class Database(Protocol):
 
     def nearest(self, collection: str, queries: "NDArray[np.float32]", count: int) -> list[Sequence[int]]:
         """The rows of about the `count` largest inner products with each query, in any order."""
-        ...
-
-    def drop(self, collection: str) -> None:
-        """Remove a collection, if it is there."""
         ...
 
     def close(self) -> None:

@@ -71,11 +71,6 @@ class LanceDB:
             found.append(search.to_arrow()["row"].to_pylist())
         return found
 
-    def drop(self, collection: str) -> None:
-        """Remove a table."""
-        self._tables.pop(collection, None)
-        self._database.drop_table(collection, ignore_missing=True)
-
     def close(self) -> None:
         """Forget the tables; there is no connection."""
         self._tables.clear()

@@ -62,11 +62,8 @@ class Milvus:
     def nearest(self, collection: str, queries: "NDArray[np.float32]", count: int) -> list[Sequence[int]]:
         """The rows of the nearest vectors."""
         found = self._client.search(collection, queries.tolist(), limit=count, consistency_level="Strong")
+        # Some versions of the client call the primary key `id`.
         return [[hit["row"] if "row" in hit else hit["id"] for hit in hits] for hits in found]
-
-    def drop(self, collection: str) -> None:
-        """Remove a collection."""
-        self._client.drop_collection(collection)
 
     def close(self) -> None:
         """End the connection."""

@@ -69,10 +69,6 @@ class PgVector:
         sql = f"SELECT row FROM {_named(collection)} ORDER BY vector <#> %s::vector LIMIT %s"
         return [[row for (row,) in self._connection.execute(sql, [_text(query), count])] for query in queries.tolist()]
 
-    def drop(self, collection: str) -> None:
-        """Remove a table."""
-        self._connection.execute(f"DROP TABLE IF EXISTS {_named(collection)}")
-
     def close(self) -> None:
         """End the connection."""
         self._connection.close()

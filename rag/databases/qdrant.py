@@ -1,7 +1,8 @@
 """Qdrant: a server, or without one, a folder that its client searches exactly (for some ten thousand vectors)."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +22,16 @@ def connect(url: str, key: str | None, timeout: float) -> "Qdrant":
     if "://" in url:
         return Qdrant(QdrantClient(url=url, api_key=key, timeout=max(1, round(timeout)), check_compatibility=False))
     Path(url).mkdir(parents=True, exist_ok=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that a folder is slow for more than 20,000
+    with _no_advice():
         return Qdrant(QdrantClient(path=url))
+
+
+@contextmanager
+def _no_advice() -> Iterator[None]:
+    """Hide the client's warning that a folder is slow for more than 20,000 vectors; the handbook says it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
 
 
 class Qdrant:
@@ -49,8 +57,7 @@ class Qdrant:
         from qdrant_client.models import Batch
 
         rows: list[Any] = list(range(first, first + len(vectors)))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the same
+        with _no_advice():
             self._client.upsert(collection, Batch(ids=rows, vectors=vectors.tolist()), wait=True)
 
     def finish(self, collection: str) -> None:
@@ -62,10 +69,6 @@ class Qdrant:
 
         requests = [QueryRequest(query=query, limit=count) for query in queries.tolist()]
         return [[point.id for point in found.points] for found in self._client.query_batch_points(collection, requests)]
-
-    def drop(self, collection: str) -> None:
-        """Remove a collection."""
-        self._client.delete_collection(collection)
 
     def close(self) -> None:
         """End the connection."""

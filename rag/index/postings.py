@@ -19,13 +19,12 @@ from rag.errors import IndexingError, RagError, UsageError
 from rag.index.analysis import check_search, passage_analyzer, query_terms
 from rag.index.passages import PassageStore
 from rag.index.recipes import Recipe, is_weight
-from rag.index.statistics import Statistics
+from rag.index.statistics import FIELDS, Statistics, field_text
 from rag.types import Hit, Passage, ranked
 
 POSTINGS = "bm25"
 HEAP_BYTES = 500_000_000  # with half of it, a million passages end in twice the segments, which search slower
 _UPDATE_HEAP_BYTES = 50_000_000
-FIELDS = frozenset(["contents", "title"])  # title, section and text; title and section
 _ANALYZER_ID = "english"
 _MOST = 5_000  # hits fetched for one query
 _SPARE = 10  # extra hits fetched where other statistics may change their order
@@ -47,7 +46,7 @@ def weights_of(recipe: Recipe) -> Mapping[str, float]:
     """The weight of each field; raises `RagError` if the recipe's weights are invalid."""
     recipe.only(["engine", "k1", "b", "weights"])
     weights: Mapping[str, float] = recipe.setting("weights", dict)
-    if not weights or not weights.keys() <= FIELDS or not all(map(is_weight, weights.values())):
+    if not weights or not weights.keys() <= set(FIELDS) or not all(map(is_weight, weights.values())):
         raise RagError(
             f"recipe {recipe.name}: weights of {', '.join(sorted(FIELDS))} should be above 0, found {weights}"
         )
@@ -139,11 +138,10 @@ def _link(path: Path, to: Path, *, copied: bool) -> None:
 
 
 def _document(row: int, passage: Passage) -> tantivy.Document:
-    headings = passage.headings
     document = tantivy.Document()
-    document.add_text("contents", f"{headings} {passage.text}")
-    if headings:
-        document.add_text("title", headings)
+    document.add_text("contents", field_text(passage, "contents"))
+    if passage.headings:
+        document.add_text("title", field_text(passage, "title"))
     else:
         document.add_integer("untitled", 1)
     document.add_integer("row", row)
@@ -278,9 +276,9 @@ class BM25:
         """The mean length of a field, and the passages that are counted: deleted ones too, until they are merged."""
         if name not in self._lengths:
             self._lengths[name] = (0.0, passages)
-            for passage in self._store.scan():
-                text = passage.headings if name == "title" else f"{passage.headings} {passage.text}"
-                if term := next(iter(passage_analyzer().analyze(text)), None):
+            nobody = name == "title" and self._untitled_passages == passages
+            for passage in () if nobody else self._store.scan():
+                if term := next(iter(passage_analyzer().analyze(field_text(passage, name))), None):
                     query = Query.term_query(self._schema, name, term, index_option="freq")
                     (_, address), *_ = self._searcher.search(query, 1, count=False).hits
                     told = json.loads(query.explain(self._searcher, address).to_json())

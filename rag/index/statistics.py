@@ -14,7 +14,12 @@ from rag.index.analysis import passage_analyzer
 from rag.types import Passage
 
 K1, B = 1.2, 0.75  # fixed by Tantivy's Python binding
-FIELDS = ("contents", "title")
+FIELDS = ("contents", "title")  # title, section and text; title and section
+
+
+def field_text(passage: Passage, name: str) -> str:
+    """The text of a passage that is indexed in a field."""
+    return passage.headings if name == "title" else f"{passage.headings} {passage.text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +83,9 @@ class Statistics:
         analyze = passage_analyzer().analyze
 
         def score(passage: Passage) -> float:
-            headings, found = passage.headings, 0.0
-            for name, factors in (plain if headings else doubled).items():
-                tokens = analyze(headings if name == "title" else f"{headings} {passage.text}")
+            found = 0.0
+            for name, factors in (plain if passage.headings else doubled).items():
+                tokens = analyze(field_text(passage, name))
                 length = _LENGTHS[bisect_right(_LENGTHS, len(tokens)) - 1]
                 norm = K1 * (1 - B + B * length / self.lengths[name]) if tokens else 0.0
                 for term, factor in factors:

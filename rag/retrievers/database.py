@@ -7,8 +7,6 @@ vectors. A collection is named after the passages and the encoder, so that vecto
 
 import hashlib
 import os
-import resource
-import sys
 import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -16,15 +14,14 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from autoais.errors import first_line
-from autoais.io.jsonl import field
 from rag.databases import DATABASES, Database
-from rag.encoders import open_encoder
-from rag.errors import FormatError, IndexingError, RagError, UserError
+from rag.encoders import Encoder, open_encoder
+from rag.errors import IndexingError, RagError, UserError
 from rag.index.index import Index
 from rag.index.parts import Needs, Progress, adding, open_part
 from rag.index.recipes import Recipe, read_recipe
 from rag.retrievers import RetrieverKind
-from rag.retrievers.dense import Dense
+from rag.retrievers.dense import Dense, open_vectors, peak_memory
 from rag.retrievers.vectors import Shards
 
 if TYPE_CHECKING:
@@ -46,8 +43,9 @@ def open_database(index: Index, recipe: Recipe) -> Dense:
     reached.
     """
     open_part(index, recipe)  # raises if it is missing, or of other passages
-    base, shards, longest, encoder = _base(index, recipe)
-    collection = _collection(index, encoder)
+    base = _base_recipe(recipe)
+    part = open_vectors(index, base)
+    shards, collection = part.shards, _collection(index, part.encoder)
     with _told(_place(recipe, index)), ExitStack() as stack:
         database = stack.enter_context(closing(_connect(recipe, index)))
         count = database.count(collection)
@@ -58,20 +56,17 @@ def open_database(index: Index, recipe: Recipe) -> Dense:
         raise IndexingError(
             f"{_place(recipe, index)}: {collection}: {found}: fill it with rag index build --to DIR --recipe NAME"
         )
-    searcher = _Searcher(database, collection, shards, recipe, _place(recipe, index), longest)
-    return Dense(
-        f"{recipe.name}/{base.name}/{recipe.settings['database']}", open_encoder(encoder), searcher, index.store
-    )
+    searcher = _Searcher(database, collection, shards, recipe, _place(recipe, index), part.longest)
+    return Dense(f"{recipe.name}/{base.name}/{recipe.settings['database']}", part.encoder, searcher, index.store)
 
 
 def needs(index: Index, recipe: Recipe, memory: int | None) -> Needs:
     """Estimate what `add` takes here: the vectors are streamed. A database in a folder keeps them once more."""
     rows, here = index.manifest["passages"], "://" not in _url(recipe, index)
     dimension = open_encoder(_base_recipe(recipe).setting("encoder", str)).dimension
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     disk = 8 * rows * dimension if here else 0
     return Needs(
-        memory=peak + 50 * _BATCH * dimension,
+        memory=peak_memory() + 50 * _BATCH * dimension,
         resident=4 * rows * dimension if here else 0,
         disk=disk,
         why=f"vectors go to {_place(recipe, index)}",
@@ -86,8 +81,8 @@ def add(index: Index, recipe: Recipe, memory: int | None, progress: Progress) ->
     """
     import numpy as np
 
-    _, shards, _, encoder = _base(index, recipe)
-    collection = _collection(index, encoder)
+    part = open_vectors(index, _base_recipe(recipe))
+    shards, collection = part.shards, _collection(index, part.encoder)
     with ExitStack() as stack:
         stack.enter_context(adding(index, recipe, {"collection": collection}))
         stack.enter_context(_told(_place(recipe, index)))
@@ -150,25 +145,9 @@ def _base_recipe(recipe: Recipe) -> Recipe:
     return base
 
 
-def _base(index: Index, recipe: Recipe) -> tuple[Recipe, Shards, float, str]:
-    """The dense recipe, its vectors, the norm of the longest one, and its encoder."""
-    base = _base_recipe(recipe)
-    home, part = open_part(index, base)
-    where = str(home / "part.json")
-    try:
-        dimension, size = field(part, "dimension", int, where), field(part, "shard", int, where)
-        longest, made_by = field(part, "longest", float, where), field(part, "encoder", str, where)
-    except FormatError as error:
-        raise IndexingError(f"the part is damaged ({error}): add it again") from error
-    encoder = open_encoder(base.setting("encoder", str))
-    if (encoder.name, encoder.dimension) != (made_by, dimension):
-        raise IndexingError(f"{home.name} was built with the encoder {made_by}, not {encoder.name}: add the part again")
-    return base, Shards(home, index.manifest["passages"], dimension, size), longest, base.setting("encoder", str)
-
-
-def _collection(index: Index, encoder: str) -> str:
+def _collection(index: Index, encoder: Encoder) -> str:
     """The name of the collection: of the passages in their order of rows, and of the encoder."""
-    made_of = f"{index.manifest['checksum']} {index.build.name if index.build else ''} {open_encoder(encoder).name}"
+    made_of = f"{index.manifest['checksum']} {index.build.name if index.build else ''} {encoder.name}"
     return f"rag_{hashlib.sha256(made_of.encode()).hexdigest()[:24]}"
 
 

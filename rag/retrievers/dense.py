@@ -2,8 +2,10 @@
 
 import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autoais.io.jsonl import field
@@ -40,8 +42,27 @@ if TYPE_CHECKING:
 _BATCH = BATCH  # passages encoded between two progress updates, if the encoder has no `at_once` of its own
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The open part of a recipe: its folder, encoder and vectors, the norm of the longest one, and their index."""
+
+    home: Path
+    encoder: Encoder
+    shards: Shards
+    longest: float
+    kind: str
+    settings: Mapping[str, int]
+
+
 def open_dense(index: Index, recipe: Recipe) -> "Dense":
-    """Open the part that `add` built.
+    """Open the part that `add` built; raises as `open_vectors`."""
+    part = open_vectors(index, recipe)
+    searcher = Searcher(part.shards, part.kind, part.settings, part.home / f"{part.kind}.faiss", longest=part.longest)
+    return Dense(f"{recipe.name}/{part.encoder.name}/{part.kind}", part.encoder, searcher, index.store)
+
+
+def open_vectors(index: Index, recipe: Recipe) -> Part:
+    """Open the vectors that `add` wrote.
 
     Raises `IndexingError` if the part is missing or damaged, or was built with another encoder than the recipe's.
     """
@@ -62,9 +83,7 @@ def open_dense(index: Index, recipe: Recipe) -> "Dense":
             f"{home.name} was built with the encoder {made_by} ({dimension} dimensions), but the recipe now has "
             f"{encoder.name} ({encoder.dimension}): add the part again, or restore the model"
         )
-    shards = Shards(home, index.manifest["passages"], dimension, size)
-    searcher = Searcher(shards, kind, settings, home / f"{kind}.faiss", longest=longest)
-    return Dense(f"{recipe.name}/{encoder.name}/{kind}", encoder, searcher, index.store)
+    return Part(home, encoder, Shards(home, index.manifest["passages"], dimension, size), longest, kind, settings)
 
 
 def needs(index: Index, recipe: Recipe, memory: int | None) -> Needs:
@@ -73,8 +92,12 @@ def needs(index: Index, recipe: Recipe, memory: int | None) -> Needs:
     rows = index.manifest["passages"]
     kind, settings, why = _choice(recipe, rows, encoder.dimension, memory)
     found = estimate(kind, rows, encoder.dimension, settings)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return Needs(found.memory + peak, found.resident, found.disk, why)
+    return Needs(found.memory + peak_memory(), found.resident, found.disk, why)
+
+
+def peak_memory() -> int:
+    """The largest memory of this process so far, in bytes; a loaded model is a part of it."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def add(index: Index, recipe: Recipe, memory: int | None, progress: Progress) -> None:

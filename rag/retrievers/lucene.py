@@ -14,8 +14,9 @@ from rag.index.index import Index
 from rag.index.lucene import Passages, directory, faults
 from rag.index.parts import Needs, Progress, adding, open_part
 from rag.index.passages import Store
-from rag.index.postings import FIELDS, TIED, parameters, weights_of
+from rag.index.postings import TIED, parameters, weights_of
 from rag.index.recipes import Recipe
+from rag.index.statistics import FIELDS
 from rag.retrievers import RetrieverKind
 from rag.types import Hit, ranked
 

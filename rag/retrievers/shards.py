@@ -3,7 +3,7 @@
 Every shard is an ordinary index with passages that no other shard has. Each is searched by the same retriever, and the
 hits are merged by score. With vectors they are those of one index, to the last bit. With BM25, the shards are asked for
 their statistics first, and then search with those of all: the same passages in the same order as in one index, with
-scores that differ by less than 32 bits tell (Elasticsearch calls this `dfs_query_then_fetch`).
+scores that agree to 32-bit precision (Elasticsearch calls this `dfs_query_then_fetch`).
 """
 
 import logging
