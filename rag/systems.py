@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from autoais.registry import Registry
 from rag.errors import QuestionError, RagError, UsageError, check_type
-from rag.generators import Generator, Streaming
+from rag.generators import Generator, Growing, Streaming
 from rag.index.index import Index
 from rag.retrievers import Retriever, open_retriever
 from rag.types import Answer, Hit, Question
@@ -58,6 +58,14 @@ class System(ABC):
         answer = self.ask(question)
         yield from (str(answer), answer)
 
+    def partials(self, question: str | Question) -> Iterator[Answer]:
+        """Yield the answer so far while it is written, if the system can; last, the answer of `ask`.
+
+        An answer so far has the sentences that are complete, with their citations; they stay as they are. It is yielded
+        at each piece of text, the same object if it has not grown, so that a caller can stop the work.
+        """
+        yield self.ask(question)
+
 
 def _as_question(question: str | Question, number: int) -> Question:
     if isinstance(question, Question):
@@ -99,6 +107,18 @@ class RetrieveThenRead(System):
             return
         for piece in self.generator.stream(asked, hits):
             yield replace(piece, system=self.name) if isinstance(piece, Answer) else piece
+
+    def partials(self, question: str | Question) -> Iterator[Answer]:
+        """Yield the generator's answer so far, if it can show one; then the answer."""
+        asked = _as_question(question, 1)
+        if not isinstance(self.generator, Growing):
+            yield self.respond(asked)
+            return
+        before: Answer | None = None
+        for answer in self.generator.partials(asked, self._hits(asked)):
+            if answer is not before:
+                before, named = answer, replace(answer, system=self.name)
+            yield named
 
     def _hits(self, question: Question) -> list[Hit]:
         with self._searching:  # not every engine is thread-safe

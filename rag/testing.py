@@ -9,6 +9,7 @@ The checks use `assert` and need no test framework. `autoais.testing` has the ch
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -54,10 +55,10 @@ def check_retriever(retriever: Retriever, queries: Sequence[str], *, lexical: bo
 def check_system(system: System, questions: Sequence[Question], *, cites: bool = True) -> None:
     """Check the contract of a system; raises `AssertionError` with the broken rule.
 
-    The system has a name, which its answers repeat. `ask`, `answer` and `stream` return the same answer to a question,
-    every time; `answer` returns one answer per question, in order. An answer without sentences is an abstention with a
-    reason. A string instead of a list of questions raises `UsageError`. (`Answer` itself checks that each cited passage
-    was retrieved and each quote is verbatim.)
+    The system has a name, which its answers repeat. `ask`, `answer`, `stream` and `partials` return the same answer to
+    a question, every time, and each answer of `partials` begins the next; `answer` returns one answer per question, in
+    order. An answer without sentences is an abstention with a reason. A string instead of a list of questions raises
+    `UsageError`. (`Answer` itself checks that each cited passage was retrieved and each quote is verbatim.)
 
     The system must answer `questions` or abstain. Set `cites` to False if its sentences may lack citations.
     """
@@ -75,6 +76,12 @@ def check_system(system: System, questions: Sequence[Question], *, cites: bool =
         *pieces, last = system.stream(asked)
         assert last == answer, f"stream and answer differ: {asked}"
         assert all(isinstance(piece, str) for piece in pieces), f"a stream should be text, then the answer: {asked}"
+        partials = list(system.partials(asked))
+        assert partials[-1] == answer, f"partials should end with the answer: {asked}"
+        for before, after in pairwise(partials):
+            kept = after.sentences[: len(before.sentences)]
+            assert kept == before.sentences, f"a sentence changed while the answer was written: {asked}"
+            assert after.text.startswith(before.text), f"the text changed while the answer was written: {asked}"
     text = questions[0].text
     assert system.ask(text).question.text == text, "ask should accept a plain string"
     one_string: Sequence[str] = text

@@ -8,8 +8,11 @@ from autoais.text.claims import applicable
 from autoais.text.sentences import sentence_spans
 from autoais.types import Judge
 from rag.attribution.attributor import Attributor
-from rag.generators import Generator, Streaming
+from rag.generators import Generator, Growing, Streaming
 from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
+
+_Judged = dict[CitedSentence, tuple[CitedSentence, Counter[str]]]
+"""Sentences, as they were repaired, and what was done."""
 
 
 class Repaired:
@@ -46,14 +49,41 @@ class Repaired:
             else:
                 yield piece
 
-    def repaired(self, answer: Answer) -> Answer:
-        """The answer with its citations kept, moved, attached or removed."""
-        done: Counter[str] = Counter(cited=0, undecided=0, moved=0, attached=0, removed=0)
+    def partials(self, question: Question, hits: Sequence[Hit]) -> Iterator[Answer]:
+        """Yield the generator's answer so far, repaired, or only the answer if the generator cannot; then the answer.
+
+        Each sentence is judged once.
+        """
+        if not isinstance(self.generator, Growing):
+            yield self.generate(question, hits)
+            return
+        judged: _Judged = {}
+        before: Answer | None = None
+        for answer in self.generator.partials(question, hits):
+            if answer is not before:
+                before = answer
+                repaired = self.repaired(answer, judged) if answer.sentences else replace(answer, system=self.name)
+            yield repaired
+
+    def repaired(self, answer: Answer, judged: _Judged | None = None) -> Answer:
+        """The answer with its citations kept, moved, attached or removed.
+
+        `judged` holds sentences that were repaired before, and gets the others.
+        """
+        judged = {} if judged is None else judged
         passages = {hit.passage.id: hit.passage for hit in answer.hits}
-        sentences = tuple(self._sentence(answer, sentence, passages, done) for sentence in answer.sentences)
+        done: Counter[str] = Counter(cited=0, undecided=0, moved=0, attached=0, removed=0)
+        sentences = []
+        for sentence in answer.sentences:
+            if sentence not in judged:
+                counts: Counter[str] = Counter()
+                judged[sentence] = self._sentence(answer, sentence, passages, counts), counts
+            repaired, counts = judged[sentence]
+            sentences.append(repaired)
+            done.update(counts)
         uncited = [number for number, sentence in enumerate(sentences) if not sentence.citations]
         trace = {**answer.trace, "repair": {**done, "uncited": uncited}}
-        return replace(answer, sentences=sentences, system=self.name, trace=trace)
+        return replace(answer, sentences=tuple(sentences), system=self.name, trace=trace)
 
     def _sentence(
         self, answer: Answer, sentence: CitedSentence, passages: dict[str, Passage], done: Counter[str]

@@ -1,13 +1,13 @@
 """An answer as Markdown (CommonMark, with the footnotes of GitHub and pandoc): all text is shown as it is."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
-from rag.export.escaping import markdown_line, markdown_url, one_line, visible
+from rag.export.escaping import markdown_line, markdown_url, one_line, safe_url, visible
 from rag.export.rendering import Rendered, Writer
-from rag.export.sources import Link, Source, cited_sources, not_answered
-from rag.types import Answer
+from rag.export.sources import Link, Source, cited_sources, merged, not_answered
+from rag.types import Answer, CitedSentence
 
 Style = Literal["footnotes", "links"]
 
@@ -24,39 +24,54 @@ def to_markdown(answer: Answer, link: Link | None = None, style: Style = "footno
         return f"{with_links(answer, link).text}\n"
     sources = cited_sources(answer, link)
     writer = Writer()
-    _write(writer, answer, {source.number: source for source in sources}, footnotes=True)
+    _write(writer, answer, sources, lambda source, _: f"[^{source.number}]")
     notes = "".join(f"\n[^{source.number}]: {_title(source)}{_quotes(source)}\n" for source in sources)
     return f"{writer.rendered().text}\n{notes}"
 
 
-def with_links(answer: Answer, link: Link | None = None) -> Rendered:
+def with_links(answer: Answer, link: Link | None = None, *, sources: bool = True) -> Rendered:
     """The answer as Markdown with a link for each citation, `[[1]](url)`, and the list of sources behind.
 
-    For chat programs, which show Markdown but drop annotations. The places are those of the links in the text.
+    For chat programs, which show Markdown but drop annotations. A link in the text marks what its sentence cites, one
+    in the list all that the answer cites. The places are those of the links in the text. `sources` is whether there is
+    a list: an answer that is still being written has none.
     """
-    sources = cited_sources(answer, link)
+
+    def linked(source: Source, sentence: CitedSentence) -> str:
+        marks = merged([one.span for one in sentence.citations if one.passage == source.passage.id])
+        url = safe_url(link(source.passage, marks)) if link else None
+        return f"[[{source.number}]]({markdown_url(url)})" if url else rf"\[{source.number}\]"
+
+    listed = cited_sources(answer, link)
     writer = Writer()
-    _write(writer, answer, {source.number: source for source in sources}, footnotes=False)
-    if sources:
+    _write(writer, answer, listed, linked, space=" ")
+    if listed and sources:
         writer.write("\n\nSources:\n")
-    for source in sources:
-        writer.write(f"\n{source.number}. {_title(source)}")
+        for source in listed:
+            writer.write(f"\n{source.number}. {_title(source)}")
     return writer.rendered()
 
 
-def _write(writer: Writer, answer: Answer, sources: dict[int, Source], *, footnotes: bool) -> None:
+def _write(
+    writer: Writer,
+    answer: Answer,
+    sources: Sequence[Source],
+    mark: Callable[[Source, CitedSentence], str],
+    *,
+    space: str = "",
+) -> None:
+    """Write the text with the marks of its citations, and a space before those of a sentence."""
     if answer.abstained:
         writer.write(markdown_line(not_answered(answer)))
         return
+    cited = (sentence for sentence in answer.sentences if sentence.citations)
     for position, (text, numbers) in enumerate(_stripped_pieces(answer)):
         writer.write(_lines(text, after_citation=position > 0))
-        for place, number in enumerate(numbers):
-            if footnotes:
-                writer.cite(sources[number], f"[^{number}]")
-                continue
-            writer.write("" if place else " ")
-            url = sources[number].url
-            writer.cite(sources[number], f"[[{number}]]({markdown_url(url)})" if url else rf"\[{number}\]")
+        if numbers:
+            sentence = next(cited)
+            writer.write(space)
+            for number in numbers:
+                writer.cite(sources[number - 1], mark(sources[number - 1], sentence))
 
 
 def _stripped_pieces(answer: Answer) -> Iterator[tuple[str, tuple[int, ...]]]:

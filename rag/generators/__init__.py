@@ -26,3 +26,15 @@ class Streaming(Protocol):
     def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[str | Answer]:
         """Yield the text in pieces that split no citation marker; then the same answer as `generate`."""
         ...
+
+
+@runtime_checkable
+class Growing(Protocol):
+    """A generator that can also show its answer while it is written."""
+
+    def partials(self, question: Question, hits: Sequence[Hit]) -> Iterator[Answer]:
+        """Yield the answer so far, with its complete sentences, at each piece of text; last, that of `generate`.
+
+        Sentences that were yielded stay as they are.
+        """
+        ...

@@ -16,7 +16,10 @@ from rag.types import Answer, Citation, CitedSentence, Hit, Question, Unresolved
 
 MAX_TOKENS = 512  # of a reply; at most a quarter of the context
 _LONGEST_TOKEN = 16  # characters per token; a longer reply comes from a server that ignores max_tokens
-_LOOP = re.compile(r"(.{10,400}?)\1{3}", re.DOTALL)
+# A sentence may have ended, and another has begun: markers may stand between them.
+_NEXT_BEGUN = re.compile(r"[.!?…。！？\n][^\w\[]*(?:\[[^\]\n]*\][^\w\[]*)*[^\W\d]")
+_REPEATS = 3  # of a text behind its first occurrence, which make it a loop
+_LOOP = re.compile(rf"(.{{10,400}}?)\1{{{_REPEATS}}}", re.DOTALL)
 _SOURCES = r"(?:contexts?|passages?|sources?|documents?|quotes?|texts?|information)"
 _NOT = r"(?:do not|does not|did not|don't|doesn't|didn't|cannot|can't)"
 _REFUSAL = re.compile(
@@ -64,7 +67,7 @@ class Cited:
         self._prompt = prompt
         self._max_tokens = max(1, min(max_tokens, model.context // 4))
         self._room = model.context - self._max_tokens
-        self.name = f"cited.v1({model.name},{prompt.id},{self._max_tokens})"
+        self.name = f"cited.v2({model.name},{prompt.id},{self._max_tokens})"
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
         """The model's answer; without passages, it is not called. Raises `UserError` only if the user must act."""
@@ -100,6 +103,33 @@ class Cited:
                     yield parser.feed(piece)
                 elif (begin := _thought_end(raw)) is not None:
                     yield parser.feed(raw[begin:])
+        except ModelError as error:
+            yield self._nothing(question, hits, str(error), request.trace | {"raw": raw}, failed=True)
+
+    def partials(self, question: Question, hits: Sequence[Hit]) -> Iterator[Answer]:
+        """Yield the answer so far at each piece of the model's text; last, the answer.
+
+        It has all sentences but the last, which may go on. Sentences before the first citation wait for it, since
+        without one the answer may become a refusal; one that was there before waits too, as it may begin a loop.
+        """
+        request = self._request(question, hits)
+        if isinstance(request, Answer):
+            yield request
+            return
+        raw, read = "", 0
+        so_far = Answer(question, "", (), tuple(hits), self.name)
+        try:
+            for piece in self._model.stream(request.messages, self._max_tokens, STOP):
+                if isinstance(piece, Completion):
+                    yield self._read(question, hits, request, piece)
+                    return
+                raw += piece
+                if _NEXT_BEGUN.search(raw, read) and raw.count("```") % 2 == 0:  # markers in code are code
+                    read = len(raw)
+                    grown = _settled(self._read(question, hits, request, Completion(raw, False, 0, 0)))
+                    if grown.sentences[: len(so_far.sentences)] == so_far.sentences:
+                        so_far = grown
+                yield so_far
         except ModelError as error:
             yield self._nothing(question, hits, str(error), request.trace | {"raw": raw}, failed=True)
 
@@ -157,6 +187,13 @@ class Cited:
             once = len(text[: loop.end(1)].rstrip())
             text = text[: next((end for _, end in sentence_spans(text[: loop.end()]) if end >= once), once)]
         parsed = parse(text, len(request.shown), passages=request.texts)
+        listed = parsed.sentences
+        if completion.cut and (kept := _before_loop([parsed.text[one.start : one.end] for one in listed])) < len(
+            listed
+        ):
+            trace["repeated"] = True
+            listed = listed[:kept]
+            parsed = replace(parsed, text=parsed.text[: listed[-1].end], sentences=listed)
         unresolved = tuple(Unresolved(one.marker, one.reason) for one in parsed.unresolved)
         cited = any(one.cites for one in parsed.sentences)
         if not cited and _REFUSAL.search(" ".join(parsed.text.casefold().replace("’", "'").split())):
@@ -196,6 +233,23 @@ class Cited:
             failed=failed,
             trace=trace,
         )
+
+
+def _before_loop(sentences: Sequence[str]) -> int:
+    """How many sentences there are up to the first of four equal ones in a row, or all; their numbers may differ."""
+    same = (n for n in range(len(sentences) - _REPEATS) if len(set(sentences[n : n + _REPEATS + 1])) == 1)
+    return next(same, len(sentences) - 1) + 1
+
+
+def _settled(answer: Answer) -> Answer:
+    """An answer to the beginning of a reply, with only the sentences that the rest of the reply does not change."""
+    sentences = answer.sentences[:-1]
+    while sentences and sentences[-1].text in {one.text for one in sentences[:-1]}:
+        sentences = sentences[:-1]
+    if not any(one.citations for one in sentences):
+        sentences = ()
+    end = (sentences[-1].end or 0) if sentences else 0
+    return replace(answer, text=answer.text[:end], sentences=sentences, abstained=False, reason=None, failed=False)
 
 
 def _citation(sentence: str, hit: Hit, end: int) -> Citation:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
 from dataclasses import asdict
 from typing import Any
 
@@ -15,7 +14,7 @@ from autoais.answers import to_row
 from autoais.io.jsonl import dumps
 from rag.conversation import Turn
 from rag.errors import UsageError, UserError
-from rag.serve.http import EventStream, base_of, error_body, event, json_response, status_of, until_gone
+from rag.serve.http import EventStream, base_of, error_body, event, json_response, last_of, status_of, until_gone
 from rag.serve.links import answer_urls, passage_url
 from rag.serve.schemas import (
     AnswerResponse,
@@ -92,7 +91,7 @@ class Api:
         if asked.stream:
             return await self._streamed(asked, base)
         events = self._service.run_stream(self._ask, asked, base)
-        return json_response(await until_gone(request, _last(events)))
+        return json_response(await until_gone(request, last_of(events)))
 
     async def _streamed(self, asked: AskRequest, base: str) -> Response:
         events = self._service.run_stream(self._pieces, asked, base)
@@ -232,14 +231,6 @@ def _place(asked: AskRequest) -> tuple[str, str | None, str | None]:
 
 def _options(asked: AskRequest) -> _AskOptions:
     return {"history": [turn.turn() for turn in asked.history], "identifier": asked.id, **asked.options()}
-
-
-async def _last(pieces: AsyncGenerator[bytes, None]) -> bytes:
-    async with aclosing(pieces):
-        found = b""
-        async for piece in pieces:
-            found = piece
-        return found
 
 
 def _json(value: object) -> bytes:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Mapping
+from contextlib import aclosing
 from typing import TypeVar
 
 from starlette.exceptions import HTTPException
@@ -85,6 +86,14 @@ async def until_gone(request: Request, work: Awaitable[T]) -> T:
 async def _gone(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+async def last_of(pieces: AsyncGenerator[T, None]) -> T:
+    """Return the last of the elements, of which there must be one; whoever stops waiting ends the work."""
+    async with aclosing(pieces):
+        async for piece in pieces:
+            found = piece
+    return found
 
 
 class EventStream(StreamingResponse):

@@ -7,8 +7,9 @@ output) is refused with 400.
 
 The text has markers (`[1]`, numbered by first appearance), each with a `url_citation` annotation whose URL opens the
 passage with the cited spans marked. With `cite` `links` (an option of the server, and a field of a request) the text is
-Markdown with links and a list of sources, for programs that drop annotations. A stream begins when the answer is
-complete and its citations are checked, and has the same text, annotations and `attributed_rag` as without streaming.
+Markdown with links and a list of sources, for programs that drop annotations. A stream has each sentence when it is
+complete and its citations are checked, and annotations at the end, as the address of a passage marks all that the
+answer cites; text, annotations and `attributed_rag` are the same as without streaming.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ import json
 import re
 import time
 import uuid
-from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, get_args
 
@@ -26,13 +27,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from autoais.io.jsonl import dumps
-from rag.errors import UsageError, UserError
+from rag.errors import RagError, UsageError, UserError
 from rag.export.markdown import with_links
 from rag.export.openai import chat_annotations, response_annotations
-from rag.export.rendering import Place, Rendered, with_markers
+from rag.export.rendering import Rendered, with_markers
 from rag.export.sources import NO_ANSWER, NOT_ANSWERED, Span
 from rag.generators.follow_up import Turn
-from rag.serve.http import EventStream, base_of, event, json_response, retry_of, status_of, until_gone
+from rag.serve.http import EventStream, base_of, event, json_response, last_of, retry_of, status_of, until_gone
 from rag.serve.links import passage_url
 from rag.serve.service import Asked, Service
 from rag.types import Passage
@@ -195,6 +196,7 @@ class _Reply:
 
     asked: Asked
     rendered: Rendered
+    begun: str  # the text of the sentences, if the answer is still being written
 
     @property
     def told(self) -> dict[str, Any]:
@@ -217,15 +219,6 @@ class _Reply:
         counted = tokens if isinstance(tokens, Mapping) else {}
         return int(counted.get("read") or 0), int(counted.get("written") or 0)
 
-    def pieces(self) -> Iterator[tuple[str, Place | None]]:
-        """The text in pieces that each end with a citation; the last may have none."""
-        at = 0
-        for place in self.rendered.places:
-            yield self.rendered.text[at : place.end], place
-            at = place.end
-        if at < len(self.rendered.text):
-            yield self.rendered.text[at:], None
-
 
 class _API:
     def __init__(self, service: Service, base_url: str | None, cite: Cite) -> None:
@@ -238,11 +231,11 @@ class _API:
         try:
             asking = await _read(request, _ChatRequest)
             _check_chat(asking)
-            waiting = self._ask(request, asking, *_conversation(asking.messages, "messages", self._service))
-        except _RequestError as error:
+            replies = self._ask(request, asking, *_conversation(asking.messages, "messages", self._service))
+        except (_RequestError, UserError) as error:
             return _refusal(error)
         usage = asking.stream_options is not None and bool(asking.stream_options.include_usage)
-        return await _answered(request, waiting, _Chat(asking.model, usage), stream=bool(asking.stream))
+        return await _answered(request, replies, _Chat(asking.model, usage), stream=bool(asking.stream))
 
     async def responses(self, request: Request) -> Response:
         try:
@@ -250,10 +243,10 @@ class _API:
             _check_format((asking.text or {}).get("format"), "text.format")
             given = asking.input
             messages = [_Message(role="user", content=given)] if isinstance(given, str) else given
-            waiting = self._ask(request, asking, *_conversation(messages, "input", self._service))
-        except _RequestError as error:
+            replies = self._ask(request, asking, *_conversation(messages, "input", self._service))
+        except (_RequestError, UserError) as error:
             return _refusal(error)
-        return await _answered(request, waiting, _Responses(asking), stream=bool(asking.stream))
+        return await _answered(request, replies, _Responses(asking), stream=bool(asking.stream))
 
     async def models(self, _: Request) -> Response:
         return json_response({"object": "list", "data": [self._model(name) for name in self._names()]})
@@ -264,23 +257,25 @@ class _API:
 
     def _ask(
         self, request: Request, asking: _Asking, question: str, history: Sequence[Turn]
-    ) -> Coroutine[Any, Any, "_Reply"]:
-        """Look up the model and return the work; raises `_RequestError` for a model that is not served."""
+    ) -> AsyncGenerator["_Reply", None]:
+        """Begin the work, which yields the reply so far and at last the reply.
+
+        Raises `_RequestError` for a model that is not served, `BusyError` if too many questions wait.
+        """
         if asking.model not in self._names():
             raise self._unknown(asking.model)
         system, index = self._names()[asking.model]
         base = base_of(request, self._base_url)
-        render = with_links if (asking.cite or self._cite) == "links" else with_markers
+        cite = asking.cite or self._cite
 
-        async def ask() -> _Reply:
-            asked = await self._service.run(self._service.ask, question, index, system, history=history)
+        def replies() -> Iterator[_Reply]:
+            reply: _Reply | None = None
+            for asked in self._service.partials(question, index, system, history=history):
+                if reply is None or asked.answer is not reply.asked.answer:
+                    reply = _reply(asked, base, cite)
+                yield reply
 
-            def link(passage: Passage, spans: Sequence[Span]) -> str:
-                return passage_url(base, asked.index, passage.id, spans)
-
-            return _Reply(asked, render(asked.answer, link))
-
-        return ask()
+        return self._service.run_stream(replies)
 
     def _names(self) -> dict[str, tuple[str, str | None]]:
         """The models by name: each system over the first index, and over each index by name."""
@@ -312,43 +307,73 @@ def _check_format(wanted: object, field: str) -> None:
         raise _RequestError(f"{field}: answers are text, and never JSON", field, "unsupported_value")
 
 
+def _reply(asked: Asked, base: str, cite: Cite) -> _Reply:
+    def link(passage: Passage, spans: Sequence[Span]) -> str:
+        return passage_url(base, asked.index, passage.id, spans)
+
+    answer = asked.answer
+    rendered = (with_links if cite == "links" else with_markers)(answer, link)
+    without_list = with_links(answer, link, sources=False) if cite == "links" else rendered
+    return _Reply(asked, rendered, without_list.text if answer.sentences else "")
+
+
 async def _answered(
-    request: Request, waiting: Coroutine[Any, Any, "_Reply"], wire: "_Chat | _Responses", *, stream: bool
+    request: Request, replies: AsyncGenerator[_Reply, None], wire: "_Chat | _Responses", *, stream: bool
 ) -> Response:
     """The response of a whole answer, or of a stream; what fails early has its own status in both."""
     try:
         if not stream:
-            return json_response(wire.whole(await until_gone(request, waiting)))
-        task = asyncio.ensure_future(waiting)
+            return json_response(wire.whole(await until_gone(request, last_of(replies))))
+        first = asyncio.ensure_future(anext(replies))
         try:
-            await asyncio.wait({task}, timeout=_PATIENCE)
+            await asyncio.wait({first}, timeout=_PATIENCE)
         except asyncio.CancelledError:
-            task.cancel()
+            first.cancel()
             raise
-        if task.done():
-            task.result()
+        if first.done():
+            first.result()
     except UserError as error:
         return _refusal(error)
-    return EventStream(_events(task, wire))
+    return EventStream(_events(first, replies, wire))
 
 
-async def _events(task: "asyncio.Future[_Reply]", wire: "_Chat | _Responses") -> AsyncGenerator[bytes, None]:
+async def _events(
+    first: "asyncio.Future[_Reply]", replies: AsyncGenerator[_Reply, None], wire: "_Chat | _Responses"
+) -> AsyncGenerator[bytes, None]:
+    """Yield the text as it grows, then annotations and the end; comments while there is nothing else to send."""
+    clock = asyncio.get_running_loop().time
+    task, sent, quiet = first, "", clock()
     try:
         for one in wire.begin():
             yield one
-        while not task.done():
-            await asyncio.wait({task}, timeout=_PING)
-            if not task.done():
+        while True:
+            await asyncio.wait({task}, timeout=max(0.0, quiet + _PING - clock()))
+            if clock() >= quiet + _PING:
+                quiet = clock()
                 yield b": the answer is being written\n\n"
-        try:
-            reply = task.result()
-        except UserError as error:
-            yield wire.failure(str(error))
-            return
-        for one in wire.events(reply):
+            if not task.done():
+                continue
+            try:
+                reply = task.result()
+            except StopAsyncIteration:
+                break
+            task = asyncio.ensure_future(anext(replies))
+            if reply.begun != sent and reply.begun.startswith(sent):
+                for one in wire.text(reply.begun[len(sent) :]):
+                    yield one
+                sent, quiet = reply.begun, clock()
+        whole = reply.rendered.text
+        if not whole.startswith(sent):
+            raise RagError("the answer changed while it was written; ask again")
+        for one in (*wire.text(whole[len(sent) :]), *wire.end(reply)):
             yield one
-    finally:
-        task.cancel()  # of a client that hung up
+    except UserError as error:
+        yield wire.failure(str(error))
+    finally:  # also of a client that hung up
+        if task.done():
+            await replies.aclose()
+        else:
+            task.cancel()
 
 
 # --- chat completions --------------------------------------------------------------------------------------------
@@ -375,10 +400,13 @@ class _Chat:
     def begin(self) -> Iterator[bytes]:
         yield self._chunk({"role": "assistant", "content": ""})
 
-    def events(self, reply: _Reply) -> Iterator[bytes]:
-        for text, place in reply.pieces():
-            annotations = chat_annotations(Rendered(text, (place,) if place else ()))
-            yield self._chunk({"content": text, **({"annotations": annotations} if annotations else {})})
+    def text(self, text: str) -> Iterator[bytes]:
+        if text:
+            yield self._chunk({"content": text})
+
+    def end(self, reply: _Reply) -> Iterator[bytes]:
+        if annotations := chat_annotations(reply.rendered):
+            yield self._chunk({"content": "", "annotations": annotations})
         yield self._chunk({}, finish="stop", attributed_rag=reply.told)
         if self._usage:
             yield _data(self._head | {"object": "chat.completion.chunk", "choices": [], "usage": _chat_usage(reply)})
@@ -423,6 +451,8 @@ class _Responses:
             "store": False,
         }
         self._item = _id("msg_")
+        self._place = {"item_id": self._item, "output_index": 0, "content_index": 0}
+        self._opened = False
         self._sequence = -1
 
     def whole(self, reply: _Reply) -> dict[str, Any]:
@@ -442,17 +472,19 @@ class _Responses:
         for name in ("created", "in_progress"):
             yield self._event(f"response.{name}", response=self._response("in_progress", []))
 
-    def events(self, reply: _Reply) -> Iterator[bytes]:
-        part = {"item_id": self._item, "output_index": 0, "content_index": 0}
-        yield self._event("response.output_item.added", output_index=0, item=self._message("in_progress", []))
-        yield self._event("response.content_part.added", **part, part=self._part("", []))
-        added = 0
-        for text, place in reply.pieces():
-            yield self._event("response.output_text.delta", **part, delta=text, logprobs=[])
-            for annotation in response_annotations(Rendered(text, (place,) if place else ())):
-                fields = {"annotation_index": added, "annotation": annotation}
-                yield self._event("response.output_text.annotation.added", **part, **fields)
-                added += 1
+    def text(self, text: str) -> Iterator[bytes]:
+        if not self._opened:
+            self._opened = True
+            yield self._event("response.output_item.added", output_index=0, item=self._message("in_progress", []))
+            yield self._event("response.content_part.added", **self._place, part=self._part("", []))
+        if text:
+            yield self._event("response.output_text.delta", **self._place, delta=text, logprobs=[])
+
+    def end(self, reply: _Reply) -> Iterator[bytes]:
+        part = self._place
+        for number, annotation in enumerate(response_annotations(reply.rendered)):
+            fields = {"annotation_index": number, "annotation": annotation}
+            yield self._event("response.output_text.annotation.added", **part, **fields)
         whole = self.whole(reply)
         (message,) = whole["output"]
         (content,) = message["content"]

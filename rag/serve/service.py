@@ -72,6 +72,20 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class _Work:
+    """A question with the system that answers it, the names of system and index, and when it was asked."""
+
+    system: System
+    name: str
+    index: str
+    question: Question
+    started: float
+
+    def asked(self, answer: Answer) -> Asked:
+        return Asked(answer, self.index, self.name, self.question.text, time.perf_counter() - self.started)
+
+
+@dataclass(frozen=True, slots=True)
 class _OneAtATime:
     """A retriever that several threads may call: not every engine is thread-safe."""
 
@@ -235,18 +249,49 @@ class Service:
         **options: Unpack[AskOptions],
     ) -> Iterator[str | Asked]:
         """Yield the text in pieces, or whole if the system cannot stream; then the answer, which is that of `ask`."""
+        work = self._prepare(question, index, system, history, identifier, options)
+        for piece in work.system.stream(work.question):
+            yield piece if isinstance(piece, str) else self._tell(work.asked(piece))
+
+    def partials(
+        self,
+        question: str,
+        index: str | None = None,
+        system: str | None = None,
+        *,
+        history: Sequence[Turn] = (),
+        identifier: str = "q1",
+        **options: Unpack[AskOptions],
+    ) -> Iterator[Asked]:
+        """Yield the answer so far at each piece of text, with its complete sentences; last, the answer of `ask`."""
+        work = self._prepare(question, index, system, history, identifier, options)
+        last: Answer | None = None
+        for answer in work.system.partials(work.question):
+            if last is not None:
+                yield work.asked(last)
+            last = answer
+        assert last is not None
+        yield self._tell(work.asked(last))
+
+    def _prepare(
+        self,
+        question: str,
+        index: str | None,
+        system: str | None,
+        history: Sequence[Turn],
+        identifier: str,
+        options: AskOptions,
+    ) -> "_Work":
         started = time.perf_counter()
         whole = self._standalone(question, history)
         name, where = self._system_name(system), self._index_name(index)
         chosen = self._with_options(self._system(name, self._opened[where]), name, where, options)
-        for piece in chosen.stream(Question(identifier, whole)):
-            if isinstance(piece, str):
-                yield piece
-                continue
-            asked = Asked(piece, where, name, whole, time.perf_counter() - started)
-            for watcher in self._watchers:
-                watcher(asked)
-            yield asked
+        return _Work(chosen, name, where, Question(identifier, whole), started)
+
+    def _tell(self, asked: Asked) -> Asked:
+        for watcher in self._watchers:
+            watcher(asked)
+        return asked
 
     def judge(self, claim: str, evidence: Sequence[Passage], question: str = "") -> Judgement:
         """Judge whether the passages together support a claim (AutoAIS); spans are of `Passage.evidence`."""

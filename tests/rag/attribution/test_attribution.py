@@ -12,6 +12,9 @@ from autoais.judges.lexical import LexicalJudge
 from autoais.types import Attribution, Judge, Judgement, Verdict
 from rag.attribution.attributor import Attributor
 from rag.attribution.repair import Repaired
+from rag.generators.cited import Cited
+from rag.llms.prompts import Prompt
+from rag.testing import ScriptedModel
 from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question, Unresolved
 
 CURIE = Passage("curie", "Marie Curie", "Marie Curie won a prize. She was born in Warsaw in 1867. She moved to Paris.")
@@ -225,3 +228,18 @@ def test_whatever_is_written_every_citation_left_is_shown_and_verbatim(
 def test_a_judge_reads_a_passage_as_the_evaluator_does() -> None:
     assert CURIE.evidence == f"Marie Curie. {CURIE.text}"
     assert RIVER.evidence == RIVER.text
+
+
+def test_a_growing_answer_is_repaired_sentence_by_sentence_and_each_is_judged_once() -> None:
+    says = "Curie was born in Warsaw [2]. She studied in Paris [1]. She won a prize."
+    prompt = Prompt.read("hagrid.v1")
+    judges = [Counted(LexicalJudge()) for _ in range(2)]
+    whole = Repaired(Cited(ScriptedModel(says), prompt), judges[0]).generate(Question("q", "Who?"), HITS)
+    growing = Repaired(Cited(ScriptedModel(says, piece=2), prompt), judges[1])
+    *partials, last = growing.partials(Question("q", "Who?"), HITS)
+    assert last == whole
+    assert judges[0].pairs == judges[1].pairs
+    assert sorted({len(one.sentences) for one in partials}) == [0, 1, 2]
+    for one in partials:
+        assert one.sentences == whole.sentences[: len(one.sentences)]
+        assert one.system == whole.system

@@ -1,13 +1,16 @@
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from selectolax.lexbor import LexborHTMLParser
 
 from rag.export.escaping import one_line, visible
 from rag.export.markdown import to_markdown, with_links
-from rag.export.sources import Link, cited_sources
+from rag.export.rendering import with_markers
+from rag.export.sources import Link, cited_sources, merged
 from rag.types import Answer, Passage
 from tests.rag.export.answers import ABSTAINED, BRIDGE, HOSTILE, answers, build, cite, link
 
@@ -47,12 +50,13 @@ def test_links_have_a_list_of_sources_and_places_that_point_at_them() -> None:
     river, town = (
         f"(http://127.0.0.1:8000/p/shelf/{end})" for end in ("river%231?mark=0-18", "town%231?mark=0-19,20-48")
     )
+    built, bridge = town.replace("0-19,", ""), town.replace(",20-48", "")
     assert rendered.text == (
-        f"Nora Finch built it in 1911 [[1]]{town}. The river is long [[2]]{river}[[1]]{town}. It may rain.\n\n"
+        f"Nora Finch built it in 1911 [[1]]{built}. The river is long [[2]]{river}[[1]]{bridge}. It may rain.\n\n"
         f"Sources:\n\n1. [Arlen, History]{town}, page 3\n2. [The river \\[Lune\\]]{river}"
     )
     assert [rendered.text[one.start : one.end] for one in rendered.places] == [
-        f"[[1]]{town}", f"[[2]]{river}", f"[[1]]{town}"
+        f"[[1]]{built}", f"[[2]]{river}", f"[[1]]{bridge}"
     ]  # fmt: skip
     assert to_markdown(BRIDGE, link, "links") == f"{rendered.text}\n"
 
@@ -107,14 +111,24 @@ def test_links_show_the_answer_and_nothing_else(answer: Answer) -> None:
     page = shown(body)
     assert joined(page.body.text() if page.body else "") == joined(visible(str(answer)))
     assert tags(page) <= {"p", "br", "a"}
-    assert [one.attributes["href"] for one in page.css("a")] == [one.source.url for one in rendered.places]
-    for place in rendered.places:
-        assert rendered.text[place.start : place.end] == f"[[{place.source.number}]]({place.source.url})"
+    linked = [(sentence, passage) for sentence in answer.sentences for passage in sentence.cites]
+    for node, place, (sentence, passage) in zip(page.css("a"), rendered.places, linked, strict=True):
+        marks = merged([one.span for one in sentence.citations if one.passage == passage])
+        assert (place.source.passage.id, node.attributes["href"]) == (passage, link(place.source.passage, marks))
+        assert rendered.text[place.start : place.end] == f"[[{place.source.number}]]({node.attributes['href']})"
     listed = shown(rendered.text).css("body > ol > li")
     assert len(listed) == len(sources)
     for item, source in zip(listed, sources, strict=True):
         page_number = "" if source.passage.page is None else f",page{source.passage.page}"
         assert joined(item.text()) == joined(source.title) + page_number
+
+
+@given(answers(), st.integers(0, 9))
+def test_the_first_sentences_begin_the_text(answer: Answer, kept: int) -> None:
+    sentences = answer.sentences[:kept]
+    so_far = replace(answer, sentences=sentences, text=answer.text[: sentences[-1].end] if sentences else "")
+    assert with_links(answer, link).text.startswith(with_links(so_far, link, sources=False).text)
+    assert with_markers(answer).text.startswith(with_markers(so_far).text)
 
 
 @given(answers())

@@ -167,6 +167,9 @@ def test_a_model_that_repeats_itself_for_ever_is_cut() -> None:
     assert len(endless.text) <= 512 * 16
     assert endless.trace["stopped"]
     assert len(answer("Warsaw [1]. " * 40).sentences) == 40  # as it was not stopped, it meant to
+    numbered = answer("Warsaw [1]. It is old [2].\n" + "".join(f"[{n}] It is big. " for n in range(1, 400)))
+    assert numbered.text == "Warsaw. It is old.\nIt is big."
+    assert numbered.trace["repeated"]
 
 
 def long_hit(n: int, sentences: int) -> Hit:
@@ -207,7 +210,7 @@ def test_it_is_a_generator_that_streams_and_its_name_says_what_it_is() -> None:
     made = cited(ScriptedModel("Yes."), "hagrid-few-shot.v1")
     generator: Generator = made
     assert isinstance(generator, Streaming)
-    assert made.name == f"cited.v1(script,{Prompt.read('hagrid-few-shot.v1').id},512)"
+    assert made.name == f"cited.v2(script,{Prompt.read('hagrid-few-shot.v1').id},512)"
 
 
 STREAMED = [
@@ -221,6 +224,7 @@ STREAMED = [
     "Warsaw [1].\nQUEST",
     "A is B [1",
     "It is Warsaw [1]. " * 400,
+    "Warsaw [1]. " + "".join(f"[{n}] It is big. " for n in range(1, 400)),
 ]
 
 
@@ -236,6 +240,39 @@ def test_a_stream_gives_the_same_answer_and_tears_no_citation(says: str, piece: 
     for one in pieces:
         assert isinstance(one, str)
         assert one.count("[") == one.count("]") or one.endswith("[1")
+
+
+GROWING = [
+    *STREAMED,
+    "It lies on the Vistula, e.g. in the east [2][3]. Dr. J. B. Shaw said so. [1] Big.\n\n1. Old [1].\n2. New [2].",
+    "**Warsaw** is it [1].\n\n- It is old [3]. Very old.\n- It is big [2].\n\nReferences:\n[1] Foo\n[2] Bar",
+    "Warsaw [1]. Use it:\n\n```\nask [1]. Foo. Bar\n```\nThen run it [2]. Done [3].",
+    "Warsaw. It is. The passages do not say more.",
+    "Warsaw [1]. It is old. It is old. It is old. No, it is new [2].",
+]
+
+
+@pytest.mark.parametrize("says", GROWING)
+@pytest.mark.parametrize("piece", [1, 7, 1000])
+def test_the_answer_so_far_begins_the_answer(says: str, piece: int) -> None:
+    *partials, last = cited(ScriptedModel(says, piece=piece)).partials(QUESTION, HITS)
+    assert last == answer(says)
+    for one in partials:
+        assert last.sentences[: len(one.sentences)] == one.sentences
+        assert str(last).startswith(str(one))
+        assert (one.abstained, one.failed) == (False, False)
+
+
+def test_a_sentence_is_there_when_the_next_begins() -> None:
+    says = "<think>Hm.</think>It is old. Warsaw is the capital [1]. It lies on the Vistula [2]. It is big [3]."
+    partials = list(cited(ScriptedModel(says, piece=1)).partials(QUESTION, HITS))
+    assert sorted({len(one.sentences) for one in partials}) == [0, 2, 3, 4]
+    assert partials == sorted(partials, key=lambda one: len(one.sentences))
+
+
+def test_an_answer_so_far_that_breaks_off_is_a_failed_answer() -> None:
+    *_, last = cited(ScriptedModel(ModelError("the server broke off"))).partials(QUESTION, HITS)
+    assert (last.failed, last.reason, last.trace["raw"]) == (True, "the server broke off", "Half a ")
 
 
 def test_a_stream_that_breaks_off_is_a_failed_answer() -> None:

@@ -49,6 +49,14 @@ def test_a_stream_ends_with_the_answer_of_ask(service: Service) -> None:
     assert asked.answer.question.id == "x"
 
 
+def test_the_answer_so_far_ends_with_the_answer_of_ask(service: Service) -> None:
+    told: list[Asked] = []
+    service.watch(told.append)
+    *_, asked = service.partials(QUESTION, system="extractive", identifier="x")
+    assert told == [asked]
+    assert asked.answer == service.ask(QUESTION, system="extractive", identifier="x").answer
+
+
 def test_a_follow_up_is_asked_as_a_whole_question(service: Service) -> None:
     asked = service.ask("Who repaired it?", history=[Turn(QUESTION, "The Aller bridge opened in 1931.")])
     assert asked.question == "Who repaired the Aller bridge?" or "Aller" in asked.question
