@@ -17,7 +17,7 @@ from tantivy import Occur, Query
 from autoais.errors import first_line
 from rag.errors import IndexingError, RagError, UsageError
 from rag.index.analysis import check_search, passage_analyzer, query_terms
-from rag.index.passages import PassageStore
+from rag.index.passages import PassageStore, Store
 from rag.index.recipes import Recipe, is_weight
 from rag.index.statistics import FIELDS, Statistics, field_text
 from rag.types import Hit, Passage, ranked
@@ -179,9 +179,7 @@ class BM25:
     contents get both weights.
     """
 
-    def __init__(
-        self, index: tantivy.Index, store: PassageStore, recipe: Recipe, *, untitled: int, passages: int
-    ) -> None:
+    def __init__(self, index: tantivy.Index, store: Store, recipe: Recipe, *, untitled: int, passages: int) -> None:
         index.register_tokenizer(_ANALYZER_ID, passage_analyzer())
         self.name = recipe.name
         self.recipe = recipe
@@ -294,14 +292,18 @@ class BM25:
     def _search(self, terms: list[str], k: int) -> list[Hit]:
         found = self._top(self._query(terms, self._weights), k)
         raised = self._untitled(terms, k, found[k - 1][0] if len(found) >= k else 0.0) if self._mixed else []
-        rows = self._searcher.fast_field_values("row", [address for _, address in (*found, *raised)])
-        best = [(int(row or 0), float(score)) for row, (score, _) in zip(rows, (*found, *raised), strict=True)]
+        rows = self._rows([address for _, address in (*found, *raised)])
+        best = [(row, float(score)) for row, (score, _) in zip(rows, (*found, *raised), strict=True)]
         if raised:
             # dict() keeps the later score of a passage, which is the higher one.
             best = sorted(dict(best).items(), key=lambda item: -item[1])
             # Keep ties with the k-th, which are sorted by id; the rest need not be fetched.
             best = [item for item in best if item[1] >= best[min(k, len(best)) - 1][1]]
         return ranked(self._store.rows([row for row, _ in best]), [score for _, score in best])[:k]
+
+    def _rows(self, addresses: list[Any]) -> list[int]:
+        """The rows of the store where the passages at these addresses are."""
+        return [int(row or 0) for row in self._searcher.fast_field_values("row", addresses)]
 
     def _untitled(self, terms: list[str], k: int, least: float) -> list[tuple[Any, Any]]:
         """(score, address) of the top k passages without headings, and ties, with a score of at least `least`."""

@@ -1,9 +1,10 @@
 """A collection in several indexes, in folders and on other machines, searched at the same time.
 
 Every shard is an ordinary index with passages that no other shard has. Each is searched by the same retriever, and the
-hits are merged by score. With vectors they are those of one index, to the last bit. With BM25, the shards are asked for
-their statistics first, and then search with those of all: the same passages in the same order as in one index, with
-scores that agree to 32-bit precision (Elasticsearch calls this `dfs_query_then_fetch`).
+hits are merged by score. With vectors they are those of one index, to the last bit. With BM25, the shards on this
+machine are searched as one index (`rag.index.joined`). If there are servers, all parts are asked for their statistics
+first, and then search with those of all: the same passages in the same order as in one index, with scores that agree to
+32-bit precision (Elasticsearch calls this `dfs_query_then_fetch`).
 """
 
 import logging
@@ -17,6 +18,7 @@ from rag.client import Client
 from rag.errors import QuestionError, RagError, UserError
 from rag.index.analysis import check_query, check_search
 from rag.index.index import Index
+from rag.index.joined import Joined
 from rag.index.open import open_index
 from rag.index.postings import BM25
 from rag.index.recipes import Recipe, read_recipe
@@ -34,12 +36,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Shard:
-    """A shard: its folder or address, its retriever, and what identifies the passages there."""
+    """A shard: its folder or address, its retriever, what identifies its passages, and its index if it is here."""
 
     place: str
     retriever: Retriever
     engine: str
     checksum: str
+    index: Index | None = None
 
 
 def open_shards(index: Index, recipe: Recipe) -> "Shards":
@@ -68,7 +71,20 @@ def open_shards(index: Index, recipe: Recipe) -> "Shards":
         if one.checksum in known:
             raise RagError(f"{one.place} holds the same passages as {known[one.checksum]}")
         known[one.checksum] = one.place
-    return Shards(shards, bm25=read_recipe(inner).kind == "bm25", skip=missing == "skip")
+    named = ",".join(sorted(checksum.removeprefix("sha256:")[:12] for checksum in known))
+    bm25 = read_recipe(inner).kind == "bm25"
+    parts = _joined(shards, read_recipe(inner)) if bm25 else shards
+    return Shards(f"shards({first.engine}@{named})", parts, bm25=bm25, skip=missing == "skip")
+
+
+def _joined(shards: Sequence[_Shard], recipe: Recipe) -> list[_Shard]:
+    """The shards, with those on this machine as one."""
+    here = [one for one in shards if one.index is not None]
+    if len(here) < 2:
+        return list(shards)
+    joined = Joined([one.index for one in here if one.index is not None], recipe)
+    whole = _Shard(", ".join(one.place for one in here), joined, here[0].engine, "")
+    return [whole, *(one for one in shards if one.index is None)]
 
 
 def _open(place: str, recipe: str, timeout: float) -> _Shard:
@@ -77,21 +93,19 @@ def _open(place: str, recipe: str, timeout: float) -> _Shard:
         return _Shard(place, remote, remote.engine, remote.checksum)
     index = open_index(Path(place))
     retriever = open_retriever(recipe, index)
-    return _Shard(place, retriever, retriever.name, index.manifest["checksum"])
+    return _Shard(place, retriever, retriever.name, index.manifest["checksum"], index)
 
 
 class Shards:
-    """Searches all shards at once and merges their hits; with `bm25`, all of them are `PartRetriever`s.
+    """Searches all shards at once and merges their hits; several with `bm25` are all `PartRetriever`s.
 
     With `skip`, a shard that fails is left out of a search, and a warning is logged for each search without it;
     otherwise its error is raised. An error is raised too if all fail.
     """
 
-    def __init__(self, shards: Sequence[_Shard], *, bm25: bool = False, skip: bool = False) -> None:
-        self._shards, self._bm25, self._skip = shards, bm25, skip
+    def __init__(self, name: str, shards: Sequence[_Shard], *, bm25: bool = False, skip: bool = False) -> None:
+        self.name, self._shards, self._bm25, self._skip = name, shards, bm25, skip
         self._pool = ThreadPoolExecutor(len(shards), thread_name_prefix="rag-shard")
-        named = ",".join(sorted(one.checksum.removeprefix("sha256:")[:12] for one in shards))
-        self.name = f"shards({shards[0].engine}@{named})"
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Return at most k hits per query; raises `RagError` for a passage that two shards have."""
@@ -100,7 +114,7 @@ class Shards:
             check_query(query)
         if not queries:
             return []
-        if self._bm25:
+        if self._bm25 and len(self._shards) > 1:
             weighed = self._each(self._shards, lambda one: _part(one).statistics(queries))
             whole = [Statistics.of(parts) for parts in zip(*(found for _, found in weighed), strict=True)]
             there = [shard for shard, _ in weighed]

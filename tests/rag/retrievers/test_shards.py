@@ -1,7 +1,9 @@
 """A collection in several indexes: the hits of one, and no shard is missing in silence."""
 
+import json
 import logging
 import random
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="needs the extra serve")
 
-from rag.api import build_index, open_index, open_retriever
+from rag.api import build_index, open_index, open_retriever, update_index
 from rag.client import Client
 from rag.errors import QuestionError, RagError, UsageError, UserError
 from rag.index import postings
@@ -107,8 +109,37 @@ def test_bm25_is_that_of_one_index_however_passages_are_split(tmp_path: Path, sp
     settings: dict[str, Any] = {"shards": places}
     found = open_shards(whole, Settings("t.v1", "shards", settings))
     queries = ["mill", "bridge clock", "tower well barn", "mill mill ferry"]
-    for k in (1, 10, 50, 300):
-        assert_same(found.search(queries, k), open_retriever("bm25", whole).search(queries, k))
+    for k in (1, 10, 50, 300):  # to the last bit
+        assert found.search(queries, k) == open_retriever("bm25", whole).search(queries, k)
+
+
+def test_shards_are_searched_as_they_are_after_an_update(tmp_path: Path, shards: Recipe) -> None:
+    source = write_corpus(tmp_path / "a.jsonl", ROWS[:20])
+    build_index(source, tmp_path / "a.index")
+    build_index(write_corpus(tmp_path / "b.jsonl", ROWS[20:30]), tmp_path / "b.index")
+    write_corpus(source, [*ROWS[1:20], ("new", "Town", "The windmill of Aller.")])
+    update_index(tmp_path / "a.index")
+    found = shards(tmp_path / "a.index", tmp_path / "b.index")
+    assert [hit.passage.id for hit in found.search(["windmill"], 5)[0]] == ["new"]
+    assert {hit.passage.id for hit in found.search(["salt"], 50)[0]} == {row[0] for row in ROWS[1:30]}
+
+
+def test_a_shard_that_is_a_copy_or_of_another_version(tmp_path: Path, shards: Recipe) -> None:
+    def change(index: str, **values: object) -> None:
+        manifest = tmp_path / index / "manifest.json"
+        manifest.write_text(json.dumps(json.loads(manifest.read_text("utf-8")) | values), "utf-8")
+
+    for name, rows in (("a", ROWS[:9]), ("b", ROWS[9:20])):
+        build_index(write_corpus(tmp_path / f"{name}.jsonl", rows), tmp_path / f"{name}.index")
+    shutil.copytree(tmp_path / "a.index", tmp_path / "copy.index")
+    change("copy.index", checksum="sha256:" + 64 * "0")
+    with pytest.raises(RagError, match=r"copy.index shares files with another shard: is it a copy of it\?$"):
+        shards(tmp_path / "a.index", tmp_path / "copy.index")
+    (meta,) = tmp_path.glob("b.index/*/bm25/meta.json")
+    meta.write_text(meta.read_text("utf-8").replace('"row"', '"now"'), "utf-8")
+    change("b.index", files={})
+    with pytest.raises(RagError, match=r"b.index was built by another version: build it again$"):
+        shards(tmp_path / "a.index", tmp_path / "b.index")
 
 
 def test_statistics_that_no_collection_has_are_refused(folder: Path, url: str) -> None:

@@ -1,0 +1,101 @@
+"""Several indexes on this machine, searched as one: Tantivy opens the segments of all of them side by side.
+
+Terms are weighed by the statistics of all, as in one index that was built from the same passages.
+"""
+
+import json
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import tantivy
+
+from autoais.errors import first_line
+from rag.errors import IndexingError
+from rag.index.index import Index
+from rag.index.passages import Store
+from rag.index.postings import BM25, POSTINGS, is_fault
+from rag.index.recipes import Recipe
+from rag.types import Passage
+
+_META = "meta.json"  # Tantivy's list of segments
+
+
+class _Stores:
+    """The passages of several stores: row r of store s has the number `r * stores + s`."""
+
+    def __init__(self, stores: Sequence[Store]) -> None:
+        self._stores = stores
+
+    def rows(self, rows: Sequence[int]) -> list[Passage]:
+        found: dict[int, Passage] = {}
+        for place, store in enumerate(self._stores):
+            ours = [row for row in rows if row % len(self._stores) == place]
+            if ours:
+                found |= zip(ours, store.rows([row // len(self._stores) for row in ours]), strict=True)
+        return [found[row] for row in rows]
+
+    def get(self, identifier: str) -> Passage | None:
+        return next((found for store in self._stores if (found := store.get(identifier))), None)
+
+    def scan(self, first: int = 0) -> Iterator[Passage]:
+        for store in self._stores:
+            yield from store.scan(first)
+
+
+class Joined(BM25):
+    """BM25 over the passages of several indexes, with the weights of a recipe.
+
+    Raises `IndexingError` for indexes of different versions, or that share a part of their files.
+    """
+
+    def __init__(self, indexes: Sequence[Index], recipe: Recipe) -> None:
+        folder = Path(tempfile.mkdtemp(prefix="rag-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        # Tantivy reads its segments in the order of the list; a hit names its segment by the place there.
+        self._index_of = _linked(indexes, folder)
+        try:
+            opened = tantivy.Index.open(str(folder))
+        except BaseException as error:
+            if not is_fault(error):
+                raise
+            raise IndexingError(f"the indexes cannot be searched as one: {first_line(error)}") from error
+        store = _Stores([index.store for index in indexes])
+        counts = {name: sum(index.manifest[name] for index in indexes) for name in ("untitled", "passages")}
+        super().__init__(opened, store, recipe, **counts)
+
+    def _rows(self, addresses: list[Any]) -> list[int]:
+        several = max(self._index_of) + 1
+        rows = super()._rows(addresses)
+        return [
+            row * several + self._index_of[address.segment_ord] for row, address in zip(rows, addresses, strict=True)
+        ]
+
+
+def _linked(indexes: Sequence[Index], folder: Path) -> list[int]:
+    """Fill the folder with links to the segments of all indexes; returns the index of each segment."""
+    whole: dict[str, Any] = {}
+    index_of: list[int] = []
+    for number, index in enumerate(indexes):
+        assert index.build is not None
+        source = index.build / POSTINGS
+        try:
+            meta = json.loads((source / _META).read_bytes())
+            segments = meta.pop("segments")
+            meta.pop("opstamp")  # of the last change
+            for path in source.glob("[!.]*"):
+                if path.name != _META:
+                    (folder / path.name).symlink_to(path.absolute())
+        except FileExistsError:
+            raise IndexingError(f"{index.build.parent} shares files with another shard: is it a copy of it?") from None
+        except (OSError, ValueError, LookupError, AttributeError) as error:
+            raise IndexingError(f"{source}: cannot be read ({first_line(error)}): build the index again") from error
+        if number and meta != {name: whole[name] for name in whole if name != "segments"}:
+            raise IndexingError(f"{index.build.parent} was built by another version: build it again")
+        whole = {**meta, "segments": [*whole.get("segments", []), *segments]}
+        index_of += [number] * len(segments)
+    (folder / _META).write_text(json.dumps(whole | {"opstamp": 0}), "utf-8")
+    return index_of
