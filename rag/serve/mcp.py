@@ -23,6 +23,7 @@ from starlette.routing import BaseRoute
 from rag import __version__
 from rag.errors import NotFoundError, UsageError, UserError
 from rag.export.escaping import visible
+from rag.serve.http import last_of
 from rag.serve.links import answer_urls, passage_url
 from rag.serve.passages import Shown
 from rag.serve.service import Asked, Service
@@ -221,7 +222,8 @@ class _Tools:
         return output, "\n\n".join([head, *map(_quoted, passages)]), passages
 
     async def _ask(self, given: AskInput, base: str | None) -> "_Result":
-        asked = await self._service.run(self._service.ask, given.question, given.index, given.system)
+        work = self._service.run_stream(self._service.partials, given.question, given.index, given.system)
+        asked = await last_of(work)  # a call that is cancelled stops a language model
         output = _answered(asked, base)
         cited = {citation.passage for citation in asked.answer.citations}
         passages = [one for one in output.passages if one.id in cited] or output.passages
