@@ -291,14 +291,15 @@ class SystemOptions(TypedDict, total=False):
     context: int | None
     temperature: float | None
     seed: int | None
+    revise: str | None
 
 
 def open_system(name: str = DEFAULT_SYSTEM, index: AnyIndex = None, **options: Unpack[SystemOptions]) -> System:
     """Open a system by name (`rag systems` lists them), such as `reader` or `openai:gpt-4.1-mini`.
 
     `recipe` and `k` replace the system's default retriever and number of passages. `min_confidence` (0 to 1), `prompt`,
-    `context` (tokens), `temperature` and `seed` apply to systems that support them. Raises `RagError` for an unknown
-    name, or an option that the system does not support.
+    `context` (tokens), `temperature`, `seed` and `revise` apply to systems that support them. Raises `RagError` for an
+    unknown name, or an option that the system does not support.
     """
     from rag.systems import open_system as opened
 
@@ -317,8 +318,8 @@ def ask(
 ) -> Answer:
     """Answer one question; `str(answer)` is the text with `[n]` markers, `answer.sentences` has citations and spans.
 
-    `options` are those of `open_system`: recipe, k, min_confidence, prompt, context, temperature and seed. To ask
-    several questions, open a system once.
+    `options` are those of `open_system`: recipe, k, min_confidence, prompt, context, temperature, seed and revise. To
+    ask several questions, open a system once.
     """
     check_type("system", system, "a name such as 'reader' or an open system", str, System)
     if isinstance(system, System):

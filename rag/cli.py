@@ -64,6 +64,12 @@ TemperatureOption = Annotated[
     float | None, typer.Option("--temperature", min=0, max=2, help="Temperature of a language model (default: 0).")
 ]
 SeedOption = Annotated[int | None, typer.Option("--seed", help="Seed for a temperature above 0 (default: 0).")]
+ReviseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--revise", help="Unsupported sentences of a language model: `drop`, or a model that rewrites (default: keep)."
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ConfidenceOption = Annotated[
     float | None,
@@ -123,6 +129,7 @@ def ask(
     context: ContextOption = None,
     temperature: TemperatureOption = None,
     seed: SeedOption = None,
+    revise: ReviseOption = None,
     stream: Annotated[bool, typer.Option("--stream", help="Print a language model's text as it is written.")] = False,
     history: Annotated[
         Path | None, typer.Option(help="Earlier turns (jsonl: question, answer) that the question follows up on.")
@@ -158,14 +165,14 @@ def ask(
     if server is not None:
         from rag.client import Client, ServedSystem
 
-        _refuse(call, "index", "prompt", "context", "temperature", "seed")
+        _refuse(call, "index", "prompt", "context", "temperature", "seed", "revise")
         named = system if _is_given(call, "system") else None
         where = server
         chosen = ServedSystem(Client(server), named, recipe=recipe, k=k, min_confidence=min_confidence)
     else:
         opened = open_index(index)
         where = opened.name
-        options = Options(min_confidence, prompt, context, temperature, seed)
+        options = Options(min_confidence, prompt, context, temperature, seed, revise)
         chosen = open_system(system, opened, options, k=k, recipe=recipe)
     if stream and not chosen.streams:
         _note(f"{system} does not stream: answers are printed when they are complete")
@@ -398,6 +405,7 @@ def answer(
     context: ContextOption = None,
     temperature: TemperatureOption = None,
     seed: SeedOption = None,
+    revise: ReviseOption = None,
     concurrency: Annotated[int, typer.Option(min=1, max=64, help="Number of questions to answer at once.")] = 1,
     resume: ResumeOption = False,
     retry_failed: Annotated[
@@ -429,7 +437,7 @@ def answer(
             "--concurrency and --engine exclude each other; each of its --workers asks a question at a time"
         )
     opened = open_index(index)
-    options = Options(min_confidence, prompt, context, temperature, seed)
+    options = Options(min_confidence, prompt, context, temperature, seed, revise)
     chosen = open_system(system, opened, options, k=k, recipe=recipe)
     continues = "--retry-failed" if retry_failed else "--resume"
     with ExitStack() as stack:

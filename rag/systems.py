@@ -197,7 +197,8 @@ class Options:
     """The options of a system besides retriever and k; None means the system's default.
 
     `min_confidence`: abstain below it (0 to 1). `prompt`: a name or a .txt file (`Prompt.read`). `context` (tokens),
-    `temperature` and `seed` are those of its language model.
+    `temperature` and `seed` are those of its language model. `revise` is what becomes of sentences that no passage
+    supports: `drop`, or the name of a model that rewrites them (`rag.attribution.revise`).
     """
 
     min_confidence: float | None = None
@@ -205,6 +206,7 @@ class Options:
     context: int | None = None
     temperature: float | None = None
     seed: int | None = None
+    revise: str | None = None
 
     def chosen(self) -> dict[str, Any]:
         """The options that are not None."""
@@ -261,13 +263,19 @@ def _reader(settings: Settings) -> System:
 def _cited(kind: str) -> Callable[[Settings], System]:
     def make(settings: Settings) -> System:
         from autoais.judges.minilm import shipped
+        from rag.attribution.attributor import Attributor
         from rag.attribution.repair import Repaired
         from rag.generators.cited import Cited
         from rag.llms.prompts import Prompt
 
         prompt = Prompt.read(settings.options.prompt or DEFAULT_PROMPT)
         model = _opened(f"{kind}:{settings.model}", settings.options)
-        return RetrieveThenRead(settings.retriever, Repaired(Cited(model, prompt), shipped()), settings.k)
+        generator: Generator = Repaired(Cited(model, prompt), shipped())
+        if settings.options.revise is not None:
+            from rag.attribution.revise import Revised, open_reviser
+
+            generator = Revised(generator, open_reviser(settings.options.revise, Attributor(shipped())))
+        return RetrieveThenRead(settings.retriever, generator, settings.k)
 
     return make
 
@@ -277,7 +285,7 @@ def _cited(kind: str) -> Callable[[Settings], System]:
 DEFAULT_PROMPT = "hagrid.v1"
 _CITED = "an answer by a language model, with every citation checked"
 _MODEL_OPTIONS = frozenset({"context", "temperature", "seed"})
-_CITED_OPTIONS = _MODEL_OPTIONS | {"prompt"}
+_CITED_OPTIONS = _MODEL_OPTIONS | {"prompt", "revise"}
 
 
 def _closed_book(settings: Settings) -> System:

@@ -110,6 +110,8 @@ def _repair_notes(answer: Answer) -> Iterator[str]:
     done = [f"{counted(repair[kind], 'citation')} {what}" for kind, what in descriptions.items() if repair.get(kind)]
     if done:
         yield f"checked: {', '.join(done)}"
+    if dropped := sum(one["after"] is None for one in answer.trace.get("revised", ())):
+        yield f"left out: {counted(dropped, 'sentence')} that no passage supports"
 
 
 def _show_reason(answer: Answer, console: Console) -> None:

@@ -1,6 +1,6 @@
 """Revision of unsupported sentences: drop them, or rewrite them from the evidence (RARR, Gao et al. 2023)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -9,16 +9,21 @@ from autoais.text.claims import applicable
 from autoais.text.sentences import sentence_spans
 from autoais.text.words import words
 from rag.attribution.attributor import Attributor
+from rag.generators import Generator, Growing
 from rag.generators.labelled import ask, fields
 from rag.llms import LanguageModel, ModelError, open_model
 from rag.llms.prompts import Prompt, plain
-from rag.types import Answer, Citation, CitedSentence, Passage
+from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 
 DROP = "drop"
 _PROMPT = "revise.v1"
 _PRESERVED = 0.5  # RARR rejects edits that change more than half of a text
 _LONGEST = 300  # words of a sentence that is rewritten
 _PASSAGE = 4000  # characters of the passage in the prompt
+
+
+_Corrected = tuple[str | None, tuple[Citation, ...], str]
+"""The new sentence (None: dropped), its citations, and the reason."""
 
 
 class Rewriter(Protocol):
@@ -67,12 +72,13 @@ class Reviser:
         self._attributor, self._rewriter = attributor, rewriter
         self.name = f"revise.v1({DROP if rewriter is None else rewriter.name})"
 
-    def revise(self, answer: Answer) -> Answer:
+    def revise(self, answer: Answer, known: dict[str, _Corrected] | None = None) -> Answer:
         """The answer with unsupported sentences rewritten or dropped; an abstention if no cited sentence remains.
 
-        `trace["revised"]` lists the changes: `before`, `after` (None: dropped) and `why`. The short answer is
-        dropped if the text no longer contains it.
+        `known` holds sentences that were corrected before, and gets the others. `trace["revised"]` lists the changes:
+        `before`, `after` (None: dropped) and `why`. The short answer is dropped if the text no longer contains it.
         """
+        known = {} if known is None else known
         kept: list[tuple[int, str, tuple[Citation, ...]]] = []
         changes: list[dict[str, Any]] = []
         for number, sentence in enumerate(answer.sentences):
@@ -80,7 +86,9 @@ class Reviser:
             if sentence.citations or not applicable(before, answer.short_answer):
                 kept.append((number, before, sentence.citations))
                 continue
-            after, citations, why = self._corrected(answer, before)
+            if before not in known:
+                known[before] = self._corrected(answer, before)
+            after, citations, why = known[before]
             changes.append({"before": before, "after": after, "why": why})
             if after is not None:
                 kept.append((number, after, citations))
@@ -106,8 +114,7 @@ class Reviser:
             short = None
         return replace(answer, text=text, sentences=sentences, short_answer=short, system=system, trace=trace)
 
-    def _corrected(self, answer: Answer, before: str) -> tuple[str | None, tuple[Citation, ...], str]:
-        """The new sentence (None: dropped), its citations, and the reason."""
+    def _corrected(self, answer: Answer, before: str) -> _Corrected:
         unsupported = "no passage shown supports it"
         near = self._attributor.nearest(before, [hit.passage for hit in answer.hits])[:1]
         if self._rewriter is None or not near or len(before.split()) > _LONGEST:
@@ -121,6 +128,36 @@ class Reviser:
         if support is None:
             return None, (), f"{unsupported}, nor the rewritten sentence"
         return after, (support.citation("attached"),), f"{unsupported}; {near[0].id} supports the new sentence"
+
+
+class Revised:
+    """Revises the answers of another generator. It does not stream, as words may be dropped; it shows sentences."""
+
+    def __init__(self, generator: Generator, reviser: Reviser) -> None:
+        self.generator, self.reviser = generator, reviser
+        self.name = f"{generator.name}>{reviser.name}"
+
+    def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
+        """The generator's answer, revised; an abstention is unchanged."""
+        return self._revised(self.generator.generate(question, hits), {})
+
+    def partials(self, question: Question, hits: Sequence[Hit]) -> Iterator[Answer]:
+        """Yield the generator's answer so far, revised, or only the answer if the generator cannot; then the answer.
+
+        Each sentence is corrected once.
+        """
+        if not isinstance(self.generator, Growing):
+            yield self.generate(question, hits)
+            return
+        known: dict[str, _Corrected] = {}
+        before: Answer | None = None
+        for answer in self.generator.partials(question, hits):
+            if answer is not before:
+                before, revised = answer, self._revised(answer, known)
+            yield revised
+
+    def _revised(self, answer: Answer, known: dict[str, _Corrected]) -> Answer:
+        return self.reviser.revise(answer, known) if answer.sentences else replace(answer, system=self.name)
 
 
 def open_reviser(name: str, attributor: Attributor) -> Reviser:

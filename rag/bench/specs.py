@@ -11,6 +11,7 @@ from rag.systems import Options, SystemKind, system_kind
 
 _TYPES: dict[str, type] = {
     "recipe": str, "k": int, "min_confidence": float, "prompt": str, "context": int, "temperature": float, "seed": int,
+    "revise": str,
 }  # fmt: skip
 _WANTED = {int: "an integer", float: "a number"}
 _LONGEST = 60  # characters of a label

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from autoais.judges.lexical import LexicalJudge
 from rag.attribution.attributor import Attributor
 from rag.attribution.post_hoc import AnswerThenAttribute, PostHoc
-from rag.attribution.revise import ModelRewriter, Reviser, preserved
+from rag.attribution.repair import Repaired
+from rag.attribution.revise import ModelRewriter, Revised, Reviser, preserved
 from rag.attribution.titles import Titles, title_similarity
 from rag.corpus.reader import Corpus
 from rag.errors import RagError
+from rag.generators.cited import Cited
 from rag.generators.closed_book import ClosedBook
 from rag.generators.labelled import fields
 from rag.generators.llm_retriever import ModelAsRetriever
@@ -25,6 +27,7 @@ from rag.llms.prompts import Prompt
 from rag.systems import open_system
 from rag.testing import ScriptedModel, check_system
 from rag.types import Answer, CitedSentence, Hit, Passage, Question, Unresolved
+from tests.chat_server import running
 from tests.conftest import Command, one_line_error, write_corpus
 
 PAGES = [
@@ -277,6 +280,43 @@ def test_an_answer_of_which_nothing_is_left_is_an_abstention() -> None:
     assert answer.abstained
     assert answer.text == ""
     assert len(answer.trace["revised"]) == 2
+
+
+WRITTEN = "Marie Curie moved to Paris in 1891 [1]. She was a famous sailor. Marie Curie was born in Warsaw in 1867 [1]."
+
+
+def test_a_generator_is_revised_sentence_by_sentence_as_it_writes() -> None:
+    judge = LexicalJudge(0.9)
+    written = Repaired(Cited(ScriptedModel(WRITTEN, piece=3), Prompt.read("hagrid.v1")), judge)
+    for reply, kept in ((None, 2), ("Sentence: Marie Curie moved to Paris.", 2)):
+        model = ScriptedModel(reply or "")
+        reviser = Reviser(Attributor(judge), None if reply is None else ModelRewriter(model))
+        generator = Revised(written, reviser)
+        answer = generator.generate(BORN, [Hit(CURIE, 1.0)])
+        asked = len(model.asked)
+        *partials, last = generator.partials(BORN, [Hit(CURIE, 1.0)])
+        assert last == answer
+        assert (answer.system, len(answer.sentences)) == (generator.name, kept)
+        assert all(sentence.citations for sentence in answer.sentences)
+        assert len(model.asked) == 2 * asked  # a sentence is rewritten once an answer
+        assert {len(one.sentences) for one in partials} == {0, 1}
+        for one in partials:
+            assert answer.sentences[: len(one.sentences)] == one.sentences
+
+
+def test_revision_is_an_option_of_a_language_model(shelf: Path, tmp_path: Path, rag: Command) -> None:
+    with running() as server:
+        base = server.script({"say": WRITTEN.replace("[1]", "")})
+        environment = {"OPENAI_BASE_URL": base, "OPENAI_API_KEY": ""}
+        asking = ["ask", "Where was Curie born?", "--system", "openai:tiny", "--index", shelf]
+        plain, dropped = rag(*asking, **environment), rag(*asking, "--revise", "drop", **environment)
+        assert "sailor" in plain.stdout
+        assert "sailor" not in dropped.stdout
+        assert "left out: 1 sentence that no passage supports" in dropped.stdout
+        streamed = rag(*asking, "--revise", "drop", "--stream", **environment)
+        assert "does not stream" in streamed.stderr
+        assert "sailor" not in streamed.stdout
+    one_line_error(rag("ask", "river?", "--revise", "drop", "--index", shelf), "has no option 'revise'; systems that")
 
 
 def test_preserved_is_the_share_of_words_that_an_edit_leaves() -> None:
