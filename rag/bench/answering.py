@@ -10,10 +10,10 @@ from rag.bench.benchmark import Benchmark
 from rag.bench.corpora import Corpora
 from rag.bench.questions import BenchQuestion
 from rag.bench.retrieval import OF_THE_QUESTION, Retrieved
-from rag.bench.specs import SystemSpec
 from rag.distributed import check_index, check_system
 from rag.index.open import open_index
 from rag.retrievers import Retriever
+from rag.specs import SystemSpec
 from rag.systems import System, answer_or_abstain, open_system
 from rag.types import Answer
 

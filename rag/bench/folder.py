@@ -17,9 +17,9 @@ from rag.bench.benchmark import Benchmark
 from rag.bench.items import Item, read_items
 from rag.bench.questions import BenchQuestion, read_bench_questions, sample
 from rag.bench.results import check_label
-from rag.bench.specs import SystemSpec, distinct, safe
 from rag.config import DEFAULT_SYSTEM
 from rag.errors import FormatError, RagError
+from rag.specs import SystemSpec, distinct, safe
 
 STAGES = ("retrieve", "answer", "judge", "measure")
 RUN, QUESTIONS, CACHE, LOCK = "run.json", "questions.jsonl", "judgements.cache", ".lock"

@@ -17,9 +17,9 @@ from rag.bench.corpora import Corpora, Progress
 from rag.bench.folder import LOCK, STAGES, BenchRun, RunFolder, fixed_facts
 from rag.bench.human import HumanLabels
 from rag.bench.questions import questions_of
-from rag.bench.specs import SystemSpec
 from rag.bench.stages import Stages
 from rag.errors import RagError, UsageError, check_type
+from rag.specs import SystemSpec
 
 
 def run_benchmark(

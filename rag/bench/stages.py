@@ -30,9 +30,9 @@ from rag.bench.outcomes import make_item
 from rag.bench.predictions import given_texts, join_predictions
 from rag.bench.questions import BenchQuestion
 from rag.bench.retrieval import OF_THE_QUESTION, Given, HitRows, search_file
-from rag.bench.specs import SystemSpec, distinct, safe
 from rag.errors import RagError
 from rag.retrievers import Retriever
+from rag.specs import SystemSpec, distinct, safe
 from rag.systems import in_order
 
 Task = tuple[str, Sequence[str], Callable[[], None]]

@@ -19,7 +19,6 @@ from autoais.io.provenance import command, sha256_file, versions
 from rag.answering import Journal, pending
 from rag.attribution.repair import Repaired
 from rag.bench.questions import BenchQuestion, passage_row, read_bench_questions
-from rag.bench.specs import SystemSpec, distinct
 from rag.collect.collected import Trailing, fault_of, grouped, identity, marker_in_text, to_collected
 from rag.collect.folder import (
     ANSWERS,
@@ -42,6 +41,7 @@ from rag.collect.quotes import KINDS, Progress, QuoteSource, find_quotes
 from rag.errors import RagError, UsageError, check_type
 from rag.index.open import open_index
 from rag.llms.prompts import Prompt
+from rag.specs import SystemSpec, distinct
 from rag.systems import DEFAULT_PROMPT, RetrieveThenRead, System, answer_or_abstain, in_order, open_system
 from rag.types import Hit, Passage
 

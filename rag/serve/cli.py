@@ -27,7 +27,7 @@ SystemsOption = Annotated[
     typer.Option(
         "--system",
         metavar="[NAME=]SYSTEM",
-        help="System that answers, and the name that callers use; may be repeated.",
+        help="System that answers, also with options (reader,k=8), and the name that callers use; may be repeated.",
     ),
 ]
 JudgeOption = Annotated[str, typer.Option(help="Judge of support, as for `autoais score`.")]
@@ -173,9 +173,9 @@ def named_systems(given: Sequence[str] | None) -> dict[str, str]:
 
 
 def _split(given: str) -> tuple[str, str]:
-    """Split `NAME=VALUE`; the name is empty if there is none, as in a path with an equals sign further on."""
+    """Split `NAME=VALUE`; the name is empty if there is none, as in a path or options with equals signs."""
     name, equals, value = given.partition("=")
-    return (name, value) if equals and "/" not in name and ":" not in name else ("", given)
+    return (name, value) if equals and not set("/:,") & set(name) else ("", given)
 
 
 def _default(name: str) -> list[str]:

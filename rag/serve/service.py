@@ -25,7 +25,8 @@ from rag.resources import names
 from rag.retrievers import Retriever, open_retriever
 from rag.serve.passages import Shown, beside, page_urls, source_of
 from rag.serve.workers import P, T, Workers
-from rag.systems import Options, RetrieveThenRead, System, open_system, system_kind
+from rag.specs import SystemSpec
+from rag.systems import RetrieveThenRead, System, open_system
 from rag.types import Answer, Hit, Passage, Question
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -115,10 +116,10 @@ class _Opened:
 class Service:
     """Indexes, systems and a judge behind one object that threads share.
 
-    `indexes` maps names (letters, digits, `.`, `_`, `-`) to open indexes. `systems` are names of systems, or a mapping
-    from the names that callers use to names of systems; the first index and the first system are the defaults. Raises
-    `UsageError` for a name that cannot be used. Callers without an event loop call the methods directly; those with
-    one use `run` and `run_stream`.
+    `indexes` maps names (letters, digits, `.`, `_`, `-`) to open indexes. `systems` are names of systems, also with
+    options (`rag.specs`), or a mapping from the names that callers use to these; the first index and the first system
+    are the defaults. Raises `UsageError` for a name that cannot be used. Callers without an event loop call the methods
+    directly; those with one use `run` and `run_stream`.
     """
 
     def __init__(
@@ -135,7 +136,8 @@ class Service:
             check_index_name(name)
         self.limits = limits or Limits()
         self.workers = Workers(self.limits.workers, self.limits.waiting, self.limits.seconds)
-        self._kinds = dict(systems) if isinstance(systems, Mapping) else {name: name for name in systems}
+        named = systems if isinstance(systems, Mapping) else {name: name for name in systems}
+        self._kinds = {name: SystemSpec.parse(text) for name, text in named.items()}
         self._opened = {name: _Opened(index) for name, index in indexes.items()}
         self._models: dict[str, RetrieveThenRead] = {}
         self._lock = threading.RLock()
@@ -377,17 +379,18 @@ class Service:
 
     def _open(self, name: str, opened: _Opened) -> System:
         """Open a system over an index; the model of one that retrieves and reads is loaded once for all indexes."""
-        kind, _, _ = self._kinds[name].partition(":")
+        spec = self._kinds[name]
         with self._lock:
-            retriever = self._retriever(opened, system_kind(kind).recipe)
+            retriever = self._retriever(opened, spec.recipe or spec.kind.recipe)
             if name in self._models:
                 return replace(self._models[name], retriever=retriever)
-            system = open_system(self._kinds[name], opened.index, retriever=retriever)
+            system = open_system(spec.name, opened.index, spec.options, k=spec.k, retriever=retriever)
             if isinstance(system, RetrieveThenRead):
                 self._models[name] = system
             return system
 
     def _with_options(self, system: System, name: str, index: str, options: AskOptions) -> System:
+        spec = self._kinds[name]
         recipe, k, least = options.get("recipe"), options.get("k"), options.get("min_confidence")
         if recipe is None and k is None and least is None:
             return system
@@ -398,13 +401,8 @@ class Service:
         if least is None:
             return changed
         try:
-            return open_system(
-                self._kinds[name],
-                self.indexes[index],
-                Options(min_confidence=least),
-                retriever=retriever,
-                k=changed.k,
-            )
+            given = replace(spec.options, min_confidence=least)
+            return open_system(spec.name, self.indexes[index], given, retriever=retriever, k=changed.k)
         except RagError as error:
             raise UsageError(str(error)) from None
 

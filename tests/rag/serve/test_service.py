@@ -14,6 +14,7 @@ from rag.conversation import Turn
 from rag.errors import BusyError, NotFoundError, QuestionError, RagError, TimeLimitError, UsageError
 from rag.index.index import Index
 from rag.serve import Asked, Limits, Service
+from rag.serve.cli import named_systems
 from rag.systems import Options, open_system
 from rag.types import Passage
 from tests.rag.serve.served import make_index
@@ -70,6 +71,20 @@ def test_options_are_those_of_the_system(service: Service, index: Index) -> None
         service.ask(QUESTION, system="extractive", min_confidence=0.5)
     with pytest.raises(UsageError, match="between 0 and 1"):
         service.ask(QUESTION, min_confidence=7)
+
+
+def test_a_system_is_served_with_its_options(index: Index) -> None:
+    (named,) = named_systems(["careful=reader,recipe=bm25,k=2,min_confidence=0.9"]).items()
+    assert named == ("careful", "reader,recipe=bm25,k=2,min_confidence=0.9")
+    assert named_systems(["reader,k=3"]) == {"reader,k=3": "reader,k=3"}
+    service = Service({"town": index}, dict([named]))
+    whole = open_system("reader", index, Options(0.9), k=2, recipe="bm25")
+    assert service.ask(QUESTION).answer == whole.ask(QUESTION)
+    sure = open_system("reader", index, Options(0.0), k=2, recipe="bm25")
+    assert service.ask(QUESTION, min_confidence=0.0).answer == sure.ask(QUESTION)
+    service.close()
+    with pytest.raises(RagError, match="unknown option 'depth=3'"):
+        Service({"town": index}, ["reader,depth=3"])
 
 
 def test_hits_are_those_of_the_library(service: Service, index: Index) -> None:

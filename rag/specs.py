@@ -1,4 +1,4 @@
-"""The systems of a benchmark run: `reader`, or with options `reader,recipe=best,k=16`."""
+"""Systems with options in one text, as benchmarks, collections and servers name them: `reader,recipe=best,k=16`."""
 
 import re
 from collections.abc import Iterable
