@@ -12,6 +12,7 @@ many seconds and waits for the last answers; the start, when `auto` still looks 
 import asyncio
 import heapq
 import json
+import math
 import multiprocessing
 import os
 import statistics
@@ -79,7 +80,7 @@ class Batch:
 
     def _token(self) -> float:
         """Seconds of a token now."""
-        return TOKEN * max(1.0, len(self._running) / self._size) ** SLOWER
+        return TOKEN * math.pow(max(1.0, len(self._running) / self._size), SLOWER)
 
     def _advance(self) -> None:
         now = time.monotonic()
@@ -97,7 +98,8 @@ async def serve(size: int, port: Connection) -> None:
         length = next(line for line in head.lower().splitlines() if line.startswith(b"content-length:"))
         asked = json.loads(await reader.readexactly(int(length.split(b":")[1])))
         if batch.full:
-            status, more, reply = "429 Too Many Requests", f"Retry-After: {RETRY_AFTER}\r\n", {"error": "full"}
+            status, more = "429 Too Many Requests", f"Retry-After: {RETRY_AFTER}\r\n"
+            reply: dict[str, Any] = {"error": "full"}
         else:
             prompt = asked["messages"][-1]["content"]
             tokens = SHORTEST + sha256(prompt.encode()).digest()[0] % (LONGEST - SHORTEST + 1)
@@ -136,8 +138,8 @@ def served(size: int) -> Iterator[None]:
         process.join()
 
 
-def measured(concurrency: int | str, seconds: float) -> dict[str, Any]:
-    """Ask for so many seconds: tokens a second, the shares of refused requests and failed rows, seconds of an answer."""
+def measured(concurrency: str, seconds: float) -> dict[str, Any]:
+    """Ask for so many seconds: tokens a second, shares of refused requests and failed rows, seconds of an answer."""
     system, pace = open_system("closed-book:openai:stub", open_index(None)), Pace(concurrency)
     began = time.monotonic()
 
@@ -174,7 +176,7 @@ def main(
     servers = {}
     for size in batch:
         with served(size):
-            runs = {str(one): measured(one, seconds) for one in [*fixed, AUTO]}
+            runs = {str(one): measured(str(one), seconds) for one in [*fixed, AUTO]}
         best = max(map(str, fixed), key=lambda one: runs[one]["tokens_per_second"])
         share = runs[AUTO]["tokens_per_second"] / runs[best]["tokens_per_second"]
         servers[f"batch of {size}"] = {"best_fixed": int(best), "auto_to_best": share, "runs": runs}

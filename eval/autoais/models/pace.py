@@ -13,10 +13,11 @@ from autoais.errors import UserError
 AUTO = "auto"
 MOST = 256  # requests at once that `auto` may try
 MOST_FIXED = 1_024  # requests at once that a person may ask for
-_FEWEST = 2  # replies that a round waits for
+_BESIDE = 16  # tokens: what a reply takes besides its own, as the prompt is read too
+_FEWEST = 4  # replies that a round waits for, but in the slow start
 _STEP = 8  # a change of the limit begins with this part of it
 _LOST = 2  # a refused limit is divided by this
-_WORTH = 0.25  # of a proportional gain, what a higher limit has to bring
+_WORTH = 0.25  # the part of a proportional gain that a higher limit has to bring
 _PATIENCE = 8  # rounds between two trials of another limit, at most
 _POLL = 0.05  # seconds between two looks for room, after the limit has fallen
 
@@ -31,16 +32,18 @@ class Sent:
 
 
 class Limit:
-    """A limit that follows what a server bears, in rounds: additive increase, multiplicative decrease.
+    """A limit that climbs while throughput grows, and falls by half when requests are refused.
 
-    A round waits for its first requests, about as many as the limit. Their tokens per second, times the requests that
-    ran at once on average, are the throughput (Little's law), whatever the length of replies. A round tries a limit
-    above the settled one, which stays if throughput grew by at least half as much as the limit, or one below, which
-    stays if throughput fell by less than that. A step is an eighth of the limit and doubles with each success, so that
-    the start doubles the limit (slow start); after a failure, some rounds pass before the next trial. A request that
-    is refused halves the limit, or undoes the trial, once a round. The halving is that of TCP (Chiu and Jain 1989;
-    RFC 5681). A limit that latency decides alone (TCP Vegas, the Gradient limiter of Netflix) would stop early on a
-    GPU, where each reply slows the others down a little while all together become faster.
+    It goes in rounds. A round waits for its first requests, about as many as the limit. Their tokens per second, times
+    the requests that ran at once on average, are the throughput (Little's law), whatever the length of replies. A round
+    tries a limit above the settled one, which stays if throughput grew by at least a quarter as much as the limit; or
+    one below, which stays if throughput fell by less than that. A step is an eighth of the limit and doubles with each
+    success, so that a run begins by doubling; after a failure, some rounds pass before the next trial. A refused
+    request undoes the trial, or else halves the limit, once a round.
+
+    Doubling at first and halving are those of TCP (slow start and multiplicative decrease: Chiu and Jain 1989, RFC
+    5681). Latency alone does not decide, as it does in TCP Vegas and the Gradient limiter of Netflix: on a GPU each
+    reply slows the others down a little, while all together become faster.
     """
 
     def __init__(self, most: int = MOST) -> None:
@@ -70,7 +73,7 @@ class Limit:
         """Enter a reply with its number of tokens."""
         self._count(at, -1)
         if self._counts(sent):
-            self._tokens += max(1, tokens)
+            self._tokens += _BESIDE + tokens
             self._seconds += at - sent.at
             self._missing -= 1
             self._end_round(at)
@@ -102,7 +105,10 @@ class Limit:
     def _begin(self, at: float) -> None:
         """Begin a round; a rise is judged by the requests that it adds, if they are many."""
         rise = self.now - self.settled
-        self._size = max(_FEWEST, rise if 2 * rise >= self.now else self.now)
+        if 2 * rise >= self.now:
+            self._size = rise
+        else:
+            self._size = self.now if self._throughput is None else max(_FEWEST, self.now)
         self._round += 1
         self._sent, self._missing = 0, self._size
         self._tokens, self._seconds = 0, 0.0
