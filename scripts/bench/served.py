@@ -139,7 +139,7 @@ def served(size: int) -> Iterator[None]:
 
 
 def measured(concurrency: str, seconds: float) -> dict[str, Any]:
-    """Ask for so many seconds: tokens a second, shares of refused requests and failed rows, seconds of an answer."""
+    """Ask for so many seconds: tokens a second, shares of requests sent again and of failed rows, median seconds."""
     system, pace = open_system("closed-book:openai:stub", open_index(None)), Pace(concurrency)
     began = time.monotonic()
 

@@ -74,7 +74,7 @@ def run(speeds: list[Speed], questions: int, *, bears: int = 10_000, fixed: int 
     return found
 
 
-@pytest.mark.parametrize("size", [1, 4, 32])
+@pytest.mark.parametrize("size", [1, 4, 6, 24, 32])
 def test_it_settles_where_more_at_once_is_no_faster(size: int) -> None:
     found, best = run([batch(size)], 120 * size), run([batch(size)], 120 * size, fixed=size)
     assert size <= found.settled[-1] <= 1.5 * size
