@@ -375,7 +375,7 @@ def test_a_run_of_many_at_once_that_is_stopped_ends_with_the_same_rows(
     code: int,
 ) -> None:
     questions, out = write_many(tmp_path / "questions.jsonl"), tmp_path / "answers.jsonl"
-    environment, options = asked(server, shelf, SAYS | {"hang": 0.05})
+    environment, options = asked(server, shelf, *[SAYS | {"hang": 0.5}] * MANY, SAYS)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     given = ["answer", questions, "--out", out, *options]
