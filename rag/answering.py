@@ -13,6 +13,7 @@ from autoais.errors import FormatError, UserError
 from autoais.io.jsonl import check_outputs, dumps, field, parse_object, read_objects, sync, write_atomic
 from autoais.io.locks import exclusive_lock
 from autoais.io.provenance import command, sha256_file, versions
+from autoais.models.pace import AUTO, Pace, Served
 from autoais.questions import read_questions
 from rag.errors import RagError
 from rag.index.index import Index
@@ -29,12 +30,16 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class AnswerRun:
-    """The summary of a run: the answers in the file, the failed ones among them, and the tokens of language models."""
+    """The summary of a run: the answers in the file, the failed ones among them, and the tokens of language models.
+
+    `served` says what model servers did in this run.
+    """
 
     answers: int
     failed: int
     prompt_tokens: int
     completion_tokens: int
+    served: Served | None = None
 
     def cost(self, price: tuple[float, float]) -> float:
         """The cost of the tokens, given the prices per million input and output tokens."""
@@ -56,7 +61,7 @@ def answer_file(
     system: System,
     index: Index,
     *,
-    concurrency: int = 1,
+    concurrency: int | str = AUTO,
     resume: bool = False,
     retry_failed: bool = False,
     progress: Progress | None = None,
@@ -64,10 +69,11 @@ def answer_file(
     """Answer every question of a file; each answer is appended to `out` (`answers.jsonl`) when it is complete.
 
     `resume` continues after the last row of a stopped run and ends with the same rows. `retry_failed` asks only the
-    questions whose model failed and keeps the other rows. `concurrency` is the number of questions asked at once.
-    Raises `RagError` if `out` exists and neither is set, or if `out` belongs to another run.
+    questions whose model failed and keeps the other rows. `concurrency` is the number of questions asked at once, or
+    `auto`: as many as make a model server faster, and one of a system that asks none. Raises `RagError` if `out` exists
+    and neither is set, or if `out` belongs to another run.
     """
-    questions, out = Path(questions), Path(out)
+    questions, out, pace = Path(questions), Path(out), Pace(concurrency)
     if retry_failed and not out.exists():
         raise RagError(f"{out}: no such file; --retry-failed needs the answers of an earlier run")
     listed = list(read_questions(questions))
@@ -78,12 +84,12 @@ def answer_file(
             again = set(journal.failed)
             left, done, failed = [question for question in listed if question.id in again], done - failed, 0
         write = journal.renew if retry_failed else journal.write
-        for answer, seconds in answer_each(system, left, concurrency):
+        for answer, seconds in answer_each(system, left, pace):
             write(to_row(answer.to_cited(index.name, seconds)))
             done, failed = done + 1, failed + answer.failed
             if progress:
                 progress(done, len(listed))
-    return AnswerRun(done, failed, *tokens_of(out))
+    return AnswerRun(done, failed, *tokens_of(out), pace.served)
 
 
 def attribute_file(

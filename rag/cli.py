@@ -10,7 +10,7 @@ import typer
 
 from autoais.cli import HELP, AddressOption, EngineOption, VersionOption, WorkersOption, held_engine, run
 from rag.annotate.cli import annotate_app
-from rag.bench.cli import bench_app
+from rag.bench.cli import ConcurrencyOption, bench_app
 from rag.collect.cli import collect_app
 from rag.config import DEFAULT_SYSTEM, command_defaults
 from rag.serve.cli import mcp, serve
@@ -406,7 +406,7 @@ def answer(
     temperature: TemperatureOption = None,
     seed: SeedOption = None,
     revise: ReviseOption = None,
-    concurrency: Annotated[int, typer.Option(min=1, max=64, help="Number of questions to answer at once.")] = 1,
+    concurrency: ConcurrencyOption = "auto",
     resume: ResumeOption = False,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Retry only the questions whose model failed.")
@@ -432,7 +432,7 @@ def answer(
     from rag.systems import Options, open_system
     from rag.terminal import answered, run_progress
 
-    if engine is not None and concurrency > 1:
+    if engine is not None and concurrency not in ("auto", "1"):
         raise UserError(
             "--concurrency and --engine exclude each other; each of its --workers asks a question at a time"
         )

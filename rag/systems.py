@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
+from autoais.models.pace import Pace
 from autoais.registry import Registry
 from rag.errors import QuestionError, RagError, UsageError, check_type
 from rag.generators import Generator, Growing, Streaming
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 In = TypeVar("In")
 Out = TypeVar("Out")
+
+_AHEAD = 4  # items for each that is worked on, while the first of them is not done
 
 
 class System(ABC):
@@ -143,11 +147,13 @@ class Several(Protocol):
         ...
 
 
-def answer_each(system: System, questions: Iterable[Question], concurrency: int = 1) -> Iterator[tuple[Answer, float]]:
+def answer_each(
+    system: System, questions: Iterable[Question], concurrency: int | str | Pace = 1
+) -> Iterator[tuple[Answer, float]]:
     """Yield the answer (`answer_or_abstain`) and the seconds it took for each question, in order.
 
-    Up to `concurrency` questions are answered at once; a run that is stopped loses at most that many answers. A system
-    that answers several at once (`Several`) does so instead.
+    Several questions are answered at once as `in_order` does. A system that answers several at once (`Several`) does so
+    instead.
     """
     if isinstance(system, Several):
         return system.answer_each(questions)
@@ -164,21 +170,37 @@ def timed(system: System) -> Callable[[Question], tuple[Answer, float]]:
     return work
 
 
-def in_order(work: Callable[[In], Out], items: Iterable[In], concurrency: int = 1) -> Iterator[Out]:
-    """Yield the result of each item in order; up to `concurrency` are worked on at once, in threads."""
-    if concurrency == 1:
-        yield from map(work, items)
-        return
+def in_order(work: Callable[[In], Out], items: Iterable[In], concurrency: int | str | Pace = 1) -> Iterator[Out]:
+    """Yield the result of each item in order; up to `concurrency` are worked on at once, in threads.
+
+    `auto` lets the model server that the work asks decide (`Pace`); work that asks none is done one at a time. While
+    an item is slow, later ones are worked on, up to four times as many as at once; a run that is stopped loses those.
+    """
+    pace = concurrency if isinstance(concurrency, Pace) else Pace(concurrency)
+
+    def paced(item: In) -> Out:
+        with pace.here():
+            return work(item)
+
     waiting: deque[Future[Out]] = deque()
+    finished: SimpleQueue[None] = SimpleQueue()
+    running = 0
     for item in items:
-        if len(waiting) == concurrency:
-            yield waiting.popleft().result()
-        waiting.append(_started(work, item))
+        if pace.at_once == 1 and not running:
+            yield paced(item)  # in this thread, which Ctrl-C ends
+            continue
+        waiting.append(_started(paced, item, finished))
+        running += 1
+        while running and (running >= pace.at_once or len(waiting) >= _AHEAD * pace.at_once):
+            finished.get()
+            running -= 1
+            while waiting and waiting[0].done():
+                yield waiting.popleft().result()
     while waiting:
         yield waiting.popleft().result()
 
 
-def _started(work: Callable[[In], Out], item: In) -> "Future[Out]":
+def _started(work: Callable[[In], Out], item: In, finished: "SimpleQueue[None]") -> "Future[Out]":
     """Start the work in a daemon thread: at exit, Python would wait for the threads of a pool."""
     future: Future[Out] = Future()
 
@@ -187,6 +209,7 @@ def _started(work: Callable[[In], Out], item: In) -> "Future[Out]":
             future.set_result(work(item))
         except BaseException as error:  # noqa: BLE001  (raised by future.result())
             future.set_exception(error)
+        finished.put(None)
 
     threading.Thread(target=run, daemon=True).start()
     return future

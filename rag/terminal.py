@@ -312,6 +312,8 @@ def show_passages(passages: Iterable[Passage]) -> None:
 
 def answered(run: "AnswerRun", out: Path, price: tuple[float, float] | None) -> Iterator[str]:
     """The summary lines of a run of `rag answer`."""
+    if run.served is not None:
+        yield f"model server: {run.served}"
     if run.prompt_tokens or run.completion_tokens:
         cost = f": {run.cost(price):.4f} at the given price" if price else ""
         yield f"{run.prompt_tokens:,} input tokens, {run.completion_tokens:,} output tokens{cost}"

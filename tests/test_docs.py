@@ -175,3 +175,15 @@ def test_the_figures_about_documents_are_those_of_the_result_file(name: str, tol
         cells.append(f"{100 * value:.0f} % ({100 * low:.0f} to {100 * high:.0f})")
     for page in ("README.md", "docs/handbook/benchmarks.md"):
         assert f"| {told} | {' | '.join(cells)} |" in (ROOT / page).read_text("utf-8")
+
+
+@pytest.mark.parametrize("size", [4, 32])
+def test_the_figures_about_a_model_server_are_those_of_the_result_file(size: int) -> None:
+    found = json.loads((ROOT / "eval/results/served.json").read_text("utf-8"))["servers"][f"batch of {size}"]
+    runs, best = found["runs"], found["best_fixed"]
+    cells = [f"{runs[one]['tokens_per_second']:,.0f}" for one in ("1", "8", "64", str(best), "auto")]
+    cells[3] += f" ({best} at once)"
+    cells[4] += f" ({runs['auto']['at_once']} at once)"
+    shares = [found["auto_to_best"], runs["auto"]["refused"]]
+    row = f"| {size} | {' | '.join(cells)} | {' | '.join(f'{100 * one:.1f} %' for one in shares)} |"
+    assert row in (ROOT / "docs/handbook/scale.md").read_text("utf-8")

@@ -18,6 +18,12 @@ DifferentOption = Annotated[
         "--allow-different", help="Show runs with another benchmark, questions or judge in tables of their own."
     ),
 ]
+ConcurrencyOption = Annotated[
+    str,
+    typer.Option(
+        metavar="N", help="Number of questions to ask a model server at once; auto: as many as make it faster."
+    ),
+]
 
 
 @bench_app.command("list")
@@ -72,7 +78,7 @@ def run(
         str | None, typer.Option(help="Run one stage again: retrieve, answer, judge or measure; drops later ones.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")] = False,
-    concurrency: Annotated[int, typer.Option(min=1, help="Questions asked at once, of a model server.")] = 1,
+    concurrency: ConcurrencyOption = "auto",
     engine: EngineOption = None,
     address: AddressOption = None,
     workers: WorkersOption = None,
@@ -86,6 +92,7 @@ def run(
 
     from rag.bench.run import run_benchmark
     from rag.bench.terminal import bench_progress, show_run
+    from rag.terminal import note
 
     with ExitStack() as stack:
         held = held_engine(engine, address, workers, stack)
@@ -118,6 +125,8 @@ def run(
             typer.echo(dumps(measured, indent=2))
         else:
             show_run(found, measured)
+    for label, served in found.served.items():
+        note(f"{label}: model server: {served}")
 
 
 @bench_app.command("report")

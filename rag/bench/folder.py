@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from autoais.io.provenance import command, sha256_file, versions
 from autoais.io.schema import STRING, Schema, faults
 from autoais.io.schema import record as record_schema
 from autoais.judges import DEFAULT, JUDGES
+from autoais.models.pace import Served
 from autoais.scoring import DEFAULT_METRICS
 from rag.bench.benchmark import Benchmark
 from rag.bench.items import Item, read_items
@@ -46,10 +47,14 @@ _TEMPORARY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class BenchRun:
-    """A run folder: its `run.json`, and the metrics and paths of its systems by label."""
+    """A run folder: its `run.json`, and the metrics and paths of its systems by label.
+
+    `served` says what model servers did for a system, by label, if it answered in this process.
+    """
 
     folder: Path
     record: Mapping[str, Any]
+    served: Mapping[str, Served] = field(default_factory=dict)
 
     @property
     def labels(self) -> list[str]:

@@ -4,12 +4,14 @@ Every stage can be run alone and continues after a kill. The folder is described
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from autoais.engines import Engine
 from autoais.io.locks import exclusive_lock
 from autoais.io.provenance import command
 from autoais.judges import open_judge
+from autoais.models.pace import AUTO, Pace
 from autoais.scoring import choose_metrics
 from autoais.types import Judge
 from rag.bench.benchmark import Benchmark, read_benchmark
@@ -39,7 +41,7 @@ def run_benchmark(
     seed: int | None = None,
     stage: str | None = None,
     resume: bool = False,
-    concurrency: int = 1,
+    concurrency: int | str = AUTO,
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> BenchRun:
@@ -52,9 +54,9 @@ def run_benchmark(
     are citation metrics, `human` a file of labelled answers of these systems, `price` (input, output) is per million
     tokens. `limit` draws a sample by `seed`. `stage` runs one stage alone, again if it is done; later ones are then
     out of date and removed. `resume` continues a stopped run, which ends with the same files; what is not given is
-    taken from it. Up to `concurrency` questions are asked at once, which saves time with a server. The
-    workers of `engine` answer and judge (`autoais.engines`), with the same results. Raises `RagError`
-    if `out` holds a run and neither is set, or another process is writing it.
+    taken from it. `concurrency` is the number of questions asked at once, or `auto`: as many as make a model server
+    faster, and one of a system that asks none. The workers of `engine` answer and judge (`autoais.engines`), with the
+    same results. Raises `RagError` if `out` holds a run and neither is set, or another process is writing it.
     """
     check_type("out", out, "a folder (str or Path)", str, Path)
     for what, listed in (("systems", systems), ("predictions", predictions)):
@@ -62,9 +64,8 @@ def run_benchmark(
             raise UsageError(f"{what} should be a list, found one string; write [{str(listed)[:30]!r}]")
     if stage is not None and stage not in STAGES:
         raise RagError(f"no stage called {stage!r}; there are: {', '.join(STAGES)}")
-    if concurrency < 1:
-        raise RagError(f"concurrency must be at least 1, not {concurrency}")
-    if engine is not None and concurrency > 1:
+    Pace(concurrency)  # checks it
+    if engine is not None and str(concurrency) not in (AUTO, "1"):
         raise UsageError("concurrency and engine exclude each other; each worker asks a question at a time")
     if engine is not None and isinstance(judge, Judge):
         raise UsageError("judge should be a name where there is an engine, whose workers open it")
@@ -95,7 +96,8 @@ def run_benchmark(
             fixed = fixed_facts(opened, questions, corpora.source_record(), other_corpus=corpus is not None)
             started = RunFolder(folder, given, fixed, questions, stage=stage, resume=resume)
             stages = Stages(started, opened, questions, corpora, opened_judge, people, concurrency, show, engine)
-            return _run(started, stages, corpora, stage, again=stage is not None and not resume)
+            found = _run(started, stages, corpora, stage, again=stage is not None and not resume)
+            return replace(found, served=stages.served)
     except OSError as error:
         raise RagError(f"{error.filename or folder}: cannot be read or written: {error.strerror}") from error
 

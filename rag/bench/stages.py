@@ -16,6 +16,7 @@ from autoais.io.provenance import judge_record, sha256_file, versions
 from autoais.judges import open_judge
 from autoais.judges.cache import CachedJudge, JudgementCache
 from autoais.judges.engine import EngineJudge
+from autoais.models.pace import Pace, Served
 from autoais.scoring import ScoreRun, with_notes
 from autoais.types import Judge
 from rag.answering import Journal, pending
@@ -52,13 +53,14 @@ class Stages:
         corpora: Corpora,
         judge: Judge | None,
         people: HumanLabels | None,
-        concurrency: int,
+        concurrency: int | str,
         progress: Progress,
         engine: Engine | None = None,
     ) -> None:
         self._run, self._benchmark, self._all, self._corpora = folder, benchmark, questions, corpora
         self._judge, self._people, self._concurrency, self._progress = judge, people, concurrency, progress
         self._engine = engine
+        self.served: dict[str, Served] = {}  # what model servers did for a system
         self._folder, self._record, self._questions = folder.path, folder.record, folder.questions
         self._specs = {
             label: SystemSpec.parse(one["spec"]) for label, one in self._record["answers"].items() if "spec" in one
@@ -177,19 +179,21 @@ class Stages:
             "corpus": self._record["data"]["corpus"],
             "versions": versions(),
         }
-        path = self._folder / file
+        path, pace = self._folder / file, Pace(self._concurrency)
         with Journal(path, settings, resume=path.exists()) as journal:
             pending([one.question for one in self._questions], journal.done)
             before = len(journal.done)
             left = ((asked, None if rows is None else rows.of(asked)) for asked in self._questions[before:])
             if self._engine is None:
-                answers = in_order(answering, left, self._concurrency)
+                answers = in_order(answering, left, pace)
             else:
                 answers = self._engine.map(self._elsewhere(opening, answering.name), left)
             for done, (answer, seconds) in enumerate(answers, before + 1):
                 journal.write(to_row(answer.to_cited(self._benchmark.id, seconds)))
                 self._progress(f"answering with {label}", done, len(self._questions))
         self._record["systems"][label] = answering.name
+        if (served := pace.served) is not None:
+            self.served[label] = served
 
     def _elsewhere(self, opening: OpenAnswering, name: str) -> OpenAnswering:
         """What opens the system in a worker, with the same indexes; builds those that are missing."""

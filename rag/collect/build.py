@@ -16,6 +16,7 @@ from typing import Any
 from autoais.answers import CitedAnswer, from_row, to_row, write_answers
 from autoais.io.jsonl import dumps, read_objects, write_atomic
 from autoais.io.provenance import command, sha256_file, versions
+from autoais.models.pace import AUTO, Pace
 from rag.answering import Journal, pending
 from rag.attribution.repair import Repaired
 from rag.bench.questions import BenchQuestion, passage_row, read_bench_questions
@@ -107,7 +108,7 @@ def build_collection(
     price: tuple[float, float] | None = None,
     resume: bool = False,
     retry_failed: bool = False,
-    concurrency: int = 1,
+    concurrency: int | str = AUTO,
     progress: Progress | None = None,
     planned: Callable[[Plan], None] | None = None,
 ) -> Collection:
@@ -129,7 +130,8 @@ def build_collection(
     check_type("out", out, "a folder (str or Path)", str, Path)
     if isinstance(systems, str | Path):
         raise UsageError(f"systems should be a list, found one string; write [{str(systems)[:30]!r}]")
-    for what, number in (("answers", answers), ("limit", limit), ("concurrency", concurrency)):
+    Pace(concurrency)  # checks it
+    for what, number in (("answers", answers), ("limit", limit)):
         if number is not None and number < 1:
             raise RagError(f"{what} must be at least 1, not {number}")
     if trailing not in _TRAILING:
@@ -181,7 +183,7 @@ def build_collection(
             planned(build.plan())
         build.check_disk()
         for variant in variants:
-            build.answer(variant, concurrency=concurrency, repair=repair, retry=retry_failed)
+            build.answer(variant, pace=Pace(concurrency), repair=repair, retry=retry_failed)
         return build.assemble(trailing, price)
 
 
@@ -325,7 +327,7 @@ class _Build:
 
     # --- answers ----------------------------------------------------------------------------------------------
 
-    def answer(self, variant: _Variant, *, concurrency: int, repair: bool, retry: bool) -> None:
+    def answer(self, variant: _Variant, *, pace: Pace, repair: bool, retry: bool) -> None:
         """Ask every question that the system has not answered, one row each."""
         path, told = self._folder / variant.file, self._record["systems"].get(variant.label)
         if told is not None:
@@ -356,13 +358,13 @@ class _Build:
             pending([one.question for one in self._questions], journal.done)
             left = self._questions[len(journal.done) :]
             done, total = len(journal.done), len(self._questions)
-            for row in in_order(ask, left, concurrency):
+            for row in in_order(ask, left, pace):
                 journal.write(row)
                 done += 1
                 self._progress(f"answering with {variant.label}", done, total)
             if retry and journal.failed:
                 again = [one for one in self._questions if one.question.id in set(journal.failed)]
-                for number, row in enumerate(in_order(ask, again, concurrency), 1):
+                for number, row in enumerate(in_order(ask, again, pace), 1):
                     journal.renew(row)
                     self._progress(f"asking {variant.label} again", number, len(again))
         failed = sum(bool(row.get("failed")) for _, row in read_objects(path))

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rag.bench.cli import ConcurrencyOption
+
 if TYPE_CHECKING:
     from rag.collect.folder import Collection
 
@@ -66,7 +68,7 @@ def build(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Continue, and ask again where a model failed.")
     ] = False,
-    concurrency: Annotated[int, typer.Option(min=1, help="Questions asked at once, of a model server.")] = 1,
+    concurrency: ConcurrencyOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
     """Let systems answer questions from numbered quotes, as HAGRID was made.

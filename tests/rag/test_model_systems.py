@@ -23,11 +23,11 @@ from rag.index.open import open_index
 from rag.llms import ModelError
 from rag.llms.prompts import Prompt
 from rag.retrievers import open_retriever
-from rag.systems import Options, RetrieveThenRead, answer_each, open_system
+from rag.systems import Options, RetrieveThenRead, answer_each, in_order, open_system
 from rag.testing import ScriptedModel, check_system
 from rag.types import Answer, Question
 from tests.chat_server import ChatServer, running
-from tests.commands import ROOT
+from tests.commands import ROOT, stop
 from tests.conftest import Command, one_line_error
 from tests.gguf import write_gguf
 
@@ -84,6 +84,37 @@ def test_several_at_once_run_at_once_and_no_more_than_were_asked_for(shelf: Path
     questions = [Question(str(n), ASKED[0]) for n in range(12)]
     assert [answer.question.id for answer, _ in answer_each(system, questions, 4)] == [q.id for q in questions]
     assert 1 < most <= 4
+
+
+def test_a_slow_question_does_not_hold_up_others_without_bounds() -> None:
+    started, yielded = 0, 0
+    many = threading.Event()
+
+    def work(item: int) -> int:
+        nonlocal started
+        started += 1
+        if started == 12:
+            many.set()
+        assert item - yielded < 12
+        if item == 0:
+            assert many.wait(60)
+        return item
+
+    for item in in_order(work, range(100), 3):
+        assert item == yielded
+        yielded += 1
+    assert yielded == 100
+
+
+def test_a_system_without_a_server_is_asked_one_question_at_a_time() -> None:
+    threads = set()
+
+    def work(item: int) -> int:
+        threads.add(threading.get_ident())
+        return item
+
+    assert list(in_order(work, range(20), "auto")) == list(range(20))
+    assert threads == {threading.get_ident()}
 
 
 def test_an_error_that_a_person_must_mend_ends_the_run(shelf: Path) -> None:
@@ -255,7 +286,7 @@ def test_a_run_goes_on_after_failures_and_asks_only_them_again(
     bad = {"status": 400, "body": "too long"}
     environment, options = asked(server, shelf, yes, bad, {"say": ""}, yes)
     one_line_error(rag("answer", questions, "--out", out, *options, "--retry-failed", **environment), "no such file")
-    result = rag("answer", questions, "--out", out, *options, **environment)
+    result = rag("answer", questions, "--out", out, *options, "--concurrency", "1", **environment)
     assert result.returncode == 0, result.stderr
     assert result.stderr.endswith("5 answers in " + f"{out}, 2 of them failed (--retry-failed asks again)\n")
     first = rows(out)
@@ -296,6 +327,67 @@ def test_several_questions_at_once_give_the_same_rows_in_order(
         assert result.returncode == 0, result.stderr
     assert rows(tmp_path / "1.jsonl") == rows(tmp_path / "4.jsonl")
     assert max(row["running"] for row in server.log(environment["OPENAI_BASE_URL"])) > 1
+
+
+MANY = 60
+SAYS = {"say_if": [[f"number {n}?", f"It is {n} [1]."] for n in range(MANY)], "say": "no"}
+
+
+def write_many(path: Path) -> Path:
+    asked = ({"id": str(n), "question": f"What is the capital, number {n}?"} for n in range(MANY))
+    path.write_text("".join(json.dumps(one) + "\n" for one in asked), "utf-8")
+    return path
+
+
+@pytest.mark.slow
+def test_as_many_questions_as_a_server_bears_give_the_same_rows(
+    server: ChatServer, shelf: Path, tmp_path: Path, rag: Command
+) -> None:
+    questions = write_many(tmp_path / "questions.jsonl")
+    full = {"status": 429, "headers": {"Retry-After": "0.1"}, "body": "full"}
+    found = {}
+    for concurrency in ("1", "auto"):
+        slow = SAYS | {"hang": 0.05}
+        steps = [SAYS] if concurrency == "1" else [slow] * 20 + [full] * 3 + [slow]
+        environment, options = asked(server, shelf, *steps)
+        out = tmp_path / f"{concurrency}.jsonl"
+        result = rag("answer", questions, "--out", out, *options, "--concurrency", concurrency, **environment)
+        assert result.returncode == 0, result.stderr
+        found[concurrency] = rows(out), server.log(environment["OPENAI_BASE_URL"]), result.stderr
+    (one_by_one, _, _), (many, log, said) = found.values()
+    assert [row["id"] for row in many] == [str(n) for n in range(MANY)]
+    assert not any(row["failed"] for row in many)
+    assert [row | {"system": ""} for row in many] == [row | {"system": ""} for row in one_by_one]  # another address
+    assert max(row["running"] for row in log) > 2
+    assert f"model server: {len(log)} requests (3 sent again), " in said
+    assert len(log) == MANY + 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
+def test_a_run_of_many_at_once_that_is_stopped_ends_with_the_same_rows(
+    server: ChatServer,
+    shelf: Path,
+    tmp_path: Path,
+    rag: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    sent: signal.Signals,
+    code: int,
+) -> None:
+    questions, out = write_many(tmp_path / "questions.jsonl"), tmp_path / "answers.jsonl"
+    environment, options = asked(server, shelf, *[SAYS | {"hang": 0.5}] * MANY, SAYS)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    given = ["answer", questions, "--out", out, *options]
+    stopped = stop("rag", sent, out, *given)
+    assert stopped.returncode == code
+    done = out.read_bytes().count(b"\n")
+    assert 0 < done < MANY
+    again = rag(*given, "--resume", **environment)
+    assert again.returncode == 0, again.stderr
+    alone = rag("answer", questions, "--out", tmp_path / "1.jsonl", *options, "--concurrency", "1", **environment)
+    assert alone.returncode == 0, alone.stderr
+    assert rows(out) == rows(tmp_path / "1.jsonl")
 
 
 def test_a_server_that_wants_something_else_ends_the_run_in_one_line_and_resume_finishes_it(

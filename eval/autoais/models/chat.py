@@ -17,8 +17,11 @@ from urllib.parse import urlsplit
 
 from autoais.errors import FormatError, UserError
 from autoais.io.jsonl import parse_object
+from autoais.models import pace
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx
 
 T = TypeVar("T")
@@ -26,6 +29,7 @@ OnText = Callable[[str], None]
 
 _OPENAI = "https://api.openai.com/v1"
 _TRANSIENT = {408, 409, 425, 429}  # statuses worth a retry, as are 5xx
+_BUSY = {408, 429, 503, 504}  # statuses of a server that has too much to do
 _FIXES = {  # statuses that need a person, and what to do
     401: "set OPENAI_API_KEY to a key that the server accepts",
     402: "the account needs credit",
@@ -100,11 +104,12 @@ class _Response:
 
 
 class _RetryableError(Exception):
-    """A failure worth a retry; `wait` is the delay in seconds that the server asks for."""
+    """A failure worth a retry; `wait`: the delay in seconds that the server asks for; `busy`: it has too much to do."""
 
-    def __init__(self, reason: str, wait: float = 0.0) -> None:
+    def __init__(self, reason: str, wait: float = 0.0, *, busy: bool = False) -> None:
         super().__init__(reason)
-        self.wait = wait
+        self.wait = min(wait, _LONGEST_WAIT)
+        self.busy = busy
 
 
 class ChatClient:
@@ -114,7 +119,8 @@ class ChatClient:
     retries, the first after `backoff` seconds and each later one after twice the time (with jitter from `seed`), or
     after the delay in Retry-After. `endpoint` is host and path of the address, without a path of just `/v1`. `usage`
     holds counts. For reports, `served` names the models that replied and `refused` the parameters that the server
-    rejected. Errors never contain the key. Threads may share a client; each may have `concurrency` requests running.
+    rejected. Errors never contain the key. Threads may share a client; each may have `concurrency` requests running,
+    or fewer if its code has a pace (`autoais.models.pace`).
     """
 
     def __init__(
@@ -152,6 +158,7 @@ class ChatClient:
         self._counting = threading.Lock()
         self._jitter = random.Random(seed)
         self._reached = self._answered = self._structured = False
+        self._tls: ssl.SSLContext | None = None
         self._last_failure, self._alike = "", 0  # how the last request failed, and how many did so in a row
 
     def answer(self, requests: Sequence[Request]) -> list[Reply | NoReply]:
@@ -188,6 +195,7 @@ class ChatClient:
         # A small compressed reply can unpack to gigabytes.
         headers |= {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         limits = httpx.Limits(max_connections=self.concurrency)
+        self._tls = self._tls or httpx.create_ssl_context()  # reads all certificates, which takes 20 ms
         learned = asyncio.Event()
         if self._answered:
             learned.set()
@@ -198,7 +206,7 @@ class ChatClient:
             for place, request in waiting:
                 replies[place] = await self._ask(http, request, learned, on_text)
 
-        async with httpx.AsyncClient(headers=headers, limits=limits, timeout=None) as http:
+        async with httpx.AsyncClient(headers=headers, limits=limits, timeout=None, verify=self._tls) as http:
             # The first request goes alone, to learn which parameters the server accepts.
             workers = [asyncio.create_task(work(n == 0)) for n in range(min(self.concurrency, len(requests)))]
             try:
@@ -230,7 +238,7 @@ class ChatClient:
         while True:
             tries += 1
             try:
-                reply = await self._once(http, request, None if on_text is None else forward)
+                reply = await self._paced(http, request, None if on_text is None else forward, again=tries > 1)
                 learned.set()
                 return reply
             except _RetryableError as error:
@@ -243,6 +251,29 @@ class ChatClient:
                 with self._counting:
                     self.usage.retries += 1
                 await asyncio.sleep(min(max(wait, error.wait), _LONGEST_WAIT))
+
+    async def _paced(
+        self, http: "httpx.AsyncClient", request: Request, on_text: OnText | None, *, again: bool
+    ) -> Reply | NoReply:
+        """Ask once, at the pace of the code that calls."""
+        kept = pace.current()
+        if kept is None:
+            return await self._once(http, request, on_text)
+        sent = await kept.send(again=again)
+        try:
+            reply = await self._once(http, request, on_text)
+        except BaseException as error:
+            if isinstance(error, _RetryableError):
+                kept.failed(sent, busy=error.busy, wait=error.wait)
+            else:
+                kept.failed(sent)
+            raise
+        if isinstance(reply, NoReply):
+            kept.failed(sent)
+        else:
+            written = reply.completion_tokens
+            kept.replied(sent, estimated_tokens(reply.text) if written is None else written)
+        return reply
 
     def _count_failure(self, model: str, reason: str, failure: str) -> None:
         """Raise `UserError` if the server has never answered and enough requests in a row failed the same way."""
@@ -274,7 +305,7 @@ class ChatClient:
             return reply
         reason = f"the server answered {response.status}" + (f": {message}" if message else "")
         if response.status in _TRANSIENT or response.status >= 500:
-            raise _RetryableError(reason, _seconds(response.retry_after))
+            raise _RetryableError(reason, _seconds(response.retry_after), busy=response.status in _BUSY)
         if response.status in _FIXES and not self._answered:
             raise UserError(f"{self.base_url}, model {request.model!r}: {reason}; {_FIXES[response.status]}")
         return NoReply(reason)
@@ -307,7 +338,7 @@ class ChatClient:
                     if size > _LONGEST_REPLY:
                         raise _RetryableError(f"the reply is longer than {_LONGEST_REPLY} bytes")
         except TimeoutError:
-            raise _RetryableError(f"no complete reply within {self.timeout:g} s") from None
+            raise _RetryableError(f"no complete reply within {self.timeout:g} s", busy=True) from None
         except httpx.RequestError as error:
             if isinstance(error, httpx.ConnectError) and not self._reached:
                 raise UserError(
@@ -315,7 +346,7 @@ class ChatClient:
                     "start the server or set OPENAI_BASE_URL"
                 ) from None
             raise _RetryableError(
-                f"the connection failed: {self.excerpt(str(error)) or type(error).__name__}"
+                f"the connection failed: {self.excerpt(str(error)) or type(error).__name__}", busy=True
             ) from None
         except _StreamError as error:
             raise _RetryableError(f"the server reported an error: {self._error_message(error.event)}") from None

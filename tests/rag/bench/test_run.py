@@ -23,6 +23,7 @@ from rag.errors import FormatError, RagError, UsageError, UserError
 from rag.index.open import open_index
 from rag.index.parts import recipes_of
 from rag.systems import open_system
+from tests.chat_server import running
 from tests.conftest import Command, one_line_error, write_corpus
 
 ROOT = Path(__file__).parents[3]
@@ -249,8 +250,22 @@ def test_questions_asked_at_once_give_the_same_run(towns: Callable[..., BenchRun
     towns("A", systems=systems)
     towns("B", systems=systems, concurrency=3)
     assert timeless(tmp_path / "A") == timeless(tmp_path / "B")
-    with pytest.raises(RagError, match="concurrency must be at least 1"):
+    with pytest.raises(UserError, match="concurrency should be auto or a number from 1"):
         towns("C", concurrency=0)
+
+
+def test_a_model_server_that_is_asked_as_much_as_it_bears_gives_the_same_run(
+    towns: Callable[..., BenchRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("httpx")
+    with running() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.script({"say": "Warsaw is the capital of Poland [1]."}))
+        one = towns("A", systems=["openai:tiny,recipe=bm25", "extractive"], concurrency=1)
+        many = towns("B", systems=["openai:tiny,recipe=bm25", "extractive"])
+    assert timeless(tmp_path / "A") == timeless(tmp_path / "B")
+    for run in (one, many):
+        (served,) = run.served.values()  # the other system asks no server
+        assert (served.requests, served.again) == (3, 0)
 
 
 def test_a_run_is_written_by_one_process(towns: Callable[..., BenchRun], tmp_path: Path) -> None:

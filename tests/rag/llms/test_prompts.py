@@ -1,4 +1,5 @@
 import hashlib
+import re
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,15 @@ def test_the_few_shot_prompt_adds_examples_and_headings() -> None:
         "QUESTION:\nwho {contexts}?\nCONTEXTS:\n[1] (Warsaw) Warsaw is the capital of Poland.\n"
         "[2] (Course) The Vistula {question} is {0} long {contexts}.\nANSWER:\n"
     )
+
+
+@pytest.mark.parametrize("name", resources.names("prompts", ".txt"))
+def test_prompts_of_a_run_differ_only_at_their_end(name: str) -> None:
+    # A server that caches prefixes reads instructions and examples once a run.
+    text = Prompt.read(name).text
+    fixed, begin = re.sub(r"\{[a-z_]+\}", "", text), re.split(r"\{[a-z_]+\}", text)[0]
+    assert len(fixed) - len(begin) <= 25  # headings of question and passages
+    assert len(begin) > 200
 
 
 def test_the_closed_book_prompt_shows_no_passages() -> None:
