@@ -24,6 +24,7 @@ from autoais.metrics.nuggets import nuggets_found
 from autoais.metrics.rates import Tally
 from autoais.metrics.scores import CitationScores
 from autoais.metrics.short_answers import exact_match, f1, has_answer
+from autoais.text.quotes import is_quoted
 from autoais.types import Judge, Question, Support
 
 DEPTHS = (1, 5, 20, 100)
@@ -70,6 +71,9 @@ class Summary:
     (`CitedAnswer.whole_context`); they are absent if no other answer cites anything. The report counts such answers as
     `without_citations`, if there are any.
 
+    The report counts the sentences that a cited passage has word for word (`quoted`), and those of them that the judge
+    finds not attributable: its errors, but where a passage says something else in other sentences.
+
     Intervals are over questions. Keeps a few numbers per question and no text. `as_2023` counts as Attributed QA's
     script does: undecided is no in `autoais` and `sentences`, and `f1` of two texts that normalise to nothing is 0.
     """
@@ -87,6 +91,7 @@ class Summary:
         self.as_2023 = as_2023
         self.questions = self.given = self.answered = self.unresolved = self.short_answers = self.with_references = 0
         self.not_applicable = 0  # sentences
+        self.quoted = self.quoted_rejected = 0  # sentences that a cited passage has word for word
         self.citing = self.whole_context = 0  # answers with citations of their own, and `CitedAnswer.whole_context`
         self.depth = 0  # of the longest list of passages
         self.alce, self.liu, self.trec = CitationScores(), CitationScores(), CitationScores()
@@ -110,6 +115,7 @@ class Summary:
         self._scores = {}
         self._tally("autoais", [self._outcome(item.ais)])
         self._tally("sentences", [self._outcome(claim.union.verdict.ais) for claim in item.judged])
+        self._count_quoted(item)
         self._cited(item)
         ranking = answer.ranking if answer else ()
         if answer:
@@ -149,6 +155,14 @@ class Summary:
         tally = self.tallies.setdefault(name, Tally("items"))
         tally.add(values, self._asked)
         self._scores[name] = tally.last()
+
+    def _count_quoted(self, item: JudgedAnswer) -> None:
+        for sentence, claim in zip(item.answer.sentences if item.answer else (), item.claims, strict=False):
+            if claim is not None and item.answer is not None:
+                passages = [item.answer.passages[key].text for key in sentence.cites if key in item.answer.passages]
+                if any(is_quoted(sentence.text, text) for text in passages):
+                    self.quoted += 1
+                    self.quoted_rejected += claim.union.verdict.ais is False
 
     def _outcome(self, ais: bool | None) -> bool | None:
         return ais is True if self.as_2023 else ais
@@ -250,6 +264,7 @@ class Summary:
             "answered": self.answered,
             "unresolved_markers": self.unresolved,
             "not_applicable": self.not_applicable,
+            "quoted": {"sentences": self.quoted, "rejected": self.quoted_rejected},
             **({"without_citations": self.whole_context} if self.whole_context else {}),
             "metrics": metrics,
         }

@@ -37,6 +37,12 @@ def show_report(result: dict[str, Any]) -> None:
         console.print(f"support of all citations (trec): {counts}")
     if result["not_applicable"]:
         console.print(f"{result['not_applicable']} sentences are questions or instructions and were not judged")
+    if (quoted := result["quoted"])["rejected"]:
+        console.print(
+            f"{quoted['rejected']} of {quoted['sentences']} sentences that a cited passage has word for word are "
+            "judged not attributable: likely errors of the judge",
+            style="yellow",
+        )
     if result["unresolved_markers"]:
         console.print(f"{result['unresolved_markers']} citation markers could not be resolved")
     if "without_citations" in result:

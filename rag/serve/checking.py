@@ -10,7 +10,7 @@ from autoais.judges.alignment import Alignment, align
 from autoais.markers.grammar import parse
 from autoais.metrics.claims import judge_claims
 from autoais.text.excerpt import unmatched
-from autoais.text.sentences import sentence_spans
+from autoais.text.quotes import is_quoted
 from autoais.text.words import content_stems, idf, stem, words
 from autoais.types import Judge, Judgement, Verdict
 from rag.attribution.attributor import Attributor
@@ -25,8 +25,6 @@ _MOST_SOURCES = 100
 
 QUOTED = "quoted word for word"
 """The reason of a sentence that consists of whole sentences of a passage that it cites."""
-
-_LINE = re.compile(r"[^\s\n](?:[^\n]*[^\s\n])?")  # without white space around it
 
 
 class SentenceVerdict(StrEnum):
@@ -67,7 +65,7 @@ def check_answer(answer: Answer, judge: Judge, *, nearest: bool = False) -> list
     sentence lacks.
     """
     texts = {hit.passage.id: hit.passage.text for hit in answer.hits}
-    quoted = [any(_quotes(one.text, texts[key]) for key in one.cites) for one in answer.sentences]
+    quoted = [any(is_quoted(one.text, texts[key]) for key in one.cites) for one in answer.sentences]
     claims = cited_claims(answer.to_cited())
     asked = [claim for claim, copied in zip(claims, quoted, strict=True) if claim is not None and not copied]
     judged = iter(judge_claims(judge, asked, each=False))
@@ -84,17 +82,6 @@ def check_answer(answer: Answer, judge: Judge, *, nearest: bool = False) -> list
             check = _with_nearest(check, sentence, answer, Attributor(judge))
         checks.append(check)
     return checks
-
-
-def _quotes(sentence: str, passage: str) -> bool:
-    """Whether the sentence stands in the passage, but for white space, as whole sentences or whole lines."""
-    tokens = sentence.split()
-    if not tokens:
-        return False
-    spans = [*sentence_spans(passage), *(line.span() for line in _LINE.finditer(passage))]
-    starts, ends = {start for start, _ in spans}, {end for _, end in spans}
-    found = re.finditer(r"\s+".join(map(re.escape, tokens)), passage)
-    return any(match.start() in starts and match.end() in ends for match in found)
 
 
 def _checked(sentence: str, evidence: Sequence[str], judgement: Judgement) -> SentenceCheck:

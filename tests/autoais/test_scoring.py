@@ -19,6 +19,7 @@ from autoais.markers.grammar import parse
 from autoais.meta.human import HumanSummary
 from autoais.metrics.intervals import clopper_pearson
 from autoais.scoring import Scoring, Summary, choose_metrics, model_of, names_model, score_file
+from autoais.terminal import show_report
 from autoais.types import Attribution, Judge, Judgement, Question, Span, Verdict
 from tests.conftest import Command, one_line_error
 
@@ -327,6 +328,29 @@ def test_questions_and_instructions_are_not_judged_and_reported(tmp_path: Path) 
     assert result["metrics"]["autoais"]["value"] == 0.5  # nothing but a question: nothing was said
     rows = [r for item in judge_answers(read_answers(path), LexicalJudge()) for r in item.records("lexical")]
     assert [r["verdict"] for r in rows] == ["attributable"] + ["not_applicable"] * 3
+
+
+class No(Judge):
+    """A judge that finds nothing attributable."""
+
+    name = "no"
+
+    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+        return [Judgement(Verdict.NOT_ATTRIBUTABLE, 0.1) for _ in attributions]
+
+
+def test_a_judge_that_rejects_quotes_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    quote = str(POLAND["text"])
+    path = write(tmp_path / "a.jsonl", row("1", (quote, ["p"]), YES), row("2", (quote, ["r"]), (quote, [])))
+    assert report(path)["quoted"] == {"sentences": 1, "rejected": 0}
+    summary = Summary()
+    for item in judge_answers(read_answers(path), No()):
+        summary.add(item)
+    found = summary.report("no")
+    assert found["quoted"] == {"sentences": 1, "rejected": 1}
+    show_report({**found, "mode": "default"})
+    told = " ".join(capsys.readouterr().out.split())
+    assert "1 of 1 sentences that a cited passage has word for word are judged not attributable" in told
 
 
 def test_the_question_reaches_the_judge_and_spans_name_their_passage(tmp_path: Path) -> None:
