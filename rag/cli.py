@@ -107,6 +107,7 @@ FolderArgument = Annotated[Path, typer.Argument(help="Index folder.")]
 _SOURCES = "Corpus files (also .gz, .zst), folders of documents, or URLs of pages and sitemaps."
 
 NOTHING_FOUND = 1  # exit code, as in grep
+_OF_HANDBOOK = "asked of the handbook of rag; --index DIR asks your documents"
 UNQUOTED = {"allow_extra_args": True}  # so that `_check_quoted` says what to do
 
 
@@ -175,14 +176,15 @@ def ask(
     else:
         opened = open_index(index)
         where = opened.name
-        if index is None and not as_json:  # the JSON names its index
-            _note("asked of the handbook of rag; --index DIR asks your documents")
         options = Options(min_confidence, prompt, context, temperature, seed, revise)
         chosen = open_system(system, opened, options, k=k, recipe=recipe)
     if stream and not chosen.streams:
         _note(f"{system} does not stream: answers are printed when they are complete")
     conversation = Conversation(chosen, turns, history_model)
+    of_handbook = server is None and index is None
     if question is None:
+        if of_handbook:
+            _note(_OF_HANDBOOK)
         converse(conversation, stream=stream)
         return
     asked = conversation.standalone(question)
@@ -192,6 +194,8 @@ def ask(
         answered = _export_once(chosen, asked, to, server or opened)
     else:
         answered = _ask_once(chosen, asked, where, started, stream=stream, as_json=as_json)
+    if of_handbook and not as_json:  # the JSON names its index
+        _note(_OF_HANDBOOK)
     if not answered:
         raise typer.Exit(NOTHING_FOUND)
 

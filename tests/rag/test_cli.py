@@ -45,6 +45,7 @@ def test_ask_says_that_no_index_was_named_and_how_sure_it_is(rag: Command, shelf
     assert rag("ask", "What is citation precision?", "--json").stderr == ""  # the JSON names its index
     assert rag("ask", "When was Curie born?", "--index", shelf).stderr == ""
     assert rag("ask", "When was Curie born?", RAG_INDEX=str(shelf)).stderr == ""
+    one_line_error(rag("ask", "?!"), "only stop words or punctuation")
     abstained = rag("ask", "When was Curie born?", "--index", shelf, "--min-confidence", "1")
     assert abstained.stdout.count("confidence 0.") == 1
 
