@@ -153,7 +153,7 @@ def ask(
     from rag.conversation import Conversation, read_history
     from rag.errors import UserError
     from rag.index.open import open_index
-    from rag.systems import Options, open_system
+    from rag.systems import Options, open_system, system_kind
     from rag.terminal import converse
 
     _check_quoted(call, "ask")
@@ -181,7 +181,8 @@ def ask(
     if stream and not chosen.streams:
         _note(f"{system} does not stream: answers are printed when they are complete")
     conversation = Conversation(chosen, turns, history_model)
-    of_handbook = server is None and index is None
+    # A system from memory has no k: it asks no index.
+    of_handbook = server is None and index is None and system_kind(system.partition(":")[0]).k > 0
     if question is None:
         if of_handbook:
             _note(_OF_HANDBOOK)
