@@ -71,6 +71,7 @@ ReviseOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+JsonLinesOption = Annotated[bool, typer.Option("--json", help="Print JSON lines: an object for each thing listed.")]
 ConfidenceOption = Annotated[
     float | None,
     typer.Option("--min-confidence", help="Abstain below this confidence (0-1; default: the system's own)."),
@@ -106,6 +107,8 @@ FolderArgument = Annotated[Path, typer.Argument(help="Index folder.")]
 _SOURCES = "Corpus files (also .gz, .zst), folders of documents, or URLs of pages and sitemaps."
 
 NOTHING_FOUND = 1  # exit code, as in grep
+_OF_HANDBOOK = "asked of the handbook of rag; --index DIR asks your documents"
+UNQUOTED = {"allow_extra_args": True}  # so that `_check_quoted` says what to do
 
 
 @app.callback()
@@ -113,7 +116,7 @@ def _root(context: typer.Context, version: VersionOption = False) -> None:
     context.default_map = command_defaults()
 
 
-@app.command()
+@app.command(context_settings=UNQUOTED)
 def ask(
     call: typer.Context,
     question: Annotated[
@@ -150,9 +153,10 @@ def ask(
     from rag.conversation import Conversation, read_history
     from rag.errors import UserError
     from rag.index.open import open_index
-    from rag.systems import Options, open_system
+    from rag.systems import Options, open_system, system_kind
     from rag.terminal import converse
 
+    _check_quoted(call, "ask")
     if stream and as_json:
         raise UserError("--stream and --json exclude each other: --json prints the complete answer")
     if to is not None:
@@ -177,7 +181,11 @@ def ask(
     if stream and not chosen.streams:
         _note(f"{system} does not stream: answers are printed when they are complete")
     conversation = Conversation(chosen, turns, history_model)
+    # A system from memory has no k: it asks no index.
+    of_handbook = server is None and index is None and system_kind(system.partition(":")[0]).k > 0
     if question is None:
+        if of_handbook:
+            _note(_OF_HANDBOOK)
         converse(conversation, stream=stream)
         return
     asked = conversation.standalone(question)
@@ -187,8 +195,22 @@ def ask(
         answered = _export_once(chosen, asked, to, server or opened)
     else:
         answered = _ask_once(chosen, asked, where, started, stream=stream, as_json=as_json)
+    if of_handbook and not as_json:  # the JSON names its index
+        _note(_OF_HANDBOOK)
     if not answered:
         raise typer.Exit(NOTHING_FOUND)
+
+
+def _check_quoted(call: typer.Context, command: str) -> None:
+    """Raise `UserError` for a question of several words without quotes."""
+    import shlex
+
+    from rag.errors import UserError
+
+    if call.args:
+        words = call.params.get("question") or call.params.get("query") or ""
+        quoted = shlex.quote(" ".join([words, *call.args]))
+        raise UserError(f"found {len(call.args) + 1} words without quotes; write rag {command} {quoted}")
 
 
 def _is_given(call: typer.Context, name: str) -> bool:
@@ -266,7 +288,7 @@ def _linked(place: "Index | str") -> tuple[str | None, "Link | None"]:
     return place.name, lambda passage, _: urls.get(passage.id.rpartition("#")[0])
 
 
-@app.command()
+@app.command(context_settings=UNQUOTED)
 def search(
     call: typer.Context,
     query: Annotated[str | None, typer.Argument(help="The query, in quotes.")] = None,
@@ -280,7 +302,7 @@ def search(
         str, typer.Option(help="Retriever: a recipe of indexes/, a .toml file, a+b to fuse two, or remote:URL.")
     ] = "bm25",
     run_file: Annotated[Path | None, typer.Option("--run", help="Write a TREC run to this file.")] = None,
-    as_json: JsonOption = False,
+    as_json: JsonLinesOption = False,
 ) -> None:
     """Find passages for a query, or for every query of a file."""
     from autoais.io.jsonl import check_outputs, dumps
@@ -292,6 +314,7 @@ def search(
     from rag.terminal import progress_bar, show_hits
     from rag.types import Question
 
+    _check_quoted(call, "search")
     if (query is None) == (questions is None):
         raise UserError("give either a query or --questions FILE")
     check_outputs([questions], [run_file])
@@ -688,7 +711,7 @@ def list_(
 def show(
     folder: FolderArgument,
     path: Annotated[str | None, typer.Argument(help="A file, by its name in the index or its path.")] = None,
-    as_json: JsonOption = False,
+    as_json: JsonLinesOption = False,
 ) -> None:
     """List the files of an index, or the passages of one file."""
     from dataclasses import asdict

@@ -38,6 +38,13 @@ _PACKAGES = (
     ("ir-measures", "ir_measures", "evaluation of runs (rag eval-run)", "measures"),
     ("httpx", "httpx", "models behind a server", "llm"),
     ("xllamacpp", "xllamacpp", "language models from GGUF files", "gguf"),
+    ("mammoth", "mammoth", "Word files", "documents"),
+    ("openpyxl", "openpyxl", "Excel files", "documents"),
+    ("python-pptx", "pptx", "PowerPoint files", "documents"),
+    ("fastapi", "fastapi", "the server (rag serve)", "serve"),
+    ("mcp", "mcp", "MCP (rag mcp, and /mcp of the server)", "serve"),
+    ("sqlalchemy", "sqlalchemy", "annotation studies (rag annotate)", "annotate"),
+    ("matplotlib", "matplotlib", "reports of benchmarks (rag bench report)", "report"),
 )
 
 

@@ -69,6 +69,7 @@ def show_answer(answer: Answer, console: Console | None = None) -> None:
     for line in _repair_notes(answer):
         console.print(_clean(line), style="yellow", soft_wrap=True)
     _show_passages(console, answer, [(n, hit) for n, _, hit in answer.numbered()])
+    _show_confidence(answer, console)
 
 
 def show_streamed(pieces: Iterator[str | Answer], console: Console | None = None) -> Answer:
@@ -94,6 +95,7 @@ def show_streamed(pieces: Iterator[str | Answer], console: Console | None = None
     cited = {citation.passage for sentence in answer.sentences for citation in sentence.citations}
     listed = [(n, by_id[identifier]) for n, identifier in enumerate(shown, 1)]
     _show_passages(console, answer, sorted(listed, key=lambda one: one[1].passage.id not in cited))
+    _show_confidence(answer, console)
     return answer
 
 
@@ -119,6 +121,12 @@ def _show_reason(answer: Answer, console: Console) -> None:
     console.print(_clean(f"{what}: {answer.reason}."), style="yellow", soft_wrap=True)
     if answer.confidence is not None:
         console.print("Use --min-confidence 0 to always answer.", style="dim", soft_wrap=True)
+
+
+def _show_confidence(answer: Answer, console: Console) -> None:
+    """Print the confidence of an answer; the reason of an abstention names it already."""
+    if answer.confidence is not None and not answer.abstained:
+        console.print(f"\nconfidence {answer.confidence:.2f}", style="dim")
 
 
 def _show_passages(console: Console, answer: Answer, listed: Sequence[tuple[int, Hit]]) -> None:

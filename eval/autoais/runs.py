@@ -27,6 +27,7 @@ MEASURES = ("nDCG@10", "R@100", "RR@10", "Success@1", "Success@5", "Success@20",
 ANSWER_HITS = ("answer_hit@1", "answer_hit@5", "answer_hit@20")
 _ANSWER_HIT = "answer_hit"
 _EXAMPLES = "such as nDCG@10, R@100, RR@10, Success@20, AP, P(rel=2)@5, answer_hit@20"
+_COMMON = ("nDCG", "R", "RR", "Success", "AP", "P", _ANSWER_HIT)
 _MEASURE = re.compile(r"(\w+)(?:\(rel=([0-9]{1,4})\))?(?:@([0-9]{1,6}))?")
 _HIGHEST = 1000  # trec_eval keeps a counter for every level of relevance up to the highest
 _BEIR_HEADER = ["query-id", "corpus-id", "score"]
@@ -288,13 +289,13 @@ def _open(text: str) -> Measure:
     try:
         import ir_measures
     except ImportError:
-        raise missing_extra(f"the measure {text!r}", "measures") from None
+        missing = missing_extra(f"the measure {text!r}", "measures")
+        if name in _COMMON:
+            raise missing from None
+        raise UserError(f"{missing}; no measure of that name is known without it{_nearest(name, _COMMON)}") from None
     kind = ir_measures.measures.registry.get(name) if match else None
     if kind is None:
-        known = {one.lower(): one for one in (*sorted(ir_measures.measures.registry), _ANSWER_HIT)}
-        bare = re.split(r"[@(]", name)[0].lower()
-        near = [known[one] for one in difflib.get_close_matches(bare, known, n=4, cutoff=0.5)]
-        nearest = f"; nearest: {', '.join(near)}" if near else ""
+        nearest = _nearest(name, (*sorted(ir_measures.measures.registry), _ANSWER_HIT))
         raise UserError(f"no measure called {text!r}{nearest}; {_EXAMPLES}")
     takes = kind.SUPPORTED_PARAMS
     if cutoff is None and "cutoff" in takes and takes["cutoff"].required:
@@ -310,6 +311,14 @@ def _open(text: str) -> Measure:
     if any(param.required and key not in given for key, param in takes.items()) or not engines.supports(engine):
         raise UserError(f"measure {text!r}: no installed engine of ir_measures computes it; {_EXAMPLES}")
     return Measure(str(engine), cutoff, engine)
+
+
+def _nearest(name: str, names: Iterable[str]) -> str:
+    """Return "; nearest: ..." for the name of a measure, empty if none is near."""
+    known = {one.lower(): one for one in names}
+    bare = re.split(r"[@(]", name)[0].lower()
+    near = [known[one] for one in difflib.get_close_matches(bare, known, n=4, cutoff=0.5)]
+    return f"; nearest: {', '.join(near)}" if near else ""
 
 
 def engines() -> dict[str, str]:

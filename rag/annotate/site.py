@@ -7,7 +7,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from rag.annotate.guidelines import guidelines_html
 from rag.annotate.schemes import KINDS
@@ -129,6 +129,15 @@ class Site:
             error.status_code, error.detail
         )
         return self.pages.error(error.status_code, message, error.headers)
+
+    def on_other_host(self, request: Request, name: str) -> Response:
+        """Say which option allows a name that is not known: JSON for programs, a page for browsers."""
+        message = (
+            f"this server does not answer to the name {name!r}; rag annotate serve --base-url http://NAME allows it"
+        )
+        if "text/html" in request.headers.get("accept", ""):
+            return self.pages.error(400, sentence(message))
+        return JSONResponse({"error": {"type": "HTTPError", "message": message}}, 400)
 
     async def on_link_error(self, request: Request, error: Exception) -> Response:
         """Say that the person is not signed in: one message, whatever is wrong with the link."""

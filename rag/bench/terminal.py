@@ -61,22 +61,30 @@ def _corpus(benchmark: Benchmark) -> str:
 
 
 def show_benchmarks(benchmarks: Sequence[Benchmark], label_sets: Sequence[LabelSet]) -> None:
-    """Print a table of the benchmarks, and one of the labelled sets for judges."""
-    from rich.table import Table
-
-    table = Table("name", "questions", "corpus", "task", "licence", "about", box=None, pad_edge=False)
-    table.columns[1].justify = "right"
+    """Print the benchmarks, and the labelled sets for judges; a terminal's width wraps the lines."""
     for one in benchmarks:
-        cells = (_corpus(one), one.task, one.licence, one.description)
-        table.add_row(one.name, f"{one.count:,}", *map(clean, cells))
-    console = new_console()
-    console.print(table)
-    console.print("\nLabelled sets to measure judges on: rag bench judges --set NAME")
-    table = Table("name", "labels", "licence", "about", box=None, pad_edge=False)
-    table.columns[1].justify = "right"
+        _show_listed(one.name, f"{one.count:,} questions; corpus: {_corpus(one)}; task: {one.task}", one)
+    _show_line("\nLabelled sets to measure judges on: rag bench judges --set NAME\n")
     for labels in label_sets:
-        table.add_row(labels.name, f"{labels.count:,}", *map(clean, (labels.licence, labels.description)))
-    console.print(table)
+        _show_listed(labels.name, f"{labels.count:,} labels", labels)
+
+
+def _show_listed(name: str, holds: str, one: Benchmark | LabelSet) -> None:
+    _show_line(f"{clean(name)}: {clean(holds)}", style="bold")
+    _show_line(clean(one.description), indent=4)
+    _show_line(clean(f"licence: {one.licence}"), indent=4)
+
+
+def _show_line(text: str, *, indent: int = 0, style: str = "") -> None:
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    if console.is_terminal:
+        console.print(Padding(Text(text, style=style), (0, 0, 0, indent)))
+    else:
+        console.print(f"{' ' * indent}{text}", soft_wrap=True)
 
 
 def show_run(run: "BenchRun", measured: Sequence[Mapping[str, Any]]) -> None:

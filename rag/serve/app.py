@@ -4,11 +4,12 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import TypedDict, Unpack
+from typing import TypedDict, Unpack, get_type_hints
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
@@ -24,6 +25,7 @@ from rag.serve import mcp, openai, pages
 from rag.serve.api import Api
 from rag.serve.gate import Gate, SignIn
 from rag.serve.http import error_response, status_of
+from rag.serve.invalid import wrong_request
 from rag.serve.keys import Keys
 from rag.serve.metrics import Measured, Metrics
 from rag.serve.openai import Cite
@@ -63,7 +65,7 @@ def create_app(service: Service, **options: Unpack[AppOptions]) -> FastAPI:
     base_url, cors = options.get("base_url"), options.get("cors", ())
     metrics, sign_in = Metrics(service), SignIn(options.get("keys") or Keys(), base_url)
     named = (*allowed_hosts(base_url), *options.get("hosts", ()))
-    headers, host_check, body_limit = middleware(named, max_body=MAX_BODY)
+    headers, host_check, body_limit = middleware(named, _on_other_host, max_body=MAX_BODY)
     mcp_routes, mcp_running = mcp.http_routes(service, base_url=base_url, hosts=named, max_body=MAX_BODY)
     origins = [*cors, *([base_url.rstrip("/")] if base_url else [])]
     gate = Middleware(Gate, sign_in=sign_in, rate=options.get("rate"), origins=origins, max_body=MAX_BODY)
@@ -172,11 +174,15 @@ async def _on_user_error(request: Request, error: Exception) -> Response:
 
 
 async def _on_invalid(request: Request, error: Exception) -> Response:
-    """Name the first field that does not fit; what was in it is not repeated."""
+    """Name what does not fit; what was in a text is not repeated."""
     assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    place = ".".join(map(str, first["loc"]))
-    return error_response(request, 422, "UsageError", f"{place}: {first['msg']}")
+    model: type[BaseModel] = get_type_hints(request.scope["endpoint"])["asked"]
+    return error_response(request, 422, "UsageError", wrong_request(list(error.errors()), model))
+
+
+def _on_other_host(request: Request, name: str) -> Response:
+    message = f"this server does not answer to the name {name!r}; rag serve --allow-host NAME allows it"
+    return error_response(request, 400, "HTTPError", message)
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:

@@ -34,6 +34,7 @@ from rag.export.rendering import Rendered, with_markers
 from rag.export.sources import NO_ANSWER, NOT_ANSWERED, Span
 from rag.generators.follow_up import Turn
 from rag.serve.http import EventStream, base_of, event, json_response, last_of, retry_of, status_of, until_gone
+from rag.serve.invalid import place_of, wrong_field
 from rag.serve.links import passage_url
 from rag.serve.service import Asked, Service
 from rag.types import Passage
@@ -131,8 +132,9 @@ async def _read(request: Request, kind: type[R]) -> R:
     try:
         asked = kind.model_validate(body)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise _RequestError(f"{_place(first['loc'])}: {first['msg']}", _place(first["loc"])) from None
+        first = error.errors(include_url=False)[0]
+        place = place_of(tuple(one for one in first["loc"] if one not in _UNIONS))
+        raise _RequestError(wrong_field(dict(first), place), place) from None
     for name in _TOOLS:
         if body.get(name):
             raise _RequestError(f"{name}: this model calls no tools", name, "unsupported_parameter")
@@ -140,12 +142,6 @@ async def _read(request: Request, kind: type[R]) -> R:
         if body.get(name):
             raise _RequestError(f"{name}: not supported here", name, "unsupported_parameter")
     return asked
-
-
-def _place(location: tuple[int | str, ...]) -> str:
-    """The place of a fault as OpenAI names it: `messages[0].content`."""
-    names = [f"[{one}]" if isinstance(one, int) else f".{one}" for one in location if one not in _UNIONS]
-    return "".join(names).removeprefix(".")
 
 
 def _conversation(messages: Sequence[_Message], field: str, service: Service) -> tuple[str, list[Turn]]:

@@ -1,6 +1,7 @@
 """Security of the pages: headers, allowed hosts, tokens against forged requests, limits on size and guesses."""
 
 import hmac
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -10,9 +11,14 @@ from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag.errors import UserError
+
+Refused = Callable[[Request, str], Response]
+"""Answers a request for a host by another name, which it gets."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
@@ -31,14 +37,15 @@ HEADERS = {
 }
 
 
-def middleware(hosts: Sequence[str], *, max_body: int) -> list[Middleware]:
+def middleware(hosts: Sequence[str], refused: Refused, *, max_body: int) -> list[Middleware]:
     """Return the middleware of an application: headers on every response, Host check, at most `max_body` bytes.
 
-    A page of another host cannot reach the application by DNS rebinding, as its Host header names that host.
+    A page of another host cannot reach the application by DNS rebinding, as its Host header names that host; `refused`
+    answers it.
     """
     return [
         Middleware(_Headers),
-        Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False),
+        Middleware(_KnownHosts, hosts=hosts, refused=refused),
         Middleware(RequestBodyLimitMiddleware, max_body_size=max_body),
     ]
 
@@ -71,6 +78,31 @@ class _Headers:
             await send(message)
 
         await self._app(scope, receive, with_headers)
+
+
+class _KnownHosts:
+    """Starlette's check of the Host header, with an answer that says what to do."""
+
+    def __init__(self, app: ASGIApp, hosts: Sequence[str], refused: Refused) -> None:
+        self._app, self._hosts, self._refused = app, hosts, refused
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        known = False
+
+        async def pass_on(scope: Scope, receive: Receive, send: Send) -> None:
+            nonlocal known
+            known = True
+            await self._app(scope, receive, send)
+
+        async def send_known(message: Message) -> None:
+            if known:  # the check's own answer is left out
+                await send(message)
+
+        await TrustedHostMiddleware(pass_on, self._hosts, www_redirect=False)(scope, receive, send_known)
+        if not known:
+            request = Request(scope, receive)
+            name = re.sub(r":\d*$", "", request.headers.get("host", ""))[:100]
+            await self._refused(request, name)(scope, receive, send)
 
 
 def signature(session: str, *parts: str) -> str:

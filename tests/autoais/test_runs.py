@@ -4,6 +4,7 @@ import gzip
 import json
 import math
 import random
+import sys
 from pathlib import Path
 
 import pytest
@@ -342,3 +343,11 @@ def test_what_is_no_run_is_a_usage_error(given_run: object) -> None:
 def test_a_relevance_that_is_no_whole_number_is_a_usage_error(value: object) -> None:
     with pytest.raises(UsageError, match="qrels"):
         as_qrels({"1": {"a": value}})
+
+
+def test_without_the_package_an_unknown_measure_is_told_from_a_known_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ir_measures", None)
+    with pytest.raises(UserError, match=r"the measure 'RR@10' needs a package .*\[measures\]\"$"):
+        open_measures(["RR@10"])
+    with pytest.raises(UserError, match="no measure of that name is known without it; nearest: RR"):
+        open_measures(["RRR@10"])

@@ -354,7 +354,7 @@ def test_missing_columns_are_named(shop: Shop) -> None:
     one_line_error(
         shop.score(),
         *("predictions.csv:1", "no known format has the fields answer, question"),
-        "aqa-predictions also has attribution; there are: ",
+        "aqa-predictions also has attribution; ",
     )
     one_line_error(shop.score("--format", "aqa-predictions"), "predictions.csv:1", "columns attribution are missing")
 

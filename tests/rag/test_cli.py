@@ -36,6 +36,31 @@ def test_ask_answers_from_the_handbook_and_every_marker_resolves(rag: Command) -
     assert "\x1b" not in result.stdout
 
 
+def test_ask_says_that_no_index_was_named_and_how_sure_it_is(rag: Command, shelf: Path) -> None:
+    told = "asked of the handbook of rag; --index DIR asks your documents\n"
+    result = rag("ask", "What is citation precision?")
+    assert result.stderr == told
+    assert re.fullmatch(r"confidence [01]\.\d\d", result.stdout.splitlines()[-1])
+    assert told not in result.stdout
+    assert rag("ask", "What is citation precision?", "--json").stderr == ""  # the JSON names its index
+    assert rag("ask", "When was Curie born?", "--index", shelf).stderr == ""
+    assert rag("ask", "When was Curie born?", RAG_INDEX=str(shelf)).stderr == ""
+    one_line_error(rag("ask", "?!"), "only stop words or punctuation")
+    abstained = rag("ask", "When was Curie born?", "--index", shelf, "--min-confidence", "1")
+    assert abstained.stdout.count("confidence 0.") == 1
+
+
+@pytest.mark.parametrize(("command", "words"), [("ask", "What is Borg"), ("search", "rivers of Poland")])
+def test_a_question_without_quotes_is_shown_with_them(rag: Command, shelf: Path, command: str, words: str) -> None:
+    one_line_error(rag(command, *words.split(), "--index", shelf), f"write rag {command} '{words}'")
+
+
+def test_help_says_which_commands_print_json_lines(rag: Command) -> None:
+    for command in (("search",), ("index", "show")):
+        assert "Print JSON lines" in rag(*command, "--help").stdout
+    assert "Print JSON." in rag("ask", "--help").stdout
+
+
 def test_ask_gives_a_name_a_date_or_a_number_by_itself_too(rag: Command, shelf: Path) -> None:
     lines = rag("ask", "When was Curie born?", "--index", shelf).stdout.splitlines()
     assert lines[:2] == ["1867", "Curie was born in Warsaw in 1867 [1]."]

@@ -1,6 +1,7 @@
 """The file formats of the field, by name: detection, reading into `CitedAnswer`, writing and validation."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -14,7 +15,7 @@ from autoais.formats.base import Fault, Format, Notes, Row, unique_id
 from autoais.formats.convert import FEATURES, join_passages, join_questions
 from autoais.io.files import header_of, lines, records
 from autoais.io.jsonl import dumps
-from autoais.io.schema import Schema, faults
+from autoais.io.schema import Schema, faults, misspelt
 from autoais.labels import Labelled
 from autoais.registry import Registry
 from autoais.types import Attribution, Question, Support
@@ -124,6 +125,8 @@ def names() -> list[str]:
 
 
 _LINE = re.compile(r"^(:\d+)?:? ?(.*)", re.DOTALL)
+_LISTED = "`autoais schema` lists the formats"
+_SHOWN = 2  # of the formats that are near
 _TRIED = 1000  # records to look at when detecting the format; the first ones may be broken
 
 
@@ -161,29 +164,30 @@ def _first_record(path: Path) -> Row:
         if not isinstance(row, FormatError):
             return header_of(path) or where, row
         broken = broken or row
-    raise broken or FormatError(f"{path}: holds no records; the formats are: {', '.join(names())}")
+    raise broken or FormatError(f"{path}: holds no records; {_LISTED}")
 
 
 def _of_record(row: dict[str, Any], where: str) -> Format:
     fitting = [one for _, one in FORMATS.items() if all(mark in row for mark in one.required_fields)]
     if not fitting:
-        near = _nearest(row)
-        hint = "" if near is None else f"{near.name} also has {_missing(row, near)}; "
-        raise FormatError(
-            f"{where}: no known format has the fields {field_names(row)}; {hint}there are: {', '.join(names())}"
-        )
+        near = "".join(f"{one.name} also has {_missing(row, one)}; " for one in _near(row)[:_SHOWN])
+        raise FormatError(f"{where}: no known format has the fields {field_names(row)}; {near}{_LISTED}")
     return max(fitting, key=lambda one: len(one.required_fields))
 
 
-def _nearest(row: dict[str, Any]) -> Format | None:
-    """Return the format that shares most fields with a record: at least two, one of them required; else None."""
+def _near(row: dict[str, Any]) -> list[Format]:
+    """Return the formats that share at least two fields with a record, one of them required; the nearest first."""
 
     def known(one: Format) -> tuple[int, float]:
         marks = sum(mark in row for mark in one.required_fields)
         return sum(name in row for name in one.schema["properties"]) if marks else 0, marks / len(one.required_fields)
 
-    near = max((one for _, one in FORMATS.items()), key=known)
-    return near if known(near)[0] > 1 else None
+    ordered = sorted((one for _, one in FORMATS.items()), key=known, reverse=True)
+    return [one for one in ordered if known(one)[0] > 1]
+
+
+def _nearest(row: dict[str, Any]) -> Format | None:
+    return next(iter(_near(row)), None)
 
 
 def _missing(row: dict[str, Any], one: Format) -> str:
@@ -316,6 +320,7 @@ def validate(path: Path, name: str | None = None, topics: Sequence[Question] | N
     waiting: list[Fault] = []
     answered: list[trec.Answered] = []  # for `topics` only
     check_ids = one.ids()
+    unknown = _Unknown()
 
     def rows() -> Iterator[Row]:
         empty = True
@@ -328,6 +333,7 @@ def validate(path: Path, name: str | None = None, topics: Sequence[Question] | N
                 found = [Fault(where, message) for message in faults(row, one.schema)]
                 waiting.extend(found)
                 waiting.extend(check_ids(where, row))
+                unknown.count(where, misspelt(row, one.schema))
                 if official is not None:
                     answered.append(trec.answered(where, row))
                 if not found or not any(faults(row, one.schema, limits=False)):
@@ -343,8 +349,29 @@ def validate(path: Path, name: str | None = None, topics: Sequence[Question] | N
         waiting.clear()
         yield fault
     yield from waiting
+    yield from unknown.faults()
     if official is not None:
         yield from trec.check_topics(answered, official, str(path))
+
+
+class _Unknown:
+    """Counts fields that a format does not know but has nearly the name of one, for a warning each."""
+
+    def __init__(self) -> None:
+        self._counts, self._first = Counter[tuple[str, str]](), dict[tuple[str, str], str]()
+
+    def count(self, where: str, found: Iterable[tuple[str, str]]) -> None:
+        """Count the fields of a record, once each."""
+        for one in dict.fromkeys(found):
+            self._counts[one] += 1
+            self._first.setdefault(one, where)
+
+    def faults(self) -> Iterator[Fault]:
+        """Yield a warning for each field, at the first record that has it."""
+        for (name, near), count in self._counts.items():
+            times = "" if count == 1 else f" ({count:,} records)"
+            message = f"field {name!r} is not known; did you mean {near!r}?{times}"
+            yield Fault(self._first[name, near], message, warning=True)
 
 
 def _guess(path: Path) -> tuple[str, Fault] | None:

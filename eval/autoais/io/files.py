@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from autoais.errors import FormatError, UserError
-from autoais.io.jsonl import parse_object
+from autoais.io.jsonl import cause, parse_object
 
 Record = tuple[str, dict[str, Any] | FormatError]
 
@@ -30,9 +30,11 @@ _LISTS, _ARTIFACTS, _IN_ARTIFACT = ("data", "results"), "artifacts", ("data", "v
 _OTHER_KINDS = (
     (b"PAR1", "a Parquet file", "pandas.read_parquet(FILE).to_json(OUT, orient='records', lines=True) converts it"),
     (b"PK\x03\x04", "a zip archive or an office file", "unpack it, or save the table as csv"),
+    (b"%PDF-", "a PDF", "rag index build reads it as a document; answers and corpora are JSON lines or csv"),
     (b"SQLite format 3", "an SQLite database", "export its rows as JSON lines or csv"),
     (b"\x80\x04", "a Python pickle, which is never read", "write its rows as JSON lines"),
 )  # fmt: skip
+_NOT_TEXT = "a binary file, or text that is not UTF-8; save it as JSON lines or csv in UTF-8"
 
 
 def lines(path: Path, progress: Callable[[int], None] = lambda _: None) -> Generator[bytes]:
@@ -113,12 +115,16 @@ def records(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
 
     An object holds its records in a list `data` (ALCE) or `results` (RAGChecker), or in those of its `artifacts`
     (Castorini's command lines). `columns` are the required columns of a CSV; if some are missing, the header is the
-    only fault. Raises `FormatError` for a file of another kind that is well known, such as Parquet.
+    only fault. Raises `FormatError` for a binary file, and for one of another kind that is well known, such as Parquet.
     """
-    _, first = _opening(path)
+    number, first = _opening(path)
     for magic, kind, way_out in _OTHER_KINDS:
         if first.startswith(magic):
             raise FormatError(f"{path}: {kind}, not JSON or CSV; {way_out}")
+    if path.suffix == ".toml":
+        raise FormatError(f"{path}: a TOML file, not JSON or CSV; write its rows as JSON lines or csv")
+    if b"\0" in first:
+        raise FormatError(f"{path}:{number}: {_NOT_TEXT}")
     match first[:1]:
         case b"":
             return iter(())
@@ -187,6 +193,9 @@ def _table(path: Path, columns: Sequence[str]) -> Iterator[Record]:
             continue
         if header is None:
             header = [name.strip() for name in row]
+            if not all(map(_is_text, header)):
+                yield where, FormatError(f"{where}: {_NOT_TEXT}")
+                return
             if fault := _header_fault(header, columns):
                 yield where, FormatError(f"{where}: {fault}")
                 return
@@ -245,7 +254,7 @@ def _document(path: Path) -> Iterator[Record]:
                 yield where, error
     except json.JSONDecodeError as error:
         where = f"{path}:{text.count(chr(10), 0, error.pos) + 1}"
-        yield where, FormatError(f"{where}: not JSON: {error.msg}")
+        yield where, FormatError(f"{where}: not JSON: {cause(error)}")
     except RecursionError:  # where the record ends is not known
         where = f"{path}:{number}"
         yield (

@@ -74,16 +74,31 @@ def parse_object(line: bytes, where: str) -> dict[str, Any]:
     Also for NaN, Infinity, numbers beyond a float, and a key that occurs twice.
     """
     try:
-        value = _DECODER.decode(line.removeprefix(codecs.BOM_UTF8).decode("utf-8"))
+        value = _DECODER.decode(line.removeprefix(codecs.BOM_UTF8).rstrip(b"\r\n").decode("utf-8"))
     except UnicodeDecodeError as error:
         raise FormatError(f"{where}: not UTF-8 at byte {error.start}") from error
     except RecursionError as error:
         raise FormatError(f"{where}: nested too deeply") from error
+    except json.JSONDecodeError as error:
+        raise FormatError(f"{where}: not JSON: {_described(error)}") from error
     except ValueError as error:
         raise FormatError(f"{where}: not JSON: {error}") from error
     if not isinstance(value, dict):
         raise FormatError(f"{where}: expected a JSON object, found {type(value).__name__}")
     return value
+
+
+def _described(error: json.JSONDecodeError) -> str:
+    """Return what is wrong and where; on a single line the place is a character, as `where` names the line."""
+    if error.pos >= len(error.doc.rstrip()):
+        return f"it breaks off: {cause(error)}"
+    place = f"line {error.lineno}, column {error.colno}" if "\n" in error.doc else f"character {error.pos + 1}"
+    return f"{cause(error)} at {place}"
+
+
+def cause(error: json.JSONDecodeError) -> str:
+    """Return what is wrong, without a place."""
+    return error.msg.removesuffix(" at").removesuffix(" starting")
 
 
 def field(record: Mapping[str, Any], name: str, kind: type[T], where: str) -> T:

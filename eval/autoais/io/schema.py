@@ -7,6 +7,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any
 
 from autoais.errors import field_names
@@ -22,6 +24,7 @@ _NAMES = {
     "object": "an object",
     "null": "null",
 }
+_LIKE = 0.8  # of two names (difflib): a letter more or less, a wrong ending
 _PLURAL = {"string": "strings", "object": "objects", "integer": "integers", "number": "numbers"}
 
 STRING: Schema = {"type": "string"}
@@ -97,6 +100,31 @@ def _list_faults(value: list[Any], schema: Schema, path: str, limits: bool) -> I
         counts = Counter(json.dumps(item, sort_keys=True) for item in value)
         if twice := [item for item, count in counts.items() if count > 1]:
             yield f"{_field(path)} has an item twice: {twice[0][:60]}"
+
+
+def misspelt(value: object, schema: Schema, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield (field, known field) for each unknown field with nearly the name of a known one that its object lacks.
+
+    Other unknown fields are data of their own. Fields are paths such as `sentences[].text`.
+    """
+    if isinstance(value, list):
+        for item in value:
+            yield from misspelt(item, schema.get("items", {}), f"{path}[]")
+    elif isinstance(value, dict):
+        known, free = schema.get("properties", {}), schema.get("additionalProperties")
+        absent = tuple(name for name in known if name not in value)
+        for name, inner in value.items():
+            if name in known:
+                yield from misspelt(inner, known[name], _join(path, name))
+            elif isinstance(free, dict):
+                yield from misspelt(inner, free, _join(path, name))
+            elif near := _near(name[:60], absent):
+                yield _join(path, name[:60]), _join(path, near)
+
+
+@lru_cache  # the records of a file have the same fields
+def _near(name: str, names: tuple[str, ...]) -> str | None:
+    return next(iter(get_close_matches(name, names, n=1, cutoff=_LIKE)), None)
 
 
 def _kinds(schema: Schema) -> list[str]:

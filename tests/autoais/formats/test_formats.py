@@ -876,11 +876,12 @@ def test_markers_that_do_not_number_the_passages_are_not_written(tmp_path: Path)
         (b'question,answer,attribution\nwho,"Ann"x,y\n', ":2: not CSV: ',' expected after '\"'"),
         (b"question,answer,attribution\nwho,\xe9,x\n", ":2: field 'answer' is not UTF-8"),
         (b"question,answer,answer,attribution\n", ":1: column 'answer' occurs twice"),
-        ("question,answer,attribution\nwho,Ann,x\n".encode("utf-16"), ":1: columns question, answer, attribution are"),
+        ("question,answer,attribution\nwho,Ann,x\n".encode("utf-16"), ":1: a binary file, or text that is not UTF-8"),
         (
             "question,answer,attribution\nwho,Ann,x\n".encode("utf-16-le"),
-            ":1: columns question, answer, attribution are",
+            ":1: a binary file, or text that is not UTF-8",
         ),
+        (b"\x89PNG\r\n\x1a\n", ":1: a binary file, or text that is not UTF-8; save it as JSON lines or csv"),
         (b"question,answer,attribution\rwho,Ann,x\r", ":1: not CSV: new-line character seen in unquoted field"),
         (b"question,answer,attribution\n ,Ann,x\n", ":2: field 'question' is empty"),
         (gzip.compress(b"question,answer,attribution\nwho,Ann,x\n" * 9)[:-12], "is broken or cut off"),
@@ -966,6 +967,39 @@ def test_a_record_that_has_more_fields_of_another_format_is_doubted(tmp_path: Pa
         assert all("most fields" not in message for message in messages(sample(tmp_path, name)))
 
 
+def test_a_misspelt_field_is_warned_of_once_and_other_fields_are_data(tmp_path: Path, autoais: Command) -> None:
+    row = {
+        "id": "1",
+        "question": "?",
+        "sentence": [],
+        "mood": "good",
+        "passages": [{"id": "a", "text": "t", "titel": ""}],
+    }
+    path = lines(tmp_path / "a.jsonl", row, row | {"id": "2"}, row | {"id": "3", "sentences": []})
+    result = autoais("validate", path)
+    assert result.returncode == 0
+    assert result.stdout.splitlines() == [
+        f"{path}:1: warning: field 'sentence' is not known; did you mean 'sentences'? (2 records)",
+        f"{path}:1: warning: field 'passages[].titel' is not known; did you mean 'passages[].title'? (3 records)",
+    ]
+    for name in KINDS:
+        assert all("is not known" not in message for message in messages(sample(tmp_path, name)))
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('{"id": "1", "question": "Wh', "Unterminated string at character 25"),
+        ('{"id": "1", "question": "?"', "it breaks off: Expecting ',' delimiter"),
+        ('{"id": "1" "question": "?"}', "Expecting ',' delimiter at character 12"),
+    ],
+)
+def test_a_broken_line_has_one_place(tmp_path: Path, line: str, says: str) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(f"{line}\n")
+    assert messages(path) == [f":1: not JSON: {says}"]
+
+
 def test_a_file_of_no_known_format_shows_its_broken_lines_too(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{broken\n{"foo": 1}\n{broken\n')
@@ -1019,7 +1053,7 @@ def test_an_id_twice_and_unknown_formats_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"a\.jsonl:2: id 'e1' occurs twice"):
         list(formats.read(path))
     assert "occurs twice" in messages(path)[0]
-    with pytest.raises(FormatError, match="no known format has the fields a; there are: aggrefact, alce, answers"):
+    with pytest.raises(FormatError, match=r"no known format has the fields a; `autoais schema` lists the formats$"):
         formats.detect(lines(tmp_path / "b.jsonl", {"a": 1}))
     with pytest.raises(UserError, match="no format called 'nope'; there are: aggrefact, alce"):
         formats.by_name("nope")

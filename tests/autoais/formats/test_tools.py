@@ -387,6 +387,7 @@ def test_a_document_of_ms_marco_is_refused_with_what_a_segment_has(tmp_path: Pat
     ("content", "says"),
     [(b"PAR1\x15\x04", "a Parquet file, not JSON or CSV; pandas.read_parquet"),
      (b"PK\x03\x04\x14", "a zip archive or an office file"),
+     (b"%PDF-1.5\n%\xe2\xe3", "a PDF, not JSON or CSV; rag index build reads it"),
      (b"SQLite format 3\x00", "an SQLite database"),
      (b"\x80\x04\x95", "a Python pickle, which is never read"),
      (b'{"user_input": "q", "retrieved_contexts": []}', "ragas also has response"),
@@ -399,6 +400,12 @@ def test_what_is_not_known_is_refused_with_the_nearest_shape(
     path = tmp_path / "file"
     path.write_bytes(content)
     one_line_error(autoais("score", path, "--judge", "lexical"), says)
+
+
+def test_a_toml_file_is_named(tmp_path: Path, autoais: Command) -> None:
+    path = tmp_path / "judge.toml"
+    path.write_text("[judge]\nname = 'x'\n")
+    one_line_error(autoais("score", path, "--judge", "lexical"), "a TOML file, not JSON or CSV")
 
 
 def test_a_file_of_another_tool_is_scored(tmp_path: Path, autoais: Command) -> None:

@@ -625,7 +625,12 @@ def test_admin_actions_are_for_admins(study: Study, action: str) -> None:
 
 def test_other_hosts_large_bodies_and_unknown_pages_are_refused(study: Study) -> None:
     ada = Person(study)
-    assert ada.client.get("/", headers={"Host": "evil.example"}).status_code == 400
+    other = ada.client.get("/", headers={"Host": "evil.example:80", "Accept": "application/json"})
+    assert (other.status_code, other.json()["error"]["type"]) == (400, "HTTPError")
+    says = "his server does not answer to the name 'evil.example'; rag annotate serve --base-url http://NAME allows it"
+    assert says in other.json()["error"]["message"]
+    other = ada.client.get("/", headers={"Host": "evil.example", "Accept": "text/html"})
+    assert says in text_of(HTMLParser(other.text), "[role=alert]")
     assert ada.send("/press", ada.fields() | {"value": "yes", "reason": "x" * 300_000}).status_code == 413
     assert ada.client.get("/nothing").status_code == 404
     assert ada.client.get("/press").status_code == 405

@@ -1,5 +1,6 @@
 """A benchmark's TOML may come from somebody else: it is data, and names nothing outside its folders."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,14 @@ def test_the_benchmarks_that_ship_are_listed(rag: Command) -> None:
     printed = rag("bench", "list").stdout
     assert "open-nq-pool" in printed
     assert "3,610" in printed
+
+
+def test_the_list_fits_the_terminal_and_is_whole_lines_in_a_pipe(rag: Command) -> None:
+    shown = rag("bench", "list", COLUMNS="80", FORCE_COLOR="1", NO_COLOR="1").stdout
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("hagrid: 716 questions") for line in lines)
+    assert any(len(line) > 100 for line in rag("bench", "list").stdout.splitlines())
 
 
 @pytest.mark.parametrize("name", ["handbook", "own-documents", "own-documents-kept"])

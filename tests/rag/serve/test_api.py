@@ -1,6 +1,7 @@
 """The API by HTTP: the shapes of answers and errors, and nobody who gets in without being asked."""
 
 import asyncio
+import html
 import json
 import threading
 from collections.abc import Iterator
@@ -151,23 +152,32 @@ def test_what_is_served_is_listed(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "status", "kind", "word"),
     [
-        ("ask", {}, 422, "UsageError", "question: Field required"),
-        ("ask", {"question": 7}, 422, "UsageError", "question"),
+        ("ask", {}, 422, "UsageError", "question is missing"),
+        ("ask", {"question": 7}, 422, "UsageError", "question should be a string, found 7"),
         ("ask", {"question": ""}, 400, "UsageError", "empty"),
         ("ask", {"question": "?!"}, 400, "QuestionError", "search"),
         ("ask", {"question": "x" * 2001}, 400, "UsageError", "2,001 characters"),
-        ("ask", {"question": "Why?", "indx": "town"}, 422, "UsageError", "indx"),
+        ("ask", {"question": "Why?", "indx": "town"}, 422, "UsageError", "no field 'indx', did you mean 'index'?"),
+        ("ask", {"qestion": "Why?"}, 422, "UsageError", "no field 'qestion', did you mean 'question'?"),
+        ("ask", {"question": "Why?", "zz": 1}, 422, "UsageError", "no field 'zz'; there are: question, id, index, "),
+        ("judge", {"claim": "c", "evidence": [{"txt": "e"}]}, 422, "UsageError", "did you mean 'text'?"),
         ("ask", {"question": "Why?", "index": "../../etc"}, 404, "NotFoundError", "no index called"),
         ("ask", {"question": "Why?", "system": "gguf:/etc/passwd"}, 404, "NotFoundError", "no system called"),
         ("ask", {"question": "bridge", "k": 10**30}, 400, "UsageError", "k should be from 1 to 100"),
-        ("ask", {"question": "bridge", "k": 1.5}, 422, "UsageError", "k"),
-        ("ask", {"question": "bridge", "k": True}, 422, "UsageError", "k"),
+        ("ask", {"question": "bridge", "k": 1.5}, 422, "UsageError", "k should be an integer, found 1.5"),
+        ("ask", {"question": "bridge", "k": True}, 422, "UsageError", "k should be an integer, found true or false"),
         ("ask", {"question": "bridge", "recipe": "/etc/passwd.toml"}, 400, "UsageError", "no recipe"),
         ("ask", {"question": "bridge", "system": "extractive", "min_confidence": 0.5}, 400, "UsageError", "no option"),
-        ("ask", {"question": "bridge", "history": [{"question": "q"}]}, 422, "UsageError", "history.0.answer"),
+        (
+            "ask",
+            {"question": "bridge", "history": [{"question": "q"}]},
+            422,
+            "UsageError",
+            "history[0].answer is missing",
+        ),
         ("search", {"query": "bridge", "queries": []}, 400, "UsageError", "either query or queries"),
         ("search", {}, 400, "UsageError", "either query or queries"),
-        ("search", {"query": "bridge", "k": 0}, 422, "UsageError", "k"),
+        ("search", {"query": "bridge", "k": 0}, 422, "UsageError", "k should be at least 1, found 0"),
         ("search", {"query": "bridge", "recipe": "reference"}, 400, "UsageError", "no recipe"),
         ("search", {"query": "bridge", "recipe": "bm25+pgvector"}, 400, "UsageError", "no recipe"),
         ("judge", {"claim": "", "evidence": []}, 400, "UsageError", "the claim is empty"),
@@ -200,6 +210,31 @@ def test_what_is_no_request(client: TestClient, body: bytes) -> None:
     response = client.post("/v1/ask", content=body, headers={"Content-Type": "application/json"})
     assert response.status_code in (400, 422)
     assert told(response)["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "says"),
+    [
+        (b"notjson", "application/json", "the body is not JSON"),
+        (b'{"question": "secret"}', "", "the body is not read as JSON: send Content-Type: application/json"),
+        (b"secret=1", "application/x-www-form-urlencoded", "send Content-Type: application/json"),
+        (b'["secret"]', "application/json", "the body should be an object, found a list"),
+        (b"", "application/json", "the body is missing"),
+        (b'{"question": ["secret"]}', "application/json", "question should be a string, found a list"),
+        (b'{"question": "?", "k": "secret"}', "application/json", "k should be an integer, found a string"),
+    ],
+)
+def test_a_body_that_is_no_request_says_what_to_send(client: TestClient, body: bytes, kind: str, says: str) -> None:
+    response = client.post("/v1/ask", content=body, headers={"Content-Type": kind} if kind else {})
+    assert response.status_code == 422
+    assert says in told(response)["error"]["message"]
+    assert "secret" not in response.text
+
+
+def test_the_errors_of_the_handbook_are_true(client: TestClient) -> None:
+    page = (Path(__file__).parents[3] / "docs/handbook/serving.md").read_text("utf-8")
+    assert client.post("/v1/ask", json={"question": "Why?", "k": 500}).text in page
+    assert told(client.post("/v1/ask", json={"qestion": "Why?"}))["error"]["message"] in page
 
 
 def test_lone_surrogates_come_back_as_text(client: TestClient) -> None:
@@ -283,6 +318,16 @@ def test_only_known_hosts(index: Index) -> None:
     ):
         statuses[host] = TestClient(app, base_url=f"http://{host}").get("/healthz").status_code
     assert list(statuses.values()) == [200, 200, 200, 200, 400, 400], statuses
+
+
+def test_another_host_is_told_which_option_allows_it(client: TestClient) -> None:
+    says = "his server does not answer to the name 'evil.example'; rag serve --allow-host NAME allows it"
+    reply = client.get("/v1/indexes", headers={"Host": "evil.example:8000"})
+    assert (reply.status_code, told(reply)["error"]) == (400, {"type": "HTTPError", "message": f"t{says}"})
+    page = client.get("/", headers={"Host": "evil.example", "Accept": "text/html"})
+    assert page.headers["content-type"].startswith("text/html")
+    assert f"T{says}." in html.unescape(page.text)
+    assert page.headers["x-frame-options"] == "DENY"
 
 
 def test_links_begin_with_the_public_address(index: Index) -> None:

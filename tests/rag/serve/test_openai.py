@@ -230,7 +230,7 @@ def test_what_programs_always_send_is_ignored(client: openai.OpenAI) -> None:
             "messages[0].content[0]",
             "only text is supported, found 'image_url'",
         ),
-        ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content", "valid string"),
+        ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content", "should be a string, found 5"),
         ({"messages": [{"role": "user", "content": " "}]}, None, "the question is empty"),
         ({"messages": [{"role": "user", "content": "?!"}]}, None, "only stop words or punctuation"),
         ({"messages": [{"role": "user", "content": "x" * 2001}]}, None, "2,001 characters"),

@@ -70,6 +70,9 @@ def client(pages: Pages) -> TestClient:
     async def fault(request: Request, error: Exception) -> Response:
         return pages.error(500, "A fault.")
 
+    def other_host(request: Request, name: str) -> Response:
+        return PlainTextResponse(f"not {name}", 400)
+
     async def hello(request: Request) -> Response:
         return PlainTextResponse("hello")
 
@@ -86,7 +89,7 @@ def client(pages: Pages) -> TestClient:
         Route("/static/{name:path}", pages.static),
     ]
     handlers = {HTTPException: on_error, Exception: fault}
-    around = middleware(allowed_hosts("https://study.example.org"), max_body=100)
+    around = middleware(allowed_hosts("https://study.example.org"), other_host, max_body=100)
     app = Starlette(routes=routes, middleware=around, exception_handlers=handlers)
     return TestClient(app, base_url="http://127.0.0.1:8000", raise_server_exceptions=False)
 
@@ -117,12 +120,14 @@ def test_the_policy_allows_nothing_inline_and_nothing_from_elsewhere() -> None:
         ("study.example.org", 200),
         ("STUDY.example.org:443", 200),
         ("evil.example", 400),
+        ("[2001:db8::1]", 400),
         ("study.example.org.evil.example", 400),
         ("", 400),
     ],
 )
 def test_only_known_hosts_are_answered(client: TestClient, host: str, status: int) -> None:
-    assert client.get("/", headers={"Host": host}).status_code == status
+    found = client.get("/", headers={"Host": host})
+    assert (found.status_code, found.text) == (status, "hello" if status == 200 else f"not {host}")
 
 
 def test_a_body_is_limited_by_its_length_and_by_what_comes(client: TestClient) -> None:

@@ -1,0 +1,72 @@
+"""What is wrong with a request, in one line. Of what was sent, only numbers and the names of fields are repeated."""
+
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import BaseModel
+
+_LIMITS = {
+    "greater_than_equal": ("at least", "ge"),
+    "greater_than": ("more than", "gt"),
+    "less_than_equal": ("at most", "le"),
+    "less_than": ("less than", "lt"),
+}
+_KINDS = {
+    "bool_type": "true or false",
+    "dict_type": "an object",
+    "float_type": "a number",
+    "int_type": "an integer",
+    "list_type": "a list",
+    "model_attributes_type": "an object",
+    "string_type": "a string",
+}
+_FOUND = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
+
+
+def wrong_request(errors: list[dict[str, Any]], model: type[BaseModel]) -> str:
+    """Return what is wrong with a request to the API, whose body should be a `model`; an unknown field comes first."""
+    error = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])
+    location = error["loc"][1:]  # without "body"
+    if error["type"] == "json_invalid":
+        return "the body is not JSON"
+    if not location:
+        if isinstance(error["input"], bytes):
+            return "the body is not read as JSON: send Content-Type: application/json"
+        return wrong_field(error, "the body")
+    return wrong_field(error, place_of(location), _names(model, nested=len(location) > 1))
+
+
+def wrong_field(error: Mapping[str, Any], place: str, names: Collection[str] = ()) -> str:
+    """Return what pydantic found wrong at a place; `names` are those of the fields that there are."""
+    kind, found = error["type"], error.get("input")
+    if kind == "missing":
+        return f"{place} is missing"
+    if kind == "extra_forbidden":
+        near = get_close_matches(str(error["loc"][-1])[:60], names, n=1)
+        way_out = f", did you mean {near[0]!r}?" if near else f"; there are: {', '.join(names)}"
+        return f"no field {place[:100]!r}{way_out}"
+    if kind in _LIMITS:
+        says, limit = _LIMITS[kind]
+        return f"{place} should be {says} {error['ctx'][limit]}, found {_found(found)}"
+    if kind in _KINDS:
+        return f"{place} should be {_KINDS[kind]}, found {_found(found)}"
+    return f"{place}: {error['msg']}"
+
+
+def _found(value: object) -> str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)[:20]
+    return _FOUND.get(type(value), "something else")
+
+
+def place_of(location: tuple[int | str, ...]) -> str:
+    """Return the place of a fault: `messages[0].content`."""
+    return "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in location).removeprefix(".")
+
+
+def _names(model: type[BaseModel], *, nested: bool) -> list[str]:
+    """Return the names of the fields of a request, or of the objects in it."""
+    schema = model.model_json_schema()
+    objects = schema.get("$defs", {}).values() if nested else [schema]
+    return [name for one in objects for name in one.get("properties", ())]
