@@ -39,7 +39,7 @@ def open_index(folder: str | Path | None = None) -> Index:
 
 def build_index(
     sources: str | Path | Sequence[str | Path],
-    to: str | Path | None = None,
+    to: str | Path,
     *,
     recipes: Sequence[str] = (),
     memory: int | str | None = None,
@@ -67,8 +67,6 @@ def build_index(
     from rag.index.parts import parse_size
     from rag.index.web import Fetching, check_sources, fetched
 
-    if to is None:
-        raise UsageError('to should be a folder (str or Path) for the index: build_index(sources, "docs.index")')
     check_type("to", to, "a folder (str or Path)", str, Path)
     listed = _sources(sources)
     budget = parse_size(memory) if isinstance(memory, str) else memory

@@ -123,7 +123,7 @@ class PassageReader:
                 self.name,
                 abstained=True,
                 reason=f"the retrieved passages do not seem to answer it "
-                f"(confidence {confidence:.2f}, minimum {self._min_confidence:g})",
+                f"(confidence {confidence:.2f}, minimum {self._min_confidence:.2f})",
                 confidence=confidence,
                 trace={
                     "candidate": " ".join(_quote(best).split()),

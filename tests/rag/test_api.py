@@ -294,8 +294,3 @@ def test_a_name_that_there_is_not_is_an_attribute_error() -> None:
     assert rag.__version__[0].isdigit()
     with pytest.raises(AttributeError, match="module 'rag' has no attribute 'nope'"):
         rag.nope  # noqa: B018
-
-
-def test_an_index_without_a_folder_is_a_wrong_call(corpus: Path) -> None:
-    with pytest.raises(UsageError, match=r'to should be a folder .*build_index\(sources, "docs.index"\)'):
-        rag.build_index(corpus)
