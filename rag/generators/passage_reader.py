@@ -168,11 +168,11 @@ class PassageReader:
         for hit, reading, logit in zip(hits, readings, logits, strict=True):
             weight = math.exp(logit - most) / total
             text, pieces = hit.passage.text, tuple(units(hit.passage.text))
-            first = next((unit for unit in pieces if defines and defines.match(text, unit.start, unit.end)), None)
+            defining = next((unit for unit in pieces if defines and defines.match(text, unit.start, unit.end)), None)
             scores = tuple(
                 reading.kept(unit.start, unit.end)
                 + _WORDING * _share(asked, content_stems(text[unit.start : unit.end]))
-                + _DEFINES * (unit is first)
+                + _DEFINES * (unit is defining)
                 for unit in pieces
             )
             found.append(_Read(hit, reading, logit, weight, pieces, scores))
