@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rag.corpus.documents import navigation as nav
-from rag.corpus.documents.blocks import Block, Kind, heading, squeezed
+from rag.corpus.documents.blocks import Block, Kind, heading, row, squeezed
 from rag.corpus.documents.html_builder import CALLOUT, BlockBuilder, OpenList
 from rag.corpus.documents.tables import cells_of, is_layout
 from rag.corpus.documents.titles import clean_heading
@@ -112,7 +112,7 @@ class Page(BlockBuilder):
             self._enter(node, tag, stack)
 
     def _special(self, node: "LexborNode") -> bool:
-        """Whether the class of an element says what it is: Doxygen's code or title, a caption, DocBook's questions."""
+        """Whether a class says what an element is: Doxygen's code or title, a caption, DocBook's questions and rows."""
         parts = (node.attributes.get("class") or "").split()
         if node.tag == "tr":
             return self._asked(node, parts)
@@ -122,6 +122,9 @@ class Page(BlockBuilder):
             self._heading(node, 1)
         elif "caption" in parts:
             self._caption(node.text(), figure=True)
+        elif "seglistitem" in parts:  # a row whose cells begin with the names of their columns
+            if (block := row(squeezed(part.text()) for part in node.css("div.seg"))) is not None:
+                self.blocks.append(block)
         else:
             return False
         return True

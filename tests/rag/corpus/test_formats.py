@@ -281,6 +281,46 @@ def test_macros_that_a_page_defines_are_no_text_of_it(tmp_path: Path, page: str)
     ]
 
 
+def test_a_line_before_what_is_indented_is_its_term(tmp_path: Path) -> None:
+    page = """.TH BUS.CONF 5
+.SH DIRECTIVES
+.sp
+\\fBstop\\fP \\fIplace\\fP [\\fIoption\\fP]...
+.RS 4
+Names a place where the bus stops.
+.sp
+It knows one option:
+.sp
+\\fBwait\\fP \\fIminutes\\fP
+.RS 4
+How long it waits there.
+.RE
+.RE
+.PP
+Each line has one directive.
+.RS
+This one is no term.
+.RE
+.PP
+As an example:
+.RS
+.nf
+stop Harbour
+.fi
+.RE
+"""
+    (passage,) = read(tmp_path, "bus.conf.5", page)
+    assert passage.text.split("\n\n") == [
+        "stop place [option]...: Names a place where the bus stops.",
+        "It knows one option:",
+        "wait minutes: How long it waits there.",
+        "Each line has one directive.",
+        "This one is no term.",
+        "As an example:",
+        "    stop Harbour",
+    ]
+
+
 def test_a_manual_page_in_mdoc(tmp_path: Path) -> None:
     passages = read(tmp_path, "ssh.1", MDOC)
     assert {passage.title for passage in passages} == {"ssh(1)"}

@@ -75,6 +75,12 @@ def test_text_stands_under_its_headings_without_scripts_and_menus() -> None:
         ("<h2>(5)</h2><p>A note.", ["A note."]),
         ("<p>f(x)<a class=viewcode-link href=s>[source]</a>", ["f(x)"]),
         ("<details><summary>Why</summary>Because.</details>", ["Why: Because."]),
+        (
+            '<div class="seglistitem"><div class="seg"><b>Option: </b>Wide</div>'
+            '<div class="seg"><b>Default: </b>no</div></div>'
+            '<div class="seglistitem"><div class="seg"><b>Option: </b>Deep</div></div>',
+            ["Option: Wide | Default: no", "Option: Deep"],
+        ),
     ],
 )
 def test_blocks_look_as_agreed(page: str, blocks: list[str]) -> None:
