@@ -36,7 +36,7 @@ def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
     """The blocks of a text; lines of contents and indexes are counted in `dropped`."""
     chunks = [chunk for chunk in _chunks(text) if not _is_page_edge(chunk, dropped)]
     base = _usual_indent(chunks)
-    rules: list[str] = []  # of underlined headings, by level
+    rules: list[tuple[str, bool]] = []  # signs of underlined headings and whether they are above too, by level
     waiting: list[str] = []  # lines of code
     for chunk in chunks:
         if _is_code(chunk, base):
@@ -106,7 +106,7 @@ def _is_code(chunk: _Chunk, base: int) -> bool:
     return wordy == 0 and sum(bool(_SIGNATURE.search(line)) for line in lines) >= 0.6 * len(lines)
 
 
-def _blocks(chunk: _Chunk, base: int, rules: list[str], dropped: Counter[str]) -> Iterator[Block]:
+def _blocks(chunk: _Chunk, base: int, rules: list[tuple[str, bool]], dropped: Counter[str]) -> Iterator[Block]:
     lines = [*chunk.lines]
     leaders = [line for line in lines if nav.is_contents_line(line)]
     if leaders:
@@ -126,15 +126,17 @@ def _blocks(chunk: _Chunk, base: int, rules: list[str], dropped: Counter[str]) -
         yield from _entry_or_text(lines)
 
 
-def _underlined(lines: list[str], rules: list[str]) -> Generator[Block, None, list[str]]:
+def _underlined(lines: list[str], rules: list[tuple[str, bool]]) -> Generator[Block, None, list[str]]:
     """Yield the headings that have a line of signs below (and above) them; return the other lines."""
-    if len(lines) >= 3 and _RULE.fullmatch(lines[0]) and lines[0].strip() == lines[2].strip():
+    above = len(lines) >= 3 and _RULE.fullmatch(lines[0]) is not None and lines[0].strip() == lines[2].strip()
+    if above:
         del lines[0]
     rule = _RULE.fullmatch(lines[1]) if len(lines) >= 2 and not _RULE.fullmatch(lines[0]) else None
     if rule is not None and len(lines[1].strip()) >= 0.5 * len(lines[0].strip()):
-        if rule[1] not in rules:
-            rules.append(rule[1])
-        yield heading(squeezed(lines[0]), min(rules.index(rule[1]) + 1, 6))
+        rank = rule[1], above
+        if rank not in rules:
+            rules.append(rank)
+        yield heading(squeezed(lines[0]), min(rules.index(rank) + 1, 6))
         del lines[:2]
     return [line for line in lines if not _RULE.fullmatch(line)]
 

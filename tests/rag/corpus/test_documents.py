@@ -41,6 +41,30 @@ def test_text_without_headings_takes_its_name_for_title(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "title"),
+    [("NEWS.gz", "NEWS"), ("v1.2.txt", "v1.2"), ("v1.2.md.gz", "v1.2"), ("README.Debian", "README.Debian")],
+)
+def test_a_title_from_a_file_name_has_no_suffix(tmp_path: Path, name: str, title: str) -> None:
+    (passage,) = read(tmp_path, name, gzip.compress(LONG.encode()) if name.endswith(".gz") else LONG)
+    assert passage.title == title
+
+
+def test_headings_of_the_top_rank_are_sections_unless_there_is_one(tmp_path: Path) -> None:
+    news = f"Summer 2024\n===========\n{LONG} {LONG}\n\nBuses\n-----\n{LONG} {LONG}\n\nWinter 2023\n===========\n{LONG}"
+    assert [(one.title, one.section) for one in read(tmp_path, "NEWS", news)] == [
+        ("NEWS", "Summer 2024"),
+        ("NEWS", "Summer 2024, Buses"),
+        ("NEWS", "Winter 2023"),
+    ]
+    guide = f"======\nRivers\n======\n{LONG} {LONG}\n\nOder\n====\n{LONG} {LONG}\n\nBug\n===\n{LONG} {LONG}"
+    assert [(one.title, one.section) for one in read(tmp_path, "guide.txt", guide)] == [
+        ("Rivers", ""),
+        ("Rivers", "Oder"),
+        ("Rivers", "Bug"),
+    ]
+
+
+@pytest.mark.parametrize(
     ("name", "content"),
     [
         ("e.txt", ""),
