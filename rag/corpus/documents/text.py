@@ -12,6 +12,7 @@ from rag.corpus.documents.blocks import Block, code, entry, heading, item, squee
 _BULLET = re.compile(r"(\s*)([-*+•o‣–]|\(?\d{1,3}[.)]|\(?[a-z][.)])(\s+)(?=\S)")
 _RULE = re.compile(r"\s*([=\-~*^\"'`#+_.:<>])\1{2,}\s*$")
 _NUMBERED = re.compile(r"\s*(\d{1,2}(?:\.\d{1,2})*)\.?\s+(?=[^\W\d_])")
+_NUMBERED_WORDS = 25  # of a question or a heading such as 2.1
 _WORD = re.compile(r"[(\"'“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[.,;:)!?\"'”’]*$")
 _COMMENT = re.compile(r"\s*(?:#|//|;|\*|--|%|\$|>>>|>|<|\|)")
 _GAP = re.compile(r"\S\s{3,}\S")
@@ -115,11 +116,12 @@ def _blocks(chunk: _Chunk, base: int, rules: list[tuple[str, bool]], dropped: Co
     lines = yield from _underlined(lines, rules)
     if not lines:
         return
-    if _is_heading(lines[0], base) and (len(lines) == 1 or lines[0].isupper()):
-        number = _NUMBERED.match(lines[0])
+    if count := _heading_lines(lines, base):
+        text = " ".join(lines[:count])
+        number = _NUMBERED.match(text)
         level = 2 + number[1].count(".") if number else 2 + bool(rules)
-        yield heading(squeezed(lines[0][number.end() :] if number else lines[0]), min(level, 6))
-        del lines[0]
+        yield heading(squeezed(text[number.end() :] if number else text), min(level, 6))
+        del lines[:count]
     if lines and _BULLET.match(lines[0]):
         yield from _items(lines)
     elif lines:
@@ -141,9 +143,19 @@ def _underlined(lines: list[str], rules: list[tuple[str, bool]]) -> Generator[Bl
     return [line for line in lines if not _RULE.fullmatch(line)]
 
 
-def _is_heading(line: str, base: int) -> bool:
+def _heading_lines(lines: Sequence[str], base: int) -> int:
+    """How many of the first lines are a heading: one, or two of a numbered one that goes on."""
+    number = _NUMBERED.match(lines[0])
+    if number is not None and ("." in number[1] or lines[-1].endswith("?")):
+        more = lines[1:]
+        alone = len(more) <= 1 and not any(_BULLET.match(line) or _NUMBERED.match(line) for line in more)
+        return len(lines) if alone and _is_heading(" ".join(lines), base, _NUMBERED_WORDS, ".,;:!") else 0
+    return int((len(lines) == 1 or lines[0].isupper()) and _is_heading(lines[0], base))
+
+
+def _is_heading(line: str, base: int, longest: int = 10, ends: str = ".,;:!?") -> bool:
     text = line.strip()
-    if len(text.split()) > 10 or text[-1] in ".,;:!?" or _indent(line) > base:
+    if len(text.split()) > longest or text[-1] in ends or _indent(line) > base:
         return False
     letters = [c for c in text if c.isalpha()]
     if len(letters) < 0.6 * len(text.replace(" ", "")):

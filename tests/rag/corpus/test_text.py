@@ -22,6 +22,14 @@ def blocks(text: str) -> list[str]:
         ("HOW TO VISIT\n\nTake the bus to it.", ["## HOW TO VISIT", "Take the bus to it."]),
         ("HOW TO VISIT\nTake the bus to it.", ["## HOW TO VISIT", "Take the bus to it."]),
         ("2.1 The bus\n\nIt is red.", ["### The bus", "It is red."]),
+        ("3 The bus\n\nIt is red.", ["## The bus", "It is red."]),
+        ("1.2. Why is the bus red?\n\nIt is old.", ["### Why is the bus red?", "It is old."]),
+        (
+            "1.10. Why is the bus that goes down to the harbour in summer still painted\nred?\n\nIt is old.",
+            ["### Why is the bus that goes down to the harbour in summer still painted red?", "It is old."],
+        ),
+        ("1. Is it red?\n2. Is it old?", ["1. Is it red?", "2. Is it old?"]),
+        ("1.2 litres of water a day are enough for it.", ["1.2 litres of water a day are enough for it."]),
         ("- one\n- two\n  goes on\n  - three\n* four", ["- one", "- two goes on", "  - three", "- four"]),
         ("1. one\n2) two", ["1. one", "2. two"]),
         (
