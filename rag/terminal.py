@@ -292,7 +292,7 @@ def show_files(records: Sequence["FileRecord"]) -> None:
 def left_out(corpus: "Corpus") -> Iterator[str]:
     """What the readers of documents left out, and why: a line each for parts, repeated files and links."""
     if corpus.dropped:
-        parts = ", ".join(f"{count:,} of {reason}" for reason, count in corpus.dropped.most_common())
+        parts = ", ".join(f"{count:,} {reason}" for reason, count in corpus.dropped.most_common())
         yield f"left out of documents: {parts}"
     if corpus.twins:
         name, twin = next(iter(corpus.twins.items()))

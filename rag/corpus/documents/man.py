@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block, Kind, code, entry, heading, item, row, squeezed
 from rag.corpus.documents.mdoc import inline
 from rag.corpus.documents.roff import arguments, plain
@@ -30,7 +31,7 @@ def man_blocks(text: str, dropped: Counter[str]) -> tuple[str, list[Block]]:
     body = re.sub(r"^[.'][ \t]*\\\".*\n?", "", text, flags=re.MULTILINE)
     body = re.sub(r"(?<!\\)\\\n", "", body)  # a line that goes on
     if _LINK.match(body.strip()) and "\n" not in body.strip():
-        dropped["redirects"] += 1
+        dropped[nav.REDIRECT] += 1
         return "", []
     page = _Page()
     page.read(iter(body.split("\n")))

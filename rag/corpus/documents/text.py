@@ -1,8 +1,9 @@
 """Blocks from plain text: paragraphs, lists, indented code, definitions and headings, by their lines."""
 
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,6 +13,8 @@ from rag.corpus.documents.blocks import Block, code, entry, heading, item, squee
 _BULLET = re.compile(r"(\s*)([-*+•o‣–]|\(?\d{1,3}[.)]|\(?[a-z][.)])(\s+)(?=\S)")
 _RULE = re.compile(r"\s*([=\-~*^\"'`#+_.:<>])\1{2,}\s*$")
 _NUMBERED = re.compile(r"\s*(\d{1,2}(?:\.\d{1,2})*)\.?\s+(?=[^\W\d_])")
+_BEFORE = re.compile(r"\s*(?:[-*+•‣–?o]\s+)?(?:\(?[\dA-Za-z]{1,3}[.)]\s*|\d{1,3}(?:\.\d{1,3})+\.?\s*|\d{1,3}\s+)*")
+_CONTENTS = re.compile(r"\s*(?:table of )?contents\s*:?\s*", re.IGNORECASE)
 _NUMBERED_WORDS = 25  # of a question or a heading such as 2.1
 _WORD = re.compile(r"[(\"'“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[.,;:)!?\"'”’]*$")
 _COMMENT = re.compile(r"\s*(?:#|//|;|\*|--|%|\$|>>>|>|<|\|)")
@@ -36,6 +39,7 @@ class _Chunk:
 def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
     """The blocks of a text; lines of contents and indexes are counted in `dropped`."""
     chunks = [chunk for chunk in _chunks(text) if not _is_page_edge(chunk, dropped)]
+    chunks = [*_without_contents(chunks, dropped)]
     base = _usual_indent(chunks)
     rules: list[tuple[str, bool]] = []  # signs of underlined headings and whether they are above too, by level
     waiting: list[str] = []  # lines of code
@@ -79,6 +83,58 @@ def _is_page_edge(chunk: _Chunk, dropped: Counter[str]) -> bool:
     found = len(chunk.lines) == 1 and _PAGE_EDGE.fullmatch(chunk.lines[0]) is not None
     dropped[nav.NAVIGATION] += found
     return found
+
+
+def _without_contents(chunks: Sequence[_Chunk], dropped: Counter[str]) -> Iterator[_Chunk]:
+    """The chunks without tables of contents: lines that stand again below, each at the beginning of a chunk.
+
+    Nearly all do, or most below the word `Contents`, as some go on from the line before.
+    """
+    places: dict[str, int] = {}  # the last chunk that begins with these words
+    for place, chunk in enumerate(chunks):
+        said = [line for line in chunk.lines[:3] if not _RULE.fullmatch(line)]
+        for count in (1, 2):
+            if words := _bare(" ".join(said[:count])):
+                places[words] = place
+    known = sorted(places)
+    title: _Chunk | None = None  # of contents, if they follow
+    inside = False
+    for place, chunk in enumerate(chunks):
+        if _CONTENTS.fullmatch(chunk.lines[0]) and all(map(_RULE.fullmatch, chunk.lines[1:])):
+            if title is not None:
+                yield title
+            title, inside = chunk, False
+            continue
+        lines = ["" if _GAP.search(line.strip()) else _bare(line) for line in chunk.lines]
+        again = sum(_stands_below(words, place, known, places) for words in lines)
+        announced = title is not None or inside
+        inside = again >= max(1, 0.6 * len(lines)) if announced else again >= max(4, 0.9 * len(lines))
+        if inside:
+            dropped[nav.CONTENTS] += len(chunk.lines)
+        elif title is not None:
+            yield title
+        title = None
+        if not inside:
+            yield chunk
+    if title is not None:
+        yield title
+
+
+def _bare(line: str) -> str:
+    """The words of a line without marks and numbers before them."""
+    return squeezed(_BEFORE.sub("", line, count=1)).casefold()
+
+
+def _stands_below(words: str, place: int, known: Sequence[str], places: Mapping[str, int]) -> bool:
+    """Whether a chunk after this place begins with these words, all of its line or, for a longer one, a part."""
+    at = bisect_left(known, words)
+    if (
+        not words
+        or at == len(known)
+        or (known[at] != words and (len(words.split()) < 3 or not known[at].startswith(words)))
+    ):
+        return False
+    return places[known[at]] > place
 
 
 def _indent(line: str) -> int:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from rag.corpus.documents import navigation as nav
 from rag.corpus.documents import read_document
 from rag.corpus.reader import Corpus
 from rag.errors import FormatError
@@ -259,4 +260,4 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text(f"<nav>Home</nav><p>{LONG}<div class=toc>Contents</div>")
     corpus = Corpus([tmp_path])
     assert len(list(corpus.read())) == 1
-    assert corpus.dropped == {"navigation": 1, "contents or index": 1}
+    assert corpus.dropped == {nav.NAVIGATION: 1, nav.CONTENTS: 1}

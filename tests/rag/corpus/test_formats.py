@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rag.corpus.documents import load_document, read_document
+from rag.corpus.documents import navigation as nav
 from rag.corpus.reader import Corpus
 from rag.errors import FormatError
 from rag.types import Passage
@@ -345,7 +346,7 @@ def test_manual_pages_are_known_by_their_beginning(tmp_path: Path) -> None:
     (tmp_path / "dir.1").write_text(".so man1/ls.1\n")
     corpus = Corpus([tmp_path])
     assert {passage.id.partition("#")[0] for _, passage in corpus.read()} == {"ls.1.gz"}
-    assert (corpus.bad, corpus.dropped["redirects"]) == (0, 1)
+    assert (corpus.bad, corpus.dropped[nav.REDIRECT]) == (0, 1)
     with pytest.raises(FormatError, match="not a manual page"):
         read_document(tmp_path / "app.log.1", "app.log.1")
 
@@ -542,7 +543,7 @@ def test_what_is_left_out_of_a_document_is_told(tmp_path: Path) -> None:
     path = tmp_path / "a.html"
     path.write_text(f"<nav>Home</nav><p>{LONG}")
     document = load_document(path, "a.html")
-    assert (len(document.passages), document.dropped) == (1, {"navigation": 1})
+    assert (len(document.passages), document.dropped) == (1, {nav.NAVIGATION: 1})
 
 
 @pytest.mark.parametrize("name", ["xl/workbook.xml", "[Content_Types].xml", "xl/worksheets/sheet1.xml"])
