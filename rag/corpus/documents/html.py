@@ -66,7 +66,7 @@ def html_blocks(text: str, dropped: Counter[str], name: str = "", where: str = "
     tree = LexborHTMLParser(_BREAK.sub("<br>\n", _opened(text)))
     if tree.body is None:
         if tree.css_first("frameset") is not None:
-            dropped["frame sets"] += 1
+            dropped[nav.FRAMES] += 1
         return "", []
     if (why := _no_text(tree)) is not None:
         dropped[why] += 1

@@ -2,9 +2,11 @@
 
 import re
 
-NAVIGATION, CONTENTS = "pieces of navigation", "lists and lines of contents or an index"
-BOILERPLATE, FIGURE = "notices", "captions of figures"
-REDIRECT, SEARCH, LISTING = "pages that redirect", "search pages", "listings of source code"
+# What is left out, one of it.
+NAVIGATION, CONTENTS = "piece of navigation", "part of contents or an index"
+BOILERPLATE, FIGURE, MARGIN = "notice", "caption of figures", "line of page headers and footers"
+REDIRECT, FRAMES, SEARCH, LISTING = "redirect", "page of frames", "page for searching", "listing of source code"
+
 
 # Names of classes and ids, as DocBook, Sphinx, Texinfo, Doxygen, MkDocs, MediaWiki and common site themes have them.
 _NAVIGATION = frozenset(

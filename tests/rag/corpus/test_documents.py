@@ -237,9 +237,25 @@ def test_links_that_lead_out_of_the_folder_are_counted_and_not_followed(tmp_path
     (home / "in.md").symlink_to(home / "a.md")
     corpus = Corpus([home])
     assert [p.id for _, p in corpus.read()] == ["a.md#1", "in.md#1"]
-    assert corpus.links == 2
+    assert (corpus.links, corpus.passed) == (2, {"link to nowhere": 1})
     (home.parent / "link").symlink_to(other)
     assert [p.text for _, p in Corpus([tmp_path / "link"]).read()] == [f"other: {LONG}"]
+
+
+def test_every_file_that_is_not_read_is_counted(tmp_path: Path) -> None:
+    (tmp_path / "_static").mkdir()
+    for name in ("a.md", "_static/fonts.html", "copyright", "changelog.gz", "a.py.gz", "b.py", "B.PY", "x.1", ".git"):
+        (tmp_path / name).write_text(LONG)
+    (tmp_path / "style.css").symlink_to("/nowhere.css")
+    corpus = Corpus([tmp_path], exclude=["b.*"])
+    assert [passage.id for _, passage in corpus.read()] == ["a.md#1"]
+    assert corpus.unread == {"copyright": 1, "changelog.gz": 1, ".py.gz": 1, ".py": 1, ".1": 1}
+    assert corpus.passed == {
+        "item hidden by a dot": 1,
+        "folder called _static": 1,
+        "link to nowhere": 1,
+        "file outside of --include and --exclude": 1,
+    }
 
 
 def test_a_folder_may_change_while_it_is_read(tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_pages_that_only_send_elsewhere_or_hold_frames_have_no_passages() -> Non
         == []
     )
     assert read("<frameset cols='20%,80%'><frame src=a.html><frame src=b.html></frameset>", dropped) == []
-    assert dropped == {nav.REDIRECT: 1, "frame sets": 1}
+    assert dropped == {nav.REDIRECT: 1, nav.FRAMES: 1}
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_headers_footers_and_page_numbers_are_dropped_and_counted(tmp_path: Path
         for at, word in enumerate(words, 1)
     ]
     document = load(tmp_path, make_pdf(pages))
-    assert document.dropped["page headers and footers"] == 12
+    assert document.dropped[nav.MARGIN] == 12
     assert not any("Chapter" in passage.text for passage in document.passages)
     assert len(document.passages) == 6
 
