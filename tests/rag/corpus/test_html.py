@@ -162,6 +162,20 @@ def test_a_page_called_introduction_takes_the_title_of_the_page_above() -> None:
     assert (passage.title, passage.section) == ("The Manual", "Introduction")
 
 
+@pytest.mark.parametrize(
+    ("title", "named"),
+    [
+        ("SYNOPSIS — Buses 1.2 documentation", "Buses 1.2 documentation"),
+        ("Synopsis (Buses (version 7))", "Buses (version 7)"),
+        ("Synopsis", "Synopsis"),
+    ],
+)
+def test_a_page_with_a_generic_title_and_none_above_takes_that_of_its_site(title: str, named: str) -> None:
+    (one, two) = read(f"<title>{title}</title><h1>Synopsis</h1><p>{LONG} {LONG}<h1>Seats</h1><p>{LONG} {LONG}")
+    assert (one.title, one.section) == (named, "" if named == title else "Synopsis")
+    assert (two.title, two.section) == (named, "Seats")
+
+
 def test_the_main_element_is_the_page() -> None:
     (passage,) = read(f"<div>Weather: {LONG}</div><main><h1>Rivers</h1><p>{LONG}</main><div>Ads: {LONG}</div>")
     assert passage.text == LONG
