@@ -3,6 +3,7 @@
 import re
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rag.planning import Plan
     from rag.systems import SystemKind
 
+_KINDS = 6  # of files that are not read, the most frequent
 _SPAN = "bold green"
 _OTHERS = 9  # headings of passages that are not cited
 
@@ -298,10 +300,9 @@ def show_files(records: Sequence["FileRecord"]) -> None:
 
 
 def left_out(corpus: "Corpus") -> Iterator[str]:
-    """What the readers of documents left out, and why: a line each for parts, repeated files and links."""
+    """What the readers of documents left out, and why: a line each for parts, repeated files, links and other files."""
     if corpus.dropped:
-        parts = ", ".join(f"{count:,} of {reason}" for reason, count in corpus.dropped.most_common())
-        yield f"left out of documents: {parts}"
+        yield f"left out of documents: {_each(corpus.dropped)}"
     if corpus.twins:
         name, twin = next(iter(corpus.twins.items()))
         repeats = "repeats" if len(corpus.twins) == 1 else "repeat"
@@ -309,6 +310,20 @@ def left_out(corpus: "Corpus") -> Iterator[str]:
     if corpus.links:
         leads = "leads" if corpus.links == 1 else "lead"
         yield f"left out {counted(corpus.links, 'link')} that {leads} out of the folder: name the target as a source"
+    if corpus.unread:
+        kinds = corpus.unread.most_common()
+        told = [f"{count:,} {kind}" for kind, count in kinds[:_KINDS]]
+        if rest := kinds[_KINDS:]:
+            told.append(f"{sum(count for _, count in rest):,} of {counted(len(rest), 'other kind')}")
+        yield f"not read, as they are no documents: {', '.join(told)}"
+    if corpus.passed:
+        yield f"not read: {_each(corpus.passed)}"
+
+
+def _each(counts: Counter[str]) -> str:
+    """How many there are of each thing, the most frequent first: `2 listings of source code, 1 redirect`."""
+    found = ((count, what.partition(" ")) for what, count in counts.most_common())
+    return ", ".join(f"{counted(count, noun)}{space}{rest}" for count, (noun, space, rest) in found)
 
 
 def show_passages(passages: Iterable[Passage]) -> None:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 from autoais.corpora import check_corpus_format, detect_corpus, read_passages
@@ -16,6 +16,8 @@ from rag.corpus.twins import Sketch, Twins, packed, sketch_of
 from rag.errors import FormatError, IndexingError
 from rag.types import Passage
 
+_STATIC = "_static"  # where Sphinx keeps styles, scripts and fonts, with their licences
+_PACKINGS = frozenset([".gz", ".bz2", ".xz", ".zst"])
 _UNPACKED = {".zst": 5.0, ".gz": 3.0}  # typical expansion of JSON text, for the estimate before a build
 
 
@@ -25,8 +27,9 @@ class Corpus:
 
     A document of a folder that cannot be read is skipped and counted in `bad`, with the first 20 errors in `reasons`;
     with `strict`, the first one raises `FormatError`. Broken lines of a corpus file raise it, unless `skip_bad` skips
-    and counts them too. The globs `include` and `exclude` choose the files of folders; links that lead out of a folder
-    are not followed, and counted in `links`.
+    and counts them too. The globs `include` and `exclude` choose the files of folders. Files of folders that are not
+    read are counted: `links` that lead out of the folder, files that are no documents by suffix in `unread`, and others
+    by reason in `passed`.
 
     `dropped` counts what was left out of documents, by reason, and `twins` names for each file that repeats another one
     the file that it repeats. `urls` are those of the sources that mirror pages.
@@ -46,6 +49,8 @@ class Corpus:
     twins: dict[str, str] = field(default_factory=dict)
     sketches: dict[str, str] = field(default_factory=dict)  # of the documents read, to find their twins in an update
     links: int = 0
+    unread: Counter[str] = field(default_factory=Counter)
+    passed: Counter[str] = field(default_factory=Counter)
     urls: Mapping[Path, str] = field(default_factory=dict)
     unit: ClassVar[str | None] = None  # of `bytes_total`, if not bytes
 
@@ -92,6 +97,7 @@ class Corpus:
     def files(self) -> Iterator[SourceFile]:
         """Yield the files in the order of sources and paths."""
         self.links = 0
+        self.unread, self.passed = Counter(), Counter()
         for source in self.described:
             if not source.path.is_dir():
                 yield source.file(source.path)
@@ -99,6 +105,8 @@ class Corpus:
             found = _Folder(source.path, source.include, source.exclude)
             files = [source.file(path) for path in found]
             self.links += found.links
+            self.unread += found.unread
+            self.passed += found.passed
             if source not in self._finders:
                 self._finders[source] = self._twins(files)
             yield from files
@@ -191,12 +199,14 @@ class Corpus:
 
 
 class _Folder:
-    """The documents below a folder in the order of their paths, without hidden ones; `links` counts those left out."""
+    """The documents below a folder in the order of their paths; what is left out is counted as in a `Corpus`."""
 
     def __init__(self, folder: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
         self._folder, self._include, self._exclude = folder, include, exclude
         self._real = os.path.realpath(folder)
         self.links = 0
+        self.unread: Counter[str] = Counter()
+        self.passed: Counter[str] = Counter()
 
     def __iter__(self) -> Iterator[Path]:
         yield from self._below(self._folder)
@@ -205,28 +215,44 @@ class _Folder:
         try:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except OSError:  # removed meanwhile, or not ours to read
+            self.passed["folder without permission"] += 1
             return
         for entry in entries:
             path = folder / entry.name
-            if entry.name.startswith("."):
-                continue
-            if entry.is_symlink() and not self._stays(entry):
-                continue
-            if entry.is_dir(follow_symlinks=False):
+            if why := self._passed(entry):
+                self.passed[why] += 1
+            elif entry.is_symlink() and not self._stays(entry) and (entry.is_dir() or kind_of(entry.name)):
+                self.links += 1
+            elif entry.is_dir(follow_symlinks=False):
                 yield from self._below(path)
-            elif self._wanted(path) and entry.is_file() and is_document(path):
+            elif entry.is_dir():  # a link to a folder that is read where it stands
+                continue
+            elif not selected(path.relative_to(self._folder).as_posix(), self._include, self._exclude):
+                self.passed["file outside of --include and --exclude"] += 1
+            elif kind_of(path.name) is not None and entry.is_file() and is_document(path):
                 yield path
+            else:
+                self.unread[_kind(path.name)] += 1
 
-    def _wanted(self, path: Path) -> bool:
-        within = path.relative_to(self._folder).as_posix()
-        return kind_of(path.name) is not None and selected(within, self._include, self._exclude)
+    def _passed(self, entry: "os.DirEntry[str]") -> str | None:
+        """Why a file or folder is passed over, whatever it holds; else None."""
+        if entry.name.startswith("."):
+            return "item hidden by a dot"
+        if entry.is_symlink() and not Path(entry.path).exists():
+            return "link to nowhere"
+        return f"folder called {_STATIC}" if entry.name == _STATIC and entry.is_dir() else None
 
     def _stays(self, entry: "os.DirEntry[str]") -> bool:
-        """Whether a link leads to a file of the folder; others are counted."""
-        if f"{os.path.realpath(entry.path)}/".startswith(f"{self._real}/"):
-            return True
-        self.links += entry.is_dir() or kind_of(entry.name) is not None
-        return False
+        """Whether a link leads to a file of the folder."""
+        return f"{os.path.realpath(entry.path)}/".startswith(f"{self._real}/")
+
+
+def _kind(name: str) -> str:
+    """The suffix of a file, with that of its packing, or its name if it has none."""
+    path = PurePosixPath(name.lower())
+    packing = path.suffix if path.suffix in _PACKINGS else ""
+    suffix = path.with_suffix("").suffix if packing else path.suffix
+    return f"{suffix}{packing}" if suffix else path.name
 
 
 def _walk(folder: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> Iterator[Path]:

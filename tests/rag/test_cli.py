@@ -188,16 +188,22 @@ def test_build_of_documents_says_what_it_leaves_out_and_search_names_the_page(ra
     docs.mkdir()
     (docs / "a.html").write_text(f"<nav>Home</nav><p>{text}")
     (docs / "a.txt").write_text(text)
+    (tmp_path / "elsewhere.md").write_text(text)
     (docs / "out.md").symlink_to(tmp_path / "elsewhere.md")
+    (docs / "gone.md").symlink_to(tmp_path / "gone.md")
+    for name in ("changelog.gz", "copyright", "a.log", "b.log", ".hidden.md"):
+        (docs / name).write_text(text)
     (docs / "bad.epub").write_bytes(b"nonsense")
     (docs / "b.pdf").write_bytes(make_pdf([[], [Print("The Vistula is the longest river of Poland.", 700)]]))
     built = rag("index", "build", docs, "--to", tmp_path / "d.index")
     assert built.returncode == 0
     for line in (
         f"skipped {docs / 'bad.epub'}: broken: File is not a zip file",
-        "left out of documents: 1 of navigation",
+        "left out of documents: 1 piece of navigation",
         "left out 1 file that repeats another, such as a.txt (a.html)",
         "left out 1 link that leads out of the folder: name the target as a source",
+        "not read, as they are no documents: 2 .log, 1 changelog.gz, 1 copyright",
+        "not read: 1 item hidden by a dot, 1 link to nowhere",
     ):
         assert line in built.stderr
     assert ", page 2  (b.pdf#1)" in rag("search", "longest Vistula", "--index", tmp_path / "d.index").stdout

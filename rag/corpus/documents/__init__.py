@@ -63,9 +63,14 @@ def load_document(path: Path | Traversable, name: str) -> Document:
 def _read(source: Source, kind: str) -> tuple[str, list[Passage]]:
     """The title and the passages."""
     title, blocks = READERS[kind](source)
-    file = PurePosixPath(source.name).name
-    called = title or file.removesuffix(".gz").rpartition(".")[0] or file
-    return title, list(passages(blocks, source.name, called))
+    return title, list(passages(blocks, source.name, title or _stem(source.name)))
+
+
+def _stem(name: str) -> str:
+    """The name of a file without its folder and the suffixes that tell how it is read."""
+    file = PurePosixPath(PurePosixPath(name).name.removesuffix(".gz"))
+    suffix = file.suffix.lower()
+    return file.stem if suffix in READERS or _MAN.fullmatch(suffix) else file.name
 
 
 def kind_of(name: str) -> str | None:

@@ -33,8 +33,9 @@ def _text(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.text import plain_blocks
 
     blocks = [*plain_blocks(decoded(source.data, source.where), source.dropped)]
-    if blocks and blocks[0].kind is Kind.HEADING and blocks[0].level == 1:
-        return blocks[0].text, blocks[1:]
+    top = [block.text for block in blocks if block.kind is Kind.HEADING and block.level == 1]
+    if len(top) == 1 and blocks[0].kind is Kind.HEADING and blocks[0].level == 1:  # several are sections
+        return top[0], blocks[1:]
     return "", blocks
 
 

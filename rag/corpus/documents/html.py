@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block, Kind
 from rag.corpus.documents.html_walk import Page
 from rag.corpus.documents.titles import page_title
@@ -21,6 +22,9 @@ _REMOVED = ", ".join(
     .previous_page .next_page .toc_page [role=tooltip] .tooltip .tooltiptext label.ocn
     """.split()
 )
+# As Doxygen and Sphinx make them.
+_SEARCH = "body.SRPage, h1#search-documentation, #mkdocs-search-results"
+_LISTING = ".fragment a[name=l00001], .fragment a#l00001, a.viewcode-back"
 DEEPEST = 20_000  # elements in one another; the parser's time grows with the square of it
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*)[^<>]*?(/?)>")
 _VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
@@ -62,10 +66,10 @@ def html_blocks(text: str, dropped: Counter[str], name: str = "", where: str = "
     tree = LexborHTMLParser(_BREAK.sub("<br>\n", _opened(text)))
     if tree.body is None:
         if tree.css_first("frameset") is not None:
-            dropped["frame sets"] += 1
+            dropped[nav.FRAMES] += 1
         return "", []
-    if _redirects(tree):
-        dropped["redirects"] += 1
+    if (why := _no_text(tree)) is not None:
+        dropped[why] += 1
         return "", []
     for node in tree.body.css(_REMOVED):
         node.decompose()
@@ -84,6 +88,15 @@ def _opened(text: str) -> str:
     if _XHTML not in text[:4096]:
         return text
     return _EMPTY.sub(lambda tag: tag[0] if tag[1] in _VOID else f"<{tag[1]}{tag[2]}></{tag[1]}>", text)
+
+
+def _no_text(tree: "LexborHTMLParser") -> str | None:
+    """Why a page says nothing by itself: it redirects, searches, or lists a file of source code; else None."""
+    if _redirects(tree):
+        return nav.REDIRECT
+    if tree.css_first(_SEARCH) is not None:
+        return nav.SEARCH
+    return nav.LISTING if tree.css_first(_LISTING) is not None else None
 
 
 def _redirects(tree: "LexborHTMLParser") -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rag.corpus.documents import navigation as nav
-from rag.corpus.documents.blocks import Block, Kind, heading, squeezed
+from rag.corpus.documents.blocks import Block, Kind, heading, row, squeezed
 from rag.corpus.documents.html_builder import CALLOUT, BlockBuilder, OpenList
 from rag.corpus.documents.tables import cells_of, is_layout
 from rag.corpus.documents.titles import clean_heading
@@ -40,6 +40,10 @@ _PROSE = 80  # words in paragraphs, without links, of what is no navigation
 _LABEL = re.compile(r"\w{1,5}\.?:")  # "Q:", "A:"
 _LONGEST_ROW = 300  # characters of a row of links
 _LINKS_ONLY = 0.8  # of the characters of a list or table
+_INDEX_TERMS = 4  # of a list that is an index by itself
+_ALL_LINKS = 0.85  # of the characters of definitions; commas stand between their links
+_OTHER_SITE = re.compile(r"[\w+.-]+:|//")
+_INDEX = re.compile(r"\bindex$", re.IGNORECASE)
 _IS_PAGE = re.compile(r"\.x?html?(?:\.gz)?$", re.IGNORECASE)  # of a site; not a README or a book
 _QUERY = re.compile(r"[?#].*", re.DOTALL)
 
@@ -112,7 +116,7 @@ class Page(BlockBuilder):
             self._enter(node, tag, stack)
 
     def _special(self, node: "LexborNode") -> bool:
-        """Whether the class of an element says what it is: Doxygen's code or title, a caption, DocBook's questions."""
+        """Whether a class says what an element is: Doxygen's code or title, a caption, DocBook's questions and rows."""
         parts = (node.attributes.get("class") or "").split()
         if node.tag == "tr":
             return self._asked(node, parts)
@@ -122,6 +126,9 @@ class Page(BlockBuilder):
             self._heading(node, 1)
         elif "caption" in parts:
             self._caption(node.text(), figure=True)
+        elif "seglistitem" in parts:  # a row whose cells begin with the names of their columns
+            if (block := row(squeezed(part.text()) for part in node.css("div.seg"))) is not None:
+                self.blocks.append(block)
         else:
             return False
         return True
@@ -177,7 +184,20 @@ class Page(BlockBuilder):
             return False
         if tag == "body" or _is_prose(node):
             return False
+        if tag == "dl" and self._is_index(node):
+            self.dropped[nav.CONTENTS] += 1
+            return True
         return self._links_only(node, listed=listed, certain=not listed or nav.suspicious(names))
+
+    def _is_index(self, node: "LexborNode") -> bool:
+        """Whether a list defines its terms by links to other places alone: several terms, or below such a heading."""
+        terms = node.css("dt")
+        if len(terms) < _INDEX_TERMS and not (self.headings and _INDEX.search(self.headings[0][1])):
+            return False
+        links = [link for link in node.css("dd a[href]") if not _OTHER_SITE.match(link.attributes.get("href") or "")]
+        linked = sum(len(squeezed(link.text())) for link in links)
+        own = len(squeezed(node.text())) - sum(len(squeezed(term.text())) for term in terms)
+        return linked > 0 and linked >= _ALL_LINKS * own
 
     def _links_only(self, node: "LexborNode", *, listed: bool, certain: bool) -> bool:
         """Whether the text of an element is mostly links that are no part of what the page says."""

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block, Kind, code, entry, heading, item, row, squeezed
 from rag.corpus.documents.mdoc import inline
 from rag.corpus.documents.roff import arguments, plain
@@ -15,6 +16,8 @@ _COMMENT = re.compile(r"(?<!\\)\\[\"#].*")
 _CONDITION = re.compile(r"(\S+)\s*")
 _FONTS = frozenset(["B", "I", "R", "SB", "SM"])
 _PAIRS = frozenset(["BR", "RB", "BI", "IB", "RI", "IR"])
+_TAG_WORDS = 20  # of a line that is a tag without a macro that says so
+_SENTENCE_ENDS = (".", ":", ";", ",", "!", "?")
 _MARKS = frozenset(["•", "-", "*", "o", "–", "—", "·"])
 
 
@@ -28,7 +31,7 @@ def man_blocks(text: str, dropped: Counter[str]) -> tuple[str, list[Block]]:
     body = re.sub(r"^[.'][ \t]*\\\".*\n?", "", text, flags=re.MULTILINE)
     body = re.sub(r"(?<!\\)\\\n", "", body)  # a line that goes on
     if _LINK.match(body.strip()) and "\n" not in body.strip():
-        dropped["redirects"] += 1
+        dropped[nav.REDIRECT] += 1
         return "", []
     page = _Page()
     page.read(iter(body.split("\n")))
@@ -150,6 +153,15 @@ class _Page:
         else:
             self._end()
 
+    def indent(self, rest: str = "") -> None:
+        """What follows is indented; a short line before it is its tag, as asciidoctor and DocBook write them."""
+        if self.literal is None and self.mark is None and not self.tags and len(self.text) == 1:
+            line = squeezed(self.text[0])
+            if len(line.split()) <= _TAG_WORDS and (line.endswith("...") or not line.endswith(_SENTENCE_ENDS)):
+                self.text, self.tags = [], [line]
+                return
+        self.paragraph()
+
     def tagged(self, rest: str = "") -> None:
         """The next line is a tag, and what follows explains it."""
         self._end_code()
@@ -247,7 +259,8 @@ class _Page:
 
 
 _STRUCTURE: dict[str, Callable[[_Page, str], None]] = {
-    **dict.fromkeys(["PP", "P", "LP", "Pp", "sp", "br", "HP", "RS", "RE", "Lp", "Sp", "ti"], _Page.paragraph),
+    **dict.fromkeys(["PP", "P", "LP", "Pp", "sp", "br", "HP", "RE", "Lp", "Sp", "ti"], _Page.paragraph),
+    "RS": _Page.indent,
     **dict.fromkeys(["INDENT", "UNINDENT"], _Page.paragraph),  # of docutils
     "TP": _Page.tagged,
     "TQ": _Page.also_tagged,

@@ -2,7 +2,11 @@
 
 import re
 
-NAVIGATION, CONTENTS, BOILERPLATE, FIGURE = "navigation", "contents or index", "boilerplate", "figure captions"
+# What is left out, one of it.
+NAVIGATION, CONTENTS = "piece of navigation", "part of contents or an index"
+BOILERPLATE, FIGURE, MARGIN = "notice", "caption of figures", "line of page headers and footers"
+REDIRECT, FRAMES, SEARCH, LISTING = "redirect", "page of frames", "page for searching", "listing of source code"
+
 
 # Names of classes and ids, as DocBook, Sphinx, Texinfo, Doxygen, MkDocs, MediaWiki and common site themes have them.
 _NAVIGATION = frozenset(
@@ -41,7 +45,7 @@ _BOILERPLATE = re.compile(
     r"|generated on\b|(?:generated (?:by|from)|created using|built with) (?-i:[A-Z])"
     r"|this page was (?:last|generated)|powered by\b"
     r"|valid (?:x?html|css)\b|hosted by\b|this (?:document|page|file|manual) was generated\b|skip to (?:main )?content"
-    r"|edit (?:this page|on git(?:hub|lab)))",
+    r"|edit (?:this page|on git(?:hub|lab))|(?:(?:expand|collapse|show|hide)\W{0,3}){1,2}all(?: \w+){0,2}$)",
     re.IGNORECASE,
 )
 _INDEX = re.compile(

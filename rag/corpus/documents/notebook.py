@@ -31,7 +31,7 @@ def notebook_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str
             title = title or found
             blocks += page
         elif cell.get("cell_type") == "code":
-            dropped["outputs of cells"] += bool(cell.get("outputs"))
+            dropped["output of a cell"] += bool(cell.get("outputs"))
             if (block := code(source)) is not None:
                 blocks.append(block)
     return title, blocks

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.pdf_pages import Line
 
-HEADERS = "page headers and footers"
 _DIGITS = re.compile(r"\d+")
 _PAGE_NUMBER = re.compile(
     r"[-–—|\s]*(?:page\s+)?(?:\d{1,4}|[ivxlc]{1,7})(?:\s*(?:/|of)\s*\d{1,4})?[-–—|\s]*", re.IGNORECASE
@@ -26,7 +25,7 @@ def without_edges(pages: Sequence[list[Line]], dropped: Counter[str]) -> list[li
             found = [*_headers(kept, edge)]
             for number in found:
                 gone[number].add(id(kept[number].pop(edge)))
-            dropped[HEADERS] += len(found)
+            dropped[nav.MARGIN] += len(found)
             if not found:
                 break
     return [[line for line in lines if id(line) not in out] for lines, out in zip(pages, gone, strict=True)]

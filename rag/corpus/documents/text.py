@@ -1,8 +1,9 @@
 """Blocks from plain text: paragraphs, lists, indented code, definitions and headings, by their lines."""
 
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,6 +13,9 @@ from rag.corpus.documents.blocks import Block, code, entry, heading, item, squee
 _BULLET = re.compile(r"(\s*)([-*+•o‣–]|\(?\d{1,3}[.)]|\(?[a-z][.)])(\s+)(?=\S)")
 _RULE = re.compile(r"\s*([=\-~*^\"'`#+_.:<>])\1{2,}\s*$")
 _NUMBERED = re.compile(r"\s*(\d{1,2}(?:\.\d{1,2})*)\.?\s+(?=[^\W\d_])")
+_BEFORE = re.compile(r"\s*(?:[-*+•‣–?o]\s+)?(?:\(?[\dA-Za-z]{1,3}[.)]\s*|\d{1,3}(?:\.\d{1,3})+\.?\s*|\d{1,3}\s+)*")
+_CONTENTS = re.compile(r"\s*(?:table of )?contents\s*:?\s*", re.IGNORECASE)
+_NUMBERED_WORDS = 25  # of a question or a heading such as 2.1
 _WORD = re.compile(r"[(\"'“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[.,;:)!?\"'”’]*$")
 _COMMENT = re.compile(r"\s*(?:#|//|;|\*|--|%|\$|>>>|>|<|\|)")
 _GAP = re.compile(r"\S\s{3,}\S")
@@ -35,8 +39,9 @@ class _Chunk:
 def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
     """The blocks of a text; lines of contents and indexes are counted in `dropped`."""
     chunks = [chunk for chunk in _chunks(text) if not _is_page_edge(chunk, dropped)]
+    chunks = [*_without_contents(chunks, dropped)]
     base = _usual_indent(chunks)
-    rules: list[str] = []  # of underlined headings, by level
+    rules: list[tuple[str, bool]] = []  # signs of underlined headings and whether they are above too, by level
     waiting: list[str] = []  # lines of code
     for chunk in chunks:
         if _is_code(chunk, base):
@@ -80,6 +85,58 @@ def _is_page_edge(chunk: _Chunk, dropped: Counter[str]) -> bool:
     return found
 
 
+def _without_contents(chunks: Sequence[_Chunk], dropped: Counter[str]) -> Iterator[_Chunk]:
+    """The chunks without tables of contents: lines that stand again below, each at the beginning of a chunk.
+
+    Nearly all do, or most below the word `Contents`, as some go on from the line before.
+    """
+    places: dict[str, int] = {}  # the last chunk that begins with these words
+    for place, chunk in enumerate(chunks):
+        said = [line for line in chunk.lines[:3] if not _RULE.fullmatch(line)]
+        for count in (1, 2):
+            if words := _bare(" ".join(said[:count])):
+                places[words] = place
+    known = sorted(places)
+    title: _Chunk | None = None  # of contents, if they follow
+    inside = False
+    for place, chunk in enumerate(chunks):
+        if _CONTENTS.fullmatch(chunk.lines[0]) and all(map(_RULE.fullmatch, chunk.lines[1:])):
+            if title is not None:
+                yield title
+            title, inside = chunk, False
+            continue
+        lines = ["" if _GAP.search(line.strip()) else _bare(line) for line in chunk.lines]
+        again = sum(_stands_below(words, place, known, places) for words in lines)
+        announced = title is not None or inside
+        inside = again >= max(1, 0.6 * len(lines)) if announced else again >= max(4, 0.9 * len(lines))
+        if inside:
+            dropped[nav.CONTENTS] += len(chunk.lines)
+        elif title is not None:
+            yield title
+        title = None
+        if not inside:
+            yield chunk
+    if title is not None:
+        yield title
+
+
+def _bare(line: str) -> str:
+    """The words of a line without marks and numbers before them."""
+    return squeezed(_BEFORE.sub("", line, count=1)).casefold()
+
+
+def _stands_below(words: str, place: int, known: Sequence[str], places: Mapping[str, int]) -> bool:
+    """Whether a chunk after this place begins with these words, all of its line or, for a longer one, a part."""
+    at = bisect_left(known, words)
+    if (
+        not words
+        or at == len(known)
+        or (known[at] != words and (len(words.split()) < 3 or not known[at].startswith(words)))
+    ):
+        return False
+    return places[known[at]] > place
+
+
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
@@ -106,7 +163,7 @@ def _is_code(chunk: _Chunk, base: int) -> bool:
     return wordy == 0 and sum(bool(_SIGNATURE.search(line)) for line in lines) >= 0.6 * len(lines)
 
 
-def _blocks(chunk: _Chunk, base: int, rules: list[str], dropped: Counter[str]) -> Iterator[Block]:
+def _blocks(chunk: _Chunk, base: int, rules: list[tuple[str, bool]], dropped: Counter[str]) -> Iterator[Block]:
     lines = [*chunk.lines]
     leaders = [line for line in lines if nav.is_contents_line(line)]
     if leaders:
@@ -115,33 +172,46 @@ def _blocks(chunk: _Chunk, base: int, rules: list[str], dropped: Counter[str]) -
     lines = yield from _underlined(lines, rules)
     if not lines:
         return
-    if _is_heading(lines[0], base) and (len(lines) == 1 or lines[0].isupper()):
-        number = _NUMBERED.match(lines[0])
+    if count := _heading_lines(lines, base):
+        text = " ".join(lines[:count])
+        number = _NUMBERED.match(text)
         level = 2 + number[1].count(".") if number else 2 + bool(rules)
-        yield heading(squeezed(lines[0][number.end() :] if number else lines[0]), min(level, 6))
-        del lines[0]
+        yield heading(squeezed(text[number.end() :] if number else text), min(level, 6))
+        del lines[:count]
     if lines and _BULLET.match(lines[0]):
         yield from _items(lines)
     elif lines:
         yield from _entry_or_text(lines)
 
 
-def _underlined(lines: list[str], rules: list[str]) -> Generator[Block, None, list[str]]:
+def _underlined(lines: list[str], rules: list[tuple[str, bool]]) -> Generator[Block, None, list[str]]:
     """Yield the headings that have a line of signs below (and above) them; return the other lines."""
-    if len(lines) >= 3 and _RULE.fullmatch(lines[0]) and lines[0].strip() == lines[2].strip():
+    above = len(lines) >= 3 and _RULE.fullmatch(lines[0]) is not None and lines[0].strip() == lines[2].strip()
+    if above:
         del lines[0]
     rule = _RULE.fullmatch(lines[1]) if len(lines) >= 2 and not _RULE.fullmatch(lines[0]) else None
     if rule is not None and len(lines[1].strip()) >= 0.5 * len(lines[0].strip()):
-        if rule[1] not in rules:
-            rules.append(rule[1])
-        yield heading(squeezed(lines[0]), min(rules.index(rule[1]) + 1, 6))
+        rank = rule[1], above
+        if rank not in rules:
+            rules.append(rank)
+        yield heading(squeezed(lines[0]), min(rules.index(rank) + 1, 6))
         del lines[:2]
     return [line for line in lines if not _RULE.fullmatch(line)]
 
 
-def _is_heading(line: str, base: int) -> bool:
+def _heading_lines(lines: Sequence[str], base: int) -> int:
+    """How many of the first lines are a heading: one, or two of a numbered one that goes on."""
+    number = _NUMBERED.match(lines[0])
+    if number is not None and ("." in number[1] or lines[-1].endswith("?")):
+        more = lines[1:]
+        alone = len(more) <= 1 and not any(_BULLET.match(line) or _NUMBERED.match(line) for line in more)
+        return len(lines) if alone and _is_heading(" ".join(lines), base, _NUMBERED_WORDS, ".,;:!") else 0
+    return int((len(lines) == 1 or lines[0].isupper()) and _is_heading(lines[0], base))
+
+
+def _is_heading(line: str, base: int, longest: int = 10, ends: str = ".,;:!?") -> bool:
     text = line.strip()
-    if len(text.split()) > 10 or text[-1] in ".,;:!?" or _indent(line) > base:
+    if len(text.split()) > longest or text[-1] in ends or _indent(line) > base:
         return False
     letters = [c for c in text if c.isalpha()]
     if len(letters) < 0.6 * len(text.replace(" ", "")):

@@ -11,6 +11,8 @@ _NUMBER = re.compile(
 )
 _MARKS = re.compile(r"\s*(?:¶|§|#|\[link\]|\[edit\]|[\ue000-\uf8ff]|\U0001f517)+\s*$")
 _BETWEEN = re.compile(r"\s+[-–—|:·•»«/]+\s+|:\s+|\s*[—|»·]\s*")
+_BRACKETS = re.compile(r"^\((.*)\)$")
+_AROUND = " -–—|:·•»«/"
 _BRACKETED = re.compile(r"\s*\((?:[^()]|\([^()]*\))*\)\s*$")
 _PRODUCT = re.compile(r"version|manual|documentation|reference|handbook|guide", re.IGNORECASE)
 _GENERIC = frozenset(
@@ -42,7 +44,8 @@ def is_numbered(text: str) -> bool:
 def page_title(title: str, headings: Sequence[tuple[int, str]], up: str = "") -> str:
     """What to call a page: its `<title>` without the name of the site, or its first heading; "" if it has neither.
 
-    `headings` are the levels and texts of its headings, in order; `up` is the title of the page above it.
+    A page whose own title is generic is called as the page above it, or else as the site. `headings` are the levels and
+    texts of its headings, in order; `up` is the title of the page above it.
     """
     title, up = squeezed(title), clean_heading(up)
     own = title
@@ -56,12 +59,13 @@ def page_title(title: str, headings: Sequence[tuple[int, str]], up: str = "") ->
         shared = _words(first) & _words(title)
         if level == 1 and alone and not shared and not is_generic(first) and not is_numbered(first):
             own = first
+    part = own
     bracketed = _BRACKETED.search(own)
     if bracketed is not None and bracketed.start() and _PRODUCT.search(bracketed[0]):
         own = own[: bracketed.start()]
     own = clean_heading(own)
-    if is_generic(own) and up:
-        return up
+    if is_generic(own):
+        return up or clean_heading(_BRACKETS.sub(r"\1", title.replace(part, "", 1).strip(_AROUND))) or own
     return own
 
 

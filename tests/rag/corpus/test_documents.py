@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from rag.corpus.documents import navigation as nav
 from rag.corpus.documents import read_document
 from rag.corpus.reader import Corpus
 from rag.errors import FormatError
@@ -38,6 +39,30 @@ def test_text_without_headings_takes_its_name_for_title(tmp_path: Path) -> None:
     (passage,) = read(tmp_path, "notes.txt", f"{LONG}\r\n\r\n{LONG}\n{LONG}")
     assert (passage.id, passage.title) == ("notes.txt#1", "notes")
     assert passage.text == f"{LONG}\n\n{LONG} {LONG}"
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [("NEWS.gz", "NEWS"), ("v1.2.txt", "v1.2"), ("v1.2.md.gz", "v1.2"), ("README.Debian", "README.Debian")],
+)
+def test_a_title_from_a_file_name_has_no_suffix(tmp_path: Path, name: str, title: str) -> None:
+    (passage,) = read(tmp_path, name, gzip.compress(LONG.encode()) if name.endswith(".gz") else LONG)
+    assert passage.title == title
+
+
+def test_headings_of_the_top_rank_are_sections_unless_there_is_one(tmp_path: Path) -> None:
+    news = f"Summer 2024\n===========\n{LONG} {LONG}\n\nBuses\n-----\n{LONG} {LONG}\n\nWinter 2023\n===========\n{LONG}"
+    assert [(one.title, one.section) for one in read(tmp_path, "NEWS", news)] == [
+        ("NEWS", "Summer 2024"),
+        ("NEWS", "Summer 2024, Buses"),
+        ("NEWS", "Winter 2023"),
+    ]
+    guide = f"======\nRivers\n======\n{LONG} {LONG}\n\nOder\n====\n{LONG} {LONG}\n\nBug\n===\n{LONG} {LONG}"
+    assert [(one.title, one.section) for one in read(tmp_path, "guide.txt", guide)] == [
+        ("Rivers", ""),
+        ("Rivers", "Oder"),
+        ("Rivers", "Bug"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -212,9 +237,25 @@ def test_links_that_lead_out_of_the_folder_are_counted_and_not_followed(tmp_path
     (home / "in.md").symlink_to(home / "a.md")
     corpus = Corpus([home])
     assert [p.id for _, p in corpus.read()] == ["a.md#1", "in.md#1"]
-    assert corpus.links == 2
+    assert (corpus.links, corpus.passed) == (2, {"link to nowhere": 1})
     (home.parent / "link").symlink_to(other)
     assert [p.text for _, p in Corpus([tmp_path / "link"]).read()] == [f"other: {LONG}"]
+
+
+def test_every_file_that_is_not_read_is_counted(tmp_path: Path) -> None:
+    (tmp_path / "_static").mkdir()
+    for name in ("a.md", "_static/fonts.html", "copyright", "changelog.gz", "a.py.gz", "b.py", "B.PY", "x.1", ".git"):
+        (tmp_path / name).write_text(LONG)
+    (tmp_path / "style.css").symlink_to("/nowhere.css")
+    corpus = Corpus([tmp_path], exclude=["b.*"])
+    assert [passage.id for _, passage in corpus.read()] == ["a.md#1"]
+    assert corpus.unread == {"copyright": 1, "changelog.gz": 1, ".py.gz": 1, ".py": 1, ".1": 1}
+    assert corpus.passed == {
+        "item hidden by a dot": 1,
+        "folder called _static": 1,
+        "link to nowhere": 1,
+        "file outside of --include and --exclude": 1,
+    }
 
 
 def test_a_folder_may_change_while_it_is_read(tmp_path: Path) -> None:
@@ -235,4 +276,4 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text(f"<nav>Home</nav><p>{LONG}<div class=toc>Contents</div>")
     corpus = Corpus([tmp_path])
     assert len(list(corpus.read())) == 1
-    assert corpus.dropped == {"navigation": 1, "contents or index": 1}
+    assert corpus.dropped == {nav.NAVIGATION: 1, nav.CONTENTS: 1}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rag.corpus.documents import load_document, read_document
+from rag.corpus.documents import navigation as nav
 from rag.corpus.reader import Corpus
 from rag.errors import FormatError
 from rag.types import Passage
@@ -281,6 +282,46 @@ def test_macros_that_a_page_defines_are_no_text_of_it(tmp_path: Path, page: str)
     ]
 
 
+def test_a_line_before_what_is_indented_is_its_term(tmp_path: Path) -> None:
+    page = """.TH BUS.CONF 5
+.SH DIRECTIVES
+.sp
+\\fBstop\\fP \\fIplace\\fP [\\fIoption\\fP]...
+.RS 4
+Names a place where the bus stops.
+.sp
+It knows one option:
+.sp
+\\fBwait\\fP \\fIminutes\\fP
+.RS 4
+How long it waits there.
+.RE
+.RE
+.PP
+Each line has one directive.
+.RS
+This one is no term.
+.RE
+.PP
+As an example:
+.RS
+.nf
+stop Harbour
+.fi
+.RE
+"""
+    (passage,) = read(tmp_path, "bus.conf.5", page)
+    assert passage.text.split("\n\n") == [
+        "stop place [option]...: Names a place where the bus stops.",
+        "It knows one option:",
+        "wait minutes: How long it waits there.",
+        "Each line has one directive.",
+        "This one is no term.",
+        "As an example:",
+        "    stop Harbour",
+    ]
+
+
 def test_a_manual_page_in_mdoc(tmp_path: Path) -> None:
     passages = read(tmp_path, "ssh.1", MDOC)
     assert {passage.title for passage in passages} == {"ssh(1)"}
@@ -305,7 +346,7 @@ def test_manual_pages_are_known_by_their_beginning(tmp_path: Path) -> None:
     (tmp_path / "dir.1").write_text(".so man1/ls.1\n")
     corpus = Corpus([tmp_path])
     assert {passage.id.partition("#")[0] for _, passage in corpus.read()} == {"ls.1.gz"}
-    assert (corpus.bad, corpus.dropped["redirects"]) == (0, 1)
+    assert (corpus.bad, corpus.dropped[nav.REDIRECT]) == (0, 1)
     with pytest.raises(FormatError, match="not a manual page"):
         read_document(tmp_path / "app.log.1", "app.log.1")
 
@@ -502,7 +543,7 @@ def test_what_is_left_out_of_a_document_is_told(tmp_path: Path) -> None:
     path = tmp_path / "a.html"
     path.write_text(f"<nav>Home</nav><p>{LONG}")
     document = load_document(path, "a.html")
-    assert (len(document.passages), document.dropped) == (1, {"navigation": 1})
+    assert (len(document.passages), document.dropped) == (1, {nav.NAVIGATION: 1})
 
 
 @pytest.mark.parametrize("name", ["xl/workbook.xml", "[Content_Types].xml", "xl/worksheets/sheet1.xml"])

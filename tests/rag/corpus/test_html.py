@@ -2,6 +2,7 @@ from collections import Counter
 
 import pytest
 
+from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Kind
 from rag.corpus.documents.html import html_blocks
 from rag.corpus.documents.split import passages
@@ -75,6 +76,12 @@ def test_text_stands_under_its_headings_without_scripts_and_menus() -> None:
         ("<h2>(5)</h2><p>A note.", ["A note."]),
         ("<p>f(x)<a class=viewcode-link href=s>[source]</a>", ["f(x)"]),
         ("<details><summary>Why</summary>Because.</details>", ["Why: Because."]),
+        (
+            '<div class="seglistitem"><div class="seg"><b>Option: </b>Wide</div>'
+            '<div class="seg"><b>Default: </b>no</div></div>'
+            '<div class="seglistitem"><div class="seg"><b>Option: </b>Deep</div></div>',
+            ["Option: Wide | Default: no", "Option: Deep"],
+        ),
     ],
 )
 def test_blocks_look_as_agreed(page: str, blocks: list[str]) -> None:
@@ -96,12 +103,25 @@ def test_blocks_look_as_agreed(page: str, blocks: list[str]) -> None:
         "<p>Copyright © 2020 The Authors. All rights reserved.</p>",
         "<p>Rivers . . . . . . . . . 12</p>",
         "<p>Here is a list of all documented files with brief descriptions:</p><ul><li>a.h: A.<li>b.h: B.</ul>",
+        "<div>Expand/Collapse all Chapters</div>",
+        '<dl><dt>bus</dt><dd><dl><dt>red</dt><dd><a href="a.html#1">Lines</a>, <a href="b.html#2">Paint</a></dd>'
+        '<dt>old</dt><dd><a href="c.html#3">Museum</a></dd></dl></dd><dt>tram</dt><dd><a href="d.html">Lines</a></dl>',
+        '<table class="indextable genindextable"><tr><td><dl><dt><a href="a.html">bus</a></dt></dl></td></tr></table>',
     ],
 )
 def test_navigation_and_contents_are_dropped_and_counted(part: str) -> None:
     dropped: Counter[str] = Counter()
     assert [passage.text for passage in read(f"<h1>T</h1>{part}<h2>S</h2><p>{LONG}</p>{part}", dropped)] == [LONG]
     assert dropped.total() == 2
+
+
+def test_a_short_list_of_links_below_the_heading_of_an_index_is_one() -> None:
+    dropped: Counter[str] = Counter()
+    page = '<h2>Chapter 3 - Option Index</h2><h3>B</h3><dl><dt>-b</dt><dd><a href="a.html#b">Buses</a></dd></dl>'
+    assert read(page, dropped) == []
+    assert dropped == {nav.CONTENTS: 1}
+    page = '<h2>Buses</h2><dl><dt>See also</dt><dd><a href="a.html">Trams</a>, <a href="b.html">Trains</a></dd></dl>'
+    assert texts(page) == ["See also: Trams, Trains"]
 
 
 def test_links_that_a_sentence_announces_stay() -> None:
@@ -142,6 +162,20 @@ def test_a_page_called_introduction_takes_the_title_of_the_page_above() -> None:
     assert (passage.title, passage.section) == ("The Manual", "Introduction")
 
 
+@pytest.mark.parametrize(
+    ("title", "named"),
+    [
+        ("SYNOPSIS — Buses 1.2 documentation", "Buses 1.2 documentation"),
+        ("Synopsis (Buses (version 7))", "Buses (version 7)"),
+        ("Synopsis", "Synopsis"),
+    ],
+)
+def test_a_page_with_a_generic_title_and_none_above_takes_that_of_its_site(title: str, named: str) -> None:
+    (one, two) = read(f"<title>{title}</title><h1>Synopsis</h1><p>{LONG} {LONG}<h1>Seats</h1><p>{LONG} {LONG}")
+    assert (one.title, one.section) == (named, "" if named == title else "Synopsis")
+    assert (two.title, two.section) == (named, "Seats")
+
+
 def test_the_main_element_is_the_page() -> None:
     (passage,) = read(f"<div>Weather: {LONG}</div><main><h1>Rivers</h1><p>{LONG}</main><div>Ads: {LONG}</div>")
     assert passage.text == LONG
@@ -154,7 +188,25 @@ def test_pages_that_only_send_elsewhere_or_hold_frames_have_no_passages() -> Non
         == []
     )
     assert read("<frameset cols='20%,80%'><frame src=a.html><frame src=b.html></frameset>", dropped) == []
-    assert dropped == {"redirects": 1, "frame sets": 1}
+    assert dropped == {nav.REDIRECT: 1, nav.FRAMES: 1}
+
+
+@pytest.mark.parametrize(
+    ("page", "why"),
+    [
+        ('<body class="SRPage"><div id="SRIndex"><div class="SRStatus">Loading...</div></div>', nav.SEARCH),
+        (f'<h1 id="search-documentation">Search</h1><p>{LONG}', nav.SEARCH),
+        (
+            f'<div class="title">bus.h</div><div class="contents"><p>{LONG}</p><div class="fragment">'
+            '<div class="line"><a id="l00001" name="l00001"></a>int wheels;</div></div></div>',
+            nav.LISTING,
+        ),
+    ],
+)
+def test_pages_that_search_or_list_source_code_have_no_passages(page: str, why: str) -> None:
+    dropped: Counter[str] = Counter()
+    assert read(page, dropped) == []
+    assert dropped == {why: 1}
 
 
 def test_a_manual_page_set_in_pre_is_running_text() -> None:

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from rag.corpus.documents import Document, load_document, pdf_pages
+from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.pdf_pages import read_pages
 from rag.errors import FormatError
 from rag.types import Passage
@@ -94,7 +95,7 @@ def test_headers_footers_and_page_numbers_are_dropped_and_counted(tmp_path: Path
         for at, word in enumerate(words, 1)
     ]
     document = load(tmp_path, make_pdf(pages))
-    assert document.dropped["page headers and footers"] == 12
+    assert document.dropped[nav.MARGIN] == 12
     assert not any("Chapter" in passage.text for passage in document.passages)
     assert len(document.passages) == 6
 
@@ -105,7 +106,7 @@ def test_contents_and_indexes_are_dropped_and_counted(tmp_path: Path) -> None:
     ]
     index = [Print(f"river of the land, {number}, {number + 7}", 700 - 12 * number) for number in range(20)]
     document = load(tmp_path, make_pdf([contents, paragraph(LONG, 700), index]))
-    assert document.dropped["contents or index"] == 40
+    assert document.dropped[nav.CONTENTS] == 40
     assert [passage.text for passage in document.passages] == [LONG]
 
 

@@ -3,6 +3,7 @@ from textwrap import dedent
 
 import pytest
 
+from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Kind
 from rag.corpus.documents.text import is_prose, plain_blocks
 
@@ -22,6 +23,14 @@ def blocks(text: str) -> list[str]:
         ("HOW TO VISIT\n\nTake the bus to it.", ["## HOW TO VISIT", "Take the bus to it."]),
         ("HOW TO VISIT\nTake the bus to it.", ["## HOW TO VISIT", "Take the bus to it."]),
         ("2.1 The bus\n\nIt is red.", ["### The bus", "It is red."]),
+        ("3 The bus\n\nIt is red.", ["## The bus", "It is red."]),
+        ("1.2. Why is the bus red?\n\nIt is old.", ["### Why is the bus red?", "It is old."]),
+        (
+            "1.10. Why is the bus that goes down to the harbour in summer still painted\nred?\n\nIt is old.",
+            ["### Why is the bus that goes down to the harbour in summer still painted red?", "It is old."],
+        ),
+        ("1. Is it red?\n2. Is it old?", ["1. Is it red?", "2. Is it old?"]),
+        ("1.2 litres of water a day are enough for it.", ["1.2 litres of water a day are enough for it."]),
         ("- one\n- two\n  goes on\n  - three\n* four", ["- one", "- two goes on", "  - three", "- four"]),
         ("1. one\n2) two", ["1. one", "2. two"]),
         (
@@ -42,6 +51,42 @@ def test_lines_become_blocks(text: str, expected: list[str]) -> None:
 def test_columns_keep_their_lines() -> None:
     text = "Name      Size    Kind\nfirst      12     file\nsecond     13     file\n"
     assert blocks(text) == ["    " + text.rstrip().replace("\n", "\n    ")]
+
+
+CHAPTERS = """
+1. Buses
+
+1.1. Why is the bus that goes to the harbour red?
+
+It is old.
+
+2. Trams
+
+There are no trams.
+
+3. Trains
+
+They go at night.
+"""
+
+
+@pytest.mark.parametrize(
+    ("contents", "lines"),
+    [
+        ("Table of Contents\n\n1. Buses\n 1.1. Why is the bus that goes\n  to the harbour red?\n2. Trams\n", 4),
+        ("Contents\n========\n\n  o Buses\n      ? Why is the bus that goes to the harbour red?\n\n  o Trams\n", 3),
+        ("1. Buses\n1.1. Why is the bus that goes to the harbour red?\n2. Trams\n3. Trains\n", 4),
+    ],
+)
+def test_contents_are_left_out_and_counted(contents: str, lines: int) -> None:
+    dropped: Counter[str] = Counter()
+    assert [*plain_blocks(contents + CHAPTERS, dropped)] == [*plain_blocks(CHAPTERS, Counter())]
+    assert dropped[nav.CONTENTS] == lines
+
+
+def test_a_list_that_does_not_stand_again_is_no_contents() -> None:
+    text = "Contents\n\n- Buses\n- Trams\n\nBuses are red.\n"
+    assert blocks(text) == ["Contents", "- Buses", "- Trams", "Buses are red."]
 
 
 def test_prose_in_pre_is_told_from_code() -> None:

@@ -264,6 +264,18 @@ def test_globs_choose_files_and_are_remembered(docs: Path, tmp_path: Path, rag: 
     one_line_error(rag("index", "build", docs, "--to", tmp_path / "x.index", "--include", "*.tex"), "--include")
 
 
+def test_an_index_inside_its_source_never_reads_itself(docs: Path, rag: Command) -> None:
+    inside, names = docs / "x.index", sorted(path.relative_to(docs).as_posix() for path in docs.rglob("*.md"))
+    for command in (
+        ("build", docs, "--to", inside),
+        ("build", docs, "--to", inside, "--replace"),
+        ("build", "--to", inside, "--recipe", "static"),
+        ("update", inside),
+    ):
+        assert rag("index", *command).returncode == 0
+        assert sorted(record.name for record in read_files(build_of(inside))) == names
+
+
 def test_a_source_that_is_gone_or_empty_is_not_forgotten_in_silence(docs: Path, home: Path, rag: Command) -> None:
     before = contents(open_index(home))
     docs.rename(docs.with_name("moved"))
