@@ -33,11 +33,6 @@ _SURE = 5.0  # relevance from which on no further hits are read
 _WORTH = 0.002  # minimum weight of the next passage, as a share of the best one's
 _SAME = 0.75  # overlap of stems above which two quotes say the same
 _BEFORE = 8  # units back to the lead-in of a list
-_DEFINES = 2.0  # weight of a sentence that defines what is asked for, beside `_WORDING`
-_TERM = re.compile(
-    r"what(?: is| are|'s|’s) (?:an? |the )?([\w.-]+(?: [\w.-]+){0,3}?)(?: (?:in|of|for) \w+)?\?*", re.IGNORECASE
-)
-_VERB = r"(?:is|are|was|were|means?|refers?|denotes?|describes?|consists?|allows?|lets?|provides?|can)"
 _TWO = re.compile(r"\b(?:and|or) (?:\w+ ){0,2}(?:who|whom|whose|what|when|where|why|how|which)\b", re.IGNORECASE)
 
 
@@ -76,8 +71,7 @@ class PassageReader:
 
     A passage's weight is a softmax over reader logits and retriever scores. The best passage and the next two are
     quoted, as far as the words go, each in one stretch of whole units around its best unit: the one with the largest
-    `keep` of the reader (`rag.reader.Reading`) plus the share of the question's words in it; to "What is a mill?", the
-    first sentence that begins with "A mill is" gets as much again. The stretch begins with
+    `keep` of the reader (`rag.reader.Reading`) plus the share of the question's words in it. The stretch begins with
     what the unit needs to be understood (the sentence before "However, ...", the lead-in of a list, the code after a
     colon). A question with a short answer (a name, a date) gets that answer and the sentence that contains it, which is
     all that is quoted if the short answer is certain and the question asks for one thing.
@@ -99,7 +93,7 @@ class PassageReader:
         own = self._confidence.threshold if self._confidence else 0.0
         self._min_confidence = own if min_confidence is None else min_confidence
         refusing = f", confidence >= {self._min_confidence:g}" if self._confidence else ""
-        self.name = f"quotes.v3({self._reader.name}@{passages}{refusing})"
+        self.name = f"quotes.v2({self._reader.name}@{passages}{refusing})"
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
         """Quote what answers the question; an abstention keeps the best candidate in its trace."""
@@ -123,7 +117,7 @@ class PassageReader:
                 self.name,
                 abstained=True,
                 reason=f"the retrieved passages do not seem to answer it "
-                f"(confidence {confidence:.2f}, minimum {self._min_confidence:.2f})",
+                f"(confidence {confidence:.2f}, minimum {self._min_confidence:g})",
                 confidence=confidence,
                 trace={
                     "candidate": " ".join(_quote(best).split()),
@@ -163,29 +157,18 @@ class PassageReader:
         ]
         most = max(logits, default=0.0)
         total = sum(math.exp(logit - most) for logit in logits)
-        asked, defines = _weights(question), _definition(question)
+        asked = _weights(question)
         found = []
         for hit, reading, logit in zip(hits, readings, logits, strict=True):
             weight = math.exp(logit - most) / total
-            text, pieces = hit.passage.text, tuple(units(hit.passage.text))
-            defining = next((unit for unit in pieces if defines and defines.match(text, unit.start, unit.end)), None)
+            pieces = tuple(units(hit.passage.text))
             scores = tuple(
                 reading.kept(unit.start, unit.end)
-                + _WORDING * _share(asked, content_stems(text[unit.start : unit.end]))
-                + _DEFINES * (unit is defining)
+                + _WORDING * _share(asked, content_stems(hit.passage.text[unit.start : unit.end]))
                 for unit in pieces
             )
             found.append(_Read(hit, reading, logit, weight, pieces, scores))
         return found
-
-
-def _definition(question: str) -> re.Pattern[str] | None:
-    """What begins a sentence that defines what the question asks for: "A mill is ..." for "What is a mill?"."""
-    asked = _TERM.fullmatch(question.strip())
-    if asked is None:
-        return None
-    term = r"\s+".join(map(re.escape, asked[1].removesuffix("s").split()))
-    return re.compile(rf"(?:an?\s+|the\s+)?{term}s?\s+{_VERB}\b", re.IGNORECASE)
 
 
 def _reranked(read: Sequence[_Read], hits: Sequence[Hit]) -> tuple[Hit, ...]:

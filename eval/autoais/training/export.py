@@ -1,6 +1,7 @@
 """Export of the trained network to ONNX with int8 weights, which needs only onnxruntime to run; and the reverse."""
 
 import copy
+import io
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -105,16 +106,18 @@ def export(trained: CrossEncoder, out: Path, pairs: Iterable[Pair]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         plain, ready = Path(folder) / "plain.onnx", Path(folder) / "ready.onnx"
         tokenwise = [*INPUTS, *(name for name, each in network.outputs.items() if each)]
+        written: Any = io.BytesIO()  # a file that torch writes itself is cut off by a full disk without an error
         torch.onnx.export(
             _Unpadded(module),
             (ids, types),
-            str(plain),
+            written,
             input_names=list(INPUTS),
             output_names=list(network.outputs),
             dynamic_axes={name: {1: "length"} for name in tokenwise},
             opset_version=17,
             dynamo=False,
         )
+        plain.write_bytes(written.getbuffer())
         quant_pre_process(str(plain), str(ready), skip_symbolic_shape=True)
         nodes = onnx.load(str(ready)).graph.node
         quantize_dynamic(

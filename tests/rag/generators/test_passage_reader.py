@@ -57,25 +57,6 @@ def between(*blocks: str) -> str:
     return "\n\n".join([FILL, *blocks, FILL])
 
 
-@pytest.mark.parametrize(
-    ("question", "defined"),
-    [
-        ("What is a tide mill?", True),
-        ("what is the tide mill in Aller", True),
-        ("What are tide mills?", True),
-        ("Where is a tide mill supported?", False),
-        ("What is the depth of a tide mill?", False),
-    ],
-)
-def test_what_something_is_begins_with_the_sentence_that_defines_it(question: str, defined: bool) -> None:
-    definition = "A tide mill allows grain to be ground by the sea."
-    between_them = "The wheel turns twice a day in the yard. " * 20
-    text = f"{definition} {between_them}A tide mill is supported on piles. {FILL}"
-    made = answered(Scripted(["on piles"]), text, question=question)
-    assert (made.sentences[0].text == definition) is defined
-    assert ("A tide mill is supported on piles." in made.text) is not defined
-
-
 def test_a_sentence_is_quoted_and_cited() -> None:
     text = between("Wood is dear.")
     answer = answered(Scripted(["dear"]), text)
