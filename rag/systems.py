@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 from autoais.models.pace import Pace
 from autoais.registry import Registry
 from rag.errors import QuestionError, RagError, UsageError, check_type
-from rag.generators import Generator, Growing, Streaming
+from rag.generators import Generator, Growing, Streaming, changed_partials
 from rag.index.index import Index
 from rag.retrievers import Retriever, open_retriever
 from rag.types import Answer, Hit, Question
@@ -118,11 +118,8 @@ class RetrieveThenRead(System):
         if not isinstance(self.generator, Growing):
             yield self.respond(asked)
             return
-        before: Answer | None = None
-        for answer in self.generator.partials(asked, self._hits(asked)):
-            if answer is not before:
-                before, named = answer, replace(answer, system=self.name)
-            yield named
+        partials = self.generator.partials(asked, self._hits(asked))
+        yield from changed_partials(partials, lambda answer: replace(answer, system=self.name))
 
     def _hits(self, question: Question) -> list[Hit]:
         with self._searching:  # not every engine is thread-safe

@@ -157,12 +157,13 @@ class Summary:
         self._scores[name] = tally.last()
 
     def _count_quoted(self, item: JudgedAnswer) -> None:
-        for sentence, claim in zip(item.answer.sentences if item.answer else (), item.claims, strict=False):
-            if claim is not None and item.answer is not None:
-                passages = [item.answer.passages[key].text for key in sentence.cites if key in item.answer.passages]
-                if any(is_quoted(sentence.text, text) for text in passages):
-                    self.quoted += 1
-                    self.quoted_rejected += claim.union.verdict.ais is False
+        if item.answer is None:
+            return
+        texts = {key: passage.text for key, passage in item.answer.passages.items()}
+        for sentence, claim in zip(item.answer.sentences, item.claims, strict=True):
+            if claim is not None and any(is_quoted(sentence.text, texts.get(key, "")) for key in sentence.cites):
+                self.quoted += 1
+                self.quoted_rejected += claim.union.verdict.ais is False
 
     def _outcome(self, ais: bool | None) -> bool | None:
         return ais is True if self.as_2023 else ais

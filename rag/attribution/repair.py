@@ -8,7 +8,7 @@ from autoais.text.claims import applicable
 from autoais.text.sentences import sentence_spans
 from autoais.types import Judge
 from rag.attribution.attributor import Attributor
-from rag.generators import Generator, Growing, Streaming
+from rag.generators import Generator, Growing, Streaming, changed_partials
 from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 
 _Judged = dict[CitedSentence, tuple[CitedSentence, Counter[str]]]
@@ -58,12 +58,11 @@ class Repaired:
             yield self.generate(question, hits)
             return
         judged: _Judged = {}
-        before: Answer | None = None
-        for answer in self.generator.partials(question, hits):
-            if answer is not before:
-                before = answer
-                repaired = self.repaired(answer, judged) if answer.sentences else replace(answer, system=self.name)
-            yield repaired
+
+        def repaired(answer: Answer) -> Answer:
+            return self.repaired(answer, judged) if answer.sentences else replace(answer, system=self.name)
+
+        yield from changed_partials(self.generator.partials(question, hits), repaired)
 
     def repaired(self, answer: Answer, judged: _Judged | None = None) -> Answer:
         """The answer with its citations kept, moved, attached or removed.

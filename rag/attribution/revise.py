@@ -9,7 +9,7 @@ from autoais.text.claims import applicable
 from autoais.text.sentences import sentence_spans
 from autoais.text.words import words
 from rag.attribution.attributor import Attributor
-from rag.generators import Generator, Growing
+from rag.generators import Generator, Growing, changed_partials
 from rag.generators.labelled import ask, fields
 from rag.llms import LanguageModel, ModelError, open_model
 from rag.llms.prompts import Prompt, plain
@@ -150,11 +150,8 @@ class Revised:
             yield self.generate(question, hits)
             return
         known: dict[str, _Corrected] = {}
-        before: Answer | None = None
-        for answer in self.generator.partials(question, hits):
-            if answer is not before:
-                before, revised = answer, self._revised(answer, known)
-            yield revised
+        partials = self.generator.partials(question, hits)
+        yield from changed_partials(partials, lambda answer: self._revised(answer, known))
 
     def _revised(self, answer: Answer, known: dict[str, _Corrected]) -> Answer:
         return self.reviser.revise(answer, known) if answer.sentences else replace(answer, system=self.name)

@@ -1,6 +1,6 @@
 """Generators: write an answer from a question and its hits."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
 from rag.types import Answer, Hit, Question
@@ -38,3 +38,12 @@ class Growing(Protocol):
         Sentences that were yielded stay as they are.
         """
         ...
+
+
+def changed_partials(answers: Iterable[Answer], change: Callable[[Answer], Answer]) -> Iterator[Answer]:
+    """Yield each answer so far as `change` returns it; one that has not grown (the same object) is changed once."""
+    before: Answer | None = None
+    for answer in answers:
+        if answer is not before:
+            before, changed = answer, change(answer)
+        yield changed

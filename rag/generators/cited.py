@@ -17,7 +17,7 @@ from rag.types import Answer, Citation, CitedSentence, Hit, Question, Unresolved
 MAX_TOKENS = 512  # of a reply; at most a quarter of the context
 _LONGEST_TOKEN = 16  # characters per token; a longer reply comes from a server that ignores max_tokens
 # A sentence may have ended, and another has begun: markers may stand between them.
-_NEXT_BEGUN = re.compile(r"[.!?…。！？\n][^\w\[]*(?:\[[^\]\n]*\][^\w\[]*)*[^\W\d]")
+_NEXT_BEGUN = re.compile(r"[.!?…。！？\n][^\w\[]{0,20}(?:\[[^\]\n]{0,60}\][^\w\[]{0,20}){0,8}[^\W\d]")
 _REPEATS = 3  # of a text behind its first occurrence, which make it a loop
 _LOOP = re.compile(rf"(.{{10,400}}?)\1{{{_REPEATS}}}", re.DOTALL)
 _SOURCES = r"(?:contexts?|passages?|sources?|documents?|quotes?|texts?|information)"

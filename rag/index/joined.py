@@ -77,14 +77,15 @@ class Joined(BM25):
 
 def _linked(indexes: Sequence[Index], folder: Path) -> list[int]:
     """Fill the folder with links to the segments of all indexes; returns the index of each segment."""
-    whole: dict[str, Any] = {}
+    whole: dict[str, Any] | None = None
+    segments: list[Any] = []
     index_of: list[int] = []
     for number, index in enumerate(indexes):
         assert index.build is not None
         source = index.build / POSTINGS
         try:
             meta = json.loads((source / _META).read_bytes())
-            segments = meta.pop("segments")
+            own = meta.pop("segments")
             meta.pop("opstamp")  # of the last change
             for path in source.glob("[!.]*"):
                 if path.name != _META:
@@ -93,9 +94,10 @@ def _linked(indexes: Sequence[Index], folder: Path) -> list[int]:
             raise IndexingError(f"{index.build.parent} shares files with another shard: is it a copy of it?") from None
         except (OSError, ValueError, LookupError, AttributeError) as error:
             raise IndexingError(f"{source}: cannot be read ({first_line(error)}): build the index again") from error
-        if number and meta != {name: whole[name] for name in whole if name != "segments"}:
+        if whole not in (None, meta):
             raise IndexingError(f"{index.build.parent} was built by another version: build it again")
-        whole = {**meta, "segments": [*whole.get("segments", []), *segments]}
-        index_of += [number] * len(segments)
-    (folder / _META).write_text(json.dumps(whole | {"opstamp": 0}), "utf-8")
+        whole = meta
+        segments += own
+        index_of += [number] * len(own)
+    (folder / _META).write_text(json.dumps({**(whole or {}), "segments": segments, "opstamp": 0}), "utf-8")
     return index_of

@@ -27,7 +27,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from autoais.io.jsonl import dumps
-from rag.errors import RagError, UsageError, UserError
+from rag.errors import UsageError, UserError
 from rag.export.markdown import with_links
 from rag.export.openai import chat_annotations, response_annotations
 from rag.export.rendering import Rendered, with_markers
@@ -360,7 +360,8 @@ async def _events(
                 sent, quiet = reply.begun, clock()
         whole = reply.rendered.text
         if not whole.startswith(sent):
-            raise RagError("the answer changed while it was written; ask again")
+            yield wire.failure("the answer changed while it was written; ask again")
+            return
         for one in (*wire.text(whole[len(sent) :]), *wire.end(reply)):
             yield one
     except UserError as error:

@@ -1,6 +1,5 @@
 """How many requests a model server gets at once: a fixed number, or as many as make it faster (`auto`)."""
 
-import asyncio
 import threading
 import time
 from collections.abc import Iterator
@@ -197,6 +196,8 @@ class Pace:
 
     async def send(self, *, again: bool) -> Sent:
         """Wait for room, and enter a request that is sent now."""
+        import asyncio  # only for who asks a server
+
         while isinstance(sent := self._entered(again=again), float):
             await asyncio.sleep(sent)
         return sent
