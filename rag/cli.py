@@ -107,7 +107,7 @@ FolderArgument = Annotated[Path, typer.Argument(help="Index folder.")]
 _SOURCES = "Corpus files (also .gz, .zst), folders of documents, or URLs of pages and sitemaps."
 
 NOTHING_FOUND = 1  # exit code, as in grep
-_OF_HANDBOOK = "asked of the handbook of rag; --index DIR asks your documents"
+_OF_HANDBOOK = "searched rag's own handbook; --index DIR searches your documents"
 UNQUOTED = {"allow_extra_args": True}  # so that `_check_quoted` says what to do
 
 
