@@ -111,6 +111,12 @@ def press(page: Page, key: str) -> None:
     page.wait_for_timeout(SETTLING)
 
 
+def intercept_presses(page: Page, handler: Callable[[Any], None]) -> None:
+    """Let ``handler`` decide what becomes of each press; Chromium is sure of it only in a page loaded afterwards."""
+    page.route("**/press", handler)
+    page.reload()
+
+
 # --- by keyboard ------------------------------------------------------------------------------------------------------
 
 
@@ -368,7 +374,7 @@ def test_a_press_whose_answer_is_lost_is_recorded_once(
         lost.append(route.fetch().text())  # the server has it; the browser never hears
         route.abort()
 
-    page.route("**/press", lose)
+    intercept_presses(page, lose)
     page.keyboard.press("y")
     expect(page.locator("#status")).to_contain_text("Saved: Yes", timeout=20_000)
     assert len(lost) == 1
@@ -382,7 +388,7 @@ def test_a_press_that_was_not_sent_is_sent_after_a_reload(
     study = make_study(tmp_path)
     page = browser.open(serve(study).link("ada"))
     page.on("dialog", lambda dialog: dialog.accept())
-    page.route("**/press", lambda route: route.abort())
+    intercept_presses(page, lambda route: route.abort())
     page.keyboard.press("y")
     expect(page.locator("#status")).to_contain_text("Not saved yet")
     page.unroute("**/press")
