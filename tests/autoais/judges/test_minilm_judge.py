@@ -108,7 +108,9 @@ def test_the_batch_and_the_threads_change_nothing(model: Path) -> None:
     assert judge.judge(PAIRS[::-1]) == judged[::-1]
     assert judge.judge([]) == []
     for pair, judgement in zip(PAIRS, judged, strict=True):
-        assert judgement.probability is not None
+        if judgement.probability is None:
+            assert judgement.reason == "the claim is not in English"
+            continue
         assert 0 <= judgement.probability <= 1
         assert judgement.verdict.ais is (judgement.probability >= 0.5)
         assert all(0 <= s.start < s.end <= len(pair.evidence[s.evidence]) for s in judgement.evidence)
@@ -119,7 +121,7 @@ def test_the_batch_and_the_threads_change_nothing(model: Path) -> None:
 @pytest.mark.slow
 def test_what_was_read_of_long_evidence_is_told(model: Path) -> None:
     other = "People live in the north. "  # in words that the tokenizer knows
-    long = other * 9000 + "Arlen opened a museum. " + other * 9000
+    long = other * 9000 + "In the north Arlen opened a museum. " + other * 9000
     (judgement,) = MiniLMJudge(model).judge([Attribution("Arlen opened a museum.", ("Short.", long))])
     read = [("Short.", long)[span.evidence][span.start : span.end] for span in judgement.evidence]
     assert any("Arlen opened a museum." in part for part in read)

@@ -113,3 +113,36 @@ def test_partial_support_is_opt_in_and_changes_no_probability() -> None:
         assert (one.verdict is Verdict.PARTIALLY_ATTRIBUTABLE) == partial
     assert Verdict.PARTIALLY_ATTRIBUTABLE in {one.verdict for one in after}
     assert banded.name == plain.name + "+partial0.2"
+
+
+def test_a_sentence_that_the_evidence_has_word_for_word_holds_whatever_the_network_says() -> None:
+    page = "Networking\n\nRun:\n    netctl --up eth0\nMore... It is not\n(yet) safe, see netctl(8)."
+    judge = MiniLMJudge()
+    for quote in ("It is not (yet) safe, see netctl(8).", "netctl --up eth0"):
+        judgement = judge.judge([Attribution(quote, ("Another page.", page))])[0]
+        assert judgement.verdict is Verdict.ATTRIBUTABLE
+        (span,) = judgement.evidence
+        assert span.evidence == 1
+        assert page[span.start : span.end].split() == quote.split()
+    asked = Attribution("Networking", (page,), "How is it made safe?")  # a short answer is not a sentence
+    assert judge.judge([asked])[0].verdict is Verdict.NOT_ATTRIBUTABLE
+
+
+def test_it_is_undecided_about_other_languages() -> None:
+    german = "Der Turm wurde 1901 von der Stadt gebaut, und er ist heute ein Museum für Uhren."
+    hindi, english = (
+        "यह मीनार 1901 में बनाई गई थी।",
+        "The city built the tower in 1901, and it is a museum of clocks today.",
+    )
+    judge = MiniLMJudge()
+    judged = judge.judge([Attribution(*pair) for pair in (
+        (german, (german,)), (german, (english,)), ("Turm 1901", (german,)), (hindi, (hindi,)), (english, (hindi,)))
+    ])  # fmt: skip
+    assert {judgement.verdict for judgement in judged} == {Verdict.UNDECIDED}
+    assert [judgement.reason for judgement in judged] == [
+        "the claim is not in English",
+        "the claim is not in English",
+        "the evidence is not in English",
+        "the claim is not in English",
+        "the evidence is not in English",
+    ]
