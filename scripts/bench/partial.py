@@ -149,18 +149,17 @@ def read(path: Path, judges: dict[str, Judge]) -> dict[str, Rows]:
 
 
 def judged(rows: Sequence[dict[str, Any]], judges: dict[str, Judge]) -> Rows:
-    """The rows as columns; raises `ValueError` if a judge gives no probability."""
+    """The rows as columns, without those about which a judge is undecided."""
     pairs = [Attribution(row["claim"], row["evidence"], row["question"]) for row in rows]
     claims = [zlib.crc32(row["claim"].encode()) for row in rows]
     order = [Support.NONE, Support.PARTIAL, Support.FULL]
     probability = {}
     for name, judge in judges.items():
         values = [judgement.probability for judgement in judge.judge(pairs)]
-        probability[name] = np.array([-1.0 if value is None else value for value in values])
-        if (probability[name] < 0).any():
-            raise ValueError(f"{judge.name} gives a pair no probability")
+        probability[name] = np.array([np.nan if value is None else value for value in values])
     level = np.array([order.index(LEVELS[row["raw_label"]]) for row in rows])
-    return Rows(level, np.array(claims), np.array(claims) % 2, probability)
+    decided = ~np.isnan(np.stack(list(probability.values()))).any(axis=0)
+    return Rows(level, np.array(claims), np.array(claims) % 2, probability).where(decided)
 
 
 def measured(parts: Sequence[tuple[Sequence[Rows], Rows]]) -> dict[str, Any]:
