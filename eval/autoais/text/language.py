@@ -41,6 +41,8 @@ _OTHERS = (
 )
 _LETTER = re.compile(r"[^\W\d_]")
 _LATIN = re.compile(r"[A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff\uff21-\uff3a\uff41-\uff5a]")
+# A word in lower case, as names and titles are not, with a letter that English lacks. Precomposed letters only.
+_ACCENTED = re.compile(r"(?<![^\W\d_])(?=[a-z\u00df-\u024f\u1e00-\u1eff])[a-z]*[\u00df-\u024f\u1e00-\u1eff]")
 _LEAST = 3  # words of another language
 _SHARE = 0.1  # of all words
 
@@ -54,5 +56,5 @@ def is_english(text: str) -> bool:
     if 2 * sum(1 for letter in letters if _LATIN.match(letter)) < len(letters):
         return False
     found = words(text)
-    others = sum(word in _OTHERS for word in found)
+    others = sum(word in _OTHERS for word in found) + len(_ACCENTED.findall(text))
     return others < max(_LEAST, _SHARE * len(found)) or others <= 2 * sum(word in STOP_WORDS for word in found)
