@@ -144,8 +144,8 @@ def card(record: Sets, bench: Sets, meta: Sets, words: Sets, shared: Sets, parti
     yield from paragraph(
         f"""Minimal pairs: of {kept["pairs"]} first sentences of Wikipedia passages, {100 * kept["stay"]:.1f} % are
         judged attributable to their passage, as a verbatim sentence is by rule; with one number, date, name or negation
-        changed, {100 * kept["turn"]:.1f} % are judged not attributable. For {reworded["pairs"]} reworded sentences the figures
-        are {100 * reworded["stay"]:.1f} % and {100 * reworded["turn"]:.1f} %. All are simulated from passages of the
+        changed, {100 * kept["turn"]:.1f} % are judged not attributable. For {reworded["pairs"]} reworded sentences the
+        figures are {100 * reworded["stay"]:.1f} % and {100 * reworded["turn"]:.1f} %. All are simulated from passages of the
         training corpus that the calibration was not fitted to."""
     )
     yield from partial_support(partial)

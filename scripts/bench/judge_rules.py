@@ -1,0 +1,99 @@
+"""Counts what the rules of the shipped judge decide before its network does.
+
+    python -m scripts.own_documents fetch --table eval/recipes/languages.toml --to FOLDER
+    python -m scripts.bench.judge_rules ../shared/data FOLDER --out eval/results/minilm/rules.json
+
+- `quoted`: claims that their evidence has word for word, in sets labelled by people, by label.
+- `english`: claims of those sets, and passages of Wikipedia, that are taken for another language. All are English but
+  for a few.
+- `others`: paragraphs of translated manual pages that are taken for another language, and their first words. Part of
+  the paragraphs was left in English, so these are lower bounds. The rule was written with these pages in view.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from autoais.io.files import records
+from autoais.io.jsonl import dumps, read_objects, round_floats, write_atomic
+from autoais.io.provenance import provenance
+from autoais.judges.minilm import MiniLMJudge
+from autoais.text.language import is_english
+from autoais.text.quotes import is_quoted
+from rag.corpus.documents import read_document
+from rag.errors import FormatError
+
+_LABELS = ("attributionbench_dev", "attributionbench_test500", "attribution_train", "contrast_train")
+_EVERY = 29  # of the pool's passages
+_PARAGRAPHS = 400  # of a language, drawn by seed
+_LEAST, _FIRST = 12, 9  # words of a paragraph, and of its beginning
+
+
+def labelled(path: Path) -> Iterator[tuple[str, str, list[str], bool]]:
+    """Set, claim, evidence and label of the rows that people labelled."""
+    for _, row in read_objects(path):
+        if "attribution_label" in row:
+            yield row["src_dataset"], row["claim"], row["references"], row["attribution_label"] == "attributable"
+        elif not row["split"].endswith("-automatic"):
+            yield row["dataset"], row["claim"], row["evidence"], bool(row["label"])
+
+
+def paragraphs(folder: Path) -> list[str]:
+    """Paragraphs of a language, of at least 12 words."""
+    found = []
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        try:
+            passages = read_document(path, path.name)
+        except FormatError:
+            continue
+        lines = [line.strip() for passage in passages for line in passage.text.split("\n\n")]
+        found += [line for line in lines if len(line.split()) >= _LEAST]
+    return random.Random(0).sample(found, min(_PARAGRAPHS, len(found)))
+
+
+def told(texts: list[str]) -> dict[str, Any]:
+    """How many texts are taken for another language than English."""
+    others = sum(not is_english(text) for text in texts)
+    return {"n": len(texts), "told": others, "share": others / len(texts)}
+
+
+def main(
+    data: Annotated[Path, typer.Argument(help="Folder with labels/ and wiki/.")],
+    manuals: Annotated[Path, typer.Argument(help="Folder that `scripts.own_documents fetch` filled.")],
+    out: Annotated[Path, typer.Option(help="Report (json).")],
+) -> None:
+    """Count, print and write."""
+    inputs = {name: data / "labels" / f"{name}.jsonl" for name in _LABELS}
+    quoted: dict[str, Counter[str]] = {}
+    claims = []
+    for path in inputs.values():
+        for name, claim, evidence, attributable in labelled(path):
+            claims.append(claim)
+            if any(is_quoted(claim, text) for text in evidence):
+                quoted.setdefault(name, Counter())["attributable" if attributable else "not attributable"] += 1
+    inputs["passages"] = data / "wiki" / "passages.jsonl.zst"
+    passages = [row["text"] for number, (_, row) in enumerate(records(inputs["passages"])) if number % _EVERY == 0]
+    others = {folder.name: paragraphs(folder) for folder in sorted((manuals / "documents").iterdir())}
+    result: dict[str, Any] = {
+        "judge": MiniLMJudge().name,
+        "quoted": {name: dict(counts) for name, counts in sorted(quoted.items())},
+        "english": {"claims": told(claims), "passages": told(passages)},
+        "others": {
+            name: {
+                "paragraphs": told(texts),
+                f"first {_FIRST} words": told([" ".join(text.split()[:_FIRST]) for text in texts]),
+            }
+            for name, texts in others.items()
+        },
+        "provenance": provenance(inputs),
+    }
+    print(dumps(round_floats({key: result[key] for key in ("quoted", "english", "others")}, 3)))
+    write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
+
+
+if __name__ == "__main__":
+    typer.run(main)
