@@ -46,6 +46,7 @@ def build_index(
     format: str | None = None,  # noqa: A002  (named like the command-line option)
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
+    shard: str | None = None,
     skip_bad: bool = False,
     strict: bool = False,
     replace: bool = False,
@@ -54,7 +55,8 @@ def build_index(
 ) -> Index:
     """Build an index of documents, corpus files, or with `allow_network` URLs in the folder `to`, and open it.
 
-    `include` and `exclude` are globs that choose the files of folders. `recipes` name retrievers that add their own
+    `include` and `exclude` are globs that choose the files of folders. `shard`, such as "2/8", reads the second of
+    eight parts of the sources; passages of a page or file stay together. `recipes` name retrievers that add their own
     part to the index, such as vectors; `memory` (bytes, or a string such as `8GiB`) limits the memory a part takes
     while searching. `format` is a corpus format (default: detected). Documents that cannot be read are skipped, and so
     are pages that cannot be fetched. Raises `FormatError` at a broken line, unless `skip_bad`, and at such a document
@@ -63,6 +65,7 @@ def build_index(
     when the new one is complete.
     """
     from rag.corpus.reader import Corpus
+    from rag.corpus.sources import Shard
     from rag.index.build import build
     from rag.index.parts import parse_size
     from rag.index.web import Fetching, check_sources, fetched
@@ -74,6 +77,7 @@ def build_index(
     if memory is not None and not recipes:
         raise UsageError("memory is for the parts that recipes add; name recipes too")
     chosen, left = _globs("include", include), _globs("exclude", exclude)
+    part = None if shard is None else Shard.parse(shard)
     check_sources(listed, allow_network=allow_network, format=format)
 
     def report(reading: Corpus, _: int) -> None:
@@ -82,7 +86,9 @@ def build_index(
 
     how = Fetching(chosen, left, strict, _counted("fetching", progress))
     with fetched(Path(to), listed, how, replace=replace) as found:
-        corpus = Corpus(found.paths, format, skip_bad, include=chosen, exclude=left, strict=strict, urls=found.urls)
+        corpus = Corpus(
+            found.paths, format, skip_bad, include=chosen, exclude=left, strict=strict, urls=found.urls, shard=part
+        )
         build(corpus, Path(to), report, replace=replace)
     for recipe in recipes:
         add_recipe(to, recipe, memory=budget, progress=progress)

@@ -17,6 +17,7 @@ from rag.serve.cli import mcp, serve
 
 if TYPE_CHECKING:
     from rag.corpus.reader import Corpus
+    from rag.corpus.sources import Shard
     from rag.export import Link
     from rag.index.index import Index
     from rag.index.rebuild import Changes
@@ -558,6 +559,9 @@ def build(
     format_: FormatOption = None,
     include: IncludeOption = None,
     exclude: ExcludeOption = None,
+    shard: Annotated[
+        str | None, typer.Option(metavar="N/M", help="Read only part N of M, as a shard of a large collection.")
+    ] = None,
     skip_bad: SkipBadOption = False,
     strict: StrictOption = False,
     replace: Annotated[
@@ -573,6 +577,7 @@ def build(
     To change an existing index, use add, remove or update.
     """
     from rag.api import check_recipes
+    from rag.corpus.sources import Shard
     from rag.encoders import encoding_on
     from rag.errors import UserError
     from rag.index.parts import parse_size
@@ -584,14 +589,24 @@ def build(
         raise UserError("--memory is for the parts that --recipe NAME adds")
     if engine is not None and not recipe:
         raise UserError("--engine is for the encoders of the parts that --recipe NAME adds")
+    if shard is not None and not sources:
+        raise UserError("--shard is for SOURCES; an index that is a shard stays one")
     budget = None if memory is None else parse_size(memory)
+    part = None if shard is None else Shard.parse(shard)
     check_recipes(recipe or [])
     with ExitStack() as stack:
         stack.enter_context(encoding_on(held_engine(engine, address, workers, stack)))
         if sources:
             how = Fetching(include or [], exclude or [], strict)
             _build_sources(
-                sources, to, how, format=format_, skip_bad=skip_bad, replace=replace, allow_network=allow_network
+                sources,
+                to,
+                how,
+                format=format_,
+                shard=part,
+                skip_bad=skip_bad,
+                replace=replace,
+                allow_network=allow_network,
             )
         for name in recipe or []:
             _add_parts(to, name, budget)
@@ -861,6 +876,7 @@ def _build_sources(
     how: "Fetching",
     *,
     format: str | None,  # noqa: A002
+    shard: "Shard | None",
     skip_bad: bool,
     replace: bool,
     allow_network: bool,
@@ -890,6 +906,7 @@ def _build_sources(
             exclude=how.exclude,
             strict=how.strict,
             urls=found.urls,
+            shard=shard,
         )
         _build_base(corpus, to, replace=replace)
 

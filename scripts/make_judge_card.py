@@ -6,6 +6,8 @@
         DATA/labels/attribution_train.jsonl --worst 0 --report eval/results/lexical/meta.json
     python -m scripts.bench.shared_words DATA --out eval/results/lexical/shared-words.json
     python -m scripts.bench.partial DATA --out eval/results/minilm/partial.json
+    python -m scripts.own_documents fetch --table eval/recipes/languages.toml --to MANUALS
+    python -m scripts.bench.judge_rules DATA MANUALS --out eval/results/minilm/rules.json
     python -m scripts.bench.judge DATA/wiki/passages.jsonl.zst --out eval/results/minilm/bench.json
     python -m scripts.make_judge_card
 """
@@ -37,19 +39,23 @@ def lines() -> Iterator[str]:
     bench = json.loads((RESULTS / "bench.json").read_text("utf-8"))
     meta = json.loads((RESULTS / "attributionbench.json").read_text("utf-8"))
     partial = json.loads((RESULTS / "partial.json").read_text("utf-8"))
-    for measured in (bench, meta, partial):
+    decided = json.loads((RESULTS / "rules.json").read_text("utf-8"))
+    for measured in (bench, meta, partial, decided):
         if measured["judge"] != MiniLMJudge().name:
             shipped = MiniLMJudge().name
             raise SystemExit(f"error: the results are for {measured['judge']}, but {shipped} ships; measure again")
     words, shared = (json.loads((LEXICAL / f"{name}.json").read_text("utf-8")) for name in ("meta", "shared-words"))
-    return card(record, bench, meta["sets"], words["sets"], shared["sets"], partial)
+    return card(record, bench, decided, meta["sets"], words["sets"], shared["sets"], partial)
 
 
-def card(record: Sets, bench: Sets, meta: Sets, words: Sets, shared: Sets, partial: Sets) -> Iterator[str]:
+def card(
+    record: Sets, bench: Sets, decided: Sets, meta: Sets, words: Sets, shared: Sets, partial: Sets
+) -> Iterator[str]:
     """The lines of the card.
 
     `meta` are the judge's figures on AttributionBench, `words` and `shared` those of the judge `lexical` there and on
-    the sets with shared words, `partial` both judges' figures on labels with partial support.
+    the sets with shared words, `partial` both judges' figures on labels with partial support, `decided` counts of what
+    the rules decide.
     """
     left_out = record["left_out"]
     speed, passages, agreement = bench["speed"], bench["passages"], bench["agreement"]
@@ -145,9 +151,10 @@ def card(record: Sets, bench: Sets, meta: Sets, words: Sets, shared: Sets, parti
         f"""Minimal pairs: of {kept["pairs"]} first sentences of Wikipedia passages, {100 * kept["stay"]:.1f} % are
         judged attributable to their passage, as a verbatim sentence is by rule; with one number, date, name or negation
         changed, {100 * kept["turn"]:.1f} % are judged not attributable. For {reworded["pairs"]} reworded sentences the
-        figures are {100 * reworded["stay"]:.1f} % and {100 * reworded["turn"]:.1f} %. All are simulated from passages of the
-        training corpus that the calibration was not fitted to."""
+        figures are {100 * reworded["stay"]:.1f} % and {100 * reworded["turn"]:.1f} %. All are simulated from passages
+        of the training corpus that the calibration was not fitted to."""
     )
+    yield from rules(decided)
     yield from partial_support(partial)
     yield from ("", "## Speed", "")
     yield from paragraph(
@@ -163,6 +170,39 @@ def card(record: Sets, bench: Sets, meta: Sets, words: Sets, shared: Sets, parti
     )
     yield from ("", "## Files", "")
     yield from (f"- `{name}`: SHA-256 `{digest}`" for name, digest in record["files"].items())
+
+
+def rules(decided: Sets) -> Iterator[str]:
+    """The lines about the rules that decide before the network."""
+    yield from ("", "## Quotes and other languages", "")
+    yes = sum(one.get("attributable", 0) for one in decided["quoted"].values())
+    no = sum(one.get("not attributable", 0) for one in decided["quoted"].values())
+    yield from paragraph(
+        f"""A sentence that its evidence has word for word, as whole sentences or lines, is attributable by rule: people
+        say so of {yes} of {yes + no} such claims in the labelled sets ({", ".join(decided["quoted"])}). A short answer
+        with a question is left to the network."""
+    )
+    yield ""
+    claims, passages = decided["english"]["claims"], decided["english"]["passages"]
+    whole = {name: one["paragraphs"]["share"] for name, one in decided["others"].items()}
+    first = {name: one["first 9 words"]["share"] for name, one in decided["others"].items()}
+    yield from paragraph(
+        f"""The judge is undecided where claim or evidence is in another language than English. It tells other scripts,
+        and languages in Latin letters by their function words and accents. Of {claims["n"]:,} claims in English it
+        takes {claims["told"]} for another language, of {passages["n"]:,} passages of Wikipedia {passages["told"]}. Of
+        paragraphs of manual pages in {len(whole)} languages it tells {spread(whole)}; of their first nine words,
+        {spread(first)}. Part of these pages was never translated, and the rule was written with them in view. A short
+        text in another language is judged as if it were English (`eval/results/minilm/rules.json`)."""
+    )
+
+
+def spread(shares: dict[str, float]) -> str:
+    """The mean, the least and the greatest of shares, with their names."""
+    least, most = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
+    return (
+        f"{100 * mean(shares.values()):.0f} % on average, from {100 * shares[least]:.0f} % ({least}) to "
+        f"{100 * shares[most]:.0f} % ({most})"
+    )
 
 
 def partial_support(partial: Sets) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import ClassVar
 from autoais.corpora import check_corpus_format, detect_corpus, read_passages
 from rag.corpus.documents import SUFFIXES, is_document, kind_of, load_document
 from rag.corpus.sources import DOCUMENTS as DOCUMENTS
-from rag.corpus.sources import Source, SourceFile, check_globs, home_of, prefixes, selected
+from rag.corpus.sources import Shard, Source, SourceFile, check_globs, home_of, prefixes, selected
 from rag.corpus.twins import Sketch, Twins, packed, sketch_of
 from rag.errors import FormatError, IndexingError
 from rag.types import Passage
@@ -32,7 +32,7 @@ class Corpus:
     by reason in `passed`.
 
     `dropped` counts what was left out of documents, by reason, and `twins` names for each file that repeats another one
-    the file that it repeats. `urls` are those of the sources that mirror pages.
+    the file that it repeats. `urls` are those of the sources that mirror pages. With a `shard`, only its part is read.
     """
 
     sources: Sequence[Path]
@@ -52,6 +52,7 @@ class Corpus:
     unread: Counter[str] = field(default_factory=Counter)
     passed: Counter[str] = field(default_factory=Counter)
     urls: Mapping[Path, str] = field(default_factory=dict)
+    shard: Shard | None = None
     unit: ClassVar[str | None] = None  # of `bytes_total`, if not bytes
 
     def __post_init__(self) -> None:
@@ -78,7 +79,7 @@ class Corpus:
         formats = [self.format or sniff(source, *globs) for source in self.sources]
         names = prefixes([home_of(path, url) for path, url in zip(self.sources, urls, strict=True)])
         found = zip(self.sources, formats, names, urls, strict=True)
-        return [Source(path, kind, name, *globs, url) for path, kind, name, url in found]
+        return [Source(path, kind, name, *globs, url, self.shard) for path, kind, name, url in found]
 
     @property
     def bytes_total(self) -> int:
@@ -109,7 +110,15 @@ class Corpus:
             self.passed += found.passed
             if source not in self._finders:
                 self._finders[source] = self._twins(files)
-            yield from files
+            yield from self._of_shard(files)
+
+    def _of_shard(self, files: Iterable[SourceFile]) -> Iterator[SourceFile]:
+        for file in files:
+            if file.source.shard is None or file.source.shard.holds(file.name):
+                yield file
+            else:
+                self.bytes_read += _size(file.path)
+                self.passed["file of another shard"] += 1
 
     def read(self) -> Iterator[tuple[str, Passage]]:
         """Yield (location, passage) in the order of files and lines; every passage has an id and text."""
@@ -128,7 +137,7 @@ class Corpus:
         if file.source.format == DOCUMENTS:
             yield from self._document(file)
         else:
-            yield from self._records(file.path, file.source.format)
+            yield from self._records(file)
 
     def refuse(self, error: FormatError) -> None:
         """Count a broken item, or raise it."""
@@ -185,16 +194,16 @@ class Corpus:
 
         return Twins(paths, read)
 
-    def _records(self, source: Path, name: str) -> Iterator[tuple[str, Passage]]:
-        before = self.bytes_read
+    def _records(self, file: SourceFile) -> Iterator[tuple[str, Passage]]:
+        before, shard = self.bytes_read, file.source.shard
 
         def report(position: int) -> None:
             self.bytes_read = before + position
 
-        for where, passage in read_passages(source, name, report):
+        for where, passage in read_passages(file.path, file.source.format, report):
             if isinstance(passage, FormatError):
                 self.refuse(passage)
-            else:
+            elif shard is None or shard.holds(passage.id):
                 yield where, passage
 
 

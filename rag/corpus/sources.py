@@ -1,5 +1,6 @@
 """Sources of passages: files, folders and URLs as they were given, and which files of a folder are read."""
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from rag.corpus.urls import host_of
-from rag.errors import RagError
+from rag.errors import RagError, UsageError
 
 DOCUMENTS = "documents"
 LARGEST = 64 << 20  # bytes of a document
@@ -16,11 +17,35 @@ LUCENE = "a Lucene index"  # not a format of files: an index that was imported
 
 
 @dataclass(frozen=True, slots=True)
+class Shard:
+    """One of `of` parts of a collection, counted from 1: each passage is in the part that the hash of its page says."""
+
+    number: int
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Shard":
+        """From `2/8`; raises `UsageError` for anything else."""
+        found = re.fullmatch(r"([1-9][0-9]{0,3})/([1-9][0-9]{0,3})", text)
+        if found is None or int(found[1]) > int(found[2]):
+            raise UsageError(f"shard {text[:30]!r}: write N/M with N from 1 to M, such as 2/8")
+        return cls(int(found[1]), int(found[2]))
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+    def holds(self, identifier: str) -> bool:
+        """Whether a passage is in this part; those of a page or file, whose ids are equal up to `#`, stay together."""
+        page = identifier.partition("#")[0].encode("utf-8", "surrogatepass")
+        return int.from_bytes(hashlib.sha256(page).digest()[:8]) % self.of == self.number - 1
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """A file or folder that was given, its format, and globs for the files of a folder.
 
     `prefix` stands before the names of its files, so that two folders may both hold a README.md. A source with a `url`
-    is a folder of the index that mirrors its pages (`rag.corpus.web`).
+    is a folder of the index that mirrors its pages (`rag.corpus.web`). With a `shard`, it is a part of the source.
     """
 
     path: Path
@@ -29,6 +54,7 @@ class Source:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     url: str = ""
+    shard: Shard | None = None
 
     @property
     def given(self) -> str:

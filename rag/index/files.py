@@ -10,9 +10,9 @@ from typing import Any
 
 from autoais.io.jsonl import dumps, field, read_objects, strings, write_atomic
 from autoais.io.provenance import sha256_file
-from rag.corpus.sources import LARGEST, Source, SourceFile
+from rag.corpus.sources import LARGEST, Shard, Source, SourceFile
 from rag.corpus.urls import host_of
-from rag.errors import FormatError, IndexingError, UserError
+from rag.errors import FormatError, IndexingError, UsageError, UserError
 from rag.index.manifest import WEB, is_path
 
 FILES = "files.jsonl"
@@ -141,8 +141,10 @@ class Root:
         source = self.source
         absolute = Path(os.path.normpath(source.path.absolute()))
         mirror = {"url": source.url} if source.url else {}
+        part = {"shard": str(source.shard)} if source.shard else {}
         return {
             **mirror,
+            **part,
             "path": "/".join(source.path.parts[-2:]) if mirror else os.path.relpath(absolute, index.resolve()),
             "absolute": str(absolute),
             "format": source.format,
@@ -167,7 +169,11 @@ class Root:
         url = field(record, "url", str, where) if "url" in record else ""
         if url:
             path = _mirror(index, texts["path"], url, where)
-        source = Source(path, texts["format"], texts["prefix"], include, exclude, url)
+        try:
+            shard = Shard.parse(field(record, "shard", str, where)) if "shard" in record else None
+        except UsageError as error:
+            raise FormatError(f"{where}: {error}") from error
+        source = Source(path, texts["format"], texts["prefix"], include, exclude, url, shard)
         return cls(source, field(record, "skip_bad", bool, where), field(record, "strict", bool, where))
 
 

@@ -75,7 +75,7 @@ def add(
     carry: CarryParts | None = None,
     progress: Progress | None = None,
 ) -> Changes:
-    """Add the passages of further sources, also of URLs with `allow_network`.
+    """Add the passages of further sources, also of URLs with `allow_network`; to a shard, its part of them.
 
     Raises `UsageError` for a URL that may not be fetched, `IndexingError` for a source that the index has, a URL of
     which nothing can be had, and as `update` does.
@@ -91,7 +91,14 @@ def add(
         found = fetch_sources(index, sources, roots, how)
         notes.extend(found.notes)
         given = Corpus(
-            found.paths, format, skip_bad, include=include, exclude=exclude, strict=strict, urls=found.urls
+            found.paths,
+            format,
+            skip_bad,
+            include=include,
+            exclude=exclude,
+            strict=strict,
+            urls=found.urls,
+            shard=roots[0].source.shard if roots else None,
         ).described
         taken = {root.source.prefix: root.source.home for root in roots}
         fresh = [

@@ -12,6 +12,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +135,7 @@ def speed(judge: MiniLMJudge, reference: Reference, pages: list[Page]) -> dict[s
     encoder = judge.encoder
     claims = [
         Attribution(first_sentence(other), (page.evidence, *(p.evidence for p in pages[:3])))
-        for page, other in zip(pages[3:], pages[4:], strict=False)
+        for page, other in pairwise(pages[3:])
     ]
     of_200 = [a for a in claims if 190 <= len(encoder.encode(a.claim, a.evidence).ids) <= 210][:PAIRS]
 

@@ -27,7 +27,7 @@ from autoais.text.quotes import is_quoted
 from rag.corpus.documents import read_document
 from rag.errors import FormatError
 
-_LABELS = ("attributionbench_dev", "attributionbench_test500", "attribution_train", "contrast_train")
+_LABELS = ("attributionbench_dev", "attributionbench_test500", "attribution_train", "contrast_train", "nli_train")
 _EVERY = 29  # of the pool's passages
 _PARAGRAPHS = 400  # of a language, drawn by seed
 _LEAST, _FIRST = 12, 9  # words of a paragraph, and of its beginning
@@ -76,7 +76,11 @@ def main(
             if any(is_quoted(claim, text) for text in evidence):
                 quoted.setdefault(name, Counter())["attributable" if attributable else "not attributable"] += 1
     inputs["passages"] = data / "wiki" / "passages.jsonl.zst"
-    passages = [row["text"] for number, (_, row) in enumerate(records(inputs["passages"])) if number % _EVERY == 0]
+    passages = [
+        row["text"]
+        for number, (_, row) in enumerate(records(inputs["passages"]))
+        if number % _EVERY == 0 and isinstance(row, dict)
+    ]
     others = {folder.name: paragraphs(folder) for folder in sorted((manuals / "documents").iterdir())}
     result: dict[str, Any] = {
         "judge": MiniLMJudge().name,

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="needs the extra serve")
 
-from rag.api import build_index, open_index, open_retriever, update_index
+from rag.api import add_to_index, build_index, open_index, open_retriever, update_index
 from rag.client import Client
 from rag.errors import QuestionError, RagError, UsageError, UserError
 from rag.index import postings
@@ -221,3 +221,67 @@ def test_shards_that_do_not_fit_together(folder: Path, tmp_path: Path, url: str,
     ):
         with pytest.raises(UserError, match=message):
             shards(*places, **settings)
+
+
+# --- building the parts -----------------------------------------------------------------------------------------------
+
+
+def ids_of(folder: Path) -> set[str]:
+    return {passage.id for passage in open_index(folder).store.scan()}
+
+
+def test_the_shards_of_a_corpus_hold_each_passage_once_and_search_as_one(folder: Path, shards: Recipe) -> None:
+    parts = [folder / f"shard{n}.index" for n in (1, 2, 3)]
+    for n, part in enumerate(parts, 1):
+        build_index(folder / "whole.jsonl", part, shard=f"{n}/3")
+    held = [ids_of(part) for part in parts]
+    assert sum(map(len, held)) == len(ROWS)
+    assert set.union(*held) == ids_of(folder / "whole.index")
+    assert all(held)
+    one, several = open_retriever("bm25", folder / "whole.index"), shards(*parts, recipe="bm25")
+    for ours, theirs in zip(several.search(QUERIES, 20), one.search(QUERIES, 20), strict=True):
+        assert [hit.passage.id for hit in ours] == [hit.passage.id for hit in theirs]
+
+
+def test_passages_of_a_page_stay_together(tmp_path: Path) -> None:
+    rows = [(f"{page}#{n}", f"Page {page}", f"Passage {n} of {page}.") for page in range(40) for n in range(3)]
+    source = write_corpus(tmp_path / "pages.jsonl", rows)
+    held = []
+    for n in (1, 2):
+        build_index(source, tmp_path / f"{n}.index", shard=f"{n}/2")
+        held.append({identifier.partition("#")[0] for identifier in ids_of(tmp_path / f"{n}.index")})
+    assert not held[0] & held[1]
+    assert len(held[0] | held[1]) == 40
+
+
+def test_a_shard_stays_one_when_it_is_changed(tmp_path: Path) -> None:
+    documents, more = tmp_path / "notes", tmp_path / "more"
+    for folder in (documents, more):
+        folder.mkdir()
+    for n in range(20):
+        (documents / f"note{n}.md").write_text(f"# Note {n}\n\nThe ferry number {n} leaves at noon.\n", "utf-8")
+        (more / f"other{n}.md").write_text(f"# Other {n}\n\nThe mill number {n} stands still.\n", "utf-8")
+    parts = [tmp_path / f"{n}.index" for n in (1, 2)]
+    for n, part in enumerate(parts, 1):
+        build_index(documents, part, shard=f"{n}/2")
+    (documents / "note3.md").unlink()
+    (documents / "note20.md").write_text("# Note 20\n\nThe ferry number 20 leaves at night.\n", "utf-8")
+    for part in parts:
+        changes = update_index(part)
+        assert not changes.changed
+        assert len(changes.new) + len(changes.deleted) < 3
+        add_to_index(part, more)
+    held = [{identifier.partition("#")[0] for identifier in ids_of(part)} for part in parts]
+    assert not held[0] & held[1]
+    assert held[0] | held[1] == {
+        *(f"note{n}.md" for n in range(21) if n != 3),
+        *(f"more/other{n}.md" for n in range(20)),
+    }
+
+
+@pytest.mark.parametrize("text", ["0/2", "3/2", "2", "a/b", "1/0", "-1/2", "1/99999", ""])
+def test_a_shard_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    source = write_corpus(tmp_path / "a.jsonl", [("a", "A", "A text.")])
+    with pytest.raises(UsageError, match="write N/M"):
+        build_index(source, tmp_path / "a.index", shard=text)
+    assert not (tmp_path / "a.index").exists()
