@@ -154,6 +154,7 @@ def ask(
     from rag.conversation import Conversation, read_history
     from rag.errors import UserError
     from rag.index.open import open_index
+    from rag.retrievers import searches_elsewhere
     from rag.systems import Options, open_system, system_kind
     from rag.terminal import converse
 
@@ -176,14 +177,14 @@ def ask(
         chosen = ServedSystem(Client(server), named, recipe=recipe, k=k, min_confidence=min_confidence)
     else:
         opened = open_index(index)
-        where = opened.name
+        where = opened.name if recipe is None or not searches_elsewhere(recipe) else recipe
         options = Options(min_confidence, prompt, context, temperature, seed, revise)
         chosen = open_system(system, opened, options, k=k, recipe=recipe)
     if stream and not chosen.streams:
         _note(f"{system} does not stream: answers are printed when they are complete")
     conversation = Conversation(chosen, turns, history_model)
     # A system from memory has no k: it asks no index.
-    of_handbook = server is None and index is None and system_kind(system.partition(":")[0]).k > 0
+    of_handbook = server is None and index is None and where != recipe and system_kind(system.partition(":")[0]).k > 0
     if question is None:
         if of_handbook:
             _note(_OF_HANDBOOK)

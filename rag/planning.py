@@ -117,14 +117,9 @@ def _part(recipe: Recipe, index: Index, some: Sequence[Passage], rows: int, memo
     large = replace(index, manifest={**index.manifest, "passages": rows})
     needs = kind.needs(large, recipe, memory) if kind.needs is not None else Needs(0, 0, 0)
     beyond = kind.seconds(large, recipe, memory) if kind.seconds is not None else 0.0
-    return Step(
-        recipe.name,
-        _seconds_each(kind, recipe, some, folder / f"part-{recipe.name}") * rows + beyond,
-        needs.disk,
-        needs.memory,
-        needs.resident,
-        needs.why,
-    )
+    each = 0.0 if kind.outside else _seconds_each(kind, recipe, some, folder / f"part-{recipe.name}")
+    why = f"{needs.why}; its time is not measured" if kind.outside else needs.why
+    return Step(recipe.name, each * rows + beyond, needs.disk, needs.memory, needs.resident, why)
 
 
 def _seconds_each(kind: RetrieverKind, recipe: Recipe, some: Sequence[Passage], folder: Path) -> float:

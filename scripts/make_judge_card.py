@@ -3,7 +3,7 @@
     autoais meta DATA/labels/attributionbench_dev.jsonl DATA/labels/attributionbench_test500.jsonl \\
         --report eval/results/minilm/attributionbench.json --plot eval/results/minilm/attributionbench.svg
     autoais meta --judge lexical DATA/labels/attributionbench_dev.jsonl DATA/labels/attributionbench_test500.jsonl \\
-        DATA/labels/attribution_train.jsonl --worst 0 --report eval/results/lexical/meta.json
+        --worst 0 --report eval/results/lexical/meta.json
     python -m scripts.bench.shared_words DATA --out eval/results/lexical/shared-words.json
     python -m scripts.bench.partial DATA --out eval/results/minilm/partial.json
     python -m scripts.own_documents fetch --table eval/recipes/languages.toml --to MANUALS

@@ -130,6 +130,7 @@ def score(
     cache: str | Path | None = None,
     alce_splitter: str | None = None,
     mauve: str | Path | None = None,
+    trec_all: bool = False,
 ) -> Report:
     """Judge every sentence against the passages it cites, and compute the metrics.
 
@@ -137,7 +138,8 @@ def score(
     `answers.jsonl` (dicts). `questions` is the whole benchmark; unanswered questions count as not attributable.
     `corpus` supplies the texts of passages known by id only. `metrics` names citation metrics (alce, hagrid, liu,
     trec). `cache` is a file that keeps judgements. `alce_splitter` is nltk (the default, where installed) or sentencex,
-    for ALCE's strict metrics; `mauve` is a folder with GPT-2 large, for ALCE's MAUVE. Raises `UserError` (also
+    for ALCE's strict metrics; `mauve` is a folder with GPT-2 large, for ALCE's MAUVE. `trec_all` counts all citations
+    of a sentence in TREC's metrics, not only the first. Raises `UserError` (also
     `FormatError`, `UsageError`).
     """
     chosen = _judge(judge)
@@ -162,7 +164,7 @@ def score(
             name = formats.ANSWERS.name
             listed = with_notes(_listed(answers), notes)
         gpt2 = None if mauve is None else Path(mauve)
-        run = ScoreRun(asked, measured, splitter=alce_splitter, mauve=gpt2)
+        run = ScoreRun(asked, measured, splitter=alce_splitter, mauve=gpt2, trec_all=trec_all)
         judgements = [round_floats(row) for row in run.records(listed, benchmark)]
     how = provenance(inputs) | {"judge": judge_record(chosen)}
     record = round_floats({"format": name, **run.report(), "notes": dict(notes), "provenance": how})

@@ -105,6 +105,9 @@ def score(
     mauve: Annotated[
         Path | None, typer.Option(help="Folder with GPT-2 large (named gpt2...); computes ALCE's MAUVE.")
     ] = None,
+    trec_all: Annotated[
+        bool, typer.Option("--trec-all", help="Count all citations of a sentence in trec_*, not only the first.")
+    ] = False,
     skip_bad: SkipBadOption = False,
     engine: EngineOption = None,
     address: AddressOption = None,
@@ -147,6 +150,7 @@ def score(
         keep_answers=ais_csv is not None,
         splitter=alce_splitter,
         mauve=mauve,
+        trec_all=trec_all,
     )
     with ExitStack() as stack:
         held = held_engine(engine, address, workers, stack)

@@ -48,10 +48,17 @@ class JudgedAnswer:
         The answer's `query_id`, if it is an integer or a string that is not empty (HAGRID has several answers to a
         question); else the text of the question without differences of white space, or its id if there is no text.
         """
+        return self._query_id or " ".join(self.question.text.split()) or self.question.id
+
+    @property
+    def query(self) -> str:
+        """The id of the question: the answer's `query_id`, as for `asked`, else the question's own."""
+        return self._query_id or self.question.id
+
+    @property
+    def _query_id(self) -> str:
         given = self.answer.extra.get("query_id") if self.answer else None
-        if isinstance(given, int | str) and not isinstance(given, bool) and str(given).strip():
-            return str(given)
-        return " ".join(self.question.text.split()) or self.question.id
+        return str(given).strip() if isinstance(given, int | str) and not isinstance(given, bool) else ""
 
     @property
     def judged(self) -> list[JudgedClaim]:

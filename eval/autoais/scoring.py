@@ -57,11 +57,13 @@ class Summary:
       split the sentences: ALCE uses NLTK.
     - `str_em`, `str_hit`, `qampari_*`, `claims_nli`, `rougeLsum`, `mauve` (alce): `metrics.alce_answers`, for answers
       that come with ALCE's references.
-    - `hagrid`, `hagrid_sentences`: every citation supports the sentence by itself.
+    - `hagrid`, `hagrid_sentences`: every citation supports the sentence by itself. Sentences are those of the file:
+      HAGRID's own, and those of `rag collect`, have uncited sentences joined to the next cited one.
     - `liu_*`, `liu_*_averaged`: pooled, and averaged over responses; every sentence counts as worth verifying.
-    - `trec_precision`, `trec_recall`: the first citation of a sentence; full 1, partial 0.5, none 0. Pooled over all
-      answers; `_averaged` is the mean over topics, as TREC summarises measures. `levels` counts all citations; binary
-      judges never give partial.
+    - `trec_precision`, `trec_recall`: the first citation of a sentence, or all with `trec_all`; full 1, partial 0.5,
+      none 0. A marker that resolves to no passage comes after those that do. Pooled over all answers; `_averaged` is
+      the mean over topics, as TREC summarises measures. `levels` counts all citations; binary judges never give partial
+      unless told to.
     - `em`, `f1`: SQuAD's, on `short_answer`. `answer_recall`: a reference string occurs in the cited sentences.
     - `nugget_recall`: the share of a question's nuggets whose phrase the answer contains, mean over questions;
       `all_nuggets`: answers with all of them. With `_judged`: also nuggets that the judge finds supported.
@@ -85,11 +87,13 @@ class Summary:
         as_2023: bool = False,
         splitter: str | None = None,
         mauve: Path | None = None,
+        trec_all: bool = False,
     ) -> None:
         self.metrics = metrics
+        self.trec_all = trec_all
         self.splitter, self.alce_answers = splitter, AlceAnswers(splitter, mauve)
         self.as_2023 = as_2023
-        self.questions = self.given = self.answered = self.unresolved = self.short_answers = self.with_references = 0
+        self.items = self.given = self.answered = self.unresolved = self.short_answers = self.with_references = 0
         self.not_applicable = 0  # sentences
         self.quoted = self.quoted_rejected = 0  # sentences that a cited passage has word for word
         self.citing = self.whole_context = 0  # answers with citations of their own, and `CitedAnswer.whole_context`
@@ -98,6 +102,7 @@ class Summary:
         self.strict: alce.StrictScores | None = None
         self.trec_levels: Counter[str] = Counter()
         self.tallies: dict[str, Tally] = {}  # the other metrics, by name
+        self._questions: set[int] = set()
         self._asked = 0  # number of the question of the last answer
         self._scores: dict[str, tuple[float, float]] = {}  # of the last answer
 
@@ -109,7 +114,8 @@ class Summary:
         that the answer lists, and `short_answer` says if it has one.
         """
         question, answer = item.question, item.answer
-        self.questions += 1
+        self.items += 1
+        self._questions.add(number_of(item.query))
         self.not_applicable += item.claims.count(None)
         self._asked = number_of(item.asked)
         self._scores = {}
@@ -193,7 +199,7 @@ class Summary:
             self._scores |= self.liu.last("liu") | self.liu.last("liu", "_averaged", averaged=True)
         if "trec" in self.metrics:
             levels = [trec.judged_levels(claim) for claim in item.judged]
-            trec.add(self.trec, levels, question=self._asked)
+            trec.add(self.trec, levels, first_only=not self.trec_all, question=self._asked)
             self._scores |= self.trec.last("trec") | self.trec.last("trec", "_averaged", empty=0.0)
             self.trec_levels.update(str(level or "undecided") for listed in levels for level in listed)
 
@@ -214,11 +220,10 @@ class Summary:
             found |= {f"liu_{name}_averaged": ratio.record() for name, ratio in self.liu.averaged().items()}
         if "trec" in self.metrics:
             levels = {str(level): self.trec_levels[level] for level in [*Support, "undecided"]}
+            about = {"levels": levels} | ({"citations": "all"} if self.trec_all else {})
             for suffix, three in (("", self.trec.pooled()), ("_averaged", self.trec.averaged(empty=0.0))):
                 found |= {f"trec_{name}{suffix}": three[name].record() for name in ("recall", "precision")}
-            found = {
-                name: one | ({"levels": levels} if name.startswith("trec_") else {}) for name, one in found.items()
-            }
+            found = {name: one | (about if name.startswith("trec_") else {}) for name, one in found.items()}
         if self.whole_context and not self.citing:
             return {name: one if name in about_texts else _absent(_NO_CITATIONS) for name, one in found.items()}
         return found
@@ -261,7 +266,8 @@ class Summary:
                 metric.setdefault("reason", "nothing was decided")
         return {
             "judge": judge,
-            "questions": self.questions,
+            "questions": len(self._questions),
+            **({"answers": self.items} if self.items > len(self._questions) else {}),
             "answered": self.answered,
             "unresolved_markers": self.unresolved,
             "not_applicable": self.not_applicable,
@@ -299,12 +305,15 @@ def answers_to_score(
     """
     notes = Notes() if notes is None else notes
     join = None if format_name == formats.ANSWERS.name else questions
-    ids = {question.text: question.id for question in join or ()}
+    ids: dict[str, list[str]] = {}
+    for question in join or ():
+        ids.setdefault(question.text, []).append(question.id)
     some = False
     for answer in formats.read(path, format_name, corpus=corpus, questions=join, notes=notes, skip_bad=skip_bad):
         some = True
         _count(answer, notes, texts=not corpus)
-        yield answer if join is None else replace(answer, id=ids[answer.question])
+        known = join is None or answer.id in ids[answer.question]
+        yield answer if known else replace(answer, id=ids[answer.question][0])
     if join and notes and not some:
         raise UserError(f"{path}: no answer has its question in the benchmark; do they belong together?")
 
@@ -342,7 +351,8 @@ class Scoring:
 
     `as_2023` scores as Attributed QA's released script does. `skip_bad` skips broken lines of the corpora.
     `keep_answers` keeps each answer with its outcome (`ScoreRun.kept`). `splitter` (`markers.alce.open_splitter`) is
-    for ALCE's strict metrics, `mauve` the folder of GPT-2 large for its MAUVE.
+    for ALCE's strict metrics, `mauve` the folder of GPT-2 large for its MAUVE. `trec_all` counts all citations of a
+    sentence in TREC's metrics, not only the first.
     """
 
     format: str
@@ -354,6 +364,7 @@ class Scoring:
     keep_answers: bool = False
     splitter: str | None = None
     mauve: Path | None = None
+    trec_all: bool = False
 
 
 def score_file(path: Path, judge: Judge, how: Scoring, out: Path | None = None) -> "tuple[ScoreRun, Notes]":
@@ -369,6 +380,7 @@ def score_file(path: Path, judge: Judge, how: Scoring, out: Path | None = None) 
         keep_answers=how.keep_answers,
         splitter=how.splitter,
         mauve=how.mauve,
+        trec_all=how.trec_all,
     )
     rows = (dumps(round_floats(row)) for row in run.records(answers, how.questions))
     if out is None:
@@ -394,13 +406,14 @@ class ScoreRun:
         keep_answers: bool = False,
         splitter: str | None = None,
         mauve: Path | None = None,
+        trec_all: bool = False,
     ) -> None:
         if splitter is not None:
             open_splitter(splitter)  # better refused before the work than after it
         if mauve is not None:
             check_mauve(mauve)
         self.judge = judge
-        self.summary = Summary(metrics, as_2023=as_2023, splitter=splitter, mauve=mauve)
+        self.summary = Summary(metrics, as_2023=as_2023, splitter=splitter, mauve=mauve, trec_all=trec_all)
         self.human = HumanSummary()
         self._splitter = splitter
         self._model = model_of(judge.name)

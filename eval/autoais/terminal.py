@@ -30,7 +30,9 @@ def show_report(result: dict[str, Any]) -> None:
     """Print the report of `score`: the metrics, then the human labels if the file holds some."""
     console = new_console()
     mode = "" if result["mode"] == "default" else f", mode {result['mode']}"
-    console.print(f"{result['questions']} questions, {result['answered']} answered, judge {result['judge']}{mode}")
+    answers = f", {result['answers']} answers" if "answers" in result else ""
+    answered = f"{result['answered']} {'with sentences' if answers else 'answered'}"
+    console.print(f"{result['questions']} questions{answers}, {answered}, judge {result['judge']}{mode}")
     _show_metrics(console, result["metrics"])
     if (levels := result["metrics"].get("trec_precision", {}).get("levels")) is not None:
         counts = ", ".join(f"{count} {level}" for level, count in levels.items())

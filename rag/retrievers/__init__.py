@@ -49,7 +49,8 @@ class RetrieverKind:
     of its size, and `add(index, recipe, memory, progress)`, which adds it; `memory` is a limit in bytes or None.
     `update(old, new, recipe, rows)` brings the part of an index into an updated one, in which these rows changed;
     without it, the part has to be added again. `seconds(index, recipe, memory)` estimates what building takes besides
-    what grows with the passages, for an index too large to try (`rag.planning`).
+    what grows with the passages, for an index too large to try (`rag.planning`). `outside` says that the part goes to a
+    program that is not ours, which a plan must not fill.
     """
 
     open: Callable[[Index, Recipe], Retriever]
@@ -57,6 +58,7 @@ class RetrieverKind:
     add: Callable[[Index, Recipe, int | None, Progress], None] | None = None
     update: Callable[[Index, Index, Recipe, Sequence[int]], None] | None = None
     seconds: Callable[[Index, Recipe, int | None], float] | None = None
+    outside: bool = False
 
 
 RETRIEVERS: Registry[RetrieverKind] = Registry(
@@ -95,8 +97,14 @@ def open_retriever(name: str, index: Index) -> Retriever:
 
 
 def parts_of(name: str) -> Iterator[tuple[str, Recipe]]:
-    """Yield (name, recipe) for a recipe and those it is based on, if they add a part to an index."""
-    return ((part, recipe) for part, recipe in walk_recipes(name, kinds=RETRIEVERS) if kind_of(recipe).add is not None)
+    """Yield (name, recipe) for a recipe and those it is based on, which come first, if they add a part to an index."""
+    walked = reversed(list(walk_recipes(name, kinds=RETRIEVERS)))
+    return ((part, recipe) for part, recipe in walked if kind_of(recipe).add is not None)
+
+
+def searches_elsewhere(name: str) -> bool:
+    """Whether a recipe takes its passages from servers or shards, whatever index it is opened with."""
+    return any(recipe.kind in ("remote", "shards") for _, recipe in walk_recipes(name, kinds=RETRIEVERS))
 
 
 def carry_parts(old: Index, new: Index, rows: Sequence[int]) -> list[str]:

@@ -185,4 +185,4 @@ def _told(place: str) -> Iterator[None]:
         raise RagError(f"{place}: {text.replace(key, '[key]') if key else text}") from error
 
 
-KIND = RetrieverKind(open_database, needs, add)
+KIND = RetrieverKind(open_database, needs, add, outside=True)

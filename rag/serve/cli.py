@@ -19,7 +19,8 @@ IndexesOption = Annotated[
     typer.Option(
         "--index",
         metavar="[NAME=]DIR",
-        help="Index folder and the name that callers use; may be repeated (default: the handbook that ships with rag).",
+        help="Index folder and the name that callers use; may be repeated (default: RAG_INDEX, the config file, or the "
+        "handbook that ships).",
     ),
 ]
 SystemsOption = Annotated[

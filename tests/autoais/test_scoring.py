@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import autoais
 from autoais import formats
 from autoais.answers import from_row, read_answers
 from autoais.errors import FormatError, UserError
@@ -581,3 +582,27 @@ def test_the_order_of_labelled_answers_does_not_matter(tmp_path: Path) -> None:
     assert (found["data"]["questions"], found["data"]["answers"], found["data"]["quotes_per_question"]) == (10, 40, 2.1)
     assert found["labels"]["attributable"]["interval95"] == pytest.approx(clopper_pearson(7, 10))
     assert human(*(rows[n * 7 % 40] for n in range(40))) == found
+
+
+def test_answers_to_one_question_are_one_question(tmp_path: Path) -> None:
+    rows = [row(f"a{n}", YES, query_id=7) for n in range(3)]
+    found = report(write(tmp_path / "a.jsonl", *rows, row("b", YES, query_id=8)))
+    assert (found["questions"], found["answers"], found["answered"]) == (2, 4, 4)
+    assert "answers" not in report(write(tmp_path / "b.jsonl", row("a", YES), row("b", YES)))
+
+
+def test_all_citations_count_in_trecs_metrics_if_asked(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", row("a", ("The capital of Poland is Warsaw.", ["p", "r"])))
+    first = autoais.score(path, judge="lexical", metrics=["trec"]).record["metrics"]["trec_precision"]
+    every = autoais.score(path, judge="lexical", metrics=["trec"], trec_all=True).record["metrics"]["trec_precision"]
+    assert (first["value"], every["value"]) == (1.0, 0.5)
+    assert (first.get("citations"), every["citations"]) == (None, "all")
+
+
+def test_questions_with_the_same_text_are_all_answered(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("question,answer,attribution\nwho won,Ann,p\n")
+    corpus = tmp_path / "c.jsonl"
+    corpus.write_text('{"docid": "p", "title": "Race", "text": "Ann won, and Bob won."}\n')
+    questions = [Question("1", "who won", ("Ann",)), Question("2", "who won", ("Bob",))]
+    found = autoais.score(tmp_path / "p.csv", judge="lexical", questions=questions, corpus=[corpus]).record
+    assert (found["questions"], found["answered"], found["metrics"]["em"]["value"]) == (2, 2, 0.5)

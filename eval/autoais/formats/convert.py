@@ -47,23 +47,29 @@ def join_questions(
     """Give each answer its benchmark's references, matched by the exact text of the question (by id if it has no text).
 
     An answer to another question is dropped and counted in `notes`. Predictions of Attributed QA, whose only id is the
-    question, get the benchmark's id.
+    question, get the benchmark's id. Where questions of the benchmark have the same text, an answer with none of their
+    ids answers each of them.
     """
-    listed = list(questions)
-    by_text = {question.text: question for question in listed}
-    by_id = {question.id: question for question in listed}
+    by_text: dict[str, list[Question]] = {}
+    by_id: dict[str, Question] = {}
+    for question in questions:
+        by_text.setdefault(question.text, []).append(question)
+        by_id[question.id] = question
     for answer in answers:
-        question = by_text.get(answer.question) if answer.question else by_id.get(answer.id)
-        if question is None:
-            notes["answers to questions outside the benchmark, dropped"] += 1
-            continue
-        yield replace(
-            answer,
-            id=question.id if answer.id == answer.question else answer.id,
-            question=question.text,
-            answers=question.answers or answer.answers,
-            gold=question.gold or answer.gold,
+        found = (
+            by_text.get(answer.question, []) if answer.question else [by_id[answer.id]] if answer.id in by_id else []
         )
+        if not found:
+            notes["answers to questions outside the benchmark, dropped"] += 1
+        own = [question for question in found if question.id == answer.id]
+        for question in own or found:
+            yield replace(
+                answer,
+                id=question.id if len(found) > 1 or answer.id == answer.question else answer.id,
+                question=question.text,
+                answers=question.answers or answer.answers,
+                gold=question.gold or answer.gold,
+            )
 
 
 def missing_texts(answers: Iterable[CitedAnswer]) -> set[str]:

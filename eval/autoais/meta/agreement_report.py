@@ -18,7 +18,8 @@ from autoais.meta.agreement import (
     mcnemar_exact,
     pairwise_agreement,
 )
-from autoais.metrics.intervals import number_of
+from autoais.metrics.intervals import by_question, number_of
+from autoais.metrics.paired import Pairs, p_values, ratio_of_sums
 from autoais.metrics.rates import Rate
 from autoais.ratings import (
     FLAG,
@@ -98,7 +99,7 @@ def report(
     if experts:
         found["experts"] = _beside_experts(counted, experts, number, likert)
     if variant:
-        found["variant"] = _beside_variant(counted, variant, experts, likert)
+        found["variant"] = _beside_variant(counted, variant, experts, number, likert)
     return found
 
 
@@ -479,12 +480,13 @@ def _macro_f1(pairs: Sequence[tuple[str, str]]) -> float | None:
 
 
 def _beside_variant(
-    original: Sequence[Rating], variant: Sequence[Rating], experts: Sequence[Rating], likert: int
+    original: Sequence[Rating], variant: Sequence[Rating], experts: Sequence[Rating], number: _Number, likert: int
 ) -> dict[str, Any]:
     """McNemar's test of two designs on the same items, by question (Table 15).
 
     With experts, an outcome is whether the consensus is theirs; without, whether it is yes (or full). Where one design
-    asks about sentences and another about answers, sentences are rolled up to answers.
+    asks about sentences and another about answers, sentences are rolled up to answers. Items of one question are not
+    independent: where there are some, a randomisation test over questions takes the place of McNemar's.
     """
     sides = [_verdicts(ratings, likert) for ratings in (original, variant, *([experts] if experts else []))]
     found = {}
@@ -501,8 +503,20 @@ def _beside_variant(
             for side in (one, other)
         )
         only_original, only_variant = int((a & ~b).sum()), int((b & ~a).sum())
-        exact, corrected = mcnemar_exact(only_original, only_variant), mcnemar_corrected(only_original, only_variant)
-        used = mcnemar(only_original, only_variant)
+        asked = [number(place[0]) for place in decided]
+        if len(set(asked)) < len(asked):
+            columns = by_question(asked, a.astype(np.float64), b.astype(np.float64), np.ones(len(asked)))
+            one_side, other_side = (np.stack([column, columns[2]], axis=1) for column in columns[:2])
+            p, swaps = p_values([Pairs(one_side, other_side, ratio_of_sums)])[0]
+            tests = {"exact": None, "corrected": None, "test": "randomisation over questions", "p": p, "swaps": swaps}
+        else:
+            used = mcnemar(only_original, only_variant)
+            tests = {
+                "exact": mcnemar_exact(only_original, only_variant).p,
+                "corrected": mcnemar_corrected(only_original, only_variant).p,
+                "test": used.variant,
+                "p": used.p,
+            }
         found[name] = {
             "outcome": "as the experts" if right else "yes",
             "n": len(decided),
@@ -511,10 +525,7 @@ def _beside_variant(
             "only_original": only_original,
             "only_variant": only_variant,
             "neither": int((~a & ~b).sum()),
-            "exact": exact.p,
-            "corrected": corrected.p,
-            "test": used.variant,
-            "p": used.p,
+            **tests,
         }
     return found
 

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-import zlib
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -22,12 +21,13 @@ from autoais.meta.evaluate import (
     Numbers,
     balanced_accuracy,
     calibration_error,
+    group_keys,
     judged,
     macro_f1,
 )
 from autoais.meta.logistic import fit_logistic
 from autoais.metrics.intervals import average as average_interval
-from autoais.metrics.intervals import difference, number_of
+from autoais.metrics.intervals import difference, number_of, together
 from autoais.types import Attribution, Judge, Judgement, Verdict, nothing_to_judge
 
 AIMS = ("macro_f1", "balanced_accuracy")
@@ -177,7 +177,7 @@ def collect(labels: Iterable[Labelled], judge: Judge, folds: int) -> Claims:
     """
     places: dict[str, int] = {}
     dataset, truth, said, probability = array("q"), array("b"), array("b"), array("d")
-    question, fold = array("q"), array("q")
+    claim, evidence = array("q"), array("q")
     left_out = {"undecided": 0, "by_rule": 0, "without_probability": 0}
     for label, judgement in judged(labels, judge):
         if nothing_to_judge(label.attribution):
@@ -191,23 +191,27 @@ def collect(labels: Iterable[Labelled], judge: Judge, folds: int) -> Claims:
             truth.append(label.attributable)
             said.append(judgement.verdict is Verdict.ATTRIBUTABLE)
             probability.append(judgement.probability)
-            group = f"{label.dataset}\0{label.attribution.question or label.attribution.claim}"
-            question.append(number_of(group))
-            fold.append(zlib.crc32(group.encode("utf-8", "surrogatepass")) % folds)
+            keys = group_keys(label.attribution)
+            claim.append(number_of(f"{label.dataset}\0{keys[0]}"))
+            evidence.append(number_of(f"{label.dataset}\0{keys[1]}"))
     if not truth:
         if left_out["without_probability"]:
             raise UserError(f"judge {judge.name!r} gives no probabilities; a threshold cannot be fitted")
         raise UserError(f"judge {judge.name!r}: no labels are left to fit")
     names = sorted(places)
     rank = np.argsort(np.argsort(list(places)))  # makes the result independent of the order of the files
+    groups = together(np.array(claim), np.array(evidence))
+    # The least key of a group tells its fold, so that further labels move no other group.
+    least = np.full(groups.max() + 1, np.iinfo(np.int64).max)
+    np.minimum.at(least, groups, np.array(claim))
     claims = Claims(
         tuple(names),
         rank[np.array(dataset)],
         np.array(truth, np.bool_),
         np.array(said, np.bool_),
         np.array(probability),
-        np.array(question),
-        np.array(fold),
+        least[groups],
+        least[groups] % folds,
         left_out,
     )
     return claims.where(
@@ -250,7 +254,8 @@ def _mean_over_sets(claims: Claims, thresholds: Floats, by: str) -> Floats:
         misses, right_no = (np.searchsorted(side, thresholds) for side in (yes, no))
         hits, wrong = len(yes) - misses, misses + len(no) - right_no
         if by == "macro_f1":
-            curves.append((_f1(hits, wrong) + _f1(right_no, wrong)) / 2)
+            occurs = [hits + wrong > 0, right_no + wrong > 0]
+            curves.append((_f1(hits, wrong) + _f1(right_no, wrong)) / np.sum(occurs, axis=0))
         elif len(yes) and len(no):
             curves.append((hits / len(yes) + right_no / len(no)) / 2)
     if not curves:
@@ -282,8 +287,8 @@ def calibrate(labels: Iterable[Labelled], judge: Judge, *, by: str = "macro_f1",
 
     `cross_validation` has, for each data set and on average, macro-F1, balanced accuracy and calibration error of the
     judge without a calibration (`default`) and with one fitted to the other folds, as fractions; `gain` is the
-    difference in `by`, and `interval95` the 95 % intervals of both and of the gain, over questions. Claims of one
-    question share a fold. Raises `UserError` if the labels do not suffice.
+    difference in `by`, and `interval95` the 95 % intervals of both and of the gain, over groups of claims that share
+    question, text or evidence, as in `meta`. Such claims share a fold. Raises `UserError` if the labels do not suffice.
     """
     if by not in AIMS:
         raise UserError(f"--by {by!r}: should be one of {', '.join(AIMS)}")
@@ -310,8 +315,8 @@ def _cross_validate(claims: Claims, judge: str, by: str) -> dict[str, Any]:
             fitted = fit(claims.where(~out), judge, by)
         except UserError as error:
             raise UserError(
-                f"too few questions for cross-validation (claims of a question share a fold): {error}; "
-                "try other --folds"
+                f"too few questions for cross-validation (claims that share question, text or evidence share a fold): "
+                f"{error}; try other --folds"
             ) from error
         said[out] = claims.probability[out] >= fitted.threshold
         scaled[out] = fitted.scaled(claims.probability[out])

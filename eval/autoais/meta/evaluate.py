@@ -14,7 +14,7 @@ from autoais.labels import Labelled
 from autoais.meta import correlation
 from autoais.metrics import attrscore, intervals
 from autoais.metrics.intervals import Estimate, by_question, combined, number_of, ratio, together
-from autoais.types import Judge, Judgement, Support, Verdict, nothing_to_judge
+from autoais.types import Attribution, Judge, Judgement, Support, Verdict, nothing_to_judge
 
 _BATCH = 512
 _BINS = 10
@@ -29,13 +29,14 @@ Numbers = NDArray[np.int64]
 
 
 def macro_f1(truth: Bools, said: Bools) -> float:
-    """Mean F1 of the classes yes and no, 0 to 1; a class that occurs on neither side counts as 0."""
-    return float(np.mean([_f1(truth, said), _f1(~truth, ~said)]))
+    """Mean F1 of yes and no, 0 to 1; a class that occurs on neither side is left out, as by scikit-learn."""
+    known = [f1 for f1 in (_f1(truth, said), _f1(~truth, ~said)) if f1 is not None]
+    return float(np.mean(known)) if known else 0.0
 
 
-def _f1(truth: Bools, said: Bools) -> float:
+def _f1(truth: Bools, said: Bools) -> float | None:
     together = truth.sum() + said.sum()
-    return float(2 * (truth & said).sum() / together) if together else 0.0
+    return float(2 * (truth & said).sum() / together) if together else None
 
 
 def balanced_accuracy(truth: Bools, said: Bools) -> float | None:
@@ -200,10 +201,8 @@ class _Tally:
         self._level.append(-1 if label.support is None else _LEVELS.index(label.support))
         self._probability.append(np.nan if probability is None else probability)
         self._system.append(self._systems.setdefault(label.system, len(self._systems)) if label.system else -1)
-        asked, claim, evidence = label.attribution.question, label.attribution.claim, label.attribution.evidence
-        self._claim.append(number_of(f"question {asked}" if asked else f"claim {claim}"))
-        about = "\0".join(evidence) if evidence and not asked else None
-        self._evidence.append(self._claim[-1] if about is None else number_of(f"evidence {about}"))
+        for numbers, key in zip((self._claim, self._evidence), group_keys(label.attribution), strict=True):
+            numbers.append(number_of(key))
         if judgement.verdict.ais is not None and judgement.verdict.ais != label.attributable:
             self._disagreement(label, judgement.verdict, probability)
 
@@ -242,6 +241,15 @@ class _Tally:
             question[order],
             tuple(names),
         )
+
+
+def group_keys(attribution: Attribution) -> tuple[str, str]:
+    """Two keys; claims that share one are not independent: the question; without one, the claim and the evidence."""
+    if attribution.question:
+        key = f"question {attribution.question}"
+        return key, key
+    key = f"claim {attribution.claim}"
+    return key, f"evidence {chr(0).join(attribution.evidence)}" if attribution.evidence else key
 
 
 def _excerpt(text: str) -> str:
@@ -291,7 +299,8 @@ def _macro_f1(truth: Bools, said: Bools, questions: Numbers) -> Estimate | None:
     sides = ((truth, said), (~truth, ~said))
     f1s = [_share(2 * (a & b), a.astype(np.int64) + b, questions) for a, b in sides]
     known = [one for one in f1s if one is not None]
-    return combined(sum(one.value for one in known) / 2, *((0.5, one) for one in known)) if known else None
+    share = 1 / max(1, len(known))
+    return combined(share * sum(one.value for one in known), *((share, one) for one in known)) if known else None
 
 
 def _balanced_accuracy(truth: Bools, said: Bools, questions: Numbers) -> Estimate | None:

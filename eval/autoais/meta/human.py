@@ -120,10 +120,8 @@ class HumanSummary:
 
 
 def _statement(sentence: CitedSentence) -> liu.Statement:
-    """The statement of a labelled sentence; without citations it is not supported, even if the label is missing."""
-    supported = sentence.attributable
-    if supported is None and not sentence.cites:
-        supported = False
+    """The statement of a labelled sentence; without citations it is not supported, whatever the label says."""
+    supported = sentence.attributable if sentence.cites else False
     given = tuple(one.support for one in sentence.citations)
     return liu.Statement(supported, given or (None,) * len(sentence.cites), bool(sentence.worthy))
 

@@ -309,6 +309,9 @@ def _show_variant(console: "Console", name: str, one: dict[str, Any]) -> None:
     _line(
         console, f"{name}, two designs, {one['outcome']} on {one['n']} items ({one['undecided']} with a tie): {counts}"
     )
+    if one["exact"] is None:
+        _line(console, f"  p {_number(one['p'])}, {one['test']}: items of one question are not independent")
+        return
     p = " and ".join(f"{form} {_number(one[form])}" for form in ("exact", "corrected"))
     _line(console, f"  McNemar's p: {p}; use the {one['test']} form")
 

@@ -26,13 +26,19 @@ def evaluate(truth: Sequence[Verdict], said: Sequence[Verdict], questions: "Arra
 
     `questions` numbers the question of each claim; without it, each claim is of another question. `confusion` has
     labels as rows and verdicts as columns, both in the order of `classes`. Undecided verdicts, and verdicts of only
-    "not attributable" or "partially attributable" (`two_way`), are in no column. `overall` is micro-F1 over the rest,
-    as in AttrScore's notebook, which drops unparsed outputs; its floor counts them as wrong. `macro` is the mean F1 of
-    the classes that occur among labels or verdicts. Raises `ValueError` for a label outside the three classes.
+    "not attributable" or "partially attributable" (`two_way`), are in no column. Such a verdict is wrong for the label
+    "attributable", and says nothing for the others. `overall` is micro-F1 over what was decided, as in AttrScore's
+    notebook, which drops unparsed outputs; its floor counts them as wrong. `macro` is the mean F1 of the classes that
+    occur among labels or verdicts; a class whose claims are all undecided has 0. Raises `ValueError` for a label
+    outside the three classes.
     """
     undecided = sum(verdict is Verdict.UNDECIDED for verdict in said)
     two_way = sum(verdict not in CLASSES for verdict in said) - undecided
-    return {"undecided": undecided, "two_way": two_way, **_compare(truth, said, CLASSES, questions)}
+    wrong = [
+        label is Verdict.ATTRIBUTABLE and verdict not in (*CLASSES, Verdict.UNDECIDED)
+        for label, verdict in zip(truth, said, strict=True)
+    ]
+    return {"undecided": undecided, "two_way": two_way, **_compare(truth, said, CLASSES, questions, wrong)}
 
 
 def evaluate_levels(
@@ -43,44 +49,56 @@ def evaluate_levels(
 
 
 def _compare(
-    truth: Sequence[StrEnum], said: Sequence[StrEnum | None], classes: Sequence[StrEnum], questions: "ArrayLike | None"
+    truth: Sequence[StrEnum],
+    said: Sequence[StrEnum | None],
+    classes: Sequence[StrEnum],
+    questions: "ArrayLike | None",
+    wrong: Sequence[bool] = (),
 ) -> dict[str, Any]:
+    """The figures; `wrong` says which verdicts of no class are wrong, while the others of these are undecided."""
     import numpy as np
 
     if not set(truth) <= set(classes):
         raise ValueError(f"labels must be among {', '.join(classes)}")
     counts = Counter(zip(truth, said, strict=True))
     cells = [[counts[label, verdict] for verdict in classes] for label in classes]
-    placed, right = sum(map(sum, cells)), sum(cells[i][i] for i in range(3))
+    missed = Counter(label for label, is_wrong in zip(truth, wrong, strict=False) if is_wrong)
+    rows = [sum(row) + missed[label] for row, label in zip(cells, classes, strict=True)]  # decided claims of each label
+    columns = [sum(row[i] for row in cells) for i in range(3)]
+    placed, right = sum(rows), sum(cells[i][i] for i in range(3))
     kinds: dict[tuple[StrEnum, StrEnum | None], int]
-    kinds = {(label, verdict): 3 * i + j for i, label in enumerate(classes) for j, verdict in enumerate(classes)}
-    kind = np.array([kinds.get(pair, 9) for pair in zip(truth, said, strict=True)], dtype=np.int64)
-    each = np.eye(10)[:, :9][kind]  # claims x cells
+    kinds = {(label, verdict): 4 * i + j for i, label in enumerate(classes) for j, verdict in enumerate(classes)}
+    kind = np.array([kinds.get(pair, 12) for pair in zip(truth, said, strict=True)], dtype=np.int64)
+    for place, is_wrong in enumerate(wrong):
+        if is_wrong:
+            kind[place] = 4 * classes.index(truth[place]) + 3
+    each = np.eye(13)[:, :12][kind]  # claims x cells, with a fourth column of verdicts that are wrong
     numbers = np.arange(len(kind)) if questions is None else questions
-    per = np.stack(intervals.by_question(numbers, *each.T), axis=1).reshape(-1, 3, 3)  # questions x cells
+    per = np.stack(intervals.by_question(numbers, *each.T), axis=1).reshape(-1, 3, 4)  # questions x cells
     f1s = [intervals.ratio(2 * per[:, i, i], per[:, i].sum(axis=1) + per[:, :, i].sum(axis=1)) for i in range(3)]
+    occurring = [one for one, label in zip(f1s, classes, strict=True) if one is not None or label in truth]
     return {
         "classes": [one.value for one in classes],
         "n": placed,
         "overall": _rate(right, placed, len(truth) - placed, _accuracy(per), "nothing was decided"),
-        "macro": _figure(placed, _mean([one for one in f1s if one is not None]), "no class occurs"),
+        "macro": _figure(placed, _mean(occurring), "nothing was decided" if truth else "no class occurs"),
         "per_class": {
             one.value: {
                 "precision": _rate(
                     cells[i][i],
-                    sum(row[i] for row in cells),
+                    columns[i],
                     0,
                     intervals.ratio(per[:, i, i], per[:, :, i].sum(axis=1)),
                     "no verdict is this class",
                 ),
                 "recall": _rate(
                     cells[i][i],
-                    sum(cells[i]),
-                    truth.count(one) - sum(cells[i]),
+                    rows[i],
+                    truth.count(one) - rows[i],
                     intervals.ratio(per[:, i, i], per[:, i].sum(axis=1)),
                     "no verdict on a label of this class",
                 ),
-                "f1": _figure(placed, f1s[i], "the class occurs on neither side"),
+                "f1": _figure(placed, f1s[i], "no claim of this class was decided, and no verdict is this class"),
             }
             for i, one in enumerate(classes)
         },
@@ -92,11 +110,13 @@ def _accuracy(per: "Floats") -> Estimate | None:
     return intervals.ratio(per.trace(axis1=1, axis2=2), per.sum(axis=(1, 2)))
 
 
-def _mean(estimates: Sequence[Estimate]) -> Estimate | None:
-    if not estimates:
+def _mean(estimates: Sequence[Estimate | None]) -> Estimate | None:
+    """The mean with None as 0; None if all are None."""
+    known = [one for one in estimates if one is not None]
+    if not known:
         return None
     share = 1 / len(estimates)
-    return intervals.combined(share * sum(one.value for one in estimates), *((share, one) for one in estimates))
+    return intervals.combined(share * sum(one.value for one in known), *((share, one) for one in known))
 
 
 def _rate(yes: int, n: int, undecided: int, estimate: Estimate | None, missing: str) -> dict[str, Any]:

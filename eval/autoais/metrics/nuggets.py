@@ -5,16 +5,24 @@ A nugget is a list of alternative phrases, any of which is enough; all nuggets a
 
 import re
 from collections.abc import Sequence
+from functools import cache
+from unicodedata import normalize
+
+from autoais.text.folding import combining_marks
 
 Nuggets = Sequence[Sequence[str]]
 
-# A word, or an option with its dashes ("--exclude", "-v").
-_TOKEN = re.compile(r"(?<![\w-])-{1,2}(?=\w)\w+|\w+")
+
+@cache
+def _token() -> re.Pattern[str]:
+    """A word with its combining marks, or an option with its dashes ("--exclude", "-v")."""
+    word = rf"[\w{re.escape(combining_marks())}]+"
+    return re.compile(rf"(?<![\w-])-{{1,2}}(?=\w){word}|{word}")
 
 
 def nuggets_found(text: str, nuggets: Nuggets) -> list[bool]:
     """Say of each nugget whether the text contains one of its phrases, as whole words, without case and punctuation."""
-    there, plain = _padded(text), text.casefold()
+    there, plain = _padded(text), normalize("NFC", text).casefold()
     return [any(_in(phrase, there, plain) for phrase in phrases) for phrases in nuggets]
 
 
@@ -30,8 +38,8 @@ def first_words(text: str, most: int) -> str:
 
 def _in(phrase: str, there: str, plain: str) -> bool:
     needle = _padded(phrase)
-    return needle in there if needle.strip() else bool(phrase) and phrase.casefold() in plain
+    return needle in there if needle.strip() else bool(phrase) and normalize("NFC", phrase).casefold() in plain
 
 
 def _padded(text: str) -> str:
-    return f" {' '.join(_TOKEN.findall(text.casefold()))} "
+    return f" {' '.join(_token().findall(normalize('NFC', text).casefold()))} "

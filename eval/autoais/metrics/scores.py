@@ -36,15 +36,15 @@ class CitationScores:
         return self._three(self.recall.averaged(empty), self.precision.averaged(empty), empty, averaged=True)
 
     def _three(self, recall: Ratio, precision: Ratio, empty: float | None, *, averaged: bool) -> dict[str, Ratio]:
-        """Add F1, the harmonic mean; its n counts answers, its undecided is the sum of both."""
+        """Add F1, the harmonic mean; n, total and undecided are those of the part with more units."""
         parts = (tally.estimate(empty, averaged=averaged) for tally in (self.recall, self.precision))
         found = harmonic_mean(*parts)
         f1 = Ratio(
             harmonic(recall.value, precision.value),
             harmonic(recall.floor, precision.floor),
-            len(self.recall),
-            len(self.recall),
-            recall.undecided + precision.undecided,
+            max(recall.n, precision.n),
+            max(recall.total, precision.total),
+            max(recall.undecided, precision.undecided),
             interval(found),
             recall.reason or precision.reason,
         )

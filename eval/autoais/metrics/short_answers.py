@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from autoais.text.folding import normalize_answer
+from autoais.text.folding import combining_marks, normalize_answer
 
 
 def exact_match(answer: str, references: Sequence[str]) -> float:
@@ -42,10 +42,12 @@ def has_answer(text: str, references: Iterable[str]) -> bool:
 
 def answer_spans(text: str, references: Iterable[str]) -> list[tuple[int, int]]:
     """Return the character offsets of the references in the text, as `has_answer` finds them, in order, each once."""
-    places = [(m.start(), m.end()) for m in _token().finditer(text)]
+    places = [(m.start(), m.end()) for m in _token().finditer(text) if _visible(m.group())]
     folded = [_folded(text[start:end]) for start, end in places]
     found = set()
-    for needle in {tuple(map(_folded, _token().findall(reference))) for reference in references} - {()}:
+    for needle in {tuple(map(_folded, filter(_visible, _token().findall(reference)))) for reference in references} - {
+        ()
+    }:
         for at in range(len(folded) - len(needle) + 1):
             if tuple(folded[at : at + len(needle)]) == needle:
                 found.add((places[at][0], places[at + len(needle) - 1][1]))
@@ -58,10 +60,14 @@ def _folded(token: str) -> str:
 
 @cache
 def _token() -> re.Pattern[str]:
-    # Python's \w has no combining marks; without them an accent would end a word.
-    marks = "".join(c for c in map(chr, range(0x300, 0x20000)) if unicodedata.category(c).startswith("M"))
-    return re.compile(rf"(?:[^\W_]|[{re.escape(marks)}])+|[^\w\s]|_")
+    return re.compile(rf"(?:[^\W_]|[{re.escape(combining_marks())}])+|[^\w\s]|_")
+
+
+def _visible(token: str) -> bool:
+    """Whether a token is no character of control or format, which DPR skips."""
+    return token[0].isprintable()
 
 
 def _padded(text: str) -> str:
-    return f" {' '.join(_token().findall(unicodedata.normalize('NFD', text).casefold()))} "
+    folded = unicodedata.normalize("NFD", text).casefold()
+    return f" {' '.join(filter(_visible, _token().findall(folded)))} "

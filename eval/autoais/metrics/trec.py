@@ -1,4 +1,4 @@
-"""Weighted precision and recall over TREC RAG's support levels; weights and the first-citation rule are options."""
+"""Weighted precision and recall over TREC RAG's support levels; weights and the first-citation rule are arguments."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

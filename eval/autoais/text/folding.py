@@ -3,6 +3,7 @@
 import re
 import string
 import unicodedata
+from functools import cache
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -16,3 +17,9 @@ def normalize_answer(text: str) -> str:
 def questions_key(text: str) -> str:
     """The key of a question for overlap checks: NFKC, lower case, no punctuation or articles, single spaces."""
     return normalize_answer(unicodedata.normalize("NFKC", text))
+
+
+@cache
+def combining_marks() -> str:
+    """All combining marks, which Python's `\\w` lacks: without them an accent ends a word."""
+    return "".join(c for c in map(chr, range(0x300, 0x20000)) if unicodedata.category(c).startswith("M"))

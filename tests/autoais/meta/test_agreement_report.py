@@ -274,6 +274,15 @@ def test_a_design_by_sentence_is_rolled_up_to_answers() -> None:
     assert (one["both"], one["only_original"], one["n"], one["undecided"]) == (1, 1, 2, 1)
 
 
+def test_sentences_of_one_answer_are_not_taken_for_independent() -> None:
+    def side(value: str) -> list[Rating]:
+        return [one for n in range(12) for one in rate(f"x#{n}", "attributable", value, answer="x", sentence=n)]
+
+    one = autoais.agreement(side("no"), variant=side("yes"))["variant"]["attributable"]
+    assert (one["n"], one["only_variant"]) == (12, 12)
+    assert (one["exact"], one["corrected"], one["test"], one["p"]) == (None, None, "randomisation over questions", 1.0)
+
+
 def test_likert_ratings_are_cut_strictly_or_relaxed() -> None:
     ratings = [*rate("1", "attributable", "4 5 4"), *rate("2", "attributable", "1 2 4"), *rate("3", "quality", "2 4 3")]
     relaxed, strict = (autoais.agreement(ratings, likert=cut)["questions"]["attributable"] for cut in (4, 5))

@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,15 @@ def test_the_gain_has_an_interval_over_questions_that_the_fit_did_not_see() -> N
     # The same verdicts on both sides cancel out: the difference is known better than either side.
     assert ends["gain"][1] - ends["gain"][0] < ends["default"][1] - ends["default"][0]
     assert one["questions"] == len({label.attribution.question or label.attribution.claim for label in labels})
+
+
+def test_claims_about_one_text_share_a_fold_and_count_once() -> None:
+    labels, judge = noisy(360, slope=1.0, intercept=0.0)
+    shared = [
+        replace(one, attribution=replace(one.attribution, evidence=(f"text {n % 12}",))) for n, one in enumerate(labels)
+    ]
+    one = calibrate(shared, judge)["cross_validation"]["sets"]["Told"]
+    assert one["questions"] == evaluate(shared, judge)["sets"]["Told"]["questions"] == 12
 
 
 def test_a_gain_by_chance_has_an_interval_that_holds_zero() -> None:
@@ -195,7 +205,7 @@ def test_calibrated_probabilities_stay_in_range_and_in_order(slope: float, shift
 
 def test_a_calibration_is_kept_read_and_used(tmp_path: Path, autoais: Command) -> None:
     rows = [
-        {"dataset": "Own", "id": n, "claim": claim + f" {n}", "evidence": [EVIDENCE], "label": label}
+        {"dataset": "Own", "id": n, "claim": claim + f" {n}", "evidence": [f"{EVIDENCE} {n}"], "label": label}
         for n, (claim, label) in enumerate([("Warsaw capital Poland", 1), ("Warsaw penguins swim", 0)] * 12)
     ]
     labels, out = write(tmp_path / "l.jsonl", *rows), tmp_path / "fit.json"

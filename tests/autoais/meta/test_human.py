@@ -79,12 +79,12 @@ def test_liu_recall_and_precision_are_those_counted_by_hand() -> None:
     assert counts["none_support"] == (1, 4, 5, 0.2)
 
 
-def test_an_uncited_sentence_whose_label_says_supported_stays_so() -> None:
+def test_an_uncited_statement_is_not_supported_whatever_its_label_says() -> None:  # Liu et al. 2023, section 2.2
     uncited = sentence(worthy=True, attributable=True, number=7)
     found = report(answer("q", uncited, sentence(("a", None), worthy=True, number=8)))
     assert found is not None
     # The second has a citation and no label: it is unknown, not unsupported.
-    assert (found["metrics"]["liu_recall"]["value"], found["metrics"]["liu_recall"]["n"]) == (1.0, 1)
+    assert (found["metrics"]["liu_recall"]["value"], found["metrics"]["liu_recall"]["n"]) == (0.0, 1)
 
 
 def test_answers_questions_and_citations_are_counted_as_in_hagrids_tables() -> None:

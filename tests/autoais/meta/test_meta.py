@@ -281,6 +281,11 @@ def three_way(*pairs: tuple[Verdict, Verdict]) -> tuple[list[Labelled], Told]:
     return [replace(one, verdict=label) for one, (label, _) in zip(labels, pairs, strict=True)], judge
 
 
+def test_a_judge_that_is_always_right_has_f1_1_where_all_labels_are_the_same() -> None:
+    labels, judge = told(*[(True, Judgement(YES, 0.9))] * 20)
+    assert evaluate(labels, judge)["sets"]["Told"]["macro_f1"] == 1.0
+
+
 def test_three_way_labels_give_attrscores_figures() -> None:
     a, e, c = YES, Verdict.EXTRAPOLATORY, Verdict.CONTRADICTORY
     labels, judge = three_way((a, a), (a, e), (e, e), (c, e), (c, c), (c, Verdict.UNDECIDED))
@@ -456,7 +461,7 @@ def test_counting_words_does_on_attributionbench_what_the_notes_say(shared_data:
 def test_reports_say_how_the_judge_was_asked(tmp_path: Path, autoais: Command) -> None:
     pytest.importorskip("httpx")
     rows = [
-        {"dataset": "Own", "id": n, "claim": f"{claim} {n}", "evidence": [EVIDENCE], "label": label}
+        {"dataset": "Own", "id": n, "claim": f"{claim} {n}", "evidence": [f"{EVIDENCE} {n}"], "label": label}
         for n, (claim, label) in enumerate([("Warsaw capital Poland", 1), ("Warsaw penguins swim", 0)] * 12)
     ]
     labels, out, cache = write(tmp_path / "l.jsonl", *rows), tmp_path / "out.json", tmp_path / "c.jsonl"

@@ -66,6 +66,11 @@ def test_has_answer_matches_whole_tokens(text: str, reference: str, found: bool)
     assert has_answer(text, [reference]) is found
 
 
+@pytest.mark.parametrize("text", ["New\u200bYork", "New York\u200e", "\u2060New\u00ad York"])
+def test_characters_that_nobody_sees_are_no_tokens(text: str) -> None:  # DPR's tokenizer leaves out the category C
+    assert has_answer(text, ["New York"])
+
+
 @settings(deadline=None)  # the first interval loads scipy
 @given(st.lists(st.sampled_from([True, False, None])))
 def test_a_rate_accounts_for_every_item_and_is_never_nan(outcomes: list[bool | None]) -> None:

@@ -21,6 +21,8 @@ from autoais.metrics.nuggets import first_words, nuggets_found
         ("a well-known port", "well known", True),
         ("the mark ¶ there", "¶", True),
         ("nothing", "", False),
+        ("Cafe\u0301 au lait", "Caf\u00e9", True),
+        ("\u092f\u0939 \u0915\u093e \u0939\u0948", "\u0915\u0940", False),  # another vowel sign
     ],
 )
 def test_a_phrase_is_found_as_whole_words(text: str, phrase: str, found: bool) -> None:

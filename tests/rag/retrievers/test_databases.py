@@ -234,3 +234,18 @@ def test_a_server_that_is_away_is_one_line(made: Path) -> None:
     with pytest.raises(RagError, match=r"^qdrant at http://127\.0\.0\.1:9: ") as caught:
         filled(made, away)
     assert "\n" not in str(caught.value)
+
+
+def test_a_recipe_adds_the_vectors_that_it_needs(made: Path, tmp_path: Path) -> None:
+    pytest.importorskip("qdrant_client")
+    index = rag.build_index(made.parent / "towns.jsonl", tmp_path / "towns.index", recipes=["qdrant"])
+    ours, theirs = (rag.open_retriever(name, index).search(QUERIES, 5) for name in ("qdrant", "static"))
+    assert [[hit.passage.id for hit in hits] for hits in ours] == [[hit.passage.id for hit in hits] for hits in theirs]
+
+
+def test_a_plan_writes_to_no_database(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("qdrant_client")
+    monkeypatch.setattr(database, "_connect", None)
+    base, vectors, collection = rag.plan_index(made.parent / "towns.jsonl", recipes=["qdrant"]).steps
+    assert (base.name, vectors.name, collection.name) == ("bm25", "static.v1", read_recipe("qdrant").name)
+    assert "its time is not measured" in collection.why
