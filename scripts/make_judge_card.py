@@ -149,7 +149,7 @@ def card(
     yield ""
     yield from paragraph(
         f"""Minimal pairs: of {kept["pairs"]} first sentences of Wikipedia passages, {100 * kept["stay"]:.1f} % are
-        judged attributable to their passage, as a verbatim sentence is by rule; with one number, date, name or negation
+        judged attributable to their passage, nearly all by the rule for quotes; with one number, date, name or negation
         changed, {100 * kept["turn"]:.1f} % are judged not attributable. For {reworded["pairs"]} reworded sentences the
         figures are {100 * reworded["stay"]:.1f} % and {100 * reworded["turn"]:.1f} %. All are simulated from passages
         of the training corpus that the calibration was not fitted to."""

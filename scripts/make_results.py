@@ -88,8 +88,8 @@ PARTS = [
         },
         "The kept third of `own-documents`: 48 questions with an answer and 12 without, over ten collections of "
         "documentation. An answer is right if its first 120 words hold all nuggets. Nothing was chosen on these "
-        "questions. They name no gold passages, so there is no oracle. The judge calls some verbatim quotes of "
-        "code and headings not attributable, so AutoAIS is too low here.",
+        "questions. They name no gold passages, so there is no oracle. Lines that are no sentences, such as "
+        "headings, are often not attributable by themselves, though they are quoted.",
         seconds=False,
     ),
 ]
