@@ -185,9 +185,10 @@ results: .venv-test/done
 		--system reader --system reader,recipe=static --system reader,recipe=best --system reader,min_confidence=0 \
 		--out work/bench/own-documents-kept
 	$(OWN) --system closed-book:gguf:$(MODEL) --out work/bench/own-documents-kept-closed-book
+	$(OWN) --system gguf:$(MODEL),k=5 --out work/bench/own-documents-kept-gguf
 	$(COLLECT) work/bench/pool --out eval/results/systems/open-nq-pool.json
 	$(COLLECT) $(addprefix work/bench/,sample closed-book llm-retriever gguf given) --out eval/results/systems/open-nq-pool-100.json
-	$(COLLECT) work/bench/own-documents-kept work/bench/own-documents-kept-closed-book --out eval/results/systems/own-documents-kept.json
+	$(COLLECT) work/bench/own-documents-kept $(addprefix work/bench/own-documents-kept-,closed-book gguf) --out eval/results/systems/own-documents-kept.json
 	.venv-test/bin/python -m scripts.make_results page
 
 # Changes of the code of the evaluator's figures that no test sees: hours. `ONLY="--only metrics/intervals"` tries one module.
