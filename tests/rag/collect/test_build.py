@@ -188,7 +188,7 @@ def kill(what, done, total):
     if what == "asking openai-tiny again" and done == 1:
         os.kill(os.getpid(), signal.SIGKILL)
 
-build_collection(sys.argv[1], sys.argv[2], systems=["openai:tiny"], retry_failed=True, progress=kill)
+build_collection(sys.argv[1], sys.argv[2], systems=["openai:tiny"], concurrency=1, retry_failed=True, progress=kill)
 """
 
 
@@ -199,15 +199,15 @@ def test_a_kill_while_a_model_is_asked_again_undoes_nothing(
     monkeypatch.setenv("OPENAI_API_KEY", "x")
     monkeypatch.setenv("OPENAI_BASE_URL", server.script({"say": ""}, {"say": ""}, {"say": "It is so [1]."}))
     out = tmp_path / "c"
-    build_collection(out, asked, systems=["openai:tiny"])
+    build_collection(out, asked, systems=["openai:tiny"], concurrency=1)
     argv = [sys.executable, "-c", KILLED_RETRY, str(out), str(asked)]
     environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}"}
     assert subprocess.run(argv, env=environment, check=False).returncode == -signal.SIGKILL
     with pytest.raises(RagError, match="the collection is unfinished"):  # its answers are no longer the journal's
         open_collection(out)
-    resumed = build_collection(out, asked, systems=["openai:tiny"], resume=True)
+    resumed = build_collection(out, asked, systems=["openai:tiny"], concurrency=1, resume=True)
     assert [answer.id for answer in resumed.answers()] == ["10/1", "12/1"]
-    again = build_collection(out, asked, systems=["openai:tiny"], retry_failed=True)
+    again = build_collection(out, asked, systems=["openai:tiny"], concurrency=1, retry_failed=True)
     assert [answer.id for answer in again.answers()] == ["10/1", "11/1", "12/1"]
     assert {path.name for path in (out / "raw").iterdir()} == {
         "left-out.jsonl", "openai-tiny.jsonl", "openai-tiny.jsonl.run.json", "questions.jsonl",
