@@ -139,8 +139,7 @@ def score(
     `corpus` supplies the texts of passages known by id only. `metrics` names citation metrics (alce, hagrid, liu,
     trec). `cache` is a file that keeps judgements. `alce_splitter` is nltk (the default, where installed) or sentencex,
     for ALCE's strict metrics; `mauve` is a folder with GPT-2 large, for ALCE's MAUVE. `trec_all` counts all citations
-    of a sentence in TREC's metrics, not only the first. Raises `UserError` (also
-    `FormatError`, `UsageError`).
+    of a sentence in TREC's metrics, not only the first. Raises `UserError` (also `FormatError`, `UsageError`).
     """
     chosen = _judge(judge)
     check_type("metrics", metrics, "names of metrics, or 'none'", str, Iterable)

@@ -5,7 +5,7 @@
 
 - `quoted`: claims that their evidence has word for word, in sets labelled by people, by label.
 - `english`: claims of those sets, and passages of Wikipedia, that are taken for another language. All are English but
-  for a few.
+  for a few. The rule was chosen with these claims in view, and on other passages than these.
 - `others`: paragraphs of translated manual pages that are taken for another language, and their first words. Part of
   the paragraphs was left in English, so these are lower bounds. The rule was written with these pages in view.
 """
@@ -28,7 +28,7 @@ from rag.corpus.documents import read_document
 from rag.errors import FormatError
 
 _LABELS = ("attributionbench_dev", "attributionbench_test500", "attribution_train", "contrast_train", "nli_train")
-_EVERY = 29  # of the pool's passages
+_EVERY, _FROM = 29, 14  # of the pool's passages; the rule was chosen on every 29th from the first on
 _PARAGRAPHS = 400  # of a language, drawn by seed
 _LEAST, _FIRST = 12, 9  # words of a paragraph, and of its beginning
 
@@ -79,7 +79,7 @@ def main(
     passages = [
         row["text"]
         for number, (_, row) in enumerate(records(inputs["passages"]))
-        if number % _EVERY == 0 and isinstance(row, dict)
+        if number % _EVERY == _FROM and isinstance(row, dict)
     ]
     others = {folder.name: paragraphs(folder) for folder in sorted((manuals / "documents").iterdir())}
     result: dict[str, Any] = {

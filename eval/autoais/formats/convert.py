@@ -56,9 +56,10 @@ def join_questions(
         by_text.setdefault(question.text, []).append(question)
         by_id[question.id] = question
     for answer in answers:
-        found = (
-            by_text.get(answer.question, []) if answer.question else [by_id[answer.id]] if answer.id in by_id else []
-        )
+        if answer.question:
+            found = by_text.get(answer.question, [])
+        else:
+            found = [by_id[answer.id]] if answer.id in by_id else []
         if not found:
             notes["answers to questions outside the benchmark, dropped"] += 1
         own = [question for question in found if question.id == answer.id]

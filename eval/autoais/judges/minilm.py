@@ -152,7 +152,7 @@ class MiniLMJudge(Judge):
         if not attributions:
             return []
         self._ready()
-        _ = self.calibration
+        _ = self.calibration  # a damaged file is told even where no pair needs it
         with ThreadPoolExecutor(self.threads) as pool:
             return list(pool.map(self._one, attributions))
 

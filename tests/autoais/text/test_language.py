@@ -41,5 +41,5 @@ def test_another_language_is_told(text: str) -> None:
 
 
 @given(st.text())
-def test_any_text_has_an_answer(text: str) -> None:
-    assert is_english(text) in (True, False)
+def test_enough_english_outweighs_anything(text: str) -> None:
+    assert is_english(text + " It was the one that they had." * len(text))
