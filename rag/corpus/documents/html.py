@@ -17,14 +17,16 @@ if TYPE_CHECKING:
 _REMOVED = ", ".join(
     """
     script style template svg button select img rp rt del s strike [hidden] annotation annotation-xml sup.reference
-    a.headerlink a.permalink a.anchorjs-link a.copiable-link a.copiable-anchor a.footnote-backref a.fn-backref
+    a.headerlink .permalink a.anchorjs-link a.copiable-link a.copiable-anchor a.footnote-backref a.fn-backref
     .linenos .lineno .linenodiv .gutter .mw-editsection .viewcode-link .viewcode-back
     .previous_page .next_page .toc_page [role=tooltip] .tooltip .tooltiptext label.ocn
+    a[aria-hidden=true] span[aria-hidden=true] i[aria-hidden=true]
     """.split()
 )
 # As Doxygen and Sphinx make them.
 _SEARCH = "body.SRPage, h1#search-documentation, #mkdocs-search-results"
 _LISTING = ".fragment a[name=l00001], .fragment a#l00001, a.viewcode-back"
+_DETAILS = 'a[href$="#details"], td.mdescRight a[href]'
 DEEPEST = 20_000  # elements in one another; the parser's time grows with the square of it
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*)[^<>]*?(/?)>")
 _VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
@@ -73,6 +75,9 @@ def html_blocks(text: str, dropped: Counter[str], name: str = "", where: str = "
         return "", []
     for node in tree.body.css(_REMOVED):
         node.decompose()
+    for link in tree.body.css(_DETAILS):
+        if link.text() == "More...":
+            link.decompose()
     page = Page(dropped, name=name)
     page.walk(_main(tree))
     blocks = page.finish()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rag.corpus.documents import navigation as nav
-from rag.corpus.documents.blocks import Block, Kind, heading, row, squeezed
+from rag.corpus.documents.blocks import Block, Kind, entry, heading, item, row, squeezed
 from rag.corpus.documents.html_builder import CALLOUT, BlockBuilder, OpenList
 from rag.corpus.documents.tables import cells_of, is_layout
 from rag.corpus.documents.titles import clean_heading
@@ -45,6 +45,7 @@ _ALL_LINKS = 0.85  # of the characters of definitions; commas stand between thei
 _OTHER_SITE = re.compile(r"[\w+.-]+:|//")
 _INDEX = re.compile(r"\bindex$", re.IGNORECASE)
 _IS_PAGE = re.compile(r"\.x?html?(?:\.gz)?$", re.IGNORECASE)  # of a site; not a README or a book
+_LOOSE = re.compile(r"\s+(?=[,)])|(\()\s+")
 _QUERY = re.compile(r"[?#].*", re.DOTALL)
 
 
@@ -116,12 +117,14 @@ class Page(BlockBuilder):
             self._enter(node, tag, stack)
 
     def _special(self, node: "LexborNode") -> bool:
-        """Whether a class says what an element is: Doxygen's code or title, a caption, DocBook's questions and rows."""
+        """Whether a class says what an element is: Doxygen's code, declaration or title, DocBook's question or row."""
         parts = (node.attributes.get("class") or "").split()
         if node.tag == "tr":
             return self._asked(node, parts)
         if "fragment" in parts:
             self._code("\n".join(line.text().rstrip("\n") for line in node.css("div.line")) or node.text())
+        elif "memproto" in parts:
+            self._code(_declaration(node))
         elif "title" in parts and not self.headings and not self.blocks and len(node.css("div, h1, h2")) == 1:
             self._heading(node, 1)
         elif "caption" in parts:
@@ -273,6 +276,9 @@ class Page(BlockBuilder):
         return target.rsplit("/", 1)[-1] != self.name.rsplit("/", 1)[-1]
 
     def _table(self, node: "LexborNode", stack: "list[LexborNode | str]") -> None:
+        if "memberdecls" in _names(node).split():
+            self._members(node)
+            return
         if self.depth > _DEEPEST or is_layout(node):
             self._enter(node, "table", stack)
             return
@@ -287,12 +293,47 @@ class Page(BlockBuilder):
         for cells in rows:
             self._row(cells, names, alone=len(rows) == 1)
 
+    def _members(self, table: "LexborNode") -> None:
+        """Doxygen's table of members: declarations and what they do; those of a base class stand on its own page."""
+        declared = ""
+        for line in table.css("tr"):
+            parts = (line.attributes.get("class") or "").split()
+            kind = parts[0].partition(":")[0] if parts else ""
+            if kind == "inherit_header":
+                self.dropped[nav.CONTENTS] += 1
+            elif "inherit" in parts:
+                continue
+            elif kind == "memdesc" and declared:
+                self.blocks.append(entry(declared, squeezed(line.text())))
+                declared = ""
+            elif kind == "memitem":
+                declared = self._member(declared, line)
+            elif (title := line.css_first("h1, h2, h3, h4")) is not None:
+                declared = self._member(declared)
+                self._heading(title, int((title.tag or "h2")[1]))
+        self._member(declared)
+
+    def _member(self, declared: str, line: "LexborNode | None" = None) -> str:
+        """The declaration in a row; the one before it has no description, unless this row goes on with it."""
+        here = _declaration(line) if line is not None else ""
+        if declared.startswith("template") and here:
+            return f"{declared} {here}"
+        if declared:
+            self.blocks.append(item(declared, 0, "-"))
+        return here
+
 
 def _children(node: "LexborNode") -> "list[LexborNode]":
     """The children of a node, the last one first."""
     children = list(node.iter(include_text=True))
     children.reverse()
     return children
+
+
+def _declaration(node: "LexborNode") -> str:
+    """A declaration of Doxygen, whose parts stand in cells."""
+    cells = node.css("table.memname td") or node.css("td")
+    return _LOOSE.sub(r"\1", squeezed(" ".join(cell.text() for cell in cells)))
 
 
 def _is_prose(node: "LexborNode") -> bool:

@@ -43,7 +43,8 @@ _SIGNS = re.compile(r"[\s|?<>«»‹›←→↑↓·•:,\-–—\[\]()/]+")
 _BOILERPLATE = re.compile(
     r"(?:©|\(c\)\s|copyright\b.{0,40}\d{4}|all rights reserved|last (?:updated|modified|update|revised)(?: on\b|:| \d)"
     r"|generated on\b|(?:generated (?:by|from)|created using|built with) (?-i:[A-Z])"
-    r"|this page was (?:last|generated)|powered by\b"
+    r"|this page was (?:last|generated)|powered by\b|go to the source code of this file"
+    r"|(?:inheritance|collaboration|include dependency) (?:diagram|graph) for\b"
     r"|valid (?:x?html|css)\b|hosted by\b|this (?:document|page|file|manual) was generated\b|skip to (?:main )?content"
     r"|edit (?:this page|on git(?:hub|lab))|(?:(?:expand|collapse|show|hide)\W{0,3}){1,2}all(?: \w+){0,2}$)",
     re.IGNORECASE,
@@ -51,6 +52,7 @@ _BOILERPLATE = re.compile(
 _INDEX = re.compile(
     r"Here (?:is|are) (?:a list of )?(?:all|the) .{0,120}"
     r"(?:brief descriptions|they belong to|each member|documentation)\W*"
+    r"|The documentation for this .{0,40}was generated from the following files?:"
 )
 _LEADERS = re.compile(r"(?:\. ?){4,}\s*(?:\d+|[ivxlc]+)?\s*$|(?:\.{4,}|(?: \.){4,})\s*\d+")
 
@@ -83,8 +85,8 @@ def is_boilerplate(text: str) -> bool:
 
 
 def announces_index(text: str) -> bool:
-    """Whether a text introduces a generated index, as on the pages that Doxygen makes of a program's parts."""
-    return text.startswith("Here ") and _INDEX.fullmatch(text) is not None
+    """Whether a text introduces a generated index or list of files, as on Doxygen's pages of a program's parts."""
+    return text.startswith(("Here ", "The documentation ")) and _INDEX.fullmatch(text) is not None
 
 
 def is_contents_line(text: str) -> bool:

@@ -7,6 +7,7 @@ from rag.corpus.documents.blocks import squeezed
 
 _NUMBER = re.compile(
     r"""(?ix) ^ (?: (?:chapter|section|appendix|part|annex) \s+ (?:[\divxlc]+|[a-z]) (?:\.\d+)* (?:\s*[.:–—-]\s* | \s+)
+      | question \s+ \d+ (?:\.\d+)* (?:\s*[.:–—-]\s* | \s+)
       | (?: § \s* \d+ (?:\.\d+)* | \d+ \. | (?:\d+|[a-z]) (?:\.\d+)+ ) \.? \s+ ) (?=["“‘'(«]?[^\W\d_])"""
 )
 _MARKS = re.compile(r"\s*(?:¶|§|#|\[link\]|\[edit\]|[\ue000-\uf8ff]|\U0001f517)+\s*$")
@@ -27,7 +28,7 @@ _GENERIC = frozenset(
 
 
 def clean_heading(text: str) -> str:
-    """A heading without its number (`2.1 Rivers`, `Chapter 2. Rivers`) and the mark of a link to itself (`¶`)."""
+    """A heading without its number (`2.1 Rivers`, `Chapter 2. Rivers`, `Question 2. Why?`) and its own link's `¶`."""
     return _NUMBER.sub("", _MARKS.sub("", squeezed(text)), count=1)
 
 

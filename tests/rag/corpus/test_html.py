@@ -143,6 +143,7 @@ def test_links_that_a_sentence_announces_stay() -> None:
         ("4.4. Crop", "<h3>4.4. Crop</h3>", "Crop", ""),
         ("Site", "<h1>Rivers</h1>", "Rivers", ""),
         ("", "<h1>Rivers</h1>", "Rivers", ""),
+        ("Rivers FAQ", "<h2>Question 5.7. Why wide?</h2>", "Rivers FAQ", "Why wide?"),
         ("Chapter 26 - Transports", "<h2>Chapter 26 - Transports</h2><h3>2. Files</h3>", "Transports", "Files"),
         ("", "<h1>Rivers</h1><h2>Poland</h2><h3>Poland</h3>", "Rivers", "Poland"),
         ("Page", "<h1><a href='http://example.org'>The Site</a></h1><h2>Cats</h2>", "Page", "Cats"),
@@ -280,3 +281,47 @@ def test_an_item_stays_with_the_list_in_it() -> None:
     found = read("<ul>" + "".join(f"<li>option.{n}<ul><li>{LONG}</li><li>type: {n}</li></ul></li>" for n in range(9)))
     assert len(found) > 1
     assert not any(passage.text.splitlines()[-1].startswith("- option") for passage in found)
+
+
+def test_a_class_of_doxygen_is_declarations_with_what_they_do() -> None:
+    page = f"""
+      <p>Paints walls. <a href="#details">More...</a></p>
+      <div class="dynheader">Inheritance diagram for Painter:</div>
+      <p><a href="painter_8h_source.html">Go to the source code of this file.</a></p>
+      <table class="memberdecls">
+      <tr class="heading"><td colspan="2"><h2 class="groupheader">Public Member Functions</h2></td></tr>
+      <tr class="memitem:a1"><td class="memItemLeft">int&#160;</td><td><a>coats</a> () const</td></tr>
+      <tr class="memdesc:a1"><td class="mdescLeft">&#160;</td><td class="mdescRight">Counts the coats.
+        <a href="painter.html#a1">More...</a><br /></td></tr>
+      <tr class="separator:a1"><td colspan="2">&#160;</td></tr>
+      <tr class="memitem:a2"><td class="memTemplParams" colspan="2">template&lt;class T &gt; </td></tr>
+      <tr class="memitem:a2"><td class="memTemplItemLeft">void&#160;</td><td><a>mix</a> (T a)</td></tr>
+      <tr class="inherit_header b"><td colspan="2">Public Member Functions inherited from Worker</td></tr>
+      <tr class="memitem:b1 inherit b"><td class="memItemLeft">void&#160;</td><td class="memItemRight">rest ()</td></tr>
+      <tr class="memdesc:b1 inherit b"><td class="mdescLeft">&#160;</td><td class="mdescRight">Sleeps.</td></tr>
+      </table>
+      <h2 class="memtitle"><span class="permalink"><a href="#a1">&#9670;&#160;</a></span>coats()</h2>
+      <div class="memproto"><table class="mlabels"><tr><td class="mlabels-left"><table class="memname"><tr>
+        <td class="memname">int Painter::coats </td><td>(</td><td class="paramtype">int&#160;</td>
+        <td class="paramname">wall, </td></tr><tr><td></td><td class="paramtype">bool </td>
+        <td class="paramname">dry</td><td>)</td><td> const</td></tr></table></td>
+        <td class="mlabels-right"><span class="mlabel">inline</span></td></tr></table></div>
+      <p>{LONG}</p>
+      <p>The documentation for this class was generated from the following file:</p><ul><li>painter.h</li></ul>"""
+    _, blocks = html_blocks(page, dropped := Counter())
+    assert [block.text for block in blocks] == [
+        "Paints walls.",
+        "Public Member Functions",
+        "int coats () const: Counts the coats.",
+        "- template<class T > void mix (T a)",
+        "coats()",
+        "    int Painter::coats (int wall, bool dry) const",
+        LONG,
+    ]
+    assert dropped == {nav.CONTENTS: 2, nav.BOILERPLATE: 2}
+
+
+def test_marks_that_only_screens_show_are_no_part_of_a_heading() -> None:
+    marks = '<span><a href="#l" aria-hidden="true">#</a> <a aria-hidden="true">TOC</a></span>'
+    _, blocks = html_blocks(f"<h2>Lions{marks}</h2><p>{LONG}</p>", Counter())
+    assert [block.text for block in blocks] == ["Lions", LONG]
