@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 AnyIndex = Index | str | Path | None
 """An open index, an index folder, or None for the handbook that ships with rag."""
 
+FEW_PASSAGES = 20_000
+"""Passages of documents up to which a new index gets vectors."""
+
 Progress = Callable[[str, int, int], None]
 """Called with the name of the step, the amount done and the total (bytes of a corpus, files, pages or passages)."""
 
@@ -41,7 +44,7 @@ def build_index(
     sources: str | Path | Sequence[str | Path],
     to: str | Path,
     *,
-    recipes: Sequence[str] = (),
+    recipes: Sequence[str] | None = None,
     memory: int | str | None = None,
     format: str | None = None,  # noqa: A002  (named like the command-line option)
     include: Sequence[str] = (),
@@ -57,12 +60,12 @@ def build_index(
 
     `include` and `exclude` are globs that choose the files of folders. `shard`, such as "2/8", reads the second of
     eight parts of the sources; passages of a page or file stay together. `recipes` name retrievers that add their own
-    part to the index, such as vectors; `memory` (bytes, or a string such as `8GiB`) limits the memory a part takes
-    while searching. `format` is a corpus format (default: detected). Documents that cannot be read are skipped, and so
-    are pages that cannot be fetched. Raises `FormatError` at a broken line, unless `skip_bad`, and at such a document
-    if `strict`; `UsageError` for a URL that may not be fetched; `IndexingError` for a URL of which nothing can be had,
-    for a page that cannot be fetched if `strict`, and for an index that exists, unless `replace`, which replaces it
-    when the new one is complete.
+    part to the index, such as vectors (default: those of `default_recipes`); `memory` (bytes, or a string such as
+    `8GiB`) limits the memory a part takes while searching. `format` is a corpus format (default: detected). Documents
+    that cannot be read are skipped, and so are pages that cannot be fetched. Raises `FormatError` at a broken line,
+    unless `skip_bad`, and at such a document if `strict`; `UsageError` for a URL that may not be fetched;
+    `IndexingError` for a URL of which nothing can be had, for a page that cannot be fetched if `strict`, and for an
+    index that exists, unless `replace`, which replaces it when the new one is complete.
     """
     from rag.corpus.reader import Corpus
     from rag.corpus.sources import Shard
@@ -73,7 +76,7 @@ def build_index(
     check_type("to", to, "a folder (str or Path)", str, Path)
     listed = _sources(sources)
     budget = parse_size(memory) if isinstance(memory, str) else memory
-    check_recipes(recipes)
+    check_recipes(recipes or ())
     if memory is not None and not recipes:
         raise UsageError("memory is for the parts that recipes add; name recipes too")
     chosen, left = _globs("include", include), _globs("exclude", exclude)
@@ -90,9 +93,22 @@ def build_index(
             found.paths, format, skip_bad, include=chosen, exclude=left, strict=strict, urls=found.urls, shard=part
         )
         build(corpus, Path(to), report, replace=replace)
-    for recipe in recipes:
+    for recipe in default_recipes(to) if recipes is None else recipes:
         add_recipe(to, recipe, memory=budget, progress=progress)
     return open_index(to)
+
+
+def default_recipes(folder: str | Path) -> tuple[str, ...]:
+    """The recipes whose parts a new index gets unless others are named: `hybrid` for documents, if they are few.
+
+    None for corpus files, shards, and more than 20,000 passages, whose vectors would take more than a few minutes.
+    """
+    from rag.corpus.sources import DOCUMENTS
+
+    index = open_index(folder)
+    documents = index.manifest["format"] == DOCUMENTS
+    whole = not any(root.get("shard") for root in index.manifest.get("roots", ()))
+    return ("hybrid",) if documents and whole and index.manifest["passages"] <= FEW_PASSAGES else ()
 
 
 def _sources(given: str | Path | Sequence[str | Path]) -> list[str | Path]:

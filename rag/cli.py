@@ -552,7 +552,10 @@ def build(
     sources: Annotated[list[str] | None, typer.Argument(metavar="[SOURCES]...", help=_SOURCES)] = None,
     recipe: Annotated[
         list[str] | None,
-        typer.Option(help="Retriever that adds its own part; without SOURCES, it is added to an existing index."),
+        typer.Option(
+            help="Retriever that adds its own part; without SOURCES, it is added to an existing index "
+            "(default: hybrid for up to 20,000 passages of documents; bm25 adds nothing)."
+        ),
     ] = None,
     memory: Annotated[
         str | None, typer.Option(help="Memory limit of a part while searching, such as 8GiB; selects its index type.")
@@ -577,7 +580,7 @@ def build(
 
     To change an existing index, use add, remove or update.
     """
-    from rag.api import check_recipes
+    from rag.api import check_recipes, default_recipes
     from rag.corpus.sources import Shard
     from rag.encoders import encoding_on
     from rag.errors import UserError
@@ -609,7 +612,7 @@ def build(
                 replace=replace,
                 allow_network=allow_network,
             )
-        for name in recipe or []:
+        for name in default_recipes(to) if recipe is None else recipe:
             _add_parts(to, name, budget)
 
 

@@ -352,7 +352,7 @@ SYSTEMS: Registry[SystemKind] = Registry(
         "reader": SystemKind(
             "the sentences, steps or code that answer, chosen by a small network",
             "nothing",
-            "shortlist",
+            "default",
             16,
             _reader,
             frozenset({"min_confidence"}),

@@ -47,6 +47,7 @@ ENCODERS: Registry[Callable[[str], Encoder]] = Registry(
     "rag.encoders",
     "encoder",
     {
+        "minilm": "rag.encoders.minilm:MiniLM",
         "onnx": "rag.encoders.onnx:OnnxEncoder",
         "st": "rag.encoders.sentence:SentenceEncoder",
         "static": "rag.encoders.static:Static",
@@ -71,7 +72,7 @@ def encoding_on(engine: "Engine | None") -> Iterator[None]:
 
 
 def open_encoder(name: str) -> Encoder:
-    """Open `static[:<folder>]`, `onnx:<folder or package>`, `st:<name or folder>` or `truncated:<n>,<encoder>`.
+    """Open `minilm`, `static[:<folder>]`, `onnx:<folder or package>`, `st:<name or folder>`, `truncated:<n>,<encoder>`.
 
     Others raise `RagError`.
     """

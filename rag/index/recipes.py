@@ -96,6 +96,10 @@ def _is_file(name: str) -> bool:
         return False
 
 
+def _names(value: object) -> list[str]:
+    return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
+
+
 def walk_recipes(name: str, kinds: Container[str] = ()) -> Iterator[tuple[str, Recipe]]:
     """Yield a recipe and those it is based on (`base`, `retrievers`), each once, with its name for `read_recipe`.
 
@@ -111,9 +115,10 @@ def walk_recipes(name: str, kinds: Container[str] = ()) -> Iterator[tuple[str, R
         if name not in seen:
             seen.add(name)
             yield name, recipe
-        base, fused = recipe.settings.get("base", []), recipe.settings.get("retrievers", [])
-        for other in [base, *(fused if isinstance(fused, list) else [])]:
-            if isinstance(other, str):
-                yield from walk(other, (*above, name))
+        settings = recipe.settings
+        for other in _names(settings.get("choices")):
+            list(walk(other, (*above, name)))  # it is not based on all of them, but may not choose itself
+        for other in [*_names([settings.get("base")]), *_names(settings.get("retrievers"))]:
+            yield from walk(other, (*above, name))
 
     return walk(name, ())

@@ -66,6 +66,7 @@ RETRIEVERS: Registry[RetrieverKind] = Registry(
     "kind of retriever",
     {
         "bm25": "rag.retrievers.bm25:KIND",
+        "choice": "rag.retrievers.choice:KIND",
         "database": "rag.retrievers.database:KIND",
         "dense": "rag.retrievers.dense:KIND",
         "fusion": "rag.retrievers.fusion:KIND",

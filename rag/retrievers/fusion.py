@@ -10,7 +10,7 @@ from rag.index.recipes import Recipe, is_weight
 from rag.retrievers import Retriever, RetrieverKind, open_retriever
 from rag.types import Hit, Passage
 
-METHODS = ("rrf", "scores")
+METHODS = ("rrf", "scores", "max")
 
 
 def open_fusion(index: Index, recipe: Recipe) -> "Fusion":
@@ -34,8 +34,9 @@ class Fusion:
 
     `rrf`: the sum of weight / (k + rank) over the lists (Cormack et al. 2009, whose k is 60). `scores`: the weighted
     sum of the scores, after min-max scaling of each list to 0 to 1; a passage that a list lacks gets 0 (CombSUM, Fox &
-    Shaw 1994). A retriever that refuses the query is left out; `QuestionError` is raised if all do. Raises `RagError`
-    for an unknown method, a depth below 1, or unless there is one weight above 0 per retriever.
+    Shaw 1994). `max`: the same, but scores are divided by the list's highest, and negative ones count as 0. A retriever
+    that refuses the query is left out; `QuestionError` is raised if the others find nothing. Raises `RagError` for an
+    unknown method, a depth below 1, or unless there is one weight above 0 per retriever.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Fusion:
             raise RagError(f"fusion needs a depth of at least 1 and k of at least 0, found {depth} and {k}")
         self._retrievers, self._weights, self._method, self._k, self._depth = retrievers, weights, method, k, depth
         parts = [r.name if w == 1 else f"{w:g}*{r.name}" for r, w in zip(retrievers, weights, strict=True)]
-        self.name = f"{f'rrf{k}' if method == 'rrf' else 'scores'}@{depth}({','.join(parts)})"
+        self.name = f"{f'rrf{k}' if method == 'rrf' else method}@{depth}({','.join(parts)})"
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Return at most k hits per query from the fused lists."""
@@ -70,13 +71,16 @@ class Fusion:
                 lists.append((weight, one.search([query], self._depth)[0]))
             except QuestionError as error:
                 faults.append(error)
-        if not lists:
+        if faults and not any(hits for _, hits in lists):
             raise faults[0]
         return sum_scores([(hits, [weight * score for score in self._scores(hits)]) for weight, hits in lists])[:k]
 
     def _scores(self, hits: Sequence[Hit]) -> list[float]:
         if self._method == "rrf":
             return reciprocal_ranks(len(hits), self._k)
+        if self._method == "max":
+            highest = max((hit.score for hit in hits), default=0.0)
+            return [max(0.0, hit.score) / highest if highest > 0 else 0.0 for hit in hits]
         if not hits or hits[0].score == hits[-1].score:
             return list(repeat(1.0, len(hits)))
         low, high = hits[-1].score, hits[0].score

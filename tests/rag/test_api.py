@@ -266,7 +266,7 @@ def test_attribute_names_what_there_is_not(index: Index) -> None:
         (lambda index: untyped.build_index(5, "x.index"), "sources should be a path or a list of paths, found int"),
         (lambda index: untyped.build_index(["x", 5], "x.index"), "source should be a path"),
         (lambda index: untyped.build_index("x", None), "to should be a folder"),
-        (lambda index: untyped.build_index("x", "x.index", recipes=None), "recipes should be a list of names"),
+        (lambda index: untyped.build_index("x", "x.index", recipes=5), "recipes should be a list of names"),
         (lambda index: untyped.attribute(None, index), "answers should be a list"),
         (lambda index: untyped.attribute([BORN], index, judge=5), "judge should be a name"),
         (lambda index: conversations.Conversation("reader"), "system should be an open system"),

@@ -17,10 +17,13 @@ def cores() -> int:
     return int(given) if given.isdecimal() and int(given) else os.cpu_count() or 1
 
 
-def open_session(path: Path, error: type[UserError] = UserError, way_out: str = "") -> "InferenceSession":
+def open_session(
+    path: Path, error: type[UserError] = UserError, way_out: str = "", *, also: str = ""
+) -> "InferenceSession":
     """The network in a file; raises `error`, with `way_out` appended, if the file cannot be loaded.
 
     Each run uses one thread: texts run in parallel, and floating-point sums do not depend on the number of cores.
+    `also` names a value inside the network that is one of its outputs too.
     """
     import onnxruntime
 
@@ -29,9 +32,23 @@ def open_session(path: Path, error: type[UserError] = UserError, way_out: str = 
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
     try:
-        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        model = path.read_bytes() + _output(also) if also else str(path)
+        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as fault:
         raise error(f"{path}: not a usable ONNX model ({first_line(fault)}){way_out}") from fault
+
+
+def _output(name: str) -> bytes:
+    """A model that has nothing but an output of that name.
+
+    Messages of protobuf that follow each other are merged, so it adds the output to the model before it. By onnx.proto,
+    the graph is field 7 of a model, an output field 12 of a graph, and its name field 1.
+    """
+    message = name.encode()
+    for number in (1, 12, 7):
+        assert len(message) < 0x80  # longer ones need a length of several bytes
+        message = bytes([number << 3 | 2, len(message)]) + message
+    return message
 
 
 def open_tokenizer(path: Path, error: type[UserError] = UserError) -> "Tokenizer":

@@ -143,7 +143,7 @@ def test_answers_are_those_of_the_system(towns: Callable[..., BenchRun], tmp_pat
     run = open_run(tmp_path / "RUN")
     assert run.labels == ["reader", "extractive", "extractive-shortlist", "extractive-k2"]
     assert set(run.record["stages"]["retrieve"]) == {
-        "retrieval/shortlist@3.jsonl", "retrieval/bm25@3.jsonl", "retrieval/bm25@2.jsonl",
+        "retrieval/default@3.jsonl", "retrieval/shortlist@3.jsonl", "retrieval/bm25@3.jsonl", "retrieval/bm25@2.jsonl",
     }  # fmt: skip
     index = open_index(tmp_path / "RUN" / "index")
     for label, name, k, recipe in (("reader", "reader", 3, None), ("extractive-k2", "extractive", 2, None),

@@ -308,7 +308,8 @@ def test_a_class_of_doxygen_is_declarations_with_what_they_do() -> None:
         <td class="mlabels-right"><span class="mlabel">inline</span></td></tr></table></div>
       <p>{LONG}</p>
       <p>The documentation for this class was generated from the following file:</p><ul><li>painter.h</li></ul>"""
-    _, blocks = html_blocks(page, dropped := Counter())
+    dropped: Counter[str] = Counter()
+    _, blocks = html_blocks(page, dropped)
     assert [block.text for block in blocks] == [
         "Paints walls.",
         "Public Member Functions",

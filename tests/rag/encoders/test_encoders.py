@@ -97,7 +97,7 @@ def test_a_vector_is_the_mean_of_its_tokens_at_length_1(model: Path) -> None:
 
 
 def test_every_encoder_of_the_base_install_keeps_the_contract(model: Path) -> None:
-    for name in (f"onnx:{model}", "static"):
+    for name in (f"onnx:{model}", "static", "minilm"):
         check_encoder(open_encoder(name))
         check_encoder(open_encoder(name), [*TEXTS, "", "half \ud83d a pair"])
 
@@ -329,6 +329,19 @@ def test_a_model_of_the_hub_is_named_by_its_commit_or_its_weights(sentence_model
 
 
 # --- packages --------------------------------------------------------------------------------------------------
+
+
+def test_minilm_as_it_ships_has_the_cosines_of_the_judge() -> None:
+    from autoais.judges.minilm import shipped
+
+    encoder = open_encoder("minilm")
+    question, others = "Who found radium?", ["Marie Curie discovered it.", "Cats sleep a lot.", "radium " * 400]
+    (asked,) = encoder.queries([question])
+    # The judge's network scales its numbers over both texts, the encoder's over one.
+    assert encoder.passages(others) @ asked == pytest.approx(shipped().similarities(question, others), abs=0.03)
+    assert encoder.dimension == len(asked) == 384
+    with pytest.raises(RagError, match="takes no model, found 'mine'"):
+        open_encoder("minilm:mine")
 
 
 def test_minilm_in_int8_is_close_to_its_weights() -> None:

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from rag.api import add_recipe
+from rag.api import add_recipe, build_index, open_system
 from rag.corpus.reader import Corpus
 from rag.errors import FormatError, IndexingError, QuestionError, RagError, UsageError
 from rag.index.build import build
 from rag.index.manifest import FORMAT_VERSION
 from rag.index.open import open_index
+from rag.index.parts import recipes_of
 from rag.index.recipes import walk_recipes
 from rag.resources import names
 from rag.retrievers import open_retriever
@@ -27,7 +28,9 @@ from tests.conftest import SHELF, Command, one_line_error, write_corpus
 ROOT = Path(__file__).parents[3]
 
 
-HERE = {"best", "bm25", "fused", "reference", "reranked", "shortlist", "static"}
+HERE = {
+    "best", "bm25", "default", "fused", "hybrid", "minilm-shipped", "reference", "reranked", "shortlist", "static",
+}  # fmt: skip
 ELSEWHERE = {
     "lucene": "test_lucene.py, which needs a JVM",
     "minilm": "test_dense.py, with an encoder of the test's own",
@@ -44,7 +47,7 @@ def test_every_retriever_keeps_the_contract(name: str, shelf: Path) -> None:
     if "reference" in name:
         pytest.importorskip("rank_bm25", reason="needs the extra 'reference'")
     queries = ["river of Poland", "Nobel Prize", "東京", "capital"]
-    lexical = all(part != "static" for part, _ in walk_recipes(name))
+    lexical = all(part not in ("static", "minilm-shipped") for part, _ in walk_recipes(name))
     if not lexical:
         add_recipe(shelf, name)
     check_retriever(open_retriever(name, open_index(shelf)), queries, lexical=lexical)
@@ -54,7 +57,7 @@ def test_an_extra_that_is_missing_is_one_line_that_says_what_to_install(rag: Com
     (tmp_path / "rank_bm25.py").write_text("raise ImportError")  # hides the real one, where it is installed
     result = rag("search", "river", "--recipe", "reference", PYTHONPATH=f"{tmp_path}:{ROOT}:{ROOT / 'eval'}")
     one_line_error(result, 'pip install "attributed-rag[reference]"')
-    one_line_error(rag("search", "river", "--recipe", "nope"), "best, bm25, fused, ")
+    one_line_error(rag("search", "river", "--recipe", "nope"), "best, bm25, default, fused, ")
 
 
 def test_the_reference_refuses_a_large_index(shelf: Path) -> None:
@@ -64,6 +67,39 @@ def test_the_reference_refuses_a_large_index(shelf: Path) -> None:
 
     with pytest.raises(IndexingError, match="at most 200,000 passages, the index has 1,148,001: use 'bm25'"):
         Reference(open_index(shelf).store, 1_148_001, read_recipe("reference"))
+
+
+def test_a_choice_is_the_first_recipe_whose_parts_the_index_has(shelf: Path, tmp_path: Path) -> None:
+    assert open_retriever("default", open_index(shelf)).name == open_retriever("shortlist", open_index(shelf)).name
+    add_recipe(shelf, "hybrid")
+    assert open_retriever("default", open_index(shelf)).name == open_retriever("hybrid", open_index(shelf)).name
+    mine = tmp_path / "mine.toml"
+    mine.write_text('name = "m"\nkind = "choice"\nchoices = []')
+    with pytest.raises(RagError, match=r"needs one or more recipes in 'choices', found \[\]"):
+        open_retriever(str(mine), open_index(shelf))
+    mine.write_text(f'name = "m"\nkind = "choice"\nchoices = ["bm25", {str(mine)!r}]')
+    with pytest.raises(RagError, match="is based on itself"):
+        open_retriever(str(mine), open_index(shelf))
+
+
+def test_a_new_index_of_documents_gets_vectors(
+    tmp_path: Path, corpus: Path, rag: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "rivers.md").write_text("# Rivers\n\nThe Vistula is the longest river of Poland.")
+    index = build_index(docs, tmp_path / "docs.index")
+    assert [recipe.name for recipe in recipes_of(index)] == ["minilm-shipped.v1"]
+    assert "minilm-shipped.v1" in open_system("reader", index).name
+    assert recipes_of(build_index(docs, tmp_path / "plain.index", recipes=["bm25"])) == []
+    assert recipes_of(build_index(corpus, tmp_path / "corpus.index")) == []
+    assert recipes_of(build_index(docs, tmp_path / "shard.index", shard="1/1")) == []
+    monkeypatch.setattr("rag.api.FEW_PASSAGES", 0)
+    assert recipes_of(build_index(docs, tmp_path / "large.index")) == []
+    monkeypatch.undo()
+    built = rag("index", "build", docs, "--to", tmp_path / "cli.index")
+    assert "minilm-shipped is in" in built.stderr
+    assert "minilm" not in rag("index", "build", docs, "--to", tmp_path / "bare.index", "--recipe", "bm25").stderr
 
 
 def test_the_handbook_is_searched_without_any_set_up() -> None:

@@ -52,6 +52,13 @@ def test_fusion_by_scores_scales_each_list_first() -> None:
     assert listed(Fusion([A, B], method="scores", weights=[1, 3]))[0] == ("z", 3.0)
 
 
+def test_fusion_by_shares_of_the_highest_score() -> None:
+    fused = listed(Fusion([A, B], method="max", weights=[1, 0.5]))
+    assert fused == [("x", 1.0), ("z", 0.611111), ("y", 0.555556), ("w", 0.25)]
+    below = Listed("c", ("x", -0.1), ("y", -0.2))
+    assert listed(Fusion([below, B], method="max")) == [("z", 1.0), ("w", 0.5), ("x", 0.0), ("y", 0.0)]
+
+
 def test_a_list_that_cannot_be_asked_is_left_out() -> None:
     class Mute(Listed):
         def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
@@ -104,7 +111,7 @@ RERANK = "name = 'x'\nkind = 'rerank'\nbase = 'bm25'\n"
         ("name = 'x'\nkind = 'bm25'\n[weights]\ncontents = 'much'", "should be above 0"),
         ("name = 'x'\nkind = 'fusion'\nretrievers = ['bm25']", "two or more different recipes"),
         ("name = 'x'\nkind = 'fusion'\nretrievers = ['bm25', 'bm25']", "two or more different recipes"),
-        ("name = 'x'\nkind = 'fusion'\nretrievers = ['bm25', 'best']\nmethod = 'max'", "no fusion called 'max'"),
+        ("name = 'x'\nkind = 'fusion'\nretrievers = ['bm25', 'best']\nmethod = 'min'", "no fusion called 'min'"),
         ("name = 'x'\nkind = 'fusion'\nretrievers = ['bm25', 'best']\nweights = [1]", "as many weights above 0"),
         ("name = 'x'\nkind = 'fusion'\nretrievers = ['bm25', 'best']\nweights = [1, inf]", "as many weights above 0"),
         ("name = 'x'\nkind = 'bm25'\n[weights]\ncontents = 1e300", "should be above 0"),
