@@ -53,6 +53,7 @@ class _Page:
     lists: list[str] = field(default_factory=list)  # kinds of the open lists of mdoc
     numbers: list[int] = field(default_factory=list)
     mark: str | None = None
+    tight: list[str] | None = None  # what mdoc's lines without spaces between words print
     strings: dict[str, str] = field(default_factory=dict)
     held: bool = False  # the condition of the last .ie
 
@@ -70,13 +71,21 @@ class _Page:
         self._end()
 
     def _add(self, text: str) -> None:
-        if self.literal is not None:
+        if self.tight is not None:
+            self.tight.append(text)
+        elif self.literal is not None:
             self.literal.append(text)
         elif self.tag_next:
             self.tag_next = False
             self.tags.append(squeezed(text))
         elif text.strip():
             self.text.append(text)
+
+    def _loosen(self) -> None:
+        """End what is printed without spaces."""
+        printed, self.tight = "".join(self.tight or ()), None
+        if printed:
+            self._add(printed)
 
     def _macro(self, line: str, lines: Iterator[str]) -> None:
         name, _, rest = line[1:].lstrip().partition(" ")
@@ -109,8 +118,11 @@ class _Page:
             self._add(plain("".join(arguments(rest)), self.strings))
         elif name in ("UR", "MT"):
             self._add(plain(rest, self.strings))
+        elif name == "Sm":
+            self._loosen()
+            self.tight = [] if rest == "off" else None
         elif name[:1].isupper() and name not in ("UE", "ME"):
-            said = inline(name, arguments(rest), self.name)
+            said = inline(name, arguments(rest), self.name, tight=self.tight is not None)
             if name == "Nm":
                 self.name = self.name or said
                 if self.synopsis:
@@ -229,6 +241,7 @@ class _Page:
             self._append(block)
 
     def _end_code(self, rest: str = "") -> None:
+        self._loosen()
         lines, self.literal = self.literal, None
         if lines is not None and (block := code("\n".join(lines))) is not None:
             self._append(block)
@@ -242,6 +255,7 @@ class _Page:
 
     def _end(self, *, keep: bool = False) -> None:
         """End the paragraph; its tag stays for what follows with `keep`, or else is a text of its own."""
+        self._loosen()
         text, self.text = squeezed(" ".join(self.text)), []
         tags = ", ".join(tag for tag in self.tags if tag)
         if text:
@@ -310,7 +324,7 @@ _SKIPPED: dict[str, Callable[[str, Iterator[str]], None]] = {
     "while": _skip_condition,
     **dict.fromkeys(
         """
-        nh hy ad na ne ft ps ll in nr rr rm rn ce fp so tr ta lg cs ss vs pl po bp ns rs PD AT UC DT Dd Os Bk Ek Sm Rs
+        nh hy ad na ne ft ps ll in nr rr rm rn ce fp so tr ta lg cs ss vs pl po bp ns rs PD AT UC DT Dd Os Bk Ek Rs
         Re hw cc ec eo IX FN INDEX rch mso do als br1 lf shc zY zZ
         """.split(),
         _skip_line,

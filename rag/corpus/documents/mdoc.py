@@ -27,9 +27,12 @@ _CLOSING = frozenset([".", ",", ":", ";", ")", "]", "?", "!"])
 _OPENING = frozenset(["(", "["])
 
 
-def inline(name: str, words: Sequence[str], page: str) -> str:
-    """What a line prints; `page` is the name that `.Nm` stands for without an argument."""
-    pieces = _Pieces()
+def inline(name: str, words: Sequence[str], page: str, *, tight: bool = False) -> str:
+    """What a line prints; `page` is the name that `.Nm` stands for without an argument.
+
+    `tight` is the mode that `.Sm off` begins: no spaces between words.
+    """
+    pieces = _Pieces(tight)
     ends: list[str] = []
     todo = [name, *words]
     at = 0
@@ -77,7 +80,7 @@ def inline(name: str, words: Sequence[str], page: str) -> str:
         elif word in _SILENT:
             continue
         elif word in _CLOSING:
-            while ends:
+            while ends and _CLOSING.issuperset(todo[at:]):  # punctuation at the end stands outside of brackets
                 pieces.close(ends.pop())
             pieces.close(word)
         else:
@@ -94,14 +97,15 @@ def _is_macro(word: str) -> bool:
 class _Pieces:
     """Words with spaces between them, unless one sticks to the next."""
 
-    def __init__(self) -> None:
+    def __init__(self, tight: bool) -> None:
         self._parts: list[str] = []
+        self._tight = tight
         self.glued = True
 
     def add(self, text: str, *, glue: bool = False) -> None:
         """Add a word; `glue` sticks the next one to it."""
         if text:
-            self._parts.append(text if self.glued else f" {text}")
+            self._parts.append(text if self.glued or self._tight else f" {text}")
             self.glued = glue
 
     def close(self, text: str) -> None:

@@ -338,6 +338,29 @@ def test_a_manual_page_in_mdoc(tmp_path: Path) -> None:
     ]
 
 
+def test_mdoc_without_spaces_between_words(tmp_path: Path) -> None:
+    page = """.Dd May 1, 2026
+.Dt FERRY 1
+.Os
+.Sh DESCRIPTION
+Goes to
+.Sm off
+.Oo Ar user No @ Oc Ar port
+.Sm on
+or to
+.Sm off
+.No sea:// Ar port Op : Ar pier .
+.Sm on
+It takes
+.Op Ar cars , bikes .
+.Pp
+.Sm off
+.Ar never No closed
+"""
+    (passage,) = read(tmp_path, "ferry.1", page)
+    assert passage.text == "Goes to [user@]port or to sea://port[:pier]. It takes [cars, bikes].\n\nneverclosed"
+
+
 def test_manual_pages_are_known_by_their_beginning(tmp_path: Path) -> None:
     (tmp_path / "ls.1.gz").write_bytes(gzip.compress(MAN.encode()))
     (tmp_path / "lib.so.1").write_bytes(b"\x7fELF\0\1")

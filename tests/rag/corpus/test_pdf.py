@@ -9,6 +9,7 @@ import pytest
 from rag.corpus.documents import Document, load_document, pdf_pages
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.pdf_pages import read_pages
+from rag.corpus.documents.pdf_words import Words
 from rag.errors import FormatError
 from rag.types import Passage
 from tests.rag.corpus.pdfs import Print, make_pdf, paragraph
@@ -166,3 +167,15 @@ def test_a_page_tree_that_goes_round_ends(tmp_path: Path) -> None:
     data = make_pdf([[Print(TEXT, 700)]]).replace(b"/Kids[4 0 R]", b"/Kids[2 0 R]")
     with pytest.raises(FormatError):
         load(tmp_path, data)
+
+
+@pytest.mark.parametrize(
+    ("text", "joined"),
+    [
+        ("a sen\ufffe\ntence", "a sentence"),
+        ("the -\ufffe\ntrack-origins=yes", "the --track-origins=yes"),
+        ("use \ufffe\nv", "use -v"),
+    ],
+)
+def test_a_hyphen_at_the_end_of_a_line_parts_a_word_or_begins_an_option(text: str, joined: str) -> None:
+    assert Words([]).joined(text) == joined
