@@ -102,6 +102,7 @@ SYSTEMS = {  # label of a run -> what it is
     "reader": "the default system",
     "reader-min_confidence0.0": "the reader, never refusing",
     "reader-min_confidence0.3": "the reader, refusing below a confidence of 0.3",
+    "reader-shortlist": "the reader over BM25 and static embeddings, as in an index without vectors",
     "reader-static": "the reader over dense retrieval alone (static embeddings)",
     "reader-best": "the reader over the recipe `best`",
     "reader-gold": "the reader given the gold passage: the ceiling of reading",

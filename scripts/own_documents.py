@@ -32,6 +32,8 @@ from autoais.io.provenance import provenance, sha256_file
 from autoais.metrics.intervals import clopper_pearson
 from autoais.metrics.nuggets import first_words, nuggets_found
 from rag.index.index import Index
+from rag.specs import SystemSpec
+from rag.systems import open_system
 from rag.training.labelled import Fingerprint, find_quote
 from rag.types import Answer, Question
 from scripts.fragments import is_fragment
@@ -39,6 +41,7 @@ from scripts.fragments import is_fragment
 BENCHMARK = Path(__file__).parent.parent / "eval" / "benchmarks" / "own-documents"
 COLLECTIONS = BENCHMARK / "collections.toml"
 WORDS = (60, 120)
+READ = 16  # hits that the reader reads
 
 app = typer.Typer(add_completion=False)
 Answering = Callable[[Question], Answer]
@@ -56,13 +59,13 @@ def first_hits(index: Index, recipe: str, count: int, words: int = 10_000) -> An
     return answer
 
 
-def systems(index: Index, names: Sequence[str], min_confidence: float | None) -> Iterator[tuple[str, Answering]]:
+def systems(index: Index, names: Sequence[str]) -> Iterator[tuple[str, Answering]]:
     """The baselines over BM25, then the systems."""
     yield "first hit", first_hits(index, "bm25", 1)
     yield "first three hits", first_hits(index, "bm25", 3, WORDS[-1] // 3)
     for name in names:
-        least = min_confidence if name == "reader" else None
-        yield name, rag.open_system(name, index, min_confidence=least).ask
+        spec = SystemSpec.parse(name)
+        yield name, open_system(spec.name, index, spec.options, k=spec.k, recipe=spec.recipe).ask
 
 
 def row_of(question: dict[str, Any], answer: Answer, seconds: float) -> dict[str, Any]:
@@ -75,6 +78,7 @@ def row_of(question: dict[str, Any], answer: Answer, seconds: float) -> dict[str
         "sentences": len(answer.sentences),
         "fragments": [s.text for s in answer.sentences if is_fragment(answer, s)],
     }  # fmt: skip
+    found["hits_hold"] = any(all(_held(question, hit.passage.text)) for hit in answer.hits[:READ])
     for most in WORDS:
         held = _held(question, first_words(text, most))
         found[f"all@{most}"] = bool(held) and all(held)
@@ -106,12 +110,16 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
             "interval95": clopper_pearson(right, len(asked)),
         }
         made[f"nugget_recall@{most}"] = statistics.fmean(row[f"recall@{most}"] for row in asked)
-    for name, those in (("answerable_refused", asked), ("unanswerable_refused", others)):
-        refused = sum(row["abstained"] for row in those)
+    shares = {
+        "hits_hold": [row["hits_hold"] for row in asked],  # one of the first 16 passages holds all that is needed
+        "answerable_refused": [row["abstained"] for row in asked],
+        "unanswerable_refused": [row["abstained"] for row in others],
+    }
+    for name, held in shares.items():
         made[name] = {
-            "value": refused / len(those),
-            "n": len(those),
-            "interval95": clopper_pearson(refused, len(those)),
+            "value": sum(held) / len(held),
+            "n": len(held),
+            "interval95": clopper_pearson(sum(held), len(held)),
         }
     made["fragments"] = sum(len(row["fragments"]) for row in rows) / sentences if sentences else None
     made["words"] = statistics.fmean(row["words"] for row in asked)
@@ -181,9 +189,8 @@ def _collections(questions: Path) -> Path:
 def measure(
     data: Annotated[Path, typer.Argument(help="Folder that `fetch` filled.")],
     part: Annotated[str, typer.Option(help="dev, kept or all.")] = "dev",
-    system: Annotated[list[str] | None, typer.Option(help="Systems to measure.")] = None,
+    system: Annotated[list[str] | None, typer.Option(help="Systems to measure, such as reader,recipe=best.")] = None,
     every: Annotated[int, typer.Option(min=1, help="Ask only every so many questions.")] = 1,
-    min_confidence: Annotated[float | None, typer.Option(help="Of the system reader; 0 never abstains.")] = None,
     questions: Annotated[Path, typer.Option(help="The benchmark's questions.")] = BENCHMARK / "questions.jsonl",
     work: Annotated[Path, typer.Option(help="Folder for indexes and answers.")] = Path("work/own-documents"),
     out: Annotated[Path | None, typer.Option(help="Report (json).")] = None,
@@ -197,7 +204,7 @@ def measure(
         folder = work / f"{collection}.index"
         rag.build_index([(data / "documents" / collection).resolve()], to=folder, skip_bad=True, replace=True)
         index = rag.open_index(folder)
-        for name, ask in systems(index, system or ["reader", "extractive"], min_confidence):
+        for name, ask in systems(index, system or ["reader", "reader,recipe=shortlist", "extractive"]):
             for row in asked:
                 if row["collection"] != collection:
                     continue

@@ -1,10 +1,11 @@
 """Abstention of the reader on unanswerable questions: fits the weights of its confidence, and measures it.
 
-    python -m scripts.own_documents measure DATA --part dev --min-confidence 0 --work WORK
+    python -m scripts.own_documents measure DATA --part dev --system reader,min_confidence=0 --work WORK
     python -m scripts.own_documents measure DATA --questions eval/recipes/reader-validation.jsonl --part all \\
-        --min-confidence 0 --work WORK
+        --system reader,min_confidence=0 --work WORK
     python -m scripts.bench.abstention fit ../shared/data POOL.index --signals WORK/answers-dev.jsonl \\
         --calibrate WORK/answers-all.jsonl --to rag/data/reader/confidence.json
+    python -m scripts.bench.abstention check WORK/answers-all.jsonl --out eval/results/own-documents/confidence.json
     python -m scripts.bench.abstention measure ../shared/data POOL.index --out eval/results/nomiracl
 
 `fit` uses two kinds of cases with equal weight: the answers to the part `dev` of own-documents (right if they hold all
@@ -45,6 +46,7 @@ SETS = {"squad.test": 400}
 NEVER = ("nq/nq_pool_dev.jsonl", "nq/NQ-open.dev.jsonl", "miracl/nomiracl.jsonl", "clapnq/dev.jsonl")
 LIKE = 0.45  # minimum cosine of a passage that counts as answering the question
 REFUSED = 0.1  # share of the answerable questions about documents below the threshold, which sets the threshold
+UNREFUSING = "reader,min_confidence=0"
 CAPS = (0.05, 0.15, 0.25)
 
 Floats = NDArray[np.float64]
@@ -157,12 +159,40 @@ def fit(
     print(dumps(round_floats(result, 4)))
 
 
+@app.command()
+def check(
+    file: Annotated[Path, typer.Argument(help="Answers of scripts/own_documents.py (jsonl), made without refusals.")],
+    out: Annotated[Path, typer.Option(help="Output file (json).")],
+) -> None:
+    """Measure what the confidence that ships says of answers, by fifths, and what its threshold refuses."""
+    shipped = Confidence.read(SHIPPED / "confidence.json")
+    rows = list(answers(file))
+    said = np.array([shipped.of(dict(zip(SIGNALS, signals, strict=True))) for signals, _, _ in rows])
+    right, answerable = np.array([row[1] for row in rows]), np.array([row[2] for row in rows])
+    result = {
+        "threshold": shipped.threshold,
+        **{
+            name: {"value": float(refused.mean()), "n": len(refused),
+                   "interval95": clopper_pearson(int(refused.sum()), len(refused))}
+            for name, refused in (
+                ("answerable_refused", said[answerable] < shipped.threshold),
+                ("unanswerable_refused", said[~answerable] < shipped.threshold),
+            )
+        },
+        "roc_auc": {"right": roc_auc(right, said), "answerable": roc_auc(answerable, said)},
+        "curve": reliability(said, right),
+        "provenance": provenance({"answers": file, "confidence": SHIPPED / "confidence.json"}),
+    }  # fmt: skip
+    write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
+    print(dumps(round_floats(result, 4)))
+
+
 def answers(file: Path) -> Iterator[tuple[list[float], bool, bool]]:
     """The signals of the reader's answers in a file, whether each is right, and whether its question is answerable."""
     for _, row in read_objects(file):
-        if row["system"] == "reader" and row["signals"]:
+        if row["system"] == UNREFUSING and row["signals"]:
             if row["abstained"]:
-                raise SystemExit(f"error: {file} has refusals: make it with --min-confidence 0")
+                raise SystemExit(f"error: {file} has refusals: make it with --system {UNREFUSING}")
             yield [row["signals"][signal] for signal in SIGNALS], row["all@120"], row["answerable"]
 
 
