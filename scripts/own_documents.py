@@ -7,7 +7,8 @@ The questions were written from the tables of contents, before any output was lo
 there to choose by, part `kept` is measured at the end.
 
     python -m scripts.own_documents fetch --table eval/recipes/reader-validation.toml --to DATA
-    python -m scripts.own_documents measure DATA --questions eval/recipes/reader-validation.jsonl --part all
+    python -m scripts.own_documents measure DATA --questions eval/recipes/reader-validation.jsonl --part all \\
+        --system reader --system reader,recipe=shortlist --system reader,min_confidence=0
 
 Questions with quotes instead of nuggets (`rag.training.labelled`) are those of the reader's validation: the answer is
 right if it holds all quotes.

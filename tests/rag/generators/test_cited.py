@@ -59,6 +59,23 @@ def test_each_citation_quotes_the_sentence_that_says_it() -> None:
     assert parse(str(made), 5).sentences[0].cites == (1,)
 
 
+@pytest.mark.parametrize(
+    ("says", "text", "passages"),
+    [
+        ("It is Warsaw. The reference is [1].", "It is Warsaw.", [["b#1"]]),
+        ("It is Warsaw [2]. The sources for this answer are [1] and [3].", "It is Warsaw.", [["b#2", "b#1", "x#1"]]),
+        ("It is Warsaw. The reference for this is: [1] It is big.", "It is Warsaw. It is big.", [["b#1"], []]),
+        ("It is Warsaw. The source of the river is south [2].", "It is Warsaw. The source of the river is south.",
+         [[], ["b#2"]]),
+        ("The reference is [1].", "The reference is.", [["b#1"]]),
+    ],
+)  # fmt: skip
+def test_a_sentence_that_only_cites_cites_for_the_one_before(says: str, text: str, passages: list[list[str]]) -> None:
+    made = answer(says)
+    assert made.text == text
+    assert [[c.passage for c in sentence.citations] for sentence in made.sentences] == passages
+
+
 def test_words_in_common_count_by_how_rare_they_are_and_none_in_common_quotes_it_all() -> None:
     text = "The river of the town is long. The Vistula is there."
     assert nearest_sentence(text, "The Vistula river flows.") == (31, 52)
@@ -210,7 +227,7 @@ def test_it_is_a_generator_that_streams_and_its_name_says_what_it_is() -> None:
     made = cited(ScriptedModel("Yes."), "hagrid-few-shot.v1")
     generator: Generator = made
     assert isinstance(generator, Streaming)
-    assert made.name == f"cited.v2(script,{Prompt.read('hagrid-few-shot.v1').id},512)"
+    assert made.name == f"cited.v3(script,{Prompt.read('hagrid-few-shot.v1').id},512)"
 
 
 STREAMED = [
@@ -249,6 +266,7 @@ GROWING = [
     "Warsaw [1]. Use it:\n\n```\nask [1]. Foo. Bar\n```\nThen run it [2]. Done [3].",
     "Warsaw. It is. The passages do not say more.",
     "Warsaw [1]. It is old. It is old. It is old. No, it is new [2].",
+    "Warsaw is the capital. The reference for this answer is [1]. It is old [2]. It is big. The reference is [3].",
 ]
 
 
