@@ -32,8 +32,8 @@ _REFUSAL = re.compile(
     r"|\b(?:is|are|was|were) not (?:mentioned|stated|specified|provided|given|answered|found) (?:in|by) the\b"
     r"|\b(?:cannot|can't|can not|could not) be (?:answered|determined|found)\b"
 )
-# "It was in 1889. The reference for this answer is [1].": a fifth of the answers of a 1.5B model cite in a sentence that
-# says nothing.
+# "It was in 1889. The reference for this answer is [1].": a fifth of the answers of a 1.5B model cite in a sentence
+# that says nothing.
 _POINTER = re.compile(
     r"(?<=[.!?])\s+(?:The|This|My) (?:reference|source|citation)s?(?: [a-z]+){0,8} (?:is|are|comes? from):? ?"
     r"(?:the )?(?:context |passage |quote )?((?:\[\d{1,3}\](?:, ?| and )?)+)\.?(?=\s|$)"
