@@ -25,6 +25,7 @@ from scripts.make_judge_card import paragraph
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "eval" / "results" / "retrieval"
 OWN_DOCUMENTS = RESULTS.parent / "own-documents" / "kept.json"
+CONFIDENCE = RESULTS.parent / "own-documents" / "confidence.json"
 ANSWERS = RESULTS.parent / "systems" / "open-nq-pool.json"
 _DATA = """DPR's questions with answers, which therefore cannot be used to evaluate it: the development files of NQ (CC
 BY-SA 3.0) and TriviaQA (Apache-2.0), the test files of WebQuestions (CC BY 4.0) and CuratedTREC (without a licence
@@ -162,20 +163,23 @@ def limits() -> Iterator[str]:
     weights = _read(READER / "confidence.json")
     fitted, held = weights["fitted_to"], weights["calibrated_on"]
     found = _read(RESULTS.parent / "nomiracl" / "reader.json")
+    now = _read(CONFIDENCE)
     yield ""
     yield from paragraph(
         f"""The confidence is a logistic regression on five signals, fitted to {sum(fitted["cases"].values())} cases
         (the part `dev` and SQuAD's questions); its ROC-AUC there is {fitted["roc_auc"]["documents"]:.2f} on documents
         and {fitted["roc_auc"]["simulated"]:.2f} on SQuAD, and {found["roc_auc"]:.2f} on NoMIRACL, which had no part in
-        it. The threshold is that of split conformal prediction: at most a tenth of answerable questions like those of
-        `eval/recipes/reader-validation.jsonl` is refused, in expectation. Of its {held["unanswerable"]} unanswerable
-        ones, {100 * held["unanswerable_refused"]:.0f} % are refused. No weight was fitted to this file
-        ({held["answerable"]} answerable questions about eight collections, by a language model; right if the answer
-        holds all of the quotes in 120 words), though constants of the answer were chosen on it. The ROC-AUC of the
-        confidence for right answers there is {held["roc_auc"]["right"]:.2f}. A fifth of the answers in each row:"""
+        it. The threshold is that of split conformal prediction, for the recipe `shortlist`: at most a tenth of
+        answerable questions like those of `eval/recipes/reader-validation.jsonl` is refused, in expectation
+        ({held["answerable"]} answerable questions and {held["unanswerable"]} others about eight collections, by a
+        language model; right if the answer holds all of the quotes in 120 words). With `hybrid`, the default over
+        documents, {100 * now["answerable_refused"]["value"]:.0f} % of these are refused, and
+        {100 * now["unanswerable_refused"]["value"]:.0f} % of the others. No weight was fitted to this file, though
+        constants of the answer and of `hybrid` were chosen on it. The ROC-AUC of the confidence for right answers there
+        is {now["roc_auc"]["right"]:.2f} (`{CONFIDENCE.relative_to(ROOT)}`). A fifth of the answers in each row:"""
     )
     yield from ("", "| mean confidence | right | n |", "|---|---|---|")
-    for row in held["curve"]:
+    for row in now["curve"]:
         yield f"| {row['confidence']:.2f} | {100 * row['right']:.0f} % | {row['n']} |"
 
 
