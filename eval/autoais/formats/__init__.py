@@ -92,6 +92,7 @@ FORMATS: Registry[Format] = Registry(
         "alce": f"{_ALCE}:ALCE",
         "trec-rag-24": f"{_TREC}:TREC_24",
         "trec-rag-25": f"{_TREC}:TREC_25",
+        "autojudge-reports": f"{_TREC}:REPORTS",
         "ragnarok": "autoais.formats.ragnarok:RAGNAROK",
         "nuggetizer": "autoais.formats.nuggetizer:NUGGETIZER",
         "ragas": "autoais.formats.ragas:RAGAS",

@@ -1,4 +1,4 @@
-"""Runs of the TREC RAG track, 2024 and 2025: reader, writer, checks and fixes."""
+"""Runs of the TREC RAG track, 2024 and 2025, and TREC AutoJudge's reports: reader, writer, checks and fixes."""
 
 import re
 import unicodedata
@@ -51,8 +51,9 @@ def _resolve(row: dict[str, Any], cited: object) -> str | None:
 
 
 def read_run(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
-    """Yield the answers of a run of 2024 or 2025."""
+    """Yield the answers of a run of 2024 or 2025, or of reports, whose documents have texts."""
     for _, row in rows:
+        texts = row.get("documents") or {}
         sentences, unresolved = [], []
         for number, item in enumerate(row["answer"]):
             found = [(cited, _resolve(row, cited)) for cited in item["citations"]]
@@ -67,13 +68,17 @@ def read_run(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
             id=_topic(row) or "",
             question=_text(row),
             sentences=tuple(sentences),
-            passages={key: Passage(key) for key in row["references"]},
+            passages={key: _passage(key, texts.get(key) or {}) for key in row["references"]},
             ranking=tuple(dict.fromkeys(row["references"])),
             unresolved_markers=tuple(unresolved),
             extra={"system": str(about["run_id"])}
             | ({"metadata": kept} if kept else {})
             | ({"citations_by": "docid"} if by_docid else {}),
         )
+
+
+def _passage(key: str, document: dict[str, Any]) -> Passage:
+    return Passage(key, document.get("title") or "", document.get("text") or "")
 
 
 def _chosen(answer: CitedAnswer, most: int | None, notes: Notes) -> list[str]:
@@ -105,19 +110,29 @@ def _write_24(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
 
 
 def _write_25(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
+    return map(dumps, _rows_25(answers, notes))
+
+
+def _write_reports(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
+    for answer in answers:
+        (row,) = _rows_25([answer], notes)
+        passages = (answer.passages[key] for key in row["references"])
+        documents = {one.id: {"id": one.id, "title": one.headings or None, "text": one.text} for one in passages}
+        yield dumps(row | {"documents": documents})
+
+
+def _rows_25(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[dict[str, Any]]:
     for answer in answers:
         references = _chosen(answer, REFERENCES["trec-rag-25"], notes)
         about = {"team_id": "unknown", "run_id": str(answer.extra.get("system", "unknown")), "narrative_id": answer.id}
         about |= {"narrative": answer.question} if answer.question else {}
         given = answer.extra.get("metadata")
         by_docid = answer.extra.get("citations_by") == "docid"
-        yield dumps(
-            {
-                "metadata": about | (given if isinstance(given, dict) else {}),
-                "references": references,
-                "answer": _sentences(answer, references, by_docid=by_docid),
-            }
-        )
+        yield {
+            "metadata": about | (given if isinstance(given, dict) else {}),
+            "references": references,
+            "answer": _sentences(answer, references, by_docid=by_docid),
+        }
 
 
 def _sentences(answer: CitedAnswer, references: list[str], *, by_docid: bool) -> list[dict[str, Any]]:
@@ -259,27 +274,38 @@ TREC_24 = Format(
     ids=_ids,
     supports=KEEPS,
 )
+_FIELDS_25 = {
+    "metadata": record(
+        {"team_id": STRING, "run_id": STRING, "narrative_id": IDENTIFIER},
+        {
+            "narrative": TEXT_OR_NULL,
+            "type": {"type": "string", "enum": ["manual", "automatic"]},
+            "prompt": TEXT_OR_NULL,
+        },
+    ),
+    "references": listed(STRING, maxItems=REFERENCES["trec-rag-25"], uniqueItems=True),
+    "answer": _answer_schema({"type": ["integer", "string"]}),
+}
+_DOCUMENT = record({"text": STRING}, {"id": STRING, "title": TEXT_OR_NULL, "url": TEXT_OR_NULL})
 TREC_25 = Format(
     name="trec-rag-25",
     description="TREC RAG 2025's runs (jsonl): metadata, up to 100 references, citations by 0-based number or by docid",
-    schema=record(
-        {
-            "metadata": record(
-                {"team_id": STRING, "run_id": STRING, "narrative_id": IDENTIFIER},
-                {
-                    "narrative": TEXT_OR_NULL,
-                    "type": {"type": "string", "enum": ["manual", "automatic"]},
-                    "prompt": TEXT_OR_NULL,
-                },
-            ),
-            "references": listed(STRING, maxItems=REFERENCES["trec-rag-25"], uniqueItems=True),
-            "answer": _answer_schema({"type": ["integer", "string"]}),
-        }
-    ),
+    schema=record(_FIELDS_25),
     required_fields=("metadata", "references", "answer"),
     read=read_run,
     write=_write_25,
     check=_check,
     ids=_ids,
     supports=KEEPS,
+)
+REPORTS = Format(
+    name="autojudge-reports",
+    description="TREC AutoJudge's reports (jsonl): as trec-rag-25, with the texts of the documents",
+    schema=record(_FIELDS_25 | {"documents": {"type": "object", "additionalProperties": _DOCUMENT}}),
+    required_fields=("metadata", "references", "answer", "documents"),
+    read=read_run,
+    write=_write_reports,
+    check=_check,
+    ids=_ids,
+    supports=KEEPS | {"texts of passages", "titles of passages"},
 )

@@ -6,6 +6,17 @@ POLAND = "Warsaw is the capital of Poland."
 RIVER = "The Vistula flows north."
 
 ROWS: dict[str, list[dict[str, Any]]] = {
+    "autojudge-reports": [
+        {
+            "metadata": {"team_id": "t", "run_id": "r", "narrative_id": "9", "narrative": "capital"},
+            "references": ["p1", "p2"],
+            "answer": [{"text": "It is Warsaw.", "citations": [1, 0]}],
+            "documents": {
+                "p1": {"id": "p1", "title": "Warsaw", "text": "Warsaw is the capital of Poland."},
+                "p2": {"id": "p2", "title": None, "text": "The capital is Warsaw."},
+            },
+        }
+    ],
     # ragnarok.data.DataWriter: no run id, the length in characters
     "ragnarok": [
         {

@@ -256,6 +256,19 @@ def test_autojudge_reads_our_runs_of_trec_rag(autojudge: ModuleType, tmp_path: P
 
 
 @pytest.mark.filterwarnings("default")
+def test_autojudge_reads_our_reports_with_the_texts_of_their_documents(autojudge: ModuleType, tmp_path: Path) -> None:
+    from autoais.integrations.autojudge import from_report
+
+    path = write(tmp_path / "reports.jsonl", formats.write(ANSWERS, "autojudge-reports"))
+    assert formats.detect(path) == "autojudge-reports"
+    for report, answer in zip(autojudge.load_report(path), ANSWERS, strict=True):
+        assert {key: one.text for key, one in report.documents.items()} == {
+            key: passage.text for key, passage in answer.passages.items()
+        }
+        assert from_report(report).sentences == answer.sentences
+
+
+@pytest.mark.filterwarnings("default")
 def test_our_judge_on_an_autojudge_leaderboard(autojudge: ModuleType, tmp_path: Path) -> None:
     from autoais.integrations.autojudge import MEASURES, CitationJudge, leaderboard, values
 
