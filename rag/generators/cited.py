@@ -34,9 +34,10 @@ _REFUSAL = re.compile(
 )
 # "It was in 1889. The reference for this answer is [1].": a fifth of the answers of a 1.5B model cite in a sentence
 # that says nothing.
+_MARKER = re.compile(r"\[\d")
 _POINTER = re.compile(
     r"(?<=[.!?])\s+(?:The|This|My) (?:reference|source|citation)s?(?: [a-z]+){0,8} (?:is|are|comes? from):? ?"
-    r"(?:the )?(?:context |passage |quote )?((?:\[\d{1,3}\](?:, ?| and )?)+)\.?(?=\s|$)"
+    r"(?:the )?(?:context |passage |quote )?((?:\[\d{1,3}\](?:, ?| and )?)+)(?:\.(?=\s|$)|(?=\s*\n|\s*$))"
 )
 
 
@@ -59,8 +60,8 @@ class Cited:
     Passages that do not fit the context window are cut at the end of a sentence, or dropped, from the last. A number of
     a shown passage becomes a citation of its sentence nearest to the claim (`nearest_sentence`), or of all the text
     shown if they share no word; any other number stays `unresolved`. The citation of a sentence that does nothing else
-    ("The reference is [1].") is one of the sentence before it. The answer is an abstention if the model refuses
-    and cites nothing, and `failed` if the model returns nothing usable.
+    ("The reference is [1].") is one of the sentence before it, if that has none. The answer is an abstention if the
+    model refuses and cites nothing, and `failed` if the model returns nothing usable.
 
     `trace` of an answer: `raw` (the model's output), `prompt`, `shown` (passage ids in the order of their numbers),
     `tokens` (`read`, `written`), and if they apply: `stopped` (at the token limit), `repeated` (a loop was cut) and
@@ -193,7 +194,9 @@ class Cited:
             trace["repeated"] = True
             once = len(text[: loop.end(1)].rstrip())
             text = text[: next((end for _, end in sentence_spans(text[: loop.end()]) if end >= once), once)]
-        parsed = parse(_POINTER.sub(r" \1", text), len(request.shown), passages=request.texts)
+        if "```" not in text:
+            text = _POINTER.sub(_moved, text)
+        parsed = parse(text, len(request.shown), passages=request.texts)
         listed = parsed.sentences
         if completion.cut and (kept := _before_loop([parsed.text[one.start : one.end] for one in listed])) < len(
             listed
@@ -240,6 +243,12 @@ class Cited:
             failed=failed,
             trace=trace,
         )
+
+
+def _moved(pointer: re.Match[str]) -> str:
+    """The markers of a sentence that only cites, for the one before it, unless that one cites by itself."""
+    before = re.split(r"(?<=[.!?])\s", pointer.string[max(0, pointer.start() - 600) : pointer.start()])[-1]
+    return pointer[0] if _MARKER.search(before) else f" {pointer[1]}"
 
 
 def _before_loop(sentences: Sequence[str]) -> int:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 _REMOVED = ", ".join(
     """
     script style template svg button select img rp rt del s strike [hidden] annotation annotation-xml sup.reference
-    a.headerlink .permalink a.anchorjs-link a.copiable-link a.copiable-anchor a.footnote-backref a.fn-backref
-    .linenos .lineno .linenodiv .gutter .mw-editsection .viewcode-link .viewcode-back
+    a.headerlink a.permalink span.permalink a.anchorjs-link a.copiable-link a.copiable-anchor
+    a.footnote-backref a.fn-backref .linenos .lineno .linenodiv .gutter .mw-editsection .viewcode-link .viewcode-back
     .previous_page .next_page .toc_page [role=tooltip] .tooltip .tooltiptext label.ocn
-    a[aria-hidden=true] span[aria-hidden=true] i[aria-hidden=true]
     """.split()
+    + [f"h{level} [aria-hidden=true]" for level in range(1, 7)]
 )
 # As Doxygen and Sphinx make them.
 _SEARCH = "body.SRPage, h1#search-documentation, #mkdocs-search-results"
@@ -29,6 +29,7 @@ _LISTING = ".fragment a[name=l00001], .fragment a#l00001, a.viewcode-back"
 _DETAILS = 'a[href$="#details"], td.mdescRight a[href]'
 DEEPEST = 20_000  # elements in one another; the parser's time grows with the square of it
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*)[^<>]*?(/?)>")
+_WHOLE = frozenset(["body", "main", "article"])  # never removed for their class
 _VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
 # Elements that need no end tag.
 _OPEN = _VOID | frozenset(
@@ -74,7 +75,8 @@ def html_blocks(text: str, dropped: Counter[str], name: str = "", where: str = "
         dropped[why] += 1
         return "", []
     for node in tree.body.css(_REMOVED):
-        node.decompose()
+        if node.tag not in _WHOLE:
+            node.decompose()
     for link in tree.body.css(_DETAILS):
         if link.text() == "More...":
             link.decompose()

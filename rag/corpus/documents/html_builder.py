@@ -104,6 +104,7 @@ class BlockBuilder:
     def _text(self, text: str) -> None:
         if not any(map(str.isalnum, text)) or (len(text) <= 8 and self.linked and text[0] in "[(" and text[-1] in "])"):
             return
+        self.index_next = False
         if nav.is_boilerplate(text):
             self.dropped[nav.BOILERPLATE] += 1
         elif self.linked and (self._bar(text) or nav.is_navigation(text)):

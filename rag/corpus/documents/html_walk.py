@@ -123,8 +123,8 @@ class Page(BlockBuilder):
             return self._asked(node, parts)
         if "fragment" in parts:
             self._code("\n".join(line.text().rstrip("\n") for line in node.css("div.line")) or node.text())
-        elif "memproto" in parts:
-            self._code(_declaration(node))
+        elif "memproto" in parts and self._prototype(node):
+            pass
         elif "title" in parts and not self.headings and not self.blocks and len(node.css("div, h1, h2")) == 1:
             self._heading(node, 1)
         elif "caption" in parts:
@@ -261,6 +261,7 @@ class Page(BlockBuilder):
             self._caption(text, figure=False)
         else:
             self._undefined()
+            self.index_next = False
             self.headings.append((level, text if "chapter" in names else squeezed(node.text())))
             self.blocks.append(heading(text, level))
 
@@ -276,7 +277,7 @@ class Page(BlockBuilder):
         return target.rsplit("/", 1)[-1] != self.name.rsplit("/", 1)[-1]
 
     def _table(self, node: "LexborNode", stack: "list[LexborNode | str]") -> None:
-        if "memberdecls" in _names(node).split():
+        if self.depth <= _DEEPEST and "memberdecls" in _names(node).split() and len(node.css("table")) == 1:
             self._members(node)
             return
         if self.depth > _DEEPEST or is_layout(node):
@@ -295,32 +296,44 @@ class Page(BlockBuilder):
 
     def _members(self, table: "LexborNode") -> None:
         """Doxygen's table of members: declarations and what they do; those of a base class stand on its own page."""
-        declared = ""
+        declared = template = ""
         for line in table.css("tr"):
+            cells = line.css("td")
+            kinds = " ".join(cell.attributes.get("class") or "" for cell in cells)
             parts = (line.attributes.get("class") or "").split()
-            kind = parts[0].partition(":")[0] if parts else ""
-            if kind == "inherit_header":
+            title = line.css_first("h1, h2, h3, h4")
+            if "inherit_header" in parts:
                 self.dropped[nav.CONTENTS] += 1
             elif "inherit" in parts:
                 continue
-            elif kind == "memdesc" and declared:
+            elif "memTemplParams" in kinds:
+                template = squeezed(line.text()) + " "
+            elif "mdesc" in kinds and declared:
                 self.blocks.append(entry(declared, squeezed(line.text())))
                 declared = ""
-            elif kind == "memitem":
-                declared = self._member(declared, line)
-            elif (title := line.css_first("h1, h2, h3, h4")) is not None:
-                declared = self._member(declared)
-                self._heading(title, int((title.tag or "h2")[1]))
-        self._member(declared)
+            else:
+                self._undescribed(declared)
+                declared = f"{template}{_declaration(cells)}" if "memItem" in kinds or "memTempl" in kinds else ""
+                template = ""
+                if title is not None:
+                    self._heading(title, int((title.tag or "h2")[1]))
+                elif not declared and (text := squeezed(line.text())):
+                    self._text(text)
+        self._undescribed(declared)
 
-    def _member(self, declared: str, line: "LexborNode | None" = None) -> str:
-        """The declaration in a row; the one before it has no description, unless this row goes on with it."""
-        here = _declaration(line) if line is not None else ""
-        if declared.startswith("template") and here:
-            return f"{declared} {here}"
+    def _undescribed(self, declared: str) -> None:
         if declared:
             self.blocks.append(item(declared, 0, "-"))
-        return here
+
+    def _prototype(self, node: "LexborNode") -> bool:
+        """Doxygen's declaration of a member, as code; False if its parts do not stand in cells."""
+        table = node.css_first("table.memname")
+        if table is None or len(table.css("table")) > 1:
+            return False
+        before = " ".join(squeezed(one.text()) for one in node.css("div.memtemplate"))
+        labels = ", ".join(squeezed(one.text()) for one in node.css("span.mlabel"))
+        self._code(f"{before} {_declaration(table.css('td'))}{f' [{labels}]' if labels else ''}".lstrip())
+        return True
 
 
 def _children(node: "LexborNode") -> "list[LexborNode]":
@@ -330,9 +343,8 @@ def _children(node: "LexborNode") -> "list[LexborNode]":
     return children
 
 
-def _declaration(node: "LexborNode") -> str:
+def _declaration(cells: "list[LexborNode]") -> str:
     """A declaration of Doxygen, whose parts stand in cells."""
-    cells = node.css("table.memname td") or node.css("td")
     return _LOOSE.sub(r"\1", squeezed(" ".join(cell.text() for cell in cells)))
 
 

@@ -53,7 +53,8 @@ class _Page:
     lists: list[str] = field(default_factory=list)  # kinds of the open lists of mdoc
     numbers: list[int] = field(default_factory=list)
     mark: str | None = None
-    tight: list[str] | None = None  # what mdoc's lines without spaces between words print
+    tight: bool = False  # mdoc prints no spaces between words
+    glued: list[str] = field(default_factory=list)  # what it has printed so
     strings: dict[str, str] = field(default_factory=dict)
     held: bool = False  # the condition of the last .ie
 
@@ -71,9 +72,8 @@ class _Page:
         self._end()
 
     def _add(self, text: str) -> None:
-        if self.tight is not None:
-            self.tight.append(text)
-        elif self.literal is not None:
+        self._loosen()
+        if self.literal is not None:
             self.literal.append(text)
         elif self.tag_next:
             self.tag_next = False
@@ -82,8 +82,8 @@ class _Page:
             self.text.append(text)
 
     def _loosen(self) -> None:
-        """End what is printed without spaces."""
-        printed, self.tight = "".join(self.tight or ()), None
+        """Add what was printed without spaces."""
+        printed, self.glued = "".join(self.glued), []
         if printed:
             self._add(printed)
 
@@ -120,14 +120,17 @@ class _Page:
             self._add(plain(rest, self.strings))
         elif name == "Sm":
             self._loosen()
-            self.tight = [] if rest == "off" else None
+            self.tight = rest == "off" or (not rest and not self.tight)
         elif name[:1].isupper() and name not in ("UE", "ME"):
-            said = inline(name, arguments(rest), self.name, tight=self.tight is not None)
+            said = inline(name, arguments(rest), self.name, tight=self.tight)
             if name == "Nm":
                 self.name = self.name or said
                 if self.synopsis:
                     self._end()
-            self._add(said)
+            if self.tight:
+                self.glued.append(said)
+            else:
+                self._add(said)
 
     def _condition(self, name: str, rest: str, lines: Iterator[str]) -> None:
         """Read what a terminal shows (`n`, `!t`); other conditions count as false."""
@@ -216,7 +219,7 @@ class _Page:
         self._end_code()
         self._end()
         kind = self.lists[-1] if self.lists else "-bullet"
-        said = inline("It", arguments(rest), self.name)
+        said = inline("It", arguments(rest), self.name, tight=self.tight)
         if kind in ("-bullet", "-dash", "-hyphen"):
             self.mark = "-"
         elif kind == "-enum" and self.numbers:

@@ -37,6 +37,9 @@ def inline(name: str, words: Sequence[str], page: str, *, tight: bool = False) -
     todo = [name, *words]
     at = 0
     flags = False  # each word that follows is an option
+    tail = len(todo)  # from here on, all is punctuation, which stands outside of brackets
+    while tail and todo[tail - 1] in _CLOSING:
+        tail -= 1
     while at < len(todo):
         word = todo[at]
         at += 1
@@ -80,7 +83,7 @@ def inline(name: str, words: Sequence[str], page: str, *, tight: bool = False) -
         elif word in _SILENT:
             continue
         elif word in _CLOSING:
-            while ends and _CLOSING.issuperset(todo[at:]):  # punctuation at the end stands outside of brackets
+            while ends and at > tail:
                 pieces.close(ends.pop())
             pieces.close(word)
         else:

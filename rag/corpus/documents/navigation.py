@@ -44,7 +44,7 @@ _BOILERPLATE = re.compile(
     r"(?:©|\(c\)\s|copyright\b.{0,40}\d{4}|all rights reserved|last (?:updated|modified|update|revised)(?: on\b|:| \d)"
     r"|generated on\b|(?:generated (?:by|from)|created using|built with) (?-i:[A-Z])"
     r"|this page was (?:last|generated)|powered by\b|go to the source code of this file"
-    r"|(?:inheritance|collaboration|include dependency) (?:diagram|graph) for\b"
+    r"|(?:inheritance|collaboration|include dependency) (?:diagram|graph) for \S+:$"
     r"|valid (?:x?html|css)\b|hosted by\b|this (?:document|page|file|manual) was generated\b|skip to (?:main )?content"
     r"|edit (?:this page|on git(?:hub|lab))|(?:(?:expand|collapse|show|hide)\W{0,3}){1,2}all(?: \w+){0,2}$)",
     re.IGNORECASE,

@@ -8,7 +8,7 @@ from rag.corpus.documents.pdf_pages import Line
 
 _HYPHEN = "\ufffe"  # what the library writes where a word goes on in the next line
 _SPLIT = re.compile(f"(\\w*[^\\W\\d_]){_HYPHEN}\\s*([^\\W\\d_]\\w*)")
-_OPTION = re.compile(f"(?<!\\w)(-*){_HYPHEN}\\s+(?=\\w)")  # `--track`, with the dashes at the end of a line
+_OPTION = re.compile(f"(?<![\\w-])(-*){_HYPHEN}\\s+(?=\\w)")  # `--track`, with the dashes at the end of a line
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 _ACCENTS = {"´": "\u0301", "¨": "\u0308", "ˆ": "\u0302", "˜": "\u0303", "ˇ": "\u030c", "˚": "\u030a"}
 _ACCENTED = re.compile(r"([´¨ˆ˜ˇ˚]) ?([a-zA-Zı])")

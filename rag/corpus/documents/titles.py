@@ -7,7 +7,7 @@ from rag.corpus.documents.blocks import squeezed
 
 _NUMBER = re.compile(
     r"""(?ix) ^ (?: (?:chapter|section|appendix|part|annex) \s+ (?:[\divxlc]+|[a-z]) (?:\.\d+)* (?:\s*[.:–—-]\s* | \s+)
-      | question \s+ \d+ (?:\.\d+)* (?:\s*[.:–—-]\s* | \s+)
+      | question \s+ \d+ (?:\.\d+)* \s*[.:–—-]\s*
       | (?: § \s* \d+ (?:\.\d+)* | \d+ \. | (?:\d+|[a-z]) (?:\.\d+)+ ) \.? \s+ ) (?=["“‘'(«]?[^\W\d_])"""
 )
 _MARKS = re.compile(r"\s*(?:¶|§|#|\[link\]|\[edit\]|[\ue000-\uf8ff]|\U0001f517)+\s*$")

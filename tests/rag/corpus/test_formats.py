@@ -354,11 +354,15 @@ or to
 It takes
 .Op Ar cars , bikes .
 .Pp
-.Sm off
-.Ar never No closed
+.Sm
+.Ar never
+.No closed
+But text has its spaces.
 """
     (passage,) = read(tmp_path, "ferry.1", page)
-    assert passage.text == "Goes to [user@]port or to sea://port[:pier]. It takes [cars, bikes].\n\nneverclosed"
+    first, second = passage.text.split("\n\n")
+    assert first == "Goes to [user@]port or to sea://port[:pier]. It takes [cars, bikes]."
+    assert second == "neverclosed But text has its spaces."
 
 
 def test_manual_pages_are_known_by_their_beginning(tmp_path: Path) -> None:

@@ -296,12 +296,17 @@ def test_a_class_of_doxygen_is_declarations_with_what_they_do() -> None:
       <tr class="separator:a1"><td colspan="2">&#160;</td></tr>
       <tr class="memitem:a2"><td class="memTemplParams" colspan="2">template&lt;class T &gt; </td></tr>
       <tr class="memitem:a2"><td class="memTemplItemLeft">void&#160;</td><td><a>mix</a> (T a)</td></tr>
+      <tr class="memitem:a3"><td class="memItemLeft">template_id&#160;</td><td>key ()</td></tr>
+      <tr><td colspan="2"><div class="groupText">Call these from one thread.</div></td></tr>
+      <tr><td class="memItemLeft">void&#160;</td><td class="memItemRight">dry ()</td></tr>
+      <tr><td class="mdescLeft">&#160;</td><td class="mdescRight">Waits until dry.</td></tr>
       <tr class="inherit_header b"><td colspan="2">Public Member Functions inherited from Worker</td></tr>
       <tr class="memitem:b1 inherit b"><td class="memItemLeft">void&#160;</td><td class="memItemRight">rest ()</td></tr>
       <tr class="memdesc:b1 inherit b"><td class="mdescLeft">&#160;</td><td class="mdescRight">Sleeps.</td></tr>
       </table>
       <h2 class="memtitle"><span class="permalink"><a href="#a1">&#9670;&#160;</a></span>coats()</h2>
-      <div class="memproto"><table class="mlabels"><tr><td class="mlabels-left"><table class="memname"><tr>
+      <div class="memproto"><div class="memtemplate">template&lt;class T&gt;</div>
+        <table class="mlabels"><tr><td class="mlabels-left"><table class="memname"><tr>
         <td class="memname">int Painter::coats </td><td>(</td><td class="paramtype">int&#160;</td>
         <td class="paramname">wall, </td></tr><tr><td></td><td class="paramtype">bool </td>
         <td class="paramname">dry</td><td>)</td><td> const</td></tr></table></td>
@@ -315,8 +320,11 @@ def test_a_class_of_doxygen_is_declarations_with_what_they_do() -> None:
         "Public Member Functions",
         "int coats () const: Counts the coats.",
         "- template<class T > void mix (T a)",
+        "- template_id key ()",
+        "Call these from one thread.",
+        "void dry (): Waits until dry.",
         "coats()",
-        "    int Painter::coats (int wall, bool dry) const",
+        "    template<class T> int Painter::coats (int wall, bool dry) const [inline]",
         LONG,
     ]
     assert dropped == {nav.CONTENTS: 2, nav.BOILERPLATE: 2}
@@ -326,3 +334,26 @@ def test_marks_that_only_screens_show_are_no_part_of_a_heading() -> None:
     marks = '<span><a href="#l" aria-hidden="true">#</a> <a aria-hidden="true">TOC</a></span>'
     _, blocks = html_blocks(f"<h2>Lions{marks}</h2><p>{LONG}</p>", Counter())
     assert [block.text for block in blocks] == ["Lions", LONG]
+
+
+def test_declarations_in_other_elements_than_cells_are_read_as_they_stand() -> None:
+    assert texts("<div class=memproto><pre>void f(int a);</pre><p>It runs.</p></div>") == [
+        "    void f(int a);",
+        "It runs.",
+    ]
+
+
+def test_tables_of_members_in_one_another_are_read_once() -> None:
+    page = "<table class=memberdecls><tr class=memitem:x><td class=memItemLeft>word<table>" * 700
+    assert sum(len(block) for block in texts(page)) < 10 * len(page)
+
+
+@pytest.mark.parametrize("body", ['<body class="permalink">', "<body hidden>", '<body><article class="post tooltip">'])
+def test_a_page_is_not_removed_for_its_class(body: str) -> None:
+    assert texts(f"<html>{body}<p>{LONG}</p>") == [LONG]
+
+
+def test_a_list_of_files_ends_at_the_next_text() -> None:
+    announced = "<p>The documentation for this tool was generated from the following file:</p>"
+    assert texts(f"{announced}<ul><li>a.h</ul><ul><li>kept</ul>") == ["- kept"]
+    assert texts(f"{announced}<p>a.h</p><h2>Options</h2><ul><li>kept</ul>") == ["a.h", "- kept"]

@@ -63,8 +63,11 @@ def test_each_citation_quotes_the_sentence_that_says_it() -> None:
     ("says", "text", "passages"),
     [
         ("It is Warsaw. The reference is [1].", "It is Warsaw.", [["b#1"]]),
-        ("It is Warsaw [2]. The sources for this answer are [1] and [3].", "It is Warsaw.", [["b#2", "b#1", "x#1"]]),
-        ("It is Warsaw. The reference for this is: [1] It is big.", "It is Warsaw. It is big.", [["b#1"], []]),
+        ("It is Warsaw. The sources for this answer are [1] and [3].", "It is Warsaw.", [["b#1", "x#1"]]),
+        ("It is Warsaw [2]. The source is [1].", "It is Warsaw. The source is.", [["b#2"], ["b#1"]]),
+        ("It is Warsaw. The reference for this is: [1]\nIt is big.", "It is Warsaw.\nIt is big.", [["b#1"], []]),
+        ("It is Warsaw. The source is [1], a book.", "It is Warsaw. The source is, a book.", [[], ["b#1"]]),
+        ("Do:\n```\nx = 1.\nThe source is [1].\n```", "Do:\n```\nx = 1.\nThe source is [1].\n```", [[], []]),
         ("It is Warsaw. The source of the river is south [2].", "It is Warsaw. The source of the river is south.",
          [[], ["b#2"]]),
         ("The reference is [1].", "The reference is.", [["b#1"]]),
@@ -267,6 +270,7 @@ GROWING = [
     "Warsaw. It is. The passages do not say more.",
     "Warsaw [1]. It is old. It is old. It is old. No, it is new [2].",
     "Warsaw is the capital. The reference for this answer is [1]. It is old [2]. It is big. The reference is [3].",
+    "Warsaw is the capital [1]. The reference is [2]. It is old [1]. It is big [2]. It is nice [3].",
 ]
 
 
