@@ -76,7 +76,7 @@ def build_index(
     check_type("to", to, "a folder (str or Path)", str, Path)
     listed = _sources(sources)
     budget = parse_size(memory) if isinstance(memory, str) else memory
-    check_recipes(recipes or ())
+    check_recipes(() if recipes is None else recipes)
     if memory is not None and not recipes:
         raise UsageError("memory is for the parts that recipes add; name recipes too")
     chosen, left = _globs("include", include), _globs("exclude", exclude)

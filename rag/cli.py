@@ -967,7 +967,9 @@ def _add_parts(to: Path, name: str, memory: int | None) -> None:
                 if kind.add is not None:
                     kind.add(index, recipe, memory, advance)
         except KeyboardInterrupt:
-            _note("stopped; the same command continues from here")
+            _note(
+                f"stopped; rag index build --to {to} --recipe {name} goes on, and until then the index lacks this part"
+            )
             raise
         _note(f"{part} is in {to}")
 

@@ -10,11 +10,17 @@ there to choose by, part `kept` is measured at the end.
     python -m scripts.own_documents measure DATA --questions eval/recipes/reader-validation.jsonl --part all \\
         --system reader --system reader,recipe=shortlist --system reader,min_confidence=0
 
+    python -m scripts.own_documents identifiers DATA DATA2 --out eval/results/own-documents/identifiers.json
+
+asks "What does max_depth do?" for names that only one passage has.
+
 Questions with quotes instead of nuggets (`rag.training.labelled`) are those of the reader's validation: the answer is
 right if it holds all quotes.
 """
 
 import gzip
+import hashlib
+import re
 import shutil
 import statistics
 import subprocess
@@ -32,6 +38,7 @@ from autoais.io.jsonl import dumps, read_objects, round_floats, write_atomic
 from autoais.io.provenance import provenance, sha256_file
 from autoais.metrics.intervals import clopper_pearson
 from autoais.metrics.nuggets import first_words, nuggets_found
+from rag.errors import QuestionError
 from rag.index.index import Index
 from rag.specs import SystemSpec
 from rag.systems import open_system
@@ -227,6 +234,69 @@ def measure(
         print(name, dumps(round_floats(found, 3)))
     if out is not None:
         write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
+
+
+@app.command()
+def identifiers(
+    data: Annotated[list[Path], typer.Argument(help="Folders that `fetch` filled.")],
+    most: Annotated[int, typer.Option(min=1, help="Names of a collection.")] = 12,
+    work: Annotated[Path, typer.Option(help="Folder for indexes; those of `measure` are used.")] = Path(
+        "work/own-documents"
+    ),
+    out: Annotated[Path | None, typer.Option(help="Report (json).")] = None,
+) -> None:
+    """Ask for names of options and functions that one passage has, and count where it is found and cited."""
+    found: dict[str, list[tuple[bool, bool, bool]]] = {recipe: [] for recipe in ("bm25", "shortlist", "hybrid")}
+    for folder in sorted(path for one in data for path in (one / "documents").iterdir()):
+        place = work / f"{folder.name}.index"
+        if not place.exists():
+            rag.build_index([folder.resolve()], to=place, skip_bad=True)
+        index = rag.open_index(place)
+        for name, passage in sorted(_named_once(index).items(), key=lambda one: _shuffled(one[0]))[:most]:
+            question = Question(name, f"What does {name} do?")
+            for recipe, rows in found.items():
+                try:
+                    answer = open_system("reader", index, recipe=recipe).ask(question)
+                    hits = rag.open_retriever(recipe, index).search([question.text], READ)[0]
+                except QuestionError:  # nothing but stop words
+                    break
+                ids = [hit.passage.id for hit in hits]
+                cited = any(one.passage == passage for sentence in answer.sentences for one in sentence.citations)
+                rows.append((passage in ids[:1], passage in ids, cited))
+    result = {
+        "question": "What does NAME do?",
+        "names": len(found["bm25"]),
+        "recipes": {
+            recipe: {
+                metric: {"value": sum(held) / len(held), "n": len(held),
+                         "interval95": clopper_pearson(sum(held), len(held))}
+                for metric, held in zip(("first", f"first {READ}", "cited by the reader"), zip(*rows, strict=True),
+                                        strict=True)
+            }
+            for recipe, rows in found.items()
+        },
+        "provenance": provenance({one: COLLECTIONS.parents[2] / one for one in _TABLES}),
+    }  # fmt: skip
+    print(dumps(round_floats(result, 3)))
+    if out is not None:
+        write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
+
+
+_TABLES = ("benchmarks/own-documents/collections.toml", "recipes/reader-validation.toml")
+_NAME = re.compile(r"(?<![\w-])(?:--[a-z][\w-]{3,}|[A-Za-z]+(?:_[A-Za-z0-9]+)+|[a-z]+[A-Z]\w+)\b")
+
+
+def _named_once(index: Index) -> dict[str, str]:
+    """The names that only one passage has, with its id."""
+    places: dict[str, set[str]] = {}
+    for passage in index.store.scan():
+        for name in set(_NAME.findall(f"{passage.headings} {passage.text}")):
+            places.setdefault(name, set()).add(passage.id)
+    return {name: min(ids) for name, ids in places.items() if len(ids) == 1}
+
+
+def _shuffled(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from rag.bench.predictions import given_texts, join_predictions
 from rag.bench.questions import BenchQuestion
 from rag.bench.retrieval import OF_THE_QUESTION, Given, HitRows, search_file
 from rag.errors import RagError
-from rag.retrievers import Retriever
+from rag.retrievers import Retriever, parts_of
 from rag.specs import SystemSpec, distinct, safe
 from rag.systems import in_order
 
@@ -40,6 +40,10 @@ Task = tuple[str, Sequence[str], Callable[[], None]]
 """A piece of work of a stage: its label, the files that it writes, and the call that writes them."""
 
 _AT_ONCE = 16  # pairs that a kill can lose, if the judge has no `at_once` of its own
+
+
+def _adds_parts(recipe: str) -> bool:
+    return recipe not in OF_THE_QUESTION and any(True for _ in parts_of(recipe))
 
 
 class Stages:
@@ -83,7 +87,8 @@ class Stages:
                 (name,) = distinct([safe(f"{Path(recipe).stem if recipe.endswith('.toml') else recipe}@{k}")], taken)
                 taken.append(name)
                 searched[key] = f"retrieval/{name}.jsonl"
-        for (recipe, k), file in searched.items():
+        # First those that add parts to an index, as a recipe may choose by the parts that are there.
+        for (recipe, k), file in sorted(searched.items(), key=lambda one: not _adds_parts(one[0][0])):
             yield file, [file], partial(self._search, recipe, k, file)
 
     def _search_of(self, spec: SystemSpec) -> tuple[str, int] | None:

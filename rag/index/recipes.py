@@ -107,6 +107,7 @@ def walk_recipes(name: str, kinds: Container[str] = ()) -> Iterator[tuple[str, R
     """
     check_type("recipe", name, "a name or a .toml file", str)
     seen: set[str] = set()
+    chosen: set[str] = set()
 
     def walk(name: str, above: tuple[str, ...]) -> Iterator[tuple[str, Recipe]]:
         if name in above:
@@ -116,8 +117,10 @@ def walk_recipes(name: str, kinds: Container[str] = ()) -> Iterator[tuple[str, R
             seen.add(name)
             yield name, recipe
         settings = recipe.settings
-        for other in _names(settings.get("choices")):
-            list(walk(other, (*above, name)))  # it is not based on all of them, but may not choose itself
+        for other in _names(settings.get("choices")):  # it is not based on all of them, but may not choose itself
+            if other in above or other not in chosen:
+                list(walk(other, (*above, name)))
+                chosen.add(other)
         for other in [*_names([settings.get("base")]), *_names(settings.get("retrievers"))]:
             yield from walk(other, (*above, name))
 

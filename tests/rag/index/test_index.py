@@ -69,8 +69,16 @@ def test_the_reference_refuses_a_large_index(shelf: Path) -> None:
         Reference(open_index(shelf).store, 1_148_001, read_recipe("reference"))
 
 
-def test_a_choice_is_the_first_recipe_whose_parts_the_index_has(shelf: Path, tmp_path: Path) -> None:
+def test_a_choice_is_the_first_recipe_whose_parts_the_index_has(
+    shelf: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     assert open_retriever("default", open_index(shelf)).name == open_retriever("shortlist", open_index(shelf)).name
+    add_recipe(shelf, "hybrid")
+    assert open_retriever("default", open_index(shelf)).name == open_retriever("hybrid", open_index(shelf)).name
+    vectors = next(shelf.glob("*/parts/minilm-shipped.v1/*.npy"))
+    vectors.write_bytes(vectors.read_bytes() + b"x")
+    assert open_retriever("default", open_index(shelf)).name == open_retriever("shortlist", open_index(shelf)).name
+    assert f"rag index build --to {shelf} --recipe hybrid" in caplog.text
     add_recipe(shelf, "hybrid")
     assert open_retriever("default", open_index(shelf)).name == open_retriever("hybrid", open_index(shelf)).name
     mine = tmp_path / "mine.toml"
