@@ -106,10 +106,9 @@ def walk_recipes(name: str, kinds: Container[str] = ()) -> Iterator[tuple[str, R
     `kinds` as for `read_recipe`. Raises `RagError` for a cycle.
     """
     check_type("recipe", name, "a name or a .toml file", str)
-    seen: set[str] = set()
     chosen: set[str] = set()
 
-    def walk(name: str, above: tuple[str, ...]) -> Iterator[tuple[str, Recipe]]:
+    def walk(name: str, above: tuple[str, ...], seen: set[str]) -> Iterator[tuple[str, Recipe]]:
         if name in above:
             raise RagError(f"recipe {name} is based on itself: {' of '.join((*above, name))}")
         recipe = read_recipe(name, kinds)
@@ -119,9 +118,9 @@ def walk_recipes(name: str, kinds: Container[str] = ()) -> Iterator[tuple[str, R
         settings = recipe.settings
         for other in _names(settings.get("choices")):  # it is not based on all of them, but may not choose itself
             if other in above or other not in chosen:
-                list(walk(other, (*above, name)))
+                list(walk(other, (*above, name), set()))
                 chosen.add(other)
         for other in [*_names([settings.get("base")]), *_names(settings.get("retrievers"))]:
-            yield from walk(other, (*above, name))
+            yield from walk(other, (*above, name), seen)
 
-    return walk(name, ())
+    return walk(name, (), set())

@@ -164,6 +164,14 @@ def test_a_recipe_made_of_itself_is_one_clear_line(tmp_path: Path) -> None:
 
 def test_what_a_recipe_is_made_of_is_listed_once() -> None:
     assert [name for name, _ in walk_recipes("best")] == ["best", "reranked", "bm25"]
+    assert [name for name, _ in walk_recipes("default")] == ["default"]
+    assert [name for name, _ in walk_recipes("default+hybrid")] == [
+        "default+hybrid",
+        "default",
+        "hybrid",
+        "bm25",
+        "minilm-shipped",
+    ]
     assert [name for name, _ in walk_recipes("best+fused")] == [
         "best+fused",
         "best",
