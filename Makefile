@@ -182,7 +182,8 @@ results: .venv-test/done
 	$(POOL) --limit 100 --seed 13 $(READERS) --out work/bench/sample
 	$(POOL) $(READERS) --predictions work/bench/post-hoc-references.jsonl --out work/bench/pool
 	$(OWN) --system first-passage --system first-passage,recipe=best --system extractive --system extractive,recipe=best \
-		--system reader --system reader,recipe=static --system reader,recipe=best --system reader,min_confidence=0 \
+		--system reader --system reader,recipe=shortlist --system reader,recipe=static --system reader,recipe=best \
+		--system reader,min_confidence=0 \
 		--out work/bench/own-documents-kept
 	$(OWN) --system closed-book:gguf:$(MODEL) --out work/bench/own-documents-kept-closed-book
 	$(OWN) --system gguf:$(MODEL),k=5 --out work/bench/own-documents-kept-gguf
