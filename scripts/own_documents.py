@@ -105,30 +105,22 @@ def _held(question: dict[str, Any], text: str) -> list[bool]:
     return [find_quote(text, Fingerprint(**quote)) is not None for quote in question["quotes"]]
 
 
+def share(held: Sequence[bool]) -> dict[str, Any]:
+    """The share that holds, 0 to 1, with n and its 95 % interval (Clopper-Pearson)."""
+    return {"value": sum(held) / len(held), "n": len(held), "interval95": clopper_pearson(sum(held), len(held))}
+
+
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The metrics over the rows of one system."""
     asked, others = [r for r in rows if r["answerable"]], [r for r in rows if not r["answerable"]]
     sentences = sum(row["sentences"] for row in rows)
     made: dict[str, Any] = {"system": rows[0]["name"], "answerable": len(asked), "unanswerable": len(others)}
     for most in WORDS:
-        right = sum(row[f"all@{most}"] for row in asked)
-        made[f"right@{most}"] = {
-            "value": right / len(asked),
-            "n": len(asked),
-            "interval95": clopper_pearson(right, len(asked)),
-        }
+        made[f"right@{most}"] = share([row[f"all@{most}"] for row in asked])
         made[f"nugget_recall@{most}"] = statistics.fmean(row[f"recall@{most}"] for row in asked)
-    shares = {
-        "hits_hold": [row["hits_hold"] for row in asked],  # one of the first 16 passages holds all that is needed
-        "answerable_refused": [row["abstained"] for row in asked],
-        "unanswerable_refused": [row["abstained"] for row in others],
-    }
-    for name, held in shares.items():
-        made[name] = {
-            "value": sum(held) / len(held),
-            "n": len(held),
-            "interval95": clopper_pearson(sum(held), len(held)),
-        }
+    made["hits_hold"] = share([row["hits_hold"] for row in asked])  # one of 16 passages holds all that is needed
+    made["answerable_refused"] = share([row["abstained"] for row in asked])
+    made["unanswerable_refused"] = share([row["abstained"] for row in others])
     made["fragments"] = sum(len(row["fragments"]) for row in rows) / sentences if sentences else None
     made["words"] = statistics.fmean(row["words"] for row in asked)
     kinds = sorted({row["kind"] for row in asked})
@@ -252,12 +244,14 @@ def identifiers(
         if not place.exists():
             rag.build_index([folder.resolve()], to=place, skip_bad=True)
         index = rag.open_index(place)
+        readers = {recipe: open_system("reader", index, recipe=recipe) for recipe in found}
+        retrievers = {recipe: rag.open_retriever(recipe, index) for recipe in found}
         for name, passage in sorted(_named_once(index).items(), key=lambda one: _shuffled(one[0]))[:most]:
             question = Question(name, f"What does {name} do?")
             for recipe, rows in found.items():
                 try:
-                    answer = open_system("reader", index, recipe=recipe).ask(question)
-                    hits = rag.open_retriever(recipe, index).search([question.text], READ)[0]
+                    answer = readers[recipe].ask(question)
+                    hits = retrievers[recipe].search([question.text], READ)[0]
                 except QuestionError:  # nothing but stop words
                     break
                 ids = [hit.passage.id for hit in hits]
@@ -268,8 +262,7 @@ def identifiers(
         "names": len(found["bm25"]),
         "recipes": {
             recipe: {
-                metric: {"value": sum(held) / len(held), "n": len(held),
-                         "interval95": clopper_pearson(sum(held), len(held))}
+                metric: share(held)
                 for metric, held in zip(("first", f"first {READ}", "cited by the reader"), zip(*rows, strict=True),
                                         strict=True)
             }

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from autoais.judges.minilm import SHIPPED
@@ -47,14 +47,6 @@ class MiniLM:
         """The dimension of the vectors, 384."""
         return len(self._one("a"))
 
-    @cached_property
-    def _encoder(self) -> PairEncoder:
-        return PairEncoder.from_file(SHIPPED / "tokenizer.json")
-
-    @cached_property
-    def _session(self) -> "InferenceSession":
-        return open_session(SHIPPED / "model.onnx", RagError, also=_MEAN)
-
     def queries(self, texts: Sequence[str]) -> "Vectors":
         """Encode queries as passages, (texts, 384); one without letters and digits has the zero vector."""
         vectors = self.passages(texts)
@@ -67,7 +59,7 @@ class MiniLM:
 
         if not texts:
             return np.zeros((0, self.dimension), np.float32)
-        _ = self._encoder, self._session  # load them before the threads start
+        _encoder(), _session()  # load them before the threads start
         with ThreadPoolExecutor(self.threads) as pool:
             return np.stack(list(pool.map(self._one, texts)))
 
@@ -75,9 +67,20 @@ class MiniLM:
         import numpy as np
         import onnxruntime
 
-        ids, types = self._encoder.plain("", text)
+        ids, types = _encoder().plain("", text)
         partly = onnxruntime.RunOptions()
         partly.only_execute_path_to_fetches = True
-        (mean,) = self._session.run([_MEAN], {"ids": np.array([ids]), "types": np.array([types])}, partly)
+        (mean,) = _session().run([_MEAN], {"ids": np.array([ids]), "types": np.array([types])}, partly)
         vector: Vectors = mean.reshape(-1)
         return vector / max(float(np.linalg.norm(vector)), 1e-12)
+
+
+# One process loads the model once, however many indexes it opens.
+@cache
+def _encoder() -> PairEncoder:
+    return PairEncoder.from_file(SHIPPED / "tokenizer.json")
+
+
+@cache
+def _session() -> "InferenceSession":
+    return open_session(SHIPPED / "model.onnx", RagError, also=_MEAN)
