@@ -192,7 +192,8 @@ def rules(decided: Sets) -> Iterator[str]:
         takes {claims["told"]} for another language, of {passages["n"]:,} passages of Wikipedia {passages["told"]}. Of
         paragraphs of manual pages in {len(whole)} languages it tells {spread(whole)}; of their first nine words,
         {spread(first)}. Part of these pages was never translated. The rule was chosen with claims and manual pages in
-        view, and on other passages. A short text in another language is judged as if it were English (`eval/results/minilm/rules.json`)."""
+        view, and on other passages. A short text in another language is judged as if it were English
+        (`eval/results/minilm/rules.json`)."""
     )
 
 
