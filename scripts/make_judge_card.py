@@ -213,9 +213,10 @@ def partial_support(partial: Sets) -> Iterator[str]:
     yield from paragraph(
         f"""The judge says only full support or not. `partial_from` makes it say partial support from a probability on;
         that is off by default, because it beats counting words on only one of the two sets that have labels for it (no,
-        partial and full support: {labels}). The network was trained on both, though only on full support against the
-        rest, so its figures flatter it. The cut was fitted on other claims than those it is measured on; `lexical` may
-        move both of its cuts. Macro-F1 of the three levels in percent, with 95 % intervals over claims
+        partial and full support: {labels}; undecided and left out: {sum(partial["undecided"].values())}). The network
+        was trained on both, though only on full support against the rest, so its figures flatter it. The cut was fitted
+        on other claims than those it is measured on; `lexical` may move both of its cuts. Macro-F1 of the three levels
+        in percent, with 95 % intervals over claims
         (`eval/results/minilm/partial.json`, which has the confusion matrices):"""
     )
     yield from ("", "| measured on | n | never partial | partial_from | lexical, two cuts | difference |")

@@ -5,8 +5,8 @@
 Two sets of the training data have a label for partial support: WiCE (its dev part) and Factcheck-GPT's stances. The
 network was trained on both, but only to tell full support from the rest. The cut from which a claim counts as partly
 supported is fitted on one set and measured on the other, which shares no article and no claim with it, and on halves of
-one set that share no claim. For counting words both cuts may be fitted. Intervals resample claims with all their
-evidence.
+one set that share no claim. A pair about which a judge is undecided is counted and left out. For counting words both
+cuts may be fitted. Intervals resample claims with all their evidence.
 """
 
 import argparse
@@ -138,8 +138,8 @@ METHODS = {
 OURS, BASELINES = "minilm, partial_from", ("lexical, partial_from", "lexical, two cuts")
 
 
-def read(path: Path, judges: dict[str, Judge]) -> dict[str, Rows]:
-    """The rows of each set, judged."""
+def read(path: Path, judges: dict[str, Judge]) -> dict[str, tuple[Rows, int]]:
+    """The rows of each set, judged, and how many are left out because a judge is undecided."""
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in SETS.values()}
     with path.open(encoding="utf-8") as lines:
         for row in map(json.loads, lines):
@@ -148,8 +148,8 @@ def read(path: Path, judges: dict[str, Judge]) -> dict[str, Rows]:
     return {name: judged(rows, judges) for name, rows in found.items()}
 
 
-def judged(rows: Sequence[dict[str, Any]], judges: dict[str, Judge]) -> Rows:
-    """The rows as columns, without those about which a judge is undecided."""
+def judged(rows: Sequence[dict[str, Any]], judges: dict[str, Judge]) -> tuple[Rows, int]:
+    """The rows as columns, without those about which a judge is undecided; and the number of those."""
     pairs = [Attribution(row["claim"], row["evidence"], row["question"]) for row in rows]
     claims = [zlib.crc32(row["claim"].encode()) for row in rows]
     order = [Support.NONE, Support.PARTIAL, Support.FULL]
@@ -159,7 +159,8 @@ def judged(rows: Sequence[dict[str, Any]], judges: dict[str, Judge]) -> Rows:
         probability[name] = np.array([np.nan if value is None else value for value in values])
     level = np.array([order.index(LEVELS[row["raw_label"]]) for row in rows])
     decided = ~np.isnan(np.stack(list(probability.values()))).any(axis=0)
-    return Rows(level, np.array(claims), np.array(claims) % 2, probability).where(decided)
+    kept = Rows(level, np.array(claims), np.array(claims) % 2, probability).where(decided)
+    return kept, int((~decided).sum())
 
 
 def measured(parts: Sequence[tuple[Sequence[Rows], Rows]]) -> dict[str, Any]:
@@ -224,7 +225,8 @@ def main() -> None:
     given = parser.parse_args()
     path = given.data / "labels" / "attribution_train.jsonl"
     judges: dict[str, Judge] = {"minilm": MiniLMJudge(), "lexical": LexicalJudge()}
-    sets = read(path, judges)
+    read_sets = read(path, judges)
+    sets = {name: rows for name, (rows, _) in read_sets.items()}
     tests: dict[str, dict[str, Any]] = {}
     for name, rows in sets.items():
         others = [other for key, other in sets.items() if key != name]
@@ -236,6 +238,7 @@ def main() -> None:
         "baseline": judges["lexical"].name,
         "levels": ["none", "partial", "full"],
         "labels": {name: np.bincount(rows.level, minlength=3).tolist() for name, rows in sets.items()},
+        "undecided": {name: undecided for name, (_, undecided) in read_sets.items()},
         "partial_from": one_cut("minilm")(list(sets.values()))[0],
         "tests": tests,
         "auc_partial_against_none": {name: partial_against_none(rows) for name, rows in sets.items()},

@@ -11,13 +11,24 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.optimize import minimize
 
 from autoais.errors import FormatError, UserError
 from autoais.io.jsonl import dumps, write_atomic
 from autoais.judges.lexical import LexicalJudge
 from autoais.labels import Labelled
-from autoais.meta.calibrate import CalibratedJudge, Calibration, calibrate, calibrated, read_calibration
-from autoais.meta.evaluate import evaluate
+from autoais.meta.calibrate import (
+    CalibratedJudge,
+    Calibration,
+    calibrate,
+    calibrated,
+    collect,
+    fit,
+    read_calibration,
+)
+from autoais.meta.evaluate import evaluate, macro_f1
+from autoais.meta.logistic import fit_logistic
 from autoais.ratings import Rating, write_ratings
 from autoais.types import Attribution, Judgement, Verdict
 from tests.autoais.meta.test_meta import EVIDENCE, NO, YES, Told, told, write
@@ -105,6 +116,71 @@ def test_the_threshold_is_the_best_one_by_hand() -> None:
     labels, judge = told(*((truth, Judgement(NO, p)) for truth, p in said))
     for by in ("macro_f1", "balanced_accuracy"):
         assert calibrate(labels, judge, by=by)["threshold"] == pytest.approx(0.25)
+
+
+def test_each_aim_has_its_own_threshold() -> None:
+    said = [(True, 0.9), (True, 0.4), *((False, p) for p in (0.1, 0.2, 0.25, 0.3, 0.5, 0.6))] * 4
+    labels, judge = told(*((truth, Judgement(NO, p)) for truth, p in said))
+    # At .35, .67 and .80 are the F1 of the classes and 1 and 4/6 their recalls; at .75, .67 and .92, and 1/2 and 1.
+    assert calibrate(labels, judge)["threshold"] == calibrate(labels, judge, by="macro_f1")["threshold"] == 0.75
+    assert calibrate(labels, judge, by="balanced_accuracy")["threshold"] == 0.35
+
+
+def test_of_equally_good_thresholds_the_middle_one_is_chosen() -> None:
+    said = [(n % 2 == 1, p) for n, p in enumerate((0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.9))] * 4
+    labels, judge = told(*((truth, Judgement(NO, p)) for truth, p in said))
+    # Balanced accuracy is 5/8 at .15, .35, .55 and .8.
+    assert calibrate(labels, judge, by="balanced_accuracy")["threshold"] == 0.55
+
+
+def test_each_fold_is_judged_by_a_fit_to_the_others() -> None:
+    labels, judge = noisy(60, slope=0.8, intercept=-1.0)
+    claims = collect(labels, judge, 5)
+    said = np.zeros(len(claims.truth), np.bool_)
+    for fold in range(5):
+        fitted = fit(claims.where(claims.fold != fold), judge.name, "macro_f1")
+        said[claims.fold == fold] = claims.probability[claims.fold == fold] >= fitted.threshold
+    result = calibrate(labels, judge)["cross_validation"]
+    assert (result["folds"], result["sets"]["Told"]["n"]) == (5, 60)
+    assert result["sets"]["Told"]["calibrated"]["macro_f1"] == pytest.approx(macro_f1(claims.truth, said))
+
+
+def test_the_curve_minimises_the_log_loss_to_platts_targets_with_even_sets() -> None:
+    first, judge = noisy(12, slope=1.0, intercept=0.0)
+    second, more = told(*[(p > 0.5, Judgement(NO, p)) for p in (0.3, 0.45, 0.55, 0.8)], dataset="Second")
+    judge.says |= more.says
+    claims = collect([*first, *second], judge, 5)
+    yes = int(claims.truth.sum())
+    no = len(claims.truth) - yes
+    targets = np.where(claims.truth, (yes + 1) / (yes + 2), 1 / (no + 2))
+    weights = np.where(claims.dataset == claims.names.index("Second"), 1 / 4, 1 / 12)
+    scores = np.log(claims.probability / (1 - claims.probability))
+
+    def loss(numbers: NDArray[np.float64]) -> float:
+        z = numbers[0] * scores + numbers[1]
+        return float((weights * (np.logaddexp(0, z) - targets * z)).sum())
+
+    best = minimize(loss, [1.0, 0.0], tol=1e-10).x
+    found = fit(claims, judge.name, "macro_f1")
+    assert [found.slope, found.intercept] == pytest.approx(best, abs=0.01)  # probabilities are moved 0.001 inside
+
+
+@given(st.integers(0, 10**6))
+def test_the_regression_is_the_least_of_loss_and_ridge(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    features, targets = rng.normal(size=(30, 3)) * 3, rng.random(30).round()
+    weights, ridge, start = rng.random(30), rng.uniform(0.1, 2, 3), rng.normal(size=3) * 5
+    found = fit_logistic(features, targets, weights, ridge, start)
+    gradient = features.T @ (weights * (1 / (1 + np.exp(-features @ found)) - targets)) + ridge * (found - start)
+    assert gradient == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("folds", [1, 101])
+def test_folds_are_2_to_100(folds: int) -> None:
+    labels, judge = noisy(300, slope=1.0, intercept=0.0)
+    with pytest.raises(UserError, match=f"--folds {folds}: should be 2 to 100"):
+        calibrate(labels, judge, folds=folds)
+    assert calibrate(labels, judge, folds=2)["cross_validation"]["folds"] == 2
 
 
 def test_the_numbers_do_not_depend_on_the_order_of_the_labels() -> None:

@@ -120,6 +120,51 @@ def test_claims_are_judged_against_the_answer_without_citations(tmp_path: Path) 
     assert Attribution("It freezes", ("It flows north. It is long.",)) in judge.asked
 
 
+def test_undecided_claims_count_as_no_and_are_told(tmp_path: Path) -> None:
+    class Unsure(Substring):
+        def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+            return [
+                Judgement(Verdict.UNDECIDED) if "freezes" in one.claim else verdict
+                for one, verdict in zip(attributions, super().decide(attributions), strict=True)
+            ]
+
+    claims = ["It flows north", "It freezes"]
+    rows: list[dict[str, Any]] = [
+        {"question": f"Why {n}?", "claims": claims, "docs": docs("north"), "output": "It flows north. It freezes."}
+        for n in range(3)
+    ]
+    report = autoais.score(result_file(tmp_path, *rows), judge=Unsure())
+    assert (report.metrics["claims_nli"].value, report.metrics["claims_nli"].n) == (0.5, 3)
+    assert report.record["metrics"]["claims_nli"]["undecided_as_no"] == 3
+
+
+def test_answers_to_one_question_are_no_independent_ones(tmp_path: Path) -> None:
+    def width(questions: int) -> float:
+        rows: list[dict[str, Any]] = [
+            {"question": f"Q{n % questions}?", "qa_pairs": [{"short_answers": ["Oder"]}], "docs": [], "output": said}
+            for n in range(24)
+            for said in ("Oder." if n % 2 else "Bug.",)
+        ]
+        low, high = autoais.score(result_file(tmp_path, *rows), judge="lexical").metrics["str_em"].interval95 or (0, 0)
+        return high - low
+
+    assert width(6) > 1.5 * width(24) > 0
+
+
+def test_a_row_may_have_references_of_several_kinds(tmp_path: Path) -> None:
+    row: dict[str, Any] = {
+        "question": "?",
+        "qa_pairs": [{"short_answers": ["Oder"]}],
+        "answers": [["Oder"], ["Bug"]],
+        "answer": "Oder.",
+        "docs": [],
+        "output": "Oder",
+    }
+    metrics = autoais.score(result_file(tmp_path, row), judge="lexical").metrics
+    found = {name: metrics[name].value for name in ("str_em", "str_hit", "qampari_prec", "qampari_rec")}
+    assert found == {"str_em": 1, "str_hit": 1, "qampari_prec": 1, "qampari_rec": 0.5}
+
+
 def test_a_list_is_judged_item_by_item_as_alce_does(tmp_path: Path) -> None:
     row = {
         "sample_id": "s",
@@ -235,6 +280,9 @@ def test_rouge_is_that_of_rouge_score_with_the_better_reference(tmp_path: Path) 
     row = {"question": "?", "annotations": notes, "answer": "unused", "docs": [], "output": "The old cat sat down [1]."}
     metric = autoais.score(result_file(tmp_path, row), judge="lexical").metrics["rougeLsum"]
     assert metric.value == pytest.approx(0.8)
+    del row["annotations"]  # ELI5 has one answer by a person
+    row["answer"] = "The old cat sat there."
+    assert autoais.score(result_file(tmp_path, row), judge="lexical").metrics["rougeLsum"].value == metric.value
 
 
 def test_without_rouge_score_the_reason_says_how_to_install_it(tmp_path: Path) -> None:

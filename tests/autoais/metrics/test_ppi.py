@@ -30,6 +30,28 @@ def test_refusals_need_no_label() -> None:
     assert found["value"] == pytest.approx(0.25)  # half of the answered half
 
 
+def test_the_variance_is_that_of_the_verdicts_and_of_the_differences_with_their_covariance() -> None:
+    judged = [True, True, False, True, False, True, True, False, False, False]  # the last two refused
+    human = {0: True, 1: False, 2: False, 3: True, 5: False}
+    said, differences = np.array([1, 1, 0, 1, 1.0]), np.array([0, -1, 0, 0, -1.0])
+    wrong = (((differences - differences.mean()) ** 2).sum() + 1) / 6
+    covariance = np.cov(said, differences)[0, 1]
+    variance = np.var(judged, ddof=1) / 10 + 0.8**2 * (wrong / 5 + 2 * covariance / 8)
+    found = corrected(judged, human, settled=2)
+    assert found["value"] == pytest.approx(0.5 - 0.8 * 0.4)
+    assert found["interval95"] == [0.0, pytest.approx(found["value"] + 1.959964 * variance**0.5)]
+
+
+def test_two_labels_of_two_items_do_and_rates_stay_between_0_and_1() -> None:
+    found = corrected([True, True], {0: True, 1: True})
+    assert (found["value"], found["interval95"][1]) == (1.0, 1.0)
+    # The verdicts do not vary; the unit that is added is a variance of 1/3 in two labels.
+    assert found["interval95"][0] == pytest.approx(1 - 1.959964 * (1 / 6) ** 0.5)
+    assert corrected([False, False], {0: False, 1: False})["interval95"][0] == 0.0
+    wide = corrected([True, False], {0: True, 1: False})
+    assert wide["interval95"] == [0.0, 1.0]
+
+
 def test_one_label_is_too_few() -> None:
     with pytest.raises(ValueError, match="1 labels: at least 2"):
         corrected([True, False], {0: True})
