@@ -34,7 +34,7 @@ MODULES = {
     "metrics/trec": METRICS,
     "metrics/ppi": METRICS,
     "metrics/alce_answers": METRICS,
-    "scoring": ("tests/autoais/test_scoring.py",),
+    "scoring": (*METRICS, "tests/autoais/test_scoring.py", "tests/autoais/test_api.py"),
     "metrics/nuggets": METRICS,
     "metrics/short_answers": METRICS,
     "metrics/attrscore": (*METRICS, *META),

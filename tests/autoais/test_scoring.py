@@ -606,3 +606,21 @@ def test_questions_with_the_same_text_are_all_answered(tmp_path: Path) -> None:
     questions = [Question("1", "who won", ("Ann",)), Question("2", "who won", ("Bob",))]
     found = autoais.score(tmp_path / "p.csv", judge="lexical", questions=questions, corpus=[corpus]).record
     assert (found["questions"], found["answered"], found["metrics"]["em"]["value"]) == (2, 2, 0.5)
+
+
+def test_all_intervals_are_over_questions() -> None:
+    """Answers to one question that are alike tell as much as one; every metric's interval must say so."""
+
+    def widths(questions: int) -> dict[str, float]:
+        rows = [
+            row(str(n), *[YES, WRONG, UNCITED][: 1 + n % 3], short_answer="Warsaw" if n % 2 else "Old Warsaw")
+            | {"question": f"Which city is capital {n % questions} of Poland?", "output": "See the sentences."}
+            for n in range(36)
+        ]
+        found = autoais.score(rows, judge="lexical", metrics=["alce", "hagrid", "liu", "trec"]).metrics
+        return {name: one.interval95[1] - one.interval95[0] for name, one in found.items() if one.interval95}
+
+    many, few = widths(36), widths(6)
+    kinds = ("autoais", "em", "f1", "citation_", "hagrid_", "liu_", "trec_")
+    assert all(any(name.startswith(kind) for name in many) for kind in kinds), sorted(many)
+    assert {name for name in many if many[name] > 0 and few[name] < 1.2 * many[name]} == set()
