@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rag.api import (
+        add_recipe,
         add_to_index,
         ask,
         attribute,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "rag.api": [
+        "add_recipe",
         "add_to_index",
         "ask",
         "attribute",
@@ -90,6 +92,7 @@ __all__ = [
     "UsageError",
     "UserError",
     "__version__",
+    "add_recipe",
     "add_to_index",
     "ask",
     "attribute",

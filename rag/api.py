@@ -1,6 +1,7 @@
 """The public API, re-exported by `rag`. Paths may be strings; an index may be a folder or an `Index`."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
 
 AnyIndex = Index | str | Path | None
 """An open index, an index folder, or None for the handbook that ships with rag."""
-
-FEW_PASSAGES = 20_000
-"""Passages of documents up to which a new index gets vectors."""
 
 Progress = Callable[[str, int, int], None]
 """Called with the name of the step, the amount done and the total (bytes of a corpus, files, pages or passages)."""
@@ -103,12 +101,11 @@ def default_recipes(folder: str | Path) -> tuple[str, ...]:
 
     None for corpus files, shards, and more than 20,000 passages, whose vectors would take more than a few minutes.
     """
-    from rag.corpus.sources import DOCUMENTS
+    from rag.index.manifest import default_parts
 
-    index = open_index(folder)
-    documents = index.manifest["format"] == DOCUMENTS
-    whole = not any(root.get("shard") for root in index.manifest.get("roots", ()))
-    return ("hybrid",) if documents and whole and index.manifest["passages"] <= FEW_PASSAGES else ()
+    made = open_index(folder).manifest
+    shard = any(root.get("shard") for root in made.get("roots", ()))
+    return default_parts(made["format"], made["passages"], shard=shard)
 
 
 def _sources(given: str | Path | Sequence[str | Path]) -> list[str | Path]:
@@ -158,7 +155,7 @@ def update_index(
         exclude=None if exclude is None else _globs("exclude", exclude),
         skip_bad=skip_bad,
         allow_network=allow_network,
-        carry=carry_parts,
+        carry=partial(carry_parts, progress=progress),
         progress=_counted("reading", progress),
     )
 
@@ -192,7 +189,7 @@ def add_to_index(
         skip_bad=skip_bad,
         strict=strict,
         allow_network=allow_network,
-        carry=carry_parts,
+        carry=partial(carry_parts, progress=progress),
         progress=_counted("reading", progress),
     )
 
@@ -266,7 +263,7 @@ def plan_index(
     sources: str | Path | Sequence[str | Path],
     *,
     passages: int | None = None,
-    recipes: Sequence[str] = (),
+    recipes: Sequence[str] | None = None,
     memory: int | str | None = None,
     sample: int = 50_000,
     format: str | None = None,  # noqa: A002  (named like the command-line option)
@@ -275,13 +272,14 @@ def plan_index(
     """Plan what `build_index` would take on this machine: seconds, disk and memory of each step.
 
     The first `sample` passages are read and measured. `passages` is the number to plan for (default: that of the
-    sources, estimated from their size). Raises `UsageError` for numbers that are too small.
+    sources, estimated from their size). `recipes` are those of `build_index`. Raises `UsageError` for numbers that are
+    too small.
     """
     from rag.corpus.reader import Corpus
     from rag.index.parts import parse_size
     from rag.planning import plan
 
-    check_recipes(recipes)
+    check_recipes(() if recipes is None else recipes)
     budget = parse_size(memory) if isinstance(memory, str) else memory
     corpus = Corpus([Path(one) for one in _sources(sources)], format, skip_bad)
     return plan(corpus, passages=passages, recipes=recipes, memory=budget, sample=sample)

@@ -827,7 +827,10 @@ def plan(
     passages: Annotated[
         str | None, typer.Option(help="Number of passages to plan for, such as 33M (default: those of the sources).")
     ] = None,
-    recipe: Annotated[list[str] | None, typer.Option(help="Retriever that adds its own part; may be repeated.")] = None,
+    recipe: Annotated[
+        list[str] | None,
+        typer.Option(help="Retriever that adds its own part; may be repeated (default: as rag index build)."),
+    ] = None,
     memory: Annotated[str | None, typer.Option(help="Memory limit of a part while searching, such as 8GiB.")] = None,
     sample: Annotated[int, typer.Option(help="Passages that are read and measured.")] = 50_000,
     price: Annotated[float | None, typer.Option(min=0, help="Price of an hour of this machine.")] = None,
@@ -844,11 +847,11 @@ def plan(
     from rag.planning import plan as planned
     from rag.terminal import show_plan
 
-    check_recipes(recipe or ())
+    check_recipes(recipe or ())  # before a sample is read
     found = planned(
         Corpus(sources, format_, skip_bad),
         passages=None if passages is None else parse_size(passages),
-        recipes=recipe or (),
+        recipes=recipe,
         memory=None if memory is None else parse_size(memory),
         sample=sample,
         tell=_note,

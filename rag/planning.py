@@ -14,7 +14,7 @@ from rag.corpus.reader import Corpus
 from rag.errors import FormatError, RagError, UsageError
 from rag.index.build import PassageWriter, estimate
 from rag.index.index import Index
-from rag.index.manifest import BASE_RECIPE, BUILD, MANIFEST, described
+from rag.index.manifest import BASE_RECIPE, BUILD, MANIFEST, default_parts, described
 from rag.index.parts import Needs
 from rag.index.passages import PASSAGES, PassageStore
 from rag.index.postings import BM25, HEAP_BYTES, POSTINGS, BM25Writer
@@ -75,12 +75,14 @@ def plan(
     corpus: Corpus,
     *,
     passages: int | None = None,
-    recipes: Sequence[str] = (),
+    recipes: Sequence[str] | None = None,
     memory: int | None = None,
     sample: int = SAMPLE,
     tell: Progress = lambda line: None,
 ) -> Plan:
     """Plan an index of the corpus with the parts of recipes, as `rag index build` would make it on this machine.
+
+    Without `recipes`, the parts are those that a new index of the corpus gets (`default_parts`).
 
     The first `sample` passages are read, indexed and encoded in a temporary folder. Time and disk grow with the number
     of passages, by default those of the corpus, estimated from its size; memory is what the parts say they need
@@ -91,7 +93,6 @@ def plan(
         raise UsageError(f"the sample should be at least {2 * _FIRST} passages, found {sample}")
     if passages is not None and passages < 1:
         raise UsageError(f"passages should be at least 1, found {passages}")
-    parts = [part for recipe in recipes for part in parts_of(recipe)]
     with tempfile.TemporaryDirectory(prefix="rag-plan-") as folder:
         tell(f"reading and indexing at most {sample:,} passages")
         began = time.perf_counter()
@@ -105,7 +106,10 @@ def plan(
             grown = rows / len(some)
             base = Step(BASE_RECIPE, seconds * grown, round(disk * grown), estimate(corpus).memory, 0)
             steps = [base]
-            for recipe in dict(parts).values():
+            if recipes is None:
+                recipes = default_parts(", ".join(corpus.formats), rows, shard=corpus.shard is not None)
+            parts = dict(part for recipe in recipes for part in parts_of(recipe))
+            for recipe in parts.values():
                 tell(f"measuring {recipe.name}")
                 steps.append(_part(recipe, index, some, rows, memory, Path(folder)))
     return Plan(rows, len(some), processor(), tuple(steps))
@@ -127,7 +131,7 @@ def _seconds_each(kind: RetrieverKind, recipe: Recipe, some: Sequence[Passage], 
     if kind.add is None:
         return 0.0
     measured: list[tuple[int, float]] = []
-    count = min(_FIRST, len(some) // 2)
+    count = max(1, min(_FIRST, len(some) // 2))
     while True:
         with _indexed(((str(n), one) for n, one in enumerate(some[:count])), folder / str(count)) as index:
             began = time.perf_counter()
@@ -136,6 +140,8 @@ def _seconds_each(kind: RetrieverKind, recipe: Recipe, some: Sequence[Passage], 
         if count == len(some) or (len(measured) > 1 and measured[-1][1] > _ENOUGH_S):
             break
         count = min(len(some), count * _GROWS)
+    if len(measured) == 1:
+        return measured[0][1] / count
     (fewer, short), (more, long) = measured[-2:]
     return max(0.0, long - short) / (more - fewer)
 

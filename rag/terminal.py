@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _KINDS = 6  # of files that are not read, the most frequent
 _SPAN = "bold green"
+_FILE_STEPS = ("fetching", "reading")  # of an index that changes, which count files or pages
 _OTHERS = 9  # headings of passages that are not cited
 
 
@@ -44,8 +45,8 @@ def counted(n: int, noun: str) -> str:
 
 
 def megabytes(n: int) -> str:
-    """Format bytes: 1234567890 is `1,235 MB`."""
-    return f"{n / 1e6:,.0f} MB"
+    """Format bytes in MB: 1234567890 is `1,235 MB`, 345678 is `0.3 MB`, and 45678 is `46 kB`."""
+    return f"{n / 1e3:.0f} kB" if 0 < n < 1e5 else f"{n / 1e6:,.{int(0 < n < 9.5e6)}f} MB"
 
 
 _JOINERS = "\u200c\u200d\u200e\u200f"  # invisible, but needed in Persian, Arabic and emoji
@@ -260,7 +261,7 @@ def show_plan(plan: "Plan", price: float | None) -> None:
         table.add_row(step.name, duration(step.seconds), *map(megabytes, sizes))
     sizes = (plan.disk, plan.memory, plan.resident)
     table.add_row("in all", duration(plan.seconds), *map(megabytes, sizes), style="bold")
-    console.print(f"{counted(plan.passages, 'passage')}; {plan.sampled:,} were measured on {_clean(plan.processor)}")
+    console.print(f"{counted(plan.passages, 'passage')}; {plan.sampled:,} measured on {_clean(plan.processor)}")
     console.print(table)
     for step in plan.steps:
         if step.why:
@@ -413,9 +414,9 @@ def run_progress(what: str, unit: str, resume_option: str) -> Iterator[Callable[
 
 @contextmanager
 def files_progress(what: str, unit: str = "files") -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar of files, called with (step, done, total)."""
-    with progress_bar(what, None, unit) as advance:
-        yield lambda _, done, total: advance(done, "", total)
+    """A progress bar of files, and then of the passages that are encoded; called with (step, done, total)."""
+    with progress_bar(what, None, "") as advance:
+        yield lambda step, done, total: advance(done, unit if step in _FILE_STEPS else f"passages, {step}", total)
 
 
 class Advance(Protocol):

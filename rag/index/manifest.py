@@ -7,6 +7,7 @@ from typing import Any
 
 from autoais.io.jsonl import field, parse_object
 from autoais.io.provenance import versions
+from rag.corpus.sources import DOCUMENTS
 from rag.errors import FormatError, IndexingError, UserError
 from rag.index.analysis import ANALYZER
 from rag.index.postings import weights_of
@@ -44,6 +45,19 @@ def read_fingerprints(record: Mapping[str, Any], where: str) -> Fingerprints:
             raise FormatError(f"{where}: {name[:100]!r} is not a file of the folder with its checksum")
         field(recorded, "bytes", int, where), field(recorded, "sha256", str, where)
     return files
+
+
+FEW_PASSAGES = 20_000
+"""Passages of documents up to which a new index gets vectors."""
+
+
+def default_parts(formats: str, passages: int, *, shard: bool = False) -> tuple[str, ...]:
+    """The recipes whose parts a new index gets unless others are named: `hybrid` for documents, if they are few.
+
+    None for corpus files, shards, and more passages than `FEW_PASSAGES`, whose vectors would take more than a few
+    minutes. `formats` is that of a manifest.
+    """
+    return ("hybrid",) if formats == DOCUMENTS and not shard and passages <= FEW_PASSAGES else ()
 
 
 def described(sources: list[str], formats: list[str], counts: dict[str, int], checksum: str) -> dict[str, Any]:

@@ -47,16 +47,16 @@ class RetrieverKind:
 
     A kind that adds its own part to an index (`rag.index.parts`) also has `needs(index, recipe, memory)`, an estimate
     of its size, and `add(index, recipe, memory, progress)`, which adds it; `memory` is a limit in bytes or None.
-    `update(old, new, recipe, rows)` brings the part of an index into an updated one, in which these rows changed;
-    without it, the part has to be added again. `seconds(index, recipe, memory)` estimates what building takes besides
-    what grows with the passages, for an index too large to try (`rag.planning`). `outside` says that the part goes to a
-    program that is not ours, which a plan must not fill.
+    `update(old, new, recipe, rows, progress)` brings the part of an index into an updated one, in which these rows
+    changed; without it, the part has to be added again. `seconds(index, recipe, memory)` estimates what building takes
+    besides what grows with the passages, for an index too large to try (`rag.planning`). `outside` says that the part
+    goes to a program that is not ours, which a plan must not fill.
     """
 
     open: Callable[[Index, Recipe], Retriever]
     needs: Callable[[Index, Recipe, int | None], Needs] | None = None
     add: Callable[[Index, Recipe, int | None, Progress], None] | None = None
-    update: Callable[[Index, Index, Recipe, Sequence[int]], None] | None = None
+    update: Callable[[Index, Index, Recipe, Sequence[int], Progress], None] | None = None
     seconds: Callable[[Index, Recipe, int | None], float] | None = None
     outside: bool = False
 
@@ -108,18 +108,26 @@ def searches_elsewhere(name: str) -> bool:
     return any(recipe.kind in ("remote", "shards") for _, recipe in walk_recipes(name, kinds=RETRIEVERS))
 
 
-def carry_parts(old: Index, new: Index, rows: Sequence[int]) -> list[str]:
+def carry_parts(
+    old: Index, new: Index, rows: Sequence[int], progress: Callable[[str, int, int], None] | None = None
+) -> list[str]:
     """Bring the parts of an index into an updated one, in which these rows changed; returns the ones left out.
 
-    A part is left out if its kind cannot update it, or not here: its model is another one, or is not installed. Raises
-    `IndexingError` on a full disk.
+    A part is left out if its kind cannot update it, or not here: its model is another one, or is not installed.
+    `progress` is called with the part, and the number of changed rows done and in all. Raises `IndexingError` on a full
+    disk.
     """
+
+    def report(done: int, what: str) -> None:
+        if progress is not None:
+            progress(f"{recipe.name} {what}", done, len(rows))
+
     left_out = []
     for recipe in recipes_of(old):
         try:
             update = kind_of(recipe).update
             if update is not None:
-                update(old, new, recipe, rows)
+                update(old, new, recipe, rows, report)
                 continue
         except UserError as error:
             if isinstance(error.__cause__, OSError):

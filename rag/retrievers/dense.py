@@ -131,7 +131,7 @@ def seconds(index: Index, recipe: Recipe, memory: int | None) -> float:
     return estimate_seconds(kind, rows, encoder.dimension, settings)
 
 
-def update(old: Index, new: Index, recipe: Recipe, changed: Sequence[int]) -> None:
+def update(old: Index, new: Index, recipe: Recipe, changed: Sequence[int], progress: Progress) -> None:
     """Bring the part of an index into an updated one: only these rows are encoded, and an index of FAISS is built anew.
 
     Raises `IndexingError` if the part is damaged or its encoder is another one now.
@@ -144,6 +144,7 @@ def update(old: Index, new: Index, recipe: Recipe, changed: Sequence[int]) -> No
     if any(part[name] != value for name, value in plan.items()):
         raise IndexingError(f"{home.name} was built with another encoder: add the part again")
     rows, size, kind = new.manifest["passages"], part["shard"], part["index"]
+    encoded = 0
     with adding(new, recipe, plan, updating=True) as (work, record):
         for number, first in enumerate(range(0, rows, size)):
             last = min(first + size, rows)
@@ -156,6 +157,8 @@ def update(old: Index, new: Index, recipe: Recipe, changed: Sequence[int]) -> No
             for start in range(0, len(inside), _BATCH):
                 some = inside[start : start + _BATCH]
                 vectors[np.array(some) - first] = _checked(encoder, new.store.rows(some))
+                encoded += len(some)
+                progress(encoded, "encoded")
             write_shard(work, number, vectors)
         shards = Shards(work, rows, encoder.dimension, size)
         if kind != "flat":

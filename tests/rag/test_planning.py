@@ -10,6 +10,7 @@ import pytest
 import rag
 from rag.corpus.reader import Corpus
 from rag.errors import FormatError, RagError, UsageError
+from rag.index.parts import recipes_of
 from rag.planning import plan
 from rag.retrievers import vectors
 from rag.retrievers.vectors import KINDS, choose_settings, estimate_seconds
@@ -43,6 +44,17 @@ def test_a_corpus_that_is_read_whole_is_as_large_as_it_is(towns: Path, elsewhere
     assert found.disk == pytest.approx(built, rel=0.25)
     assert found.steps[1].disk == pytest.approx(part, rel=0.1)
     assert found.seconds > 0
+
+
+def test_a_plan_of_documents_has_the_vectors_that_their_index_gets(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text("# Kettle\n\nThe kettle boils in the kitchen at seven.\n", "utf-8")
+    names = [step.name for step in rag.plan_index(tmp_path / "docs").steps]
+    assert names == ["bm25", "minilm-shipped.v1"]
+    index = rag.build_index(tmp_path / "docs", tmp_path / "docs.index")
+    assert [recipe.name for recipe in recipes_of(index)] == names[1:]
+    assert [step.name for step in rag.plan_index(tmp_path / "docs", passages=50_000).steps] == ["bm25"]
+    assert [step.name for step in rag.plan_index(tmp_path / "docs", recipes=["bm25"]).steps] == ["bm25"]
 
 
 def test_more_passages_take_more(towns: Path) -> None:
@@ -81,7 +93,7 @@ def test_the_time_of_an_index_grows_with_its_rows(kind: str, monkeypatch: pytest
 def test_the_command_prints_a_table_or_json(towns: Path, rag: Command) -> None:
     done = rag("plan", str(towns), "--passages", "2M", "--recipe", "static", "--price", "0.5")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("2,000,000 passages; 1,000 were measured on ")
+    assert done.stdout.startswith("2,000,000 passages; 1,000 measured on ")
     assert [line.split()[0] for line in done.stdout.splitlines()[1:5]] == ["step", "bm25", "static.v1", "in"]
     assert " at 0.5 an hour" in done.stdout.splitlines()[-1]
     found = json.loads(rag("plan", str(towns), "--json").stdout)

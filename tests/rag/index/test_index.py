@@ -102,7 +102,7 @@ def test_a_new_index_of_documents_gets_vectors(
     assert recipes_of(build_index(docs, tmp_path / "plain.index", recipes=["bm25"])) == []
     assert recipes_of(build_index(corpus, tmp_path / "corpus.index")) == []
     assert recipes_of(build_index(docs, tmp_path / "shard.index", shard="1/1")) == []
-    monkeypatch.setattr("rag.api.FEW_PASSAGES", 0)
+    monkeypatch.setattr("rag.index.manifest.FEW_PASSAGES", 0)
     assert recipes_of(build_index(docs, tmp_path / "large.index")) == []
     monkeypatch.undo()
     built = rag("index", "build", docs, "--to", tmp_path / "cli.index")

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -123,6 +124,14 @@ def test_an_update_reads_what_changed_and_says_so(docs: Path, home: Path, rag: C
     assert len(list(home.glob(".rag-build-*"))) == 1
     build(Corpus([docs]), docs.parent / "fresh.index")
     same_index(home, docs.parent / "fresh.index")
+
+
+def test_the_vectors_of_an_update_are_told_too(docs: Path, home: Path) -> None:
+    library.add_recipe(home, "static")
+    told: list[tuple[str, int, int]] = []
+    write(docs, "a.md", "A kettle.\n\n## Towers\n\nA tower.")
+    library.update_index(home, progress=lambda *step: told.append(step))
+    assert told == [("reading", 1, 1), ("static.v1 encoded", 2, 2)]
 
 
 def test_from_python_an_update_takes_strings_and_tells_the_names(docs: Path, home: Path) -> None:
@@ -731,10 +740,10 @@ def test_indexes_are_listed(
     library.build_index(docs / "deep", "indexes/deep.index", recipes=["static"])
     (tmp_path / "half.index" / ".rag-build-x").mkdir(parents=True)
     lines = rag("index", "list").stdout.splitlines()
-    assert lines == [
-        "docs.index: 8 passages of docs, 0 MB",
+    assert [re.sub(r"\d+ kB", "SIZE", line) for line in lines] == [
+        "docs.index: 8 passages of docs, SIZE",
         "half.index: the index at half.index is half-built (no manifest.json): build it again",
-        "indexes/deep.index: 2 passages of deep, with static.v1, 0 MB",
+        "indexes/deep.index: 2 passages of deep, with static.v1, SIZE",
     ]
     listed = json.loads(rag("index", "list", docs, "--json").stdout)
     assert [one["path"] for one in listed] == ["indexes/deep.index"]
