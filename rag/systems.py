@@ -360,10 +360,12 @@ SYSTEMS: Registry[SystemKind] = Registry(
         "extractive": SystemKind("the one to three sentences that answer best", "nothing", "bm25", 10, _extractive),
         "first-passage": SystemKind("the first passage, whole: a baseline", "nothing", "bm25", 1, _first_passage),
         "openai": SystemKind(
-            _CITED, "openai:<model>, a server (OPENAI_BASE_URL)", "best", 5, _cited("openai"), _CITED_OPTIONS
+            _CITED, "openai:<model>, a server (OPENAI_BASE_URL)", "default-llm", 5, _cited("openai"), _CITED_OPTIONS
         ),
-        "gguf": SystemKind(_CITED, "gguf:<file>, the extra gguf", "best", 5, _cited("gguf"), _CITED_OPTIONS),
-        "hf": SystemKind(_CITED, "hf:<name or folder>, the extra models", "best", 5, _cited("hf"), _CITED_OPTIONS),
+        "gguf": SystemKind(_CITED, "gguf:<file>, the extra gguf", "default-llm", 5, _cited("gguf"), _CITED_OPTIONS),
+        "hf": SystemKind(
+            _CITED, "hf:<name or folder>, the extra models", "default-llm", 5, _cited("hf"), _CITED_OPTIONS
+        ),
         "closed-book": SystemKind(
             "what a model remembers, without sources",
             "closed-book:<model>",
@@ -397,7 +399,7 @@ SYSTEMS: Registry[SystemKind] = Registry(
 
 # Generators of other packages, used as systems; an entry is called with the part of the name after the colon.
 GENERATORS: Registry[Callable[[str], Generator]] = Registry("rag.generators", "generator", {}, RagError)
-_GENERATOR_RECIPE, _GENERATOR_K = "best", 10
+_GENERATOR_RECIPE, _GENERATOR_K = "default-llm", 10
 
 
 def system_kind(name: str) -> SystemKind:

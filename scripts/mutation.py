@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 METRICS = ("tests/autoais/metrics",)
 META = ("tests/autoais/meta/test_meta.py", "tests/autoais/metrics/test_intervals.py")
 MODULES = {
-    "metrics/intervals": METRICS,
+    "metrics/intervals": (*METRICS, "tests/autoais/meta/test_meta.py"),
     "metrics/paired": ("tests/autoais/metrics/test_paired.py",),
     "metrics/rates": (*METRICS, "tests/autoais/test_scoring.py"),
     "metrics/scores": (*METRICS, "tests/autoais/test_scoring.py"),

@@ -18,7 +18,7 @@ from rag.retrievers import open_retriever
 from rag.types import Passage
 
 KINDS = ("given", "gold", "retrieved")
-RECIPE, K = "best", 5  # of retrieved quotes
+RECIPE, K = "default-llm", 5  # of retrieved quotes
 _EXAMPLES = 20
 
 Progress = Callable[[str, int, int], None]

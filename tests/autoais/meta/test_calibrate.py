@@ -27,7 +27,7 @@ from autoais.meta.calibrate import (
     fit,
     read_calibration,
 )
-from autoais.meta.evaluate import evaluate, macro_f1
+from autoais.meta.evaluate import balanced_accuracy, evaluate, macro_f1
 from autoais.meta.logistic import fit_logistic
 from autoais.ratings import Rating, write_ratings
 from autoais.types import Attribution, Judgement, Verdict
@@ -116,6 +116,20 @@ def test_the_threshold_is_the_best_one_by_hand() -> None:
     labels, judge = told(*((truth, Judgement(NO, p)) for truth, p in said))
     for by in ("macro_f1", "balanced_accuracy"):
         assert calibrate(labels, judge, by=by)["threshold"] == pytest.approx(0.25)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, 9)), min_size=4, max_size=20), st.sampled_from([0, 1]))
+def test_no_threshold_is_better_than_the_one_chosen(pairs: list[tuple[bool, int]], aim: int) -> None:
+    labels, judge = told(*((truth, Judgement(NO, p / 10)) for truth, p in pairs))
+    claims = collect(labels, judge, 5)
+    figure = (macro_f1, balanced_accuracy)[aim]
+    try:
+        chosen = fit(claims, judge.name, ("macro_f1", "balanced_accuracy")[aim]).threshold
+    except UserError:
+        return  # one class, or a judge that is right less often the surer it is
+    seen = sorted({p / 10 for _, p in pairs})
+    values = [figure(claims.truth, claims.probability >= cut) or 0 for cut in seen[1:]]
+    assert figure(claims.truth, claims.probability >= chosen) == pytest.approx(max(values))
 
 
 def test_each_aim_has_its_own_threshold() -> None:

@@ -262,6 +262,36 @@ def test_what_a_question_adds_to_the_error_is_what_leaving_it_out_changes(name: 
     assert (low, high) == pytest.approx((value - margin, value + margin), abs=0.1 * margin)
 
 
+def test_a_part_without_variance_widens_the_side_on_which_it_may_be_wrong() -> None:
+    half, all_right = intervals.mean(np.array([1.0, 0.0] * 20)), intervals.mean(np.ones(40))
+    assert all_right.interval[1] == 1.0
+    gain = intervals.difference(half, all_right)
+    low, high = intervals.combined(gain.value, (1.0, half), low=-1.0).interval
+    # The second may be lower than 1, never higher, so the difference may be greater.
+    assert gain.interval[0] == pytest.approx(low)
+    assert (gain.interval[1] - gain.value) ** 2 == pytest.approx(
+        (high - gain.value) ** 2 + (1 - all_right.interval[0]) ** 2
+    )
+    tripled = intervals.combined(3 * gain.value, (3.0, gain), low=-3.0, high=3.0)
+    assert tripled.interval == pytest.approx([3 * end for end in gain.interval])
+    back = intervals.difference(all_right, half)
+    assert back.interval == pytest.approx((-gain.interval[1], -gain.interval[0]))
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(10, 16)), max_size=12))
+def test_items_are_together_if_a_chain_of_shared_keys_joins_them(pairs: list[tuple[int, int]]) -> None:
+    a, b = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
+    groups = [{n} for n in range(len(pairs))]
+    for n, one in enumerate(pairs):
+        for m, other in enumerate(pairs):
+            if one[0] == other[0] or one[1] == other[1]:
+                joined = groups[n] | groups[m]
+                for member in joined:
+                    groups[member] = joined
+    found = intervals.together(a, b).tolist()
+    assert [{m for m in range(len(pairs)) if found[m] == found[n]} for n in range(len(pairs))] == groups
+
+
 def test_f1_of_nothing() -> None:
     nothing, some = intervals.mean(np.zeros(10)), intervals.mean(np.full(10, 0.5))
     found = intervals.harmonic_mean(nothing, nothing)

@@ -29,7 +29,8 @@ ROOT = Path(__file__).parents[3]
 
 
 HERE = {
-    "best", "bm25", "default", "fused", "hybrid", "minilm-shipped", "reference", "reranked", "shortlist", "static",
+    "best", "bm25", "default", "default-llm", "fused", "hybrid", "hybrid-reranked", "minilm-shipped", "reference",
+    "reranked", "shortlist", "static",
 }  # fmt: skip
 ELSEWHERE = {
     "lucene": "test_lucene.py, which needs a JVM",
