@@ -17,7 +17,7 @@ from autoais.judges import DEFAULT, open_judge
 from autoais.questions import read_questions as questions_of
 from autoais.ratings import RELAXED, STRICT, Rating, check_annotators, read_expected, read_ratings
 from autoais.runs import MEASURES, Qrels, Run, as_qrels, as_run, evaluate, open_measures
-from autoais.scoring import DEFAULT_METRICS, ScoreRun, answers_to_score, choose_metrics, with_notes
+from autoais.scoring import DEFAULT_METRICS, Measures, ScoreRun, answers_to_score, choose_metrics, with_notes
 from autoais.types import Judge, Question
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def score(
             name = formats.ANSWERS.name
             listed = with_notes(_listed(answers), notes)
         gpt2 = None if mauve is None else Path(mauve)
-        run = ScoreRun(asked, measured, splitter=alce_splitter, mauve=gpt2, trec_all=trec_all)
+        run = ScoreRun(asked, Measures(measured, splitter=alce_splitter, mauve=gpt2, trec_all=trec_all))
         judgements = [round_floats(row) for row in run.records(listed, benchmark)]
     how = provenance(inputs) | {"judge": judge_record(chosen)}
     record = round_floats({"format": name, **run.report(), "notes": dict(notes), "provenance": how})

@@ -128,7 +128,7 @@ def score(
     from autoais.judges.options import parse_options
     from autoais.meta.calibrate import calibrated
     from autoais.questions import read_questions
-    from autoais.scoring import Scoring, choose_metrics, score_file
+    from autoais.scoring import Measures, Scoring, choose_metrics, score_file
 
     corpora = corpus or []
     check_outputs([file, questions, calibration, *corpora], [out, report, scores, ais_csv, cache])
@@ -144,13 +144,9 @@ def score(
         name,
         benchmark,
         corpora,
-        measured,
-        as_2023,
+        Measures(measured, as_2023, alce_splitter, mauve, trec_all),
         skip_bad,
         keep_answers=ais_csv is not None,
-        splitter=alce_splitter,
-        mauve=mauve,
-        trec_all=trec_all,
     )
     with ExitStack() as stack:
         held = held_engine(engine, address, workers, stack)

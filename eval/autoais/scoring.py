@@ -47,6 +47,26 @@ def choose_metrics(names: str) -> tuple[str, ...]:
     return chosen
 
 
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """What is measured: citation metrics, and how they count.
+
+    `as_2023` counts as Attributed QA's released script does: undecided is no in `autoais` and `sentences`, and `f1` of
+    two texts that normalise to nothing is 0. `splitter` (`markers.alce.open_splitter`) is for ALCE's strict metrics,
+    `mauve` the folder of GPT-2 large for its MAUVE. `trec_all` counts all citations of a sentence in TREC's metrics,
+    not only the first.
+    """
+
+    metrics: Collection[str] = DEFAULT_METRICS
+    as_2023: bool = False
+    splitter: str | None = None
+    mauve: Path | None = None
+    trec_all: bool = False
+
+
+_DEFAULT = Measures()
+
+
 class Summary:
     """All metrics over the benchmark's questions, as fractions; a metric without a value is null with a reason.
 
@@ -76,23 +96,12 @@ class Summary:
     The report counts the sentences that a cited passage has word for word (`quoted`), and those of them that the judge
     finds not attributable: its errors, but where a passage says something else in other sentences.
 
-    Intervals are over questions. Keeps a few numbers per question and no text. `as_2023` counts as Attributed QA's
-    script does: undecided is no in `autoais` and `sentences`, and `f1` of two texts that normalise to nothing is 0.
+    Intervals are over questions. Keeps a few numbers per question and no text.
     """
 
-    def __init__(
-        self,
-        metrics: Collection[str] = DEFAULT_METRICS,
-        *,
-        as_2023: bool = False,
-        splitter: str | None = None,
-        mauve: Path | None = None,
-        trec_all: bool = False,
-    ) -> None:
-        self.metrics = metrics
-        self.trec_all = trec_all
-        self.splitter, self.alce_answers = splitter, AlceAnswers(splitter, mauve)
-        self.as_2023 = as_2023
+    def __init__(self, measures: Measures = _DEFAULT) -> None:
+        self.measures = measures
+        self.alce_answers = AlceAnswers(measures.splitter, measures.mauve)
         self.items = self.given = self.answered = self.unresolved = self.short_answers = self.with_references = 0
         self.not_applicable = 0  # sentences
         self.quoted = self.quoted_rejected = 0  # sentences that a cited passage has word for word
@@ -135,7 +144,7 @@ class Summary:
             short = (answer.short_answer if answer else None) or ""
             cited = " ".join(s.text for s in answer.sentences if s.cites) if answer else ""
             self._tally("em", [exact_match(short, question.answers)])
-            self._tally("f1", [f1(short, question.answers, nothing=0.0 if self.as_2023 else 1.0)])
+            self._tally("f1", [f1(short, question.answers, nothing=0.0 if self.measures.as_2023 else 1.0)])
             self._tally("answer_recall", [has_answer(cited, question.answers)])
             first = next((r for r, i in enumerate(ranking, 1) if _holds(answer, i, question)), None)
             for k in DEPTHS:
@@ -172,10 +181,10 @@ class Summary:
                 self.quoted_rejected += claim.union.verdict.ais is False
 
     def _outcome(self, ais: bool | None) -> bool | None:
-        return ais is True if self.as_2023 else ais
+        return ais is True if self.measures.as_2023 else ais
 
     def _cited(self, item: JudgedAnswer) -> None:
-        if "alce" in self.metrics:
+        if "alce" in self.measures.metrics:
             self._scores |= self.alce_answers.add(item.answer, item.reference_claims, self._asked)
         if item.answer and item.answer.whole_context:
             self.whole_context += 1
@@ -184,43 +193,45 @@ class Summary:
             self.citing += bool(item.answer.unresolved or any(one.cites for one in item.answer.sentences))
         # A claim counts its own unresolved markers; these have no known sentence, or one that claims nothing.
         unresolved = item.answer.unresolved - sum(c.claim.unresolved for c in item.judged) if item.answer else 0
-        if "alce" in self.metrics:
+        if "alce" in self.measures.metrics:
             alce.add(self.alce, item.judged, unresolved, self._asked)
             self._scores |= self.alce.last("citation", empty=0.0)
             if item.strict is not None:
                 self.strict = self.strict or alce.StrictScores()
                 if self.strict.add(item.strict, self._asked):
                     self._scores |= self.strict.scores.last("citation", "_strict", empty=0.0)
-        if "hagrid" in self.metrics:
+        if "hagrid" in self.measures.metrics:
             self._tally("hagrid", [item.hagrid])
             self._tally("hagrid_sentences", [hagrid.attributable(claim) for claim in item.judged])
-        if "liu" in self.metrics:
+        if "liu" in self.measures.metrics:
             liu.add(self.liu, map(liu.judged_statement, item.judged), unresolved, self._asked)
             self._scores |= self.liu.last("liu") | self.liu.last("liu", "_averaged", averaged=True)
-        if "trec" in self.metrics:
+        if "trec" in self.measures.metrics:
             levels = [trec.judged_levels(claim) for claim in item.judged]
-            trec.add(self.trec, levels, first_only=not self.trec_all, question=self._asked)
+            trec.add(self.trec, levels, first_only=not self.measures.trec_all, question=self._asked)
             self._scores |= self.trec.last("trec") | self.trec.last("trec", "_averaged", empty=0.0)
             self.trec_levels.update(str(level or "undecided") for listed in levels for level in listed)
 
     def _citation_metrics(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        about_texts = self.alce_answers.records() if "alce" in self.metrics else {}
-        if "alce" in self.metrics:
+        about_texts = self.alce_answers.records() if "alce" in self.measures.metrics else {}
+        if "alce" in self.measures.metrics:
             strict = {} if self.strict is None else self.strict.records()
             for name, ratio in self.alce.averaged(empty=0.0).items():
                 found[f"citation_{name}"] = ratio.record()
                 if strict:
-                    found[f"citation_{name}_strict"] = strict[name] | {"splitter": open_splitter(self.splitter).name}
+                    found[f"citation_{name}_strict"] = strict[name] | {
+                        "splitter": open_splitter(self.measures.splitter).name
+                    }
             found |= about_texts
-        if "hagrid" in self.metrics:
+        if "hagrid" in self.measures.metrics:
             found |= {name: self._rate(name) for name in ("hagrid", "hagrid_sentences")}
-        if "liu" in self.metrics:
+        if "liu" in self.measures.metrics:
             found |= {f"liu_{name}": ratio.record() for name, ratio in self.liu.pooled().items()}
             found |= {f"liu_{name}_averaged": ratio.record() for name, ratio in self.liu.averaged().items()}
-        if "trec" in self.metrics:
+        if "trec" in self.measures.metrics:
             levels = {str(level): self.trec_levels[level] for level in [*Support, "undecided"]}
-            about = {"levels": levels} | ({"citations": "all"} if self.trec_all else {})
+            about = {"levels": levels} | ({"citations": "all"} if self.measures.trec_all else {})
             for suffix, three in (("", self.trec.pooled()), ("_averaged", self.trec.averaged(empty=0.0))):
                 found |= {f"trec_{name}{suffix}": three[name].record() for name in ("recall", "precision")}
             found = {name: one | (about if name.startswith("trec_") else {}) for name, one in found.items()}
@@ -347,41 +358,27 @@ def names_model(system: object, model: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """Settings of `score_file`: format, benchmark, corpora with passage texts, and citation metrics.
+    """Settings of `score_file`: format, benchmark, corpora with passage texts, and what is measured.
 
-    `as_2023` scores as Attributed QA's released script does. `skip_bad` skips broken lines of the corpora.
-    `keep_answers` keeps each answer with its outcome (`ScoreRun.kept`). `splitter` (`markers.alce.open_splitter`) is
-    for ALCE's strict metrics, `mauve` the folder of GPT-2 large for its MAUVE. `trec_all` counts all citations of a
-    sentence in TREC's metrics, not only the first.
+    `skip_bad` skips broken lines of the corpora. `keep_answers` keeps each answer with its outcome (`ScoreRun.kept`).
     """
 
     format: str
     questions: Sequence[Question] | None = None
     corpus: Sequence[Path] = ()
-    metrics: Collection[str] = DEFAULT_METRICS
-    as_2023: bool = False
+    measures: Measures = _DEFAULT
     skip_bad: bool = False
     keep_answers: bool = False
-    splitter: str | None = None
-    mauve: Path | None = None
-    trec_all: bool = False
 
 
 def score_file(path: Path, judge: Judge, how: Scoring, out: Path | None = None) -> "tuple[ScoreRun, Notes]":
     """Score the answers of a file, streaming; `out` receives one judgement per sentence, and only if all succeed."""
     notes = Notes()
-    answers = answers_to_score(path, how.format, how.questions, how.corpus, notes, skip_bad=how.skip_bad or how.as_2023)
-    if how.as_2023:
+    as_2023 = how.measures.as_2023
+    answers = answers_to_score(path, how.format, how.questions, how.corpus, notes, skip_bad=how.skip_bad or as_2023)
+    if as_2023:
         answers = as_read_in_2023(answers)
-    run = ScoreRun(
-        judge,
-        how.metrics,
-        as_2023=how.as_2023,
-        keep_answers=how.keep_answers,
-        splitter=how.splitter,
-        mauve=how.mauve,
-        trec_all=how.trec_all,
-    )
+    run = ScoreRun(judge, how.measures, keep_answers=how.keep_answers)
     rows = (dumps(round_floats(row)) for row in run.records(answers, how.questions))
     if out is None:
         deque(rows, maxlen=0)
@@ -394,28 +391,17 @@ class ScoreRun:
     """Judges answers and counts the outcomes.
 
     `keep_answers` keeps a pair (answer, whether it is attributable) for each answer in `kept`; otherwise a run keeps a
-    few numbers per question and no text. `as_2023` scores as Attributed QA's script does.
+    few numbers per question and no text.
     """
 
-    def __init__(
-        self,
-        judge: Judge,
-        metrics: Collection[str],
-        *,
-        as_2023: bool = False,
-        keep_answers: bool = False,
-        splitter: str | None = None,
-        mauve: Path | None = None,
-        trec_all: bool = False,
-    ) -> None:
-        if splitter is not None:
-            open_splitter(splitter)  # better refused before the work than after it
-        if mauve is not None:
-            check_mauve(mauve)
-        self.judge = judge
-        self.summary = Summary(metrics, as_2023=as_2023, splitter=splitter, mauve=mauve, trec_all=trec_all)
+    def __init__(self, judge: Judge, measures: Measures, *, keep_answers: bool = False) -> None:
+        if measures.splitter is not None:
+            open_splitter(measures.splitter)  # better refused before the work than after it
+        if measures.mauve is not None:
+            check_mauve(measures.mauve)
+        self.judge, self.measures = judge, measures
+        self.summary = Summary(measures)
         self.human = HumanSummary()
-        self._splitter = splitter
         self._model = model_of(judge.name)
         self.same_judge = 0  # answers of systems that have the judge as a part
         self.kept: list[tuple[CitedAnswer, bool | None]] = []
@@ -428,9 +414,9 @@ class ScoreRun:
 
         The first row of an answer also has its `scores` (`Summary.add`), for `compare`.
         """
-        measured = self.summary.metrics
+        measured, splitter = self.measures.metrics, self.measures.splitter
         items = judge_answers(
-            answers, self.judge, questions, each=bool(measured), strict="alce" in measured, splitter=self._splitter
+            answers, self.judge, questions, each=bool(measured), strict="alce" in measured, splitter=splitter
         )
         for item in items:
             scores: dict[str, Any] | None = self.summary.add(item)

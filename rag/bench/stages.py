@@ -17,7 +17,7 @@ from autoais.judges import open_judge
 from autoais.judges.cache import CachedJudge, JudgementCache
 from autoais.judges.engine import EngineJudge
 from autoais.models.pace import Pace, Served
-from autoais.scoring import ScoreRun, with_notes
+from autoais.scoring import Measures, ScoreRun, with_notes
 from autoais.types import Judge
 from rag.answering import Journal, pending
 from rag.bench import metrics as measures
@@ -228,7 +228,7 @@ class Stages:
 
         with JudgementCache(self._folder / CACHE) as cache:
             cached = CachedJudge(over, cache, getattr(over, "at_once", _AT_ONCE))
-            run = ScoreRun(cached, self._run.settings["metrics"])
+            run = ScoreRun(cached, Measures(self._run.settings["metrics"]))
             rows = run.records(with_notes(answers(), notes), [one.question for one in self._questions])
             write_atomic(self._folder / label / JUDGEMENTS, (dumps(round_floats(row)) for row in rows))
         about = {key: value for key, value in judge_record(judge).items() if key != "usage"}  # of this call only

@@ -19,7 +19,7 @@ from autoais.judges.lexical import LexicalJudge
 from autoais.markers.grammar import parse
 from autoais.meta.human import HumanSummary
 from autoais.metrics.intervals import clopper_pearson
-from autoais.scoring import Scoring, Summary, choose_metrics, model_of, names_model, score_file
+from autoais.scoring import Measures, Scoring, Summary, choose_metrics, model_of, names_model, score_file
 from autoais.terminal import show_report
 from autoais.types import Attribution, Judge, Judgement, Question, Span, Verdict
 from tests.conftest import Command, one_line_error
@@ -241,7 +241,7 @@ def test_citation_metrics_by_hand(tmp_path: Path) -> None:
         row("2", YES),
         row("3"),
     )
-    summary = Summary(("alce", "hagrid", "liu", "trec"))
+    summary = Summary(Measures(("alce", "hagrid", "liu", "trec")))
     items = list(judge_answers(read_answers(path), LexicalJudge()))
     for item in items:
         summary.add(item)
@@ -268,7 +268,9 @@ def test_citation_metrics_by_hand(tmp_path: Path) -> None:
 
 def citation_metrics(path: Path) -> tuple[dict[str, Any], int]:
     """The citation metrics, and the number of answers left out of them."""
-    run, _ = score_file(path, LexicalJudge(), Scoring(formats.detect(path), metrics=("alce", "hagrid", "liu", "trec")))
+    run, _ = score_file(
+        path, LexicalJudge(), Scoring(formats.detect(path), measures=Measures(("alce", "hagrid", "liu", "trec")))
+    )
     report = run.report()
     assert report["metrics"]["sentences"]["value"] is not None
     found = {k: v for k, v in report["metrics"].items() if k.startswith(("citation_", "hagrid", "liu_", "trec_"))}
@@ -371,7 +373,7 @@ def test_the_question_reaches_the_judge_and_spans_name_their_passage(tmp_path: P
 
 def test_a_bracketed_year_is_no_wrong_citation(tmp_path: Path) -> None:
     year = {"marker": "[1998]", "reason": "year-like", "sentence": 0}
-    summary = Summary(("alce", "liu"))
+    summary = Summary(Measures(("alce", "liu")))
     for item in judge_answers(
         read_answers(write(tmp_path / "a.jsonl", row("1", YES, unresolved=[year]))), LexicalJudge()
     ):
@@ -383,7 +385,7 @@ def test_a_bracketed_year_is_no_wrong_citation(tmp_path: Path) -> None:
 
 def test_a_marker_that_points_nowhere_spoils_its_sentence_for_hagrid_and_counts_once(tmp_path: Path) -> None:
     bad = {"marker": "[9]", "reason": "out-of-range", "sentence": 0}
-    summary = Summary(("alce", "hagrid", "liu"))
+    summary = Summary(Measures(("alce", "hagrid", "liu")))
     for item in judge_answers(
         read_answers(write(tmp_path / "a.jsonl", row("1", YES, unresolved=[bad]))), LexicalJudge()
     ):
@@ -501,7 +503,7 @@ def test_the_scores_of_the_questions_add_up_to_every_metric(tmp_path: Path) -> N
         row("5", ("What is it?", []), YES, answers=[], gold=[]),
         row("6", ("It is so.", ["r"]), answers=["Warsaw"]),
     )
-    summary, sums = Summary(choose_metrics("all")), dict[str, list[float]]()
+    summary, sums = Summary(Measures(choose_metrics("all"))), dict[str, list[float]]()
     for item in judge_answers(read_answers(path), LexicalJudge(), strict=True):
         for name, pair in summary.add(item).items():
             if name not in ("question", "passages", "short_answer"):
@@ -522,7 +524,7 @@ def test_the_scores_of_the_questions_add_up_to_every_metric(tmp_path: Path) -> N
 
 def test_trec_citation_metrics_are_pooled_and_averaged_over_topics(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", row("1", YES, YES, WRONG, UNCITED), row("2", YES), row("3", UNCITED), row("4"))
-    summary = Summary(("trec",))
+    summary = Summary(Measures(("trec",)))
     for item in judge_answers(read_answers(path), LexicalJudge()):
         summary.add(item)
     metrics = summary.report("lexical")["metrics"]
