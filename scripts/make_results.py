@@ -96,6 +96,7 @@ PARTS = [
 SYSTEMS = {  # label of a run -> what it is
     "first-passage": "BM25's first hit, quoted whole: the floor",
     "first-passage-best": "the first hit of the recipe `best`, quoted whole",
+    "first-passage-hybrid-reranked": "the first hit of the recipe `hybrid-reranked`, quoted whole",
     "first-passage-gold": "the gold passage, quoted whole",
     "extractive": "one to three sentences, no model",
     "extractive-best": "the same over the recipe `best`",

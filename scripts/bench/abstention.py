@@ -41,6 +41,7 @@ from rag.index.open import open_index
 from rag.reader import SHIPPED
 from rag.retrievers.rerank import Scorer, scorer
 from rag.types import Hit, Passage, Question
+from scripts.own_documents import share
 
 SETS = {"squad.test": 400}
 NEVER = ("nq/nq_pool_dev.jsonl", "nq/NQ-open.dev.jsonl", "miracl/nomiracl.jsonl", "clapnq/dev.jsonl")
@@ -171,18 +172,12 @@ def check(
     right, answerable = np.array([row[1] for row in rows]), np.array([row[2] for row in rows])
     result = {
         "threshold": shipped.threshold,
-        **{
-            name: {"value": float(refused.mean()), "n": len(refused),
-                   "interval95": clopper_pearson(int(refused.sum()), len(refused))}
-            for name, refused in (
-                ("answerable_refused", said[answerable] < shipped.threshold),
-                ("unanswerable_refused", said[~answerable] < shipped.threshold),
-            )
-        },
+        "answerable_refused": share((said[answerable] < shipped.threshold).tolist()),
+        "unanswerable_refused": share((said[~answerable] < shipped.threshold).tolist()),
         "roc_auc": {"right": roc_auc(right, said), "answerable": roc_auc(answerable, said)},
         "curve": reliability(said, right),
         "provenance": provenance({"answers": file, "confidence": SHIPPED / "confidence.json"}),
-    }  # fmt: skip
+    }
     write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
     print(dumps(round_floats(result, 4)))
 
