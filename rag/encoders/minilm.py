@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 RULES = 1  # version of the encoding; increase it with every change that affects vectors
+_MOST = 20_000  # characters: those of 126 word pieces, and many blanks; a text of megabytes takes as much memory again
 # The network's value for the mean vector of the evidence, which it compares with that of the claim.
 _MEAN = "/network/Div_4_output_0"
 
@@ -67,7 +68,7 @@ class MiniLM:
         import numpy as np
         import onnxruntime
 
-        ids, types = _encoder().plain("", text)
+        ids, types = _encoder().plain("", text[:_MOST])
         partly = onnxruntime.RunOptions()
         partly.only_execute_path_to_fetches = True
         (mean,) = _session().run([_MEAN], {"ids": np.array([ids]), "types": np.array([types])}, partly)
