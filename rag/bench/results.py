@@ -14,6 +14,7 @@ from autoais.io.schema import INTEGER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, Sch
 from rag.bench.items import WAYS, Item, read_items
 
 _LABEL = re.compile(r"[\w@+-][\w.@+-]*", re.ASCII)  # a label is the name of a folder: no separators, no `..`
+_FILES = ("answers.jsonl", "judgements.jsonl", "score.json", "items.jsonl", "metrics.json")  # of a system
 _COUNT: Schema = {"type": "integer", "minimum": 0}
 _INTERVAL: Schema = {"type": ["array", "null"], "items": {"type": "number"}, "maxItems": 2}
 _LATENCY: Schema = {"type": ["object", "null"], "additionalProperties": NUMBER_OR_NULL}
@@ -21,7 +22,14 @@ _METRIC = record({"value": NUMBER_OR_NULL}, {"n": INTEGER, "interval95": _INTERV
 _WAY = record({"count": _COUNT, "share": NUMBER_OR_NULL, "interval95": _INTERVAL})
 
 MANIFEST: Schema = record(
-    {"benchmark": {"type": "object"}, "systems": {"type": "object", "additionalProperties": STRING}}
+    {"benchmark": {"type": "object"}, "systems": {"type": "object", "additionalProperties": STRING}},
+    {
+        "indexes": {"type": "object", "additionalProperties": record({"checksum": STRING})},
+        "stages": {
+            "type": "object",
+            "additionalProperties": {"type": "object", "additionalProperties": record({"sha256": STRING})},
+        },
+    },
 )
 METRICS: Schema = record(
     {
@@ -77,6 +85,16 @@ class Run:
         """The text of each question by id."""
         return {item.id: item.question for item in self.systems[0].items}
 
+    @property
+    def rules(self) -> str:
+        """The checksum of the benchmark's TOML: what is asked, and when an answer is right."""
+        return str(self.manifest["benchmark"].get("sha256"))
+
+    @property
+    def corpora(self) -> tuple[tuple[str, str], ...]:
+        """The name of each corpus, and the checksum of its passages."""
+        return tuple(sorted((name, one["checksum"]) for name, one in self.manifest.get("indexes", {}).items()))
+
     def inputs(self) -> dict[str, str]:
         """The SHA-256 of every file that was read, by its path in the folder."""
         names = ("items.jsonl", "judgements.jsonl", "metrics.json")
@@ -96,6 +114,7 @@ def read_run(folder: str | Path) -> Run:
     if not manifest["systems"]:
         raise UserError(f"{folder / 'run.json'}: names no systems; run the benchmark first")
     systems = tuple(_read_system(folder, label, name) for label, name in manifest["systems"].items())
+    _check_unchanged(folder, manifest)
     _check_same_questions(folder, systems)
     judges = {one.metrics["judge"] for one in systems}
     licence = manifest["benchmark"].get("licence", manifest.get("licence"))
@@ -148,6 +167,16 @@ def _read_system(folder: Path, label: str, name: str) -> SystemRun:
     return SystemRun(label, name, items, metrics, folder / label / "judgements.jsonl")
 
 
+def _check_unchanged(folder: Path, manifest: dict[str, Any]) -> None:
+    """Raise `UserError` if a file of a system is not what its stage wrote."""
+    for stage, files in manifest.get("stages", {}).items():
+        for label, name in ((label, name) for label in manifest["systems"] for name in _FILES):
+            path, written = folder / label / name, files.get(f"{label}/{name}")
+            if written is not None and not (path.is_file() and sha256_file(path) == written["sha256"]):
+                what = "was changed after the run wrote it" if path.is_file() else "is missing"
+                raise UserError(f"{path} {what}; make it again: rag bench run --out {folder} --stage {stage}")
+
+
 def _check_same_questions(folder: Path, systems: Sequence[SystemRun]) -> None:
     first = {item.id: item.question for item in systems[0].items}
     for one in systems[1:]:
@@ -159,7 +188,7 @@ def _check_same_questions(folder: Path, systems: Sequence[SystemRun]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Systems whose numbers may share a column: the same benchmark, questions and judge (with its template).
+    """Systems whose numbers may share a column: the same benchmark, questions, passages and judge (with its template).
 
     `closed_pool` says whether the corpus is a pool with the gold passages in it; None if that is unknown.
     """
@@ -179,7 +208,7 @@ class Group:
 
 
 def grouped(runs: Iterable[Run], *, allow_different: bool = False) -> list[Group]:
-    """Group the systems of all runs by benchmark, questions and judge; labels are made unique by the run's folder.
+    """Group the systems of all runs by what must be the same in a `Group`; labels are made unique by the run's folder.
 
     Raises `UserError` if there is more than one group, unless `allow_different`, or if a folder is named twice.
     """
@@ -187,7 +216,7 @@ def grouped(runs: Iterable[Run], *, allow_different: bool = False) -> list[Group
     if twice := [folder for folder, n in Counter(run.folder.resolve() for run in runs).items() if n > 1]:
         raise UserError(f"{twice[0]} is named twice")
     labels = Counter(one.label for run in runs for one in run.systems)
-    found: dict[tuple[str, str, str | None, bool | None, tuple[tuple[str, str], ...]], list[SystemRun]] = {}
+    found: dict[tuple[Any, ...], list[SystemRun]] = {}
     first: tuple[Run, SystemRun] | None = None
     taken: set[str] = set()
     for run in runs:
@@ -198,13 +227,14 @@ def grouped(runs: Iterable[Run], *, allow_different: bool = False) -> list[Group
                 label += "'"
             taken.add(label)
             first = first or (run, one)
-            key = (run.benchmark, run.version, one.metrics["judge"], one.metrics.get("closed_pool"), questions)
+            about = run.benchmark, run.version, one.metrics["judge"], one.metrics.get("closed_pool")
+            key = (*about, run.rules, run.corpora, questions)
             if found and key not in found and not allow_different:
                 raise UserError(f"{_difference(*first, run, one)}; --allow-different shows them in separate columns")
             found.setdefault(key, []).append(replace(one, label=label))
     return [
         Group(benchmark, version, judge, pool, tuple(systems))
-        for (benchmark, version, judge, pool, _), systems in found.items()
+        for (benchmark, version, judge, pool, *_), systems in found.items()
     ]
 
 
@@ -218,6 +248,10 @@ def _difference(run: Run, one: SystemRun, other_run: Run, other: SystemRun) -> s
         return f"{here} was judged by {judges[0]!r}, {there} by {judges[1]!r}"
     if one.metrics.get("closed_pool") != other.metrics.get("closed_pool"):
         return f"{here} and {there} searched other corpora: one of them is a closed pool"
+    if run.rules != other_run.rules:
+        return f"{run.folder} and {other_run.folder} ran different files called {run.benchmark!r}"
+    if run.corpora != other_run.corpora:
+        return f"{run.folder} and {other_run.folder} searched other passages"
     a, b = run.questions, other_run.questions
     if a.keys() == b.keys():
         return f"{here} and {there} ask other questions under the same ids"

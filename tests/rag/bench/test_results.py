@@ -3,10 +3,12 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from autoais.errors import UserError
+from autoais.io.provenance import sha256_file
 from rag.bench.results import grouped, read_run
 from tests.rag.bench.folders import edit, make_run
 
@@ -103,6 +105,36 @@ def test_a_closed_pool_does_not_compare_with_another_corpus(tmp_path: Path) -> N
         edit(runs[0] / label / "metrics.json", closed_pool=True)
     with pytest.raises(UserError, match="searched other corpora"):
         grouped(map(read_run, runs))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"benchmark": {"name": "towns", "version": "1", "sha256": "1" * 64}}, "ran different files called 'towns'"),
+        ({"indexes": {"": {"checksum": "sha256:1"}}}, "searched other passages"),
+    ],
+)
+def test_another_rule_or_corpus_under_the_same_name_is_told(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    runs = [make_run(tmp_path / name) for name in "ab"]
+    edit(runs[1] / "run.json", **change)
+    with pytest.raises(UserError, match=said):
+        grouped(map(read_run, runs))
+    assert len(grouped(map(read_run, runs), allow_different=True)) == 2
+
+
+@pytest.mark.parametrize("name", ["judgements.jsonl", "metrics.json", "items.jsonl"])
+def test_a_file_that_is_not_what_its_stage_wrote_is_refused(tmp_path: Path, name: str) -> None:
+    run = make_run(tmp_path / "run")
+    path = run / "reader" / name
+    edit(run / "run.json", stages={"judge": {f"reader/{name}": {"rows": 1, "sha256": sha256_file(path)}}})
+    read_run(run)
+    path.write_bytes(path.read_bytes() + b"\n")
+    with pytest.raises(UserError, match=f"{name} was changed after the run wrote it; make it again: .*--stage judge"):
+        read_run(run)
+    if name == "judgements.jsonl":
+        path.unlink()
+        with pytest.raises(UserError, match=f"{name} is missing"):
+            read_run(run)
 
 
 def test_runs_of_the_same_questions_form_one_group(tmp_path: Path) -> None:
