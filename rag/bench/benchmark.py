@@ -72,6 +72,7 @@ class Benchmark:
     `right` is the rule by which an answer counts as right (`rag.bench.outcomes.is_right`); None if the benchmark cannot
     say. `k` is the depth for every system (None: the system's own). `count` is the number of questions, `part` the
     value of their field `part` (None: all). `gold` is a file of the same questions with gold passages of this corpus.
+    `other_corpora` names further corpora that may be searched instead: paths below the data folder.
     Every report of a result must state `closed_pool`.
     `home` is the folder of the TOML, `sha256` its checksum.
     """
@@ -89,6 +90,7 @@ class Benchmark:
     part: str | None
     gold: DataFile | None
     corpora: Mapping[str, Corpus]
+    other_corpora: Mapping[str, str]
     home: Path
     sha256: str
 
@@ -102,6 +104,22 @@ class Benchmark:
         """Whether anything of it lies in a data folder."""
         shipped = [self.questions.shipped, *(one.shipped for one in self.corpora.values())]
         return self.gold is not None or not all(shipped)
+
+    def other_corpus(self, name: str | Path, data: Path | None) -> Path:
+        """Return the path of another corpus: one of `other_corpora` by name, or a path as it is.
+
+        Raises `RagError` if there is no such name and no such file or folder.
+        """
+        if str(name) in self.other_corpora:
+            path = inside(_data(data), self.other_corpora[str(name)])
+            if not path.exists():
+                raise RagError(f"{path} is missing: the corpus {str(name)!r} of {self.id} belongs there")
+            return path
+        path = Path(name)
+        if not path.exists():
+            known = f", or one of: {', '.join(sorted(self.other_corpora))}" if self.other_corpora else ""
+            raise RagError(f"{path}: no such file or folder; name a corpus{known}")
+        return path
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +194,7 @@ def _is_labels(table: Table) -> bool:
 def _benchmark(table: Table, home: Path, digest: str) -> Benchmark:
     table.only(
         "name", "version", "description", "licence", "task", "closed_pool", "right", "k", "questions", "gold",
-        "corpus", "corpora",
+        "corpus", "corpora", "other_corpora",
     )  # fmt: skip
     name = table.line("name")
     if not _NAME.fullmatch(name):
@@ -201,6 +219,7 @@ def _benchmark(table: Table, home: Path, digest: str) -> Benchmark:
         part=questions.line("part") if "part" in questions.row else None,
         gold=None if gold is None else _file(gold),
         corpora=dict(_corpora(table)),
+        other_corpora=_other_corpora(table),
         home=home,
         sha256=digest,
     )
@@ -227,6 +246,16 @@ def _corpora(table: Table) -> Iterable[tuple[str, Corpus]]:
         yield name, _corpus(several.table(name))
     if not several.row:
         raise RagError(f"{table.where}: not a benchmark: [corpora] is empty")
+
+
+def _other_corpora(table: Table) -> dict[str, str]:
+    if "other_corpora" not in table.row:
+        return {}
+    others = table.table("other_corpora")
+    for name in others.row:
+        if not _NAME.fullmatch(name):
+            raise others.error(name, "a name of letters, digits, dots, dashes and underscores", name)
+    return {name: others.path(name) for name in others.row}
 
 
 def _corpus(table: Table) -> Corpus:

@@ -59,7 +59,10 @@ def run(
     index: Annotated[
         Path | None, typer.Option(help="Index of the corpus; built there if it is missing (default: in the run).")
     ] = None,
-    corpus: Annotated[Path | None, typer.Option(help="Corpus to search instead of the benchmark's.")] = None,
+    corpus: Annotated[
+        str | None,
+        typer.Option(help="Corpus to search instead of the benchmark's: a path, or a name that it knows."),
+    ] = None,
     judge: Annotated[str | None, typer.Option(help="Judge, as for `autoais score` (default: minilm).")] = None,
     metrics: Annotated[
         str | None,

@@ -41,8 +41,6 @@ class Corpora:
     ) -> None:
         if corpus is not None and list(benchmark.corpora) != [""]:
             raise RagError(f"{benchmark.id} has several corpora; only a benchmark with one takes another")
-        if corpus is not None and not corpus.exists():
-            raise RagError(f"{corpus}: no such file or folder; name a corpus")
         self._benchmark, self._data, self._folder, self._corpus = benchmark, data, folder, corpus
         self._progress, self._build = progress, build
         self._open: dict[str, Index] = {}

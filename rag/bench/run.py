@@ -50,13 +50,14 @@ def run_benchmark(
     `benchmark` is a name (`list_benchmarks`) or your own .toml file, `data` the folder of its files. `systems` are
     names as for `rag.open_system`, with options after commas (`reader,recipe=best,k=16`); `predictions` are files of
     others' answers in any format of `autoais schema`. Without either, the default system runs. `index` is the index of
-    the corpus, built there if it is missing (default: in `out`); `corpus` replaces the benchmark's corpus. `metrics`
-    are citation metrics, `human` a file of labelled answers of these systems, `price` (input, output) is per million
-    tokens. `limit` draws a sample by `seed`. `stage` runs one stage alone, again if it is done; later ones are then
-    out of date and removed. `resume` continues a stopped run, which ends with the same files; what is not given is
-    taken from it. `concurrency` is the number of questions asked at once, or `auto`: as many as make a model server
-    faster, and one of a system that asks none. The workers of `engine` answer and judge (`autoais.engines`), with the
-    same results. Raises `RagError` if `out` holds a run and neither is set, or another process is writing it.
+    the corpus, built there if it is missing (default: in `out`); `corpus` replaces the benchmark's corpus: a path, or
+    one of its `other_corpora` by name. `metrics` are citation metrics, `human` a file of labelled answers of these
+    systems, `price` (input, output) is per million tokens. `limit` draws a sample by `seed`. `stage` runs one stage
+    alone, again if it is done; later ones are then out of date and removed. `resume` continues a stopped run, which
+    ends with the same files; what is not given is taken from it. `concurrency` is the number of questions asked at
+    once, or `auto`: as many as make a model server faster, and one of a system that asks none. The workers of `engine`
+    answer and judge (`autoais.engines`), with the same results. Raises `RagError` if `out` holds a run and neither is
+    set, or another process is writing it.
     """
     check_type("out", out, "a folder (str or Path)", str, Path)
     for what, listed in (("systems", systems), ("predictions", predictions)):
@@ -88,8 +89,8 @@ def run_benchmark(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with exclusive_lock(folder / LOCK, busy):
-            searched = None if corpus is None else Path(corpus)
             root = None if data is None else Path(data)
+            searched = None if corpus is None else opened.other_corpus(corpus, root)
             show = progress or (lambda what, done, total: None)
             corpora = Corpora(opened, root, folder / "index" if index is None else Path(index), searched, show)
             questions = questions_of(opened, root, gold=corpus is None)

@@ -224,6 +224,22 @@ def test_an_index_of_other_passages_is_refused(tmp_path: Path) -> None:
         run_benchmark(benchmark("sha256:0"), tmp_path / "B", tmp_path / "data", **options)
 
 
+def test_another_corpus_goes_by_name_or_path(tmp_path: Path) -> None:
+    benchmark = write_benchmark(tmp_path, QUESTIONS)
+    with benchmark.open("a") as lines:
+        lines.write('\n[other_corpora]\nsmall = "other/small.jsonl"\n')
+    data, options = tmp_path / "data", {"systems": ["extractive"], "judge": "lexical"}
+    with pytest.raises(RagError, match=r"small\.jsonl is missing: the corpus 'small' of towns\.v1 belongs there"):
+        run_benchmark(benchmark, tmp_path / "A", data, corpus="small", **options)  # type: ignore[arg-type]
+    (data / "other").mkdir()
+    write_corpus(data / "other" / "small.jsonl", [("only", "", "The mill in Arlen was built in 1802.")])
+    run = run_benchmark(benchmark, tmp_path / "B", data, corpus="small", **options)  # type: ignore[arg-type]
+    assert run.record["indexes"][""]["passages"] == 1
+    assert run.record["data"]["corpus"][""]["path"] == "small.jsonl"
+    with pytest.raises(RagError, match="large: no such file or folder; name a corpus, or one of: small"):
+        run_benchmark(benchmark, tmp_path / "C", data, corpus="large", **options)  # type: ignore[arg-type]
+
+
 def test_a_part_that_the_index_lacks_is_added(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
     towns()
     index = tmp_path / "RUN" / "index"
