@@ -12,7 +12,7 @@ from rag.bench.questions import BenchQuestion
 from rag.errors import RagError
 from rag.types import Passage, Question
 
-_LISTED = 20  # examples that the record names
+_LISTED = 1000  # examples that the record names
 
 Texts = Callable[[set[str]], Mapping[str, Passage]]
 """Returns the passages of the corpus with these ids, those that it has."""

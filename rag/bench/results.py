@@ -10,16 +10,25 @@ from typing import Any
 from autoais.errors import FormatError, UserError
 from autoais.io.jsonl import parse_object
 from autoais.io.provenance import sha256_file
-from autoais.io.schema import INTEGER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, Schema, faults, record
+from autoais.io.schema import INTEGER, NUMBER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, Schema, faults, record
 from rag.bench.items import WAYS, Item, read_items
 
 _LABEL = re.compile(r"[\w@+-][\w.@+-]*", re.ASCII)  # a label is the name of a folder: no separators, no `..`
 _FILES = ("answers.jsonl", "judgements.jsonl", "score.json", "items.jsonl", "metrics.json")  # of a system
 _COUNT: Schema = {"type": "integer", "minimum": 0}
 _INTERVAL: Schema = {"type": ["array", "null"], "items": {"type": "number"}, "maxItems": 2}
-_LATENCY: Schema = {"type": ["object", "null"], "additionalProperties": NUMBER_OR_NULL}
 _METRIC = record({"value": NUMBER_OR_NULL}, {"n": INTEGER, "interval95": _INTERVAL, "reason": TEXT_OR_NULL})
 _WAY = record({"count": _COUNT, "share": NUMBER_OR_NULL, "interval95": _INTERVAL})
+
+_JOINED = record({"count": _COUNT})
+PREDICTED = ("unknown", "duplicates", "missing", "not_in_corpus", "other_text")
+"""What `rag.bench.predictions.Joined` counts, in `predictions` of metrics.json."""
+
+
+def _or_null(fields: dict[str, Schema]) -> Schema:
+    """The schema of an object, of which fields may be missing, or null."""
+    return record({}, fields) | {"type": ["object", "null"]}
+
 
 MANIFEST: Schema = record(
     {"benchmark": {"type": "object"}, "systems": {"type": "object", "additionalProperties": STRING}},
@@ -41,9 +50,10 @@ METRICS: Schema = record(
         "metrics": {"type": "object", "additionalProperties": _METRIC},
     },
     {
-        "latency": _LATENCY,
-        "tokens": {"type": ["object", "null"]},
-        "money": {"type": ["object", "null"]},
+        "latency": _or_null({"p50": NUMBER, "p95": NUMBER}),
+        "tokens": _or_null({"per_answer": record({"read": NUMBER, "written": NUMBER})}),
+        "money": _or_null({"total": NUMBER, "per_answer": NUMBER}),
+        "predictions": _or_null(dict.fromkeys(PREDICTED, _JOINED)),
         "closed_pool": {"type": ["boolean", "null"]},
         "same_judge": _COUNT,
         "human": {"type": ["object", "null"]},

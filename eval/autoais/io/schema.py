@@ -31,6 +31,7 @@ STRING: Schema = {"type": "string"}
 TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
 BOOLEAN: Schema = {"type": "boolean"}
 INTEGER: Schema = {"type": "integer"}
+NUMBER: Schema = {"type": "number"}
 NUMBER_OR_NULL: Schema = {"type": ["number", "null"]}
 LABEL: Schema = {"type": ["integer", "null"], "enum": [0, 1, None]}
 IDENTIFIER: Schema = {"type": ["string", "integer"], "pattern": r"\S"}

@@ -188,6 +188,8 @@ def _group(group: Mapping[str, Any], drawn: Sequence[Image]) -> dict[str, Any]:
             for one in systems
         ],
         "rows": [_row(name, systems, compared.get(name, {}) if several else {}) for name in with_value],
+        "costs": list(_costs(systems)),
+        "predictions": list(_predictions(systems)),
         "smallest": several,
         "absent": list(_absent(systems, with_value)),
         "pairs": [
@@ -251,6 +253,46 @@ def _row(name: str, systems: Sequence[Mapping[str, Any]], compared: Mapping[str,
     smallest = [pair["smallest_difference"] for pair in compared.get("pairs", ()) if pair["smallest_difference"]]
     shown = f"{100 * max(smallest):.1f} points" if smallest else ""
     return {"name": HEADLINE.get(name, name), "headline": name in HEADLINE, "cells": cells, "smallest": shown}
+
+
+_COSTS = {  # the row of a cost -> where it stands in metrics.json, and its format
+    "seconds a question, median": (("latency", "p50"), ".3g"),
+    "seconds a question, 95th percentile": (("latency", "p95"), ".3g"),
+    "tokens read, an answer": (("tokens", "per_answer", "read"), ",.0f"),
+    "tokens written, an answer": (("tokens", "per_answer", "written"), ",.0f"),
+    "money, an answer": (("money", "per_answer"), ".6f"),
+    "money, in all": (("money", "total"), ".4f"),
+}
+_JOINED = {
+    "unknown": "answers to questions outside the benchmark, discarded",
+    "duplicates": "further answers to a question, of which the last one counts",
+    "missing": "questions without an answer, which count as wrong",
+    "not_in_corpus": "cited passages that the corpus does not have",
+    "other_text": "cited passages with another text in the corpus, which the judge read",
+}
+
+
+def _costs(systems: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The rows of the table of costs that have a value."""
+    for name, (place, shape) in _COSTS.items():
+        found = [_at(one, place) for one in systems]
+        if any(value is not None for value in found):
+            yield {"name": name, "cells": ["" if value is None else format(value, shape) for value in found]}
+
+
+def _at(value: Any, place: Sequence[str]) -> float | None:  # noqa: ANN401  (JSON)
+    for key in place:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, int | float) else None
+
+
+def _predictions(systems: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A line for each file of answers: what of it did not fit the benchmark."""
+    for one in systems:
+        if (told := one["predictions"]) is not None:
+            counts = {what: told.get(name, {"count": 0})["count"] for name, what in _JOINED.items()}
+            found = [f"{count:,} {what}" for what, count in counts.items() if count]
+            yield f"{one['label']}: {'; '.join(found) or 'every question has one answer, and every passage is known'}"
 
 
 def _absent(systems: Sequence[Mapping[str, Any]], with_value: Sequence[str]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from rag.bench.report.figures import Figure, figures
 from rag.bench.results import Group, Run
 
 VERSION = 1
-_KEPT = ("system", "ways", "metrics", "latency", "tokens", "money", "human", "same_judge", "notes")
+_KEPT = ("system", "ways", "metrics", "latency", "tokens", "money", "predictions", "human", "same_judge", "notes")
 
 
 def summary(

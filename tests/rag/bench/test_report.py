@@ -18,7 +18,7 @@ from rag.bench.report import report_schema, report_table, write_report
 from rag.bench.report.figures import risk_coverage
 from rag.bench.report.page import embedded
 from tests.conftest import Command, one_line_error
-from tests.rag.bench.folders import HOSTILE, make_run
+from tests.rag.bench.folders import HOSTILE, edit, make_run
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
@@ -186,6 +186,26 @@ def test_passages_can_be_left_out(run_folder: Path, tmp_path: Path) -> None:
     assert not any("text" in one for one in data["passages"])
     assert "has a bridge" not in path.read_text("utf-8")
     assert json.loads((tmp_path / "report.json").read_text("utf-8"))["passage_texts"] is False
+
+
+def test_costs_and_what_did_not_fit_of_a_file_of_answers_are_shown(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", systems=["reader", "given"], hostile=False)
+    missing = {"count": 39, "examples": ["3"]}
+    edit(
+        run / "given" / "metrics.json",
+        latency=None,
+        tokens={"read": 900, "written": 30, "answers": 1, "per_answer": {"read": 1234.5, "written": 30.0}},
+        money={"total": 0.5, "per_answer": 0.0123456},
+        predictions={"format": "answers", "answers": 1, "missing": missing, "unknown": {"count": 3, "examples": []}},
+    )
+    page = LexborHTMLParser(write_report(run).page.read_text("utf-8"))
+    rows = {row.css("th")[0].text(): [cell.text() for cell in row.css("td")] for row in page.css("tbody tr")}
+    assert rows["money, an answer"] == ["–", "0.012346"]
+    assert rows["tokens read, an answer"][1] == "1,234"
+    assert rows["seconds a question, median"][0] != rows["seconds a question, median"][1] == "–"
+    assert (
+        "given: 3 answers to questions outside the benchmark, discarded; 39 questions without an answer" in page.text()
+    )
 
 
 @pytest.mark.slow
