@@ -161,8 +161,8 @@ def lines() -> Iterator[str]:
         "intervals in parentheses ([Statistics](handbook/statistics.md)). Systems that share a letter in a column "
         "cannot be told apart there (5 %, Holm's correction over all pairs; undecided counts as no). No column is to "
         "be read alone: systems that quote are attributed by construction, and exact match needs a short answer. The "
-        "judge is `minilm`, which agrees with people only roughly ([Judges](judges.md), [Limits](limits.md)). It is a "
-        "part of the systems marked *, whose figures by it are circular."
+        "judge is `minilm`, which agrees with people only roughly ([Judges](judges.md), [Limits](limits.md)). It, "
+        "or the network inside it, is a part of the systems marked *, whose figures by it are circular."
     )
     for part in PARTS:
         yield from _part(part)

@@ -180,7 +180,7 @@ def limits() -> Iterator[str]:
     )
     yield from ("", "| mean confidence | right | n |", "|---|---|---|")
     for row in now["curve"]:
-        yield f"| {row['confidence']:.2f} | {100 * row['right']:.0f} % | {row['n']} |"
+        yield f"| {row['confidence']:.2f} | {100 * round(row['right'] * row['n']) / row['n']:.0f} % | {row['n']} |"
 
 
 def own_documents(name: str) -> Iterator[str]:

@@ -14,6 +14,10 @@ there to choose by, part `kept` is measured at the end.
 
 asks "What does max_depth do?" for names that only one passage has.
 
+    python -m scripts.own_documents hits DATA DATA2 --out eval/results/own-documents/hits.json
+
+counts the questions of `dev` and of the validation whose first hits hold the whole answer, together.
+
 Questions with quotes instead of nuggets (`rag.training.labelled`) are those of the reader's validation: the answer is
 right if it holds all quotes.
 """
@@ -48,6 +52,7 @@ from scripts.fragments import is_fragment
 
 BENCHMARK = Path(__file__).parent.parent / "eval" / "benchmarks" / "own-documents"
 COLLECTIONS = BENCHMARK / "collections.toml"
+VALIDATION = BENCHMARK.parents[1] / "recipes" / "reader-validation.jsonl"
 WORDS = (60, 120)
 READ = 16  # hits that the reader reads
 
@@ -275,6 +280,46 @@ def identifiers(
         write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
 
 
+@app.command()
+def hits(
+    data: Annotated[list[Path], typer.Argument(help="Folders that `fetch` filled.")],
+    work: Annotated[Path, typer.Option(help="Folder for indexes; those of `measure` are used.")] = Path(
+        "work/own-documents"
+    ),
+    out: Annotated[Path | None, typer.Option(help="Report (json).")] = None,
+) -> None:
+    """Count the questions whose first 1, 5 and 16 hits hold all that is needed, by recipe."""
+    recipes, asked = ("bm25", "shortlist", "best", "hybrid", "hybrid-reranked"), dict[str, list[dict[str, Any]]]()
+    for file in (BENCHMARK / "questions.jsonl", VALIDATION):
+        for _, row in read_objects(file):
+            if _answerable(row) and row.get("part", "validation") != "kept":
+                asked.setdefault(row["collection"], []).append(row)
+    found: dict[str, dict[str, list[list[bool]]]] = {}
+    for folder in sorted(path for one in data for path in (one / "documents").iterdir()):
+        place = work / f"{folder.name}.index"
+        if not place.exists():
+            rag.build_index([folder.resolve()], to=place, skip_bad=True)
+        index = rag.open_index(place)
+        for recipe in recipes:
+            retriever = rag.open_retriever(recipe, index)
+            for row in asked.get(folder.name, ()):
+                (listed,) = retriever.search([row["question"]], READ)
+                texts = ["\n\n".join(hit.passage.text for hit in listed[:k]) for k in _FIRST]
+                held = [all(_held(row, text)) for text in texts]
+                found.setdefault(row.get("part", "validation"), {}).setdefault(recipe, []).append(held)
+    result = {
+        part: {
+            recipe: {f"first {k}": share(held) for k, held in zip(_FIRST, zip(*rows, strict=True), strict=True)}
+            for recipe, rows in recipes.items()
+        }
+        for part, recipes in found.items()
+    } | {"provenance": provenance({"questions": BENCHMARK / "questions.jsonl", "validation": VALIDATION})}
+    print(dumps(round_floats(result, 3)))
+    if out is not None:
+        write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
+
+
+_FIRST = (1, 5, READ)
 _TABLES = ("benchmarks/own-documents/collections.toml", "recipes/reader-validation.toml")
 _NAME = re.compile(r"(?<![\w-])(?:--[a-z][\w-]{3,}|[A-Za-z]+(?:_[A-Za-z0-9]+)+|[a-z]+[A-Z]\w+)\b")
 

@@ -187,3 +187,8 @@ def test_the_figures_about_a_model_server_are_those_of_the_result_file(size: int
     shares = [found["auto_to_best"], runs["auto"]["refused"]]
     row = f"| {size} | {' | '.join(cells)} | {' | '.join(f'{100 * one:.1f} %' for one in shares)} |"
     assert row in (ROOT / "docs/handbook/scale.md").read_text("utf-8")
+
+
+def test_the_curve_of_refusals_is_that_of_the_result_file() -> None:
+    shown, measured = ROOT / "docs" / "images" / "nomiracl.svg", ROOT / "eval" / "results" / "nomiracl" / "reader.svg"
+    assert shown.read_bytes() == measured.read_bytes()

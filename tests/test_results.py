@@ -24,6 +24,9 @@ ROOT = Path(__file__).parents[1]
 RESULTS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "eval" / "results").rglob("*.json"))
 
 
+OUTPUTS = ("out", "report")  # the options that name what a command writes
+
+
 class ParsedError(Exception):
     """Raised instead of running a command, with the values of its options."""
 
@@ -38,11 +41,11 @@ def commands(value: object) -> Iterator[str]:
                 yield from commands(one)
 
 
-def parsed_script(monkeypatch: pytest.MonkeyPatch, argv: list[str]) -> list[object]:
+def parsed_script(monkeypatch: pytest.MonkeyPatch, argv: list[str]) -> dict[str, object]:
     parse, convert = argparse.ArgumentParser.parse_args, argparse.ArgumentParser._get_value
 
     def stop(self: argparse.ArgumentParser) -> None:
-        raise ParsedError(list(vars(parse(self)).values()))
+        raise ParsedError(vars(parse(self)))
 
     def value(self: argparse.ArgumentParser, action: argparse.Action, text: str) -> object:
         try:
@@ -69,22 +72,22 @@ def parsed_script(monkeypatch: pytest.MonkeyPatch, argv: list[str]) -> list[obje
     with pytest.raises(ParsedError) as found:
         run(run_name="__main__")
     values = found.value.args[0]
-    assert isinstance(values, list)
+    assert isinstance(values, dict)
     return values
 
 
-def parsed_program(argv: list[str]) -> list[object]:
+def parsed_program(argv: list[str]) -> dict[str, object]:
     app = importlib.import_module(f"{argv[0]}.cli").app
     return parsed(typer.main.get_command(app), argv[0], argv[1:])
 
 
-def parsed(command: Any, name: str, arguments: list[str]) -> list[object]:  # noqa: ANN401  (of click)
-    """The values of a command of typer, or of its subcommand."""
+def parsed(command: Any, name: str, arguments: list[str]) -> dict[str, object]:  # noqa: ANN401  (of click)
+    """The values of a command of typer, or of its subcommand, by name."""
     context = None
     while True:
         context = command.make_context(name, arguments, parent=context)
         if not hasattr(command, "resolve_command"):
-            return list(context.params.values())
+            return dict(context.params)
         name, command, arguments = command.resolve_command(context, [*context._protected_args, *context.args])
 
 
@@ -102,7 +105,7 @@ def test_the_command_of_a_result_writes_it(result: str, monkeypatch: pytest.Monk
         argv = shlex.split(line)
         assert not [one for one in argv if one.startswith(("/", "~", "../../"))], line
         values = parsed_script(monkeypatch, argv) if argv[0] == "python" else parsed_program(argv)
-        written |= {path.resolve() for path in values if isinstance(path, Path)}
+        written |= {path.resolve() for name, path in values.items() if name in OUTPUTS and isinstance(path, Path)}
     assert {ROOT / result, (ROOT / result).parent} & written, recorded
 
 

@@ -346,9 +346,8 @@ def _count(answer: CitedAnswer, notes: Notes, *, texts: bool) -> None:
 
 
 def model_of(judge: str) -> str:
-    """The model in a judge's name, with its revision: how a system names a part that is the same model."""
-    model, at, rest = judge.partition("@")
-    return model.removeprefix("llm:") if model.startswith("llm:") else model + at + rest.partition("/")[0]
+    """The model in a judge's name, without its revision: another revision, or its trunk as an encoder, shares weights."""
+    return judge.partition("@")[0].removeprefix("llm:")
 
 
 def names_model(system: object, model: str) -> bool:

@@ -1,16 +1,15 @@
-"""Compares kinds of vector index with exact search: recall@100, queries per CPU-second, size and size estimate.
+"""Compares kinds of vector index with exact search: recall@100, queries per CPU-second, size and build time, with
+what `rag plan` estimates.
 
-    python -m scripts.bench.ann VECTORS --queries Q.npy [--tile 1000000] [--kinds ivf,rabitq] --out FILE
+    python -m scripts.bench.ann VECTORS --queries Q.npy [--tile 5000000] [--kinds ivf,rabitq] --out FILE
 
-VECTORS is the folder of a part (`<index>/.rag-build-*/parts/<recipe>`) or a `.npy` of shape (vectors, dimension). Q.npy
-holds real queries of the same encoder; `--encoder NAME --topics FILE` encodes some instead. `--tile` repeats the
-vectors up to that number, with seeded noise half as long as the vector added to each copy. Searches use one thread and
-one query at a time, like the retriever; `flat_batch` is FAISS's exact search of all queries at once. Passages are not
-fetched.
+VECTORS is an index with the part of `--recipe`, or a `.npy` of shape (vectors, dimension). Q.npy holds real queries of
+the same encoder; `--encoder NAME --topics FILE` encodes some instead. `--tile` repeats the vectors up to that number,
+with seeded noise half as long as the vector added to each copy. Searches use one thread and one query at a time, like
+the retriever; `flat_batch` is FAISS's exact search of all queries at once. Passages are not fetched.
 """
 
 import argparse
-import json
 import os
 import sys
 import tempfile
@@ -30,6 +29,9 @@ from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import provenance, versions
 from autoais.questions import read_questions
 from rag.encoders import open_encoder
+from rag.index.open import open_index
+from rag.index.parts import open_part
+from rag.index.recipes import read_recipe
 from rag.retrievers.vectors import (
     KINDS,
     SHARD,
@@ -38,6 +40,7 @@ from rag.retrievers.vectors import (
     build,
     choose_settings,
     estimate,
+    estimate_seconds,
     faiss,
     pick,
     write_shard,
@@ -59,6 +62,7 @@ def main() -> None:
     """Measure, print, and write to --out; the exit code is 1 if a bar is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("vectors", type=Path)
+    parser.add_argument("--recipe", default="static", help="recipe whose part of the index is taken")
     parser.add_argument("--queries", type=Path)
     parser.add_argument("--encoder")
     parser.add_argument("--topics", type=Path)
@@ -79,7 +83,7 @@ def main() -> None:
         parser.error("give real queries: --queries, or --encoder and --topics")
     asked_for = {name: int(value) for name, _, value in (each.partition("=") for each in given.set)}
     with tempfile.TemporaryDirectory(prefix="rag-bench-") as temporary:
-        shards = tiled(given.vectors, given.tile, Path(temporary))
+        shards = tiled(given.vectors, given.recipe, given.tile, Path(temporary))
         table = measure(shards, queries, given.kinds.split(","), asked_for, Path(temporary))
     kind, why = pick(*MIRACL, 6 * GIB)
     resident = estimate(kind, *MIRACL, choose_settings(kind, *MIRACL, {})).resident
@@ -107,12 +111,12 @@ def main() -> None:
     raise SystemExit(not all(bars.values()))
 
 
-def tiled(source: Path, to: int | None, folder: Path) -> Shards:
+def tiled(source: Path, recipe: str, to: int | None, folder: Path) -> Shards:
     """The original vectors, then noisy copies of them, up to `to` vectors."""
     if source.is_dir():
-        part = json.loads((source / "part.json").read_bytes())
-        rows = sum(len(np.load(path, mmap_mode="r")) for path in source.glob("vectors-*.npy"))
-        real = np.concatenate(list(Shards(source, rows, part["dimension"], part["shard"])))
+        index = open_index(source)
+        home, part = open_part(index, read_recipe(recipe))
+        real = np.concatenate(list(Shards(home, index.manifest["passages"], part["dimension"], part["shard"])))
     else:
         real = np.load(source).astype(np.float16)
     rng = np.random.default_rng(SEED)
@@ -163,6 +167,7 @@ def measure(
                 "times_flat": rate / one,
                 "times_flat_batch": rate / batch,
                 "built_cpu_seconds": built,
+                "estimated_seconds": estimate_seconds(kind, shards.rows, shards.dimension, settings),
                 "bytes_a_vector": size / shards.rows,
                 "estimate_over_size": guess.resident / size,
             }

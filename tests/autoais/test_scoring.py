@@ -466,8 +466,10 @@ def test_a_judge_that_is_a_part_of_the_system_is_told(tmp_path: Path, autoais: C
 @pytest.mark.parametrize(
     ("system", "model", "named"),
     [
-        ("bm25.v1@10>repair.v1(minilm@95bee50e/256/auto.v1@5)", "minilm@95bee50e", True),
-        ("cosine:minilm@95bee50e/128+0.1*first@40", "minilm@95bee50e", True),
+        ("bm25.v1@10>repair.v1(minilm@95bee50e/256/auto.v1@5)", "minilm", True),
+        ("cosine:minilm@95bee50e/128+0.1*first@40", "minilm", True),
+        ("max@100(1.5*bm25.v1,minilm-shipped.v1/minilm@f3972edf/126/flat)@16+quotes.v2", "minilm", True),
+        ("minilm-shipped.v1+quotes.v2", "minilm", False),
         ("openai:gpt-4,hagrid.v1", "gpt-4", True),
         ("openai:gpt-4o,hagrid.v1", "gpt-4", False),
         ("openai:gpt-4.1,hagrid.v1", "gpt-4", False),
@@ -483,8 +485,8 @@ def test_a_system_names_a_model_as_a_whole(system: object, model: str, named: bo
 @pytest.mark.parametrize(
     ("judge", "model"),
     [
-        ("minilm@95bee50e/256/auto.v1", "minilm@95bee50e"),
-        ("google/t5_xxl_true_nli_mixture@main/512/aqa.v1", "google/t5_xxl_true_nli_mixture@main"),
+        ("minilm@95bee50e/256/auto.v1", "minilm"),
+        ("google/t5_xxl_true_nli_mixture@main/512/aqa.v1", "google/t5_xxl_true_nli_mixture"),
         ("llm:gpt-5@api.openai.com/8000+10/attrscore.v1", "gpt-5"),
         ("mine", "mine"),
     ],

@@ -11,6 +11,7 @@ MIN_SYSTEMS = 3  # with two systems every correlation is 1 or -1
 _RESAMPLES = 1000
 _LEAST_QUESTIONS = 10  # resamples of fewer are too much alike
 _LEAST_DEFINED = 0.95  # of the resamples
+_NO_WIDTH = 1e-9  # rounding errors are smaller
 
 
 def pearson(x: Floats, y: Floats) -> float | None:
@@ -51,9 +52,10 @@ def over_systems(names: Sequence[str], cells: NDArray[np.int64], undecided: Sequ
 
     `cells` (questions x systems x 4) counts decided claims: no by both, yes by the judge only, yes by humans only, yes
     by both. The 95 % intervals are the middle of the correlations of resampled questions (a bootstrap, seed 0): they
-    hold for other questions to the same systems. There is none below 10 questions, or if the correlation is undefined
-    in more than 5 % of the resamples (`interval95_reason`). Systems without decided claims are listed but left out of
-    the correlations. Rates are fractions.
+    hold for other questions to the same systems. There is none below 10 questions, if the correlation is undefined in
+    more than 5 % of the resamples, or if nearly all resamples have the same one, as of few systems that differ much
+    (`interval95_reason`). Systems without decided claims are listed but left out of the correlations. Rates are
+    fractions.
     """
     per_question = cells
     cells = per_question.sum(axis=0)
@@ -91,9 +93,12 @@ def over_systems(names: Sequence[str], cells: NDArray[np.int64], undecided: Sequ
         elif len(values) < _LEAST_DEFINED * _RESAMPLES:
             missing = f"the correlation is undefined in {_RESAMPLES - len(values)} of {_RESAMPLES} resamples"
         if missing is None:
-            result[name] = {"value": value, "interval95": np.percentile(values, [2.5, 97.5]).tolist()}
-        else:
-            result[name] = {"value": value, "interval95": None, "interval95_reason": missing}
+            low, high = np.percentile(values, [2.5, 97.5]).tolist()
+            if high - low > _NO_WIDTH:
+                result[name] = {"value": value, "interval95": [low, high]}
+                continue
+            missing = "nearly all resamples of the questions have the same correlation; further systems would differ"
+        result[name] = {"value": value, "interval95": None, "interval95_reason": missing}
     return result
 
 

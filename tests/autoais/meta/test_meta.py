@@ -558,7 +558,7 @@ def test_resamples_without_a_claim_of_a_system_are_left_out() -> None:
     cells = np.zeros((12, 3, 4), np.int64)
     cells[:4, 0, 3] = cells[4:8, 1, 0] = cells[8:, 2, 1] = 1  # every system answered four questions of its own
     found = correlation.over_systems(["a", "b", "c"], cells, [0, 0, 0])
-    assert found["pearson"]["value"] == pytest.approx(found["pearson"]["interval95"][0])
+    assert found["pearson"]["interval95_reason"].startswith("nearly all resamples")
 
 
 def test_a_correlation_over_few_questions_has_no_interval() -> None:
@@ -572,7 +572,10 @@ def test_a_correlation_over_few_questions_has_no_interval() -> None:
     reason = "questions have decided claims; at least 10 are needed"
     assert found(1) == {"value": 1.0, "interval95": None, "interval95_reason": f"1 {reason}"}
     assert found(9)["interval95_reason"] == f"9 {reason}"
-    assert found(40)["interval95"] == [1.0, 1.0]
+    # The order of these three is the same in every resample: no interval of no width.
+    assert found(40)["value"] == 1.0
+    assert found(40)["interval95"] is None
+    assert found(40)["interval95_reason"].startswith("nearly all resamples of the questions have the same correlation")
     # One system was asked once: a third of the resamples lack it.
     rare = np.zeros((30, 3, 4), np.int64)
     rare[:, 0], rare[:, 1], rare[0, 2] = [8, 0, 0, 2], [5, 0, 0, 5], [2, 0, 0, 8]
