@@ -49,10 +49,12 @@ QUALITY = {
     "right": "right",
     "em": "exact match",
     "f1": "F1",
+    "answer_recall": "answer recall",
     "autoais": "AutoAIS",
     "citation_recall": "citation recall",
     "citation_precision": "citation precision",
     "answerable_refused": "refused",
+    "Success@20": "gold among 20 hits",
 }
 PARTS = [
     Part(
@@ -80,6 +82,7 @@ PARTS = [
             "right_attributed": "right and attributed",
             "right@60": "right in 60 words",
             "right@120": "right in 120 words",
+            "nugget_recall": "nugget recall",
             "autoais": "AutoAIS",
             "citation_recall": "citation recall",
             "citation_precision": "citation precision",

@@ -54,9 +54,12 @@ def _rows(group: Mapping[str, Any], escape: Callable[[str], str]) -> tuple[list[
     for one in group["systems"]:
         cells = [escape(visible(one["label"]))]
         for name in names:
-            value = metric_of(one, name)["value"]
+            metric = metric_of(one, name)
             letters = compared.get(name, {}).get("letters", {}).get(one["label"], "")
-            cells.append("" if value is None else f"{100 * value:.1f}{_raised(letters, escape)}")
+            ends = metric.get("interval95")
+            interval = f" ({100 * ends[0]:.0f} to {100 * ends[1]:.0f})" if ends else ""
+            value = metric["value"]
+            cells.append("" if value is None else f"{100 * value:.1f}{interval}{_raised(letters, escape)}")
         seconds = (one["latency"] or {}).get("p50")
         rows.append([*cells, "" if seconds is None else f"{seconds:.2g}"])
     return ["system", *(HEADLINE[name] for name in names), "median seconds"], rows
@@ -70,7 +73,7 @@ def _raised(letters: str, escape: Callable[[str], str]) -> str:
 
 def _note(group: Mapping[str, Any]) -> str:
     letters = " Systems with a common letter cannot be told apart (5 %, Holm's correction; undecided counts as no)."
-    return f"{visible(group['name'])}. Per cent.{letters if len(group['systems']) > 1 else ''}"
+    return f"{visible(group['name'])}. Per cent, with 95 % intervals.{letters if len(group['systems']) > 1 else ''}"
 
 
 def _tex(text: str) -> str:

@@ -222,14 +222,16 @@ def test_tables(tmp_path: Path) -> None:
     markdown, latex = report_table(run), report_table(run, kind="latex")
     assert markdown == report_table(run)
     note, _, head, rule, *rows = markdown.splitlines()
-    assert note.startswith("towns 1, 40 questions, judge lexical@1/full.v1. Per cent.")
+    assert note.startswith("towns 1, 40 questions, judge lexical@1/full.v1. Per cent, with 95 % intervals.")
     assert head.startswith("| system | right and attributed | exact match | F1 |")
     assert rule.count("---:") == head.count("|") - 2
     assert [row.split(" | ")[0] for row in rows] == ["| reader", "| extractive"]
-    value = json.loads((run / "reader/metrics.json").read_text("utf-8"))["metrics"]["em"]["value"]
-    assert rows[0].split(" | ")[2].startswith(f"{100 * value:.1f} <sup>a")
+    em = json.loads((run / "reader/metrics.json").read_text("utf-8"))["metrics"]["em"]
+    low, high = (round(100 * end) for end in em["interval95"])
+    value = f"{100 * em['value']:.1f} ({low} to {high})"
+    assert rows[0].split(" | ")[2].startswith(f"{value} <sup>a")
     assert latex.count("\\\\\n") == 3
-    assert f"{100 * value:.1f}$^{{\\mathrm{{a" in latex
+    assert f"{value}$^{{\\mathrm{{a" in latex
     with pytest.raises(UserError, match="md, latex"):
         report_table(run, kind="csv")
 
