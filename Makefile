@@ -181,7 +181,8 @@ results: .venv-test/done
 		--predictions work/bench/post-hoc-closed-book.jsonl --predictions work/bench/as-parsed.jsonl --out work/bench/given
 	$(POOL) --limit 100 --seed 13 $(READERS) --out work/bench/sample
 	$(POOL) $(READERS) --predictions work/bench/post-hoc-references.jsonl --out work/bench/pool
-	$(OWN) --system first-passage --system first-passage,recipe=best --system extractive --system extractive,recipe=best \
+	$(OWN) --system first-passage --system first-passage,recipe=best --system first-passage,recipe=hybrid-reranked \
+		--system extractive --system extractive,recipe=best \
 		--system reader --system reader,recipe=shortlist --system reader,recipe=static --system reader,recipe=best \
 		--system reader,min_confidence=0 \
 		--out work/bench/own-documents-kept

@@ -70,7 +70,7 @@ PARTS = [
         "open-nq-pool-100",
         "The same with a language model, 100 questions",
         QUALITY,
-        "A sample of 100 of these questions (seed 13), because the model needs about 11 seconds for each on two cores. "
+        "A sample of 100 of these questions (seed 13), because the model needs about 10 seconds for each on two cores. "
         "It is Qwen2.5-Coder-1.5B-Instruct, 4-bit, far smaller than the models of papers. These seconds were partly "
         "measured beside other work, so they are left out.",
         seconds=False,

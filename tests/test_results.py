@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "eval" / "results").rglob("*.json"))
 
 
-OUTPUTS = ("out", "report")  # the options that name what a command writes
+OUTPUTS = ("out", "report", "results")  # the options that name what a command writes
 
 
 class ParsedError(Exception):

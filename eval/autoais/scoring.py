@@ -346,7 +346,7 @@ def _count(answer: CitedAnswer, notes: Notes, *, texts: bool) -> None:
 
 
 def model_of(judge: str) -> str:
-    """The model in a judge's name, without its revision: another revision, or its trunk as an encoder, shares weights."""
+    """The model in a judge's name, without its revision: its trunk, as an encoder of passages, has another one."""
     return judge.partition("@")[0].removeprefix("llm:")
 
 
