@@ -46,7 +46,6 @@ MODULES = {
         "tests/autoais/meta/test_ais_report.py",
     ),
     "meta/agreement_report": ("tests/autoais/meta/test_agreement_report.py",),
-    "meta/leaderboard": ("tests/autoais/meta/test_leaderboard.py",),
     "meta/ais_report": ("tests/autoais/meta/test_ais_report.py",),
     "meta/correlation": META,
     "meta/evaluate": META,
