@@ -128,20 +128,23 @@ def _part(recipe: Recipe, index: Index, some: Sequence[Passage], rows: int, memo
 
 def _seconds_each(kind: RetrieverKind, recipe: Recipe, some: Sequence[Passage], folder: Path) -> float:
     """Seconds a passage, without what is done once, such as loading a model."""
-    if kind.add is None:
+    add = kind.add
+    if add is None:
         return 0.0
-    measured: list[tuple[int, float]] = []
-    count = max(1, min(_FIRST, len(some) // 2))
-    while True:
-        with _indexed(((str(n), one) for n, one in enumerate(some[:count])), folder / str(count)) as index:
+
+    def run(count: int, name: str) -> float:
+        with _indexed(((str(n), one) for n, one in enumerate(some[:count])), folder / name) as index:
             began = time.perf_counter()
-            kind.add(index, recipe, None, lambda done, what: None)
-            measured.append((count, time.perf_counter() - began))
-        if count == len(some) or (len(measured) > 1 and measured[-1][1] > _ENOUGH_S):
-            break
+            add(index, recipe, None, lambda done, what: None)
+            return time.perf_counter() - began
+
+    count = max(1, min(_FIRST, len(some) // 2))
+    measured = [(count, run(count, str(count)))]
+    if count == len(some):  # one passage: the second run has the model loaded
+        return run(count, "again")
+    while count < len(some) and (len(measured) == 1 or measured[-1][1] <= _ENOUGH_S):
         count = min(len(some), count * _GROWS)
-    if len(measured) == 1:
-        return measured[0][1] / count
+        measured.append((count, run(count, str(count))))
     (fewer, short), (more, long) = measured[-2:]
     return max(0.0, long - short) / (more - fewer)
 

@@ -137,11 +137,11 @@ def card(
     yield from table(left_out, shared)
     yield ""
     yield from paragraph(
-        """On WiCE the two are level, and on Q2-WoW the figure of the judge lies within the interval of `lexical`. The
-        labels of Q2-WoW were turned for both judges (`inverted` in the recipe): in the file at hand, label 1
-        means that the response contradicts its source. The network learnt from the turned labels, and its direction
-        was found by the word overlap of the data (ROC-AUC 0.34 as they stand), not by its own score. 31 of SummEdits'
-        2,783 rows have claims of more than 80 words; training and both columns leave them out."""
+        """In ROC-AUC the two are level on WiCE, and on Q2-WoW the figure of the judge lies within the interval of
+        `lexical`. The labels of Q2-WoW were turned for both judges (`inverted` in the recipe): in the file at hand,
+        label 1 means that the response contradicts its source. The network learnt from the turned labels, and its
+        direction was found by the word overlap of the data (ROC-AUC 0.34 as they stand), not by its own score. 31 of
+        SummEdits' 2,783 rows have claims of more than 80 words; training and both columns leave them out."""
     )
     yield ""
     yield from paragraph(

@@ -295,7 +295,10 @@ def hits(
             if _answerable(row) and row.get("part", "validation") != "kept":
                 asked.setdefault(row["collection"], []).append(row)
     found: dict[str, dict[str, list[list[bool]]]] = {}
-    for folder in sorted(path for one in data for path in (one / "documents").iterdir()):
+    folders = sorted(path for one in data for path in (one / "documents").iterdir())
+    if missing := asked.keys() - {folder.name for folder in folders}:
+        raise SystemExit(f"error: the documents of {', '.join(sorted(missing))} are missing: fetch them first")
+    for folder in folders:
         place = work / f"{folder.name}.index"
         if not place.exists():
             rag.build_index([folder.resolve()], to=place, skip_bad=True)

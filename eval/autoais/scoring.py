@@ -346,8 +346,14 @@ def _count(answer: CitedAnswer, notes: Notes, *, texts: bool) -> None:
 
 
 def model_of(judge: str) -> str:
-    """The model in a judge's name, without its revision: its trunk, as an encoder of passages, has another one."""
-    return judge.partition("@")[0].removeprefix("llm:")
+    """The model in a judge's name, with its revision: how a system names a part that is the same model.
+
+    `minilm` is without: its trunk, as an encoder of passages, has a revision of its own.
+    """
+    model, at, rest = judge.partition("@")
+    if model == "minilm":
+        return model
+    return model.removeprefix("llm:") if model.startswith("llm:") else model + at + rest.partition("/")[0]
 
 
 def names_model(system: object, model: str) -> bool:

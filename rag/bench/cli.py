@@ -15,7 +15,8 @@ RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run 
 DifferentOption = Annotated[
     bool,
     typer.Option(
-        "--allow-different", help="Show runs with another benchmark, questions or judge in tables of their own."
+        "--allow-different",
+        help="Show runs with another benchmark, rule, questions, passages or judge in tables of their own.",
     ),
 ]
 ConcurrencyOption = Annotated[

@@ -33,8 +33,9 @@ LESS_IS_BETTER = ("answerable_refused",)
 def compare_runs(*runs: str | Path, allow_different: bool = False) -> dict[str, Any]:
     """Compare all systems of run folders, question by question.
 
-    `groups` holds one comparison per benchmark, set of questions and judge: numbers of two metrics never share a
-    column. Raises `UserError` if there is more than one group, unless `allow_different`. See `compare_group`.
+    `groups` holds one comparison per benchmark, rule, set of questions, passages and judge: numbers of two metrics
+    never share a column. Raises `UserError` if there is more than one group, unless `allow_different`. See
+    `compare_group`.
     """
     if not runs:
         raise UserError("name at least one run folder")

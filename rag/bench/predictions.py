@@ -12,6 +12,15 @@ from rag.bench.questions import BenchQuestion
 from rag.errors import RagError
 from rag.types import Passage, Question
 
+DID_NOT_FIT = {
+    "unknown": "questions outside the benchmark, discarded",
+    "duplicates": "repeated answers, of which the last counts",
+    "missing": "questions without an answer, which count as wrong",
+    "not_in_corpus": "cited passages that are not in the corpus",
+    "other_text": "passages with another text in the corpus, which is the one judged",
+}
+"""What `Joined` counts, for people."""
+
 _LISTED = 1000  # examples that the record names
 
 Texts = Callable[[set[str]], Mapping[str, Passage]]

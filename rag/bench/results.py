@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from autoais.errors import FormatError, UserError
-from autoais.io.jsonl import parse_object
+from autoais.io.jsonl import dumps, parse_object
 from autoais.io.provenance import sha256_file
 from autoais.io.schema import INTEGER, NUMBER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, Schema, faults, record
 from rag.bench.items import WAYS, Item, read_items
@@ -96,14 +96,21 @@ class Run:
         return {item.id: item.question for item in self.systems[0].items}
 
     @property
-    def rules(self) -> str:
-        """The checksum of the benchmark's TOML: what is asked, and when an answer is right."""
-        return str(self.manifest["benchmark"].get("sha256"))
+    def rule(self) -> str:
+        """The rule by which an answer is right, and the references of each question."""
+        references = {item.id: item.references for item in self.systems[0].items}
+        return dumps([self.manifest["benchmark"].get("right"), sorted(references.items())])
 
     @property
-    def corpora(self) -> tuple[tuple[str, str], ...]:
-        """The name of each corpus, and the checksum of its passages."""
-        return tuple(sorted((name, one["checksum"]) for name, one in self.manifest.get("indexes", {}).items()))
+    def corpus(self) -> str:
+        """The files or folders that are searched, with their checksums where they are known."""
+        data = self.manifest.get("data")
+        return dumps(data.get("corpus") if isinstance(data, dict) else None)
+
+    @property
+    def indexes(self) -> dict[str, str]:
+        """The checksum of the passages of each index that the run opened: some runs need none, or not all."""
+        return {name: one["checksum"] for name, one in self.manifest.get("indexes", {}).items()}
 
     def inputs(self) -> dict[str, str]:
         """The SHA-256 of every file that was read, by its path in the folder."""
@@ -123,8 +130,8 @@ def read_run(folder: str | Path) -> Run:
         raise FormatError(f"{where}: {fault}")
     if not manifest["systems"]:
         raise UserError(f"{folder / 'run.json'}: names no systems; run the benchmark first")
-    systems = tuple(_read_system(folder, label, name) for label, name in manifest["systems"].items())
     _check_unchanged(folder, manifest)
+    systems = tuple(_read_system(folder, label, name) for label, name in manifest["systems"].items())
     _check_same_questions(folder, systems)
     judges = {one.metrics["judge"] for one in systems}
     licence = manifest["benchmark"].get("licence", manifest.get("licence"))
@@ -179,12 +186,15 @@ def _read_system(folder: Path, label: str, name: str) -> SystemRun:
 
 def _check_unchanged(folder: Path, manifest: dict[str, Any]) -> None:
     """Raise `UserError` if a file of a system is not what its stage wrote."""
+    for label in manifest["systems"]:
+        check_label(label, folder / "run.json")
+    named = f"rag bench run {manifest['benchmark']['name']} --out {folder} --stage"
     for stage, files in manifest.get("stages", {}).items():
         for label, name in ((label, name) for label in manifest["systems"] for name in _FILES):
             path, written = folder / label / name, files.get(f"{label}/{name}")
             if written is not None and not (path.is_file() and sha256_file(path) == written["sha256"]):
                 what = "was changed after the run wrote it" if path.is_file() else "is missing"
-                raise UserError(f"{path} {what}; make it again: rag bench run --out {folder} --stage {stage}")
+                raise UserError(f"{path} {what}; make it again: {named} {stage}, with --data and --index as before")
 
 
 def _check_same_questions(folder: Path, systems: Sequence[SystemRun]) -> None:
@@ -208,13 +218,14 @@ class Group:
     judge: str | None
     closed_pool: bool | None
     systems: tuple[SystemRun, ...]
+    of: str = ""
 
     @property
     def name(self) -> str:
-        """What tells it from other groups, on one line."""
+        """What tells it from other groups, on one line; `of` names its first run, if all else is the same."""
         n = len(self.systems[0].items)
         pool = ", closed pool" if self.closed_pool else ""
-        return f"{self.benchmark} {self.version}{pool}, {n:,} questions, judge {self.judge or 'none'}"
+        return f"{self.benchmark} {self.version}{pool}, {n:,} questions, judge {self.judge or 'none'}{self.of}"
 
 
 def grouped(runs: Iterable[Run], *, allow_different: bool = False) -> list[Group]:
@@ -226,8 +237,7 @@ def grouped(runs: Iterable[Run], *, allow_different: bool = False) -> list[Group
     if twice := [folder for folder, n in Counter(run.folder.resolve() for run in runs).items() if n > 1]:
         raise UserError(f"{twice[0]} is named twice")
     labels = Counter(one.label for run in runs for one in run.systems)
-    found: dict[tuple[Any, ...], list[SystemRun]] = {}
-    first: tuple[Run, SystemRun] | None = None
+    found: list[tuple[tuple[Any, ...], dict[str, str], Run, list[SystemRun]]] = []
     taken: set[str] = set()
     for run in runs:
         questions = tuple(sorted(run.questions.items()))
@@ -236,15 +246,25 @@ def grouped(runs: Iterable[Run], *, allow_different: bool = False) -> list[Group
             while label in taken:
                 label += "'"
             taken.add(label)
-            first = first or (run, one)
             about = run.benchmark, run.version, one.metrics["judge"], one.metrics.get("closed_pool")
-            key = (*about, run.rules, run.corpora, questions)
-            if found and key not in found and not allow_different:
-                raise UserError(f"{_difference(*first, run, one)}; --allow-different shows them in separate columns")
-            found.setdefault(key, []).append(replace(one, label=label))
+            key = (*about, run.rule, run.corpus, questions)
+            for known, indexes, _, systems in found:
+                if known == key and all(
+                    indexes.get(name, checksum) == checksum for name, checksum in run.indexes.items()
+                ):
+                    indexes |= run.indexes
+                    systems.append(replace(one, label=label))
+                    break
+            else:
+                if found and not allow_different:
+                    _, _, first, (other, *_) = found[0]
+                    raise UserError(f"{_difference(first, other, run, one)}; --allow-different shows them apart")
+                found.append((key, dict(run.indexes), run, [replace(one, label=label)]))
+    groups = [(Group(key[0], key[1], key[2], key[3], tuple(systems)), run) for key, _, run, systems in found]
+    names = Counter(group.name for group, _ in groups)
     return [
-        Group(benchmark, version, judge, pool, tuple(systems))
-        for (benchmark, version, judge, pool, *_), systems in found.items()
+        group if names[group.name] == 1 else replace(group, of=f", of {run.folder.resolve().name}")
+        for group, run in groups
     ]
 
 
@@ -258,11 +278,11 @@ def _difference(run: Run, one: SystemRun, other_run: Run, other: SystemRun) -> s
         return f"{here} was judged by {judges[0]!r}, {there} by {judges[1]!r}"
     if one.metrics.get("closed_pool") != other.metrics.get("closed_pool"):
         return f"{here} and {there} searched other corpora: one of them is a closed pool"
-    if run.rules != other_run.rules:
-        return f"{run.folder} and {other_run.folder} ran different files called {run.benchmark!r}"
-    if run.corpora != other_run.corpora:
-        return f"{run.folder} and {other_run.folder} searched other passages"
     a, b = run.questions, other_run.questions
+    if a == b and run.rule != other_run.rule:
+        return f"{run.folder} and {other_run.folder} have other rules or references: an answer is right by others"
+    if a == b:
+        return f"{run.folder} and {other_run.folder} searched other passages"
     if a.keys() == b.keys():
         return f"{here} and {there} ask other questions under the same ids"
     only = [len(a.keys() - b.keys()), len(b.keys() - a.keys())]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from autoais.terminal import clean, new_console
 from rag.bench.benchmark import Benchmark, LabelSet
+from rag.bench.predictions import DID_NOT_FIT
 from rag.terminal import counted, note, progress_bar
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def _remarks(run: "BenchRun", measured: Sequence[Mapping[str, Any]]) -> Iterator
             count = counted(one["same_judge"], "answer")
             yield f"{one['label']}: {count} by a system that has the judge as a part; its AutoAIS is circular"
         joined = one["predictions"] or {}
-        for what, remark in _JOINED.items():
+        for what, remark in DID_NOT_FIT.items():
             if (found := joined.get(what)) and found["count"]:
                 example = f", such as {found['examples'][0]!r:.80}" if found["examples"] else ""
                 yield f"{one['label']}: {found['count']:,} {remark}{example}"
@@ -145,15 +146,6 @@ def _remarks(run: "BenchRun", measured: Sequence[Mapping[str, Any]]) -> Iterator
             yield f"{one['label']}: {joined['not_asked']:,} answers to questions outside the sample, left out"
         for what, count in one["notes"].items():
             yield f"{one['label']}: {count:,} {what}"
-
-
-_JOINED = {
-    "unknown": "questions outside the benchmark, discarded",
-    "duplicates": "repeated answers, of which the last counts",
-    "missing": "questions without an answer, which count as wrong",
-    "not_in_corpus": "cited passages that are not in the corpus",
-    "other_text": "passages with another text in the corpus, which is the one judged",
-}
 
 
 @contextmanager

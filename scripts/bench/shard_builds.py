@@ -29,11 +29,11 @@ def built(source: Path, folders: list[Path], recipe: str) -> float:
         subprocess.Popen(
             [sys.executable, "-m", "rag", "index", "build", str(source), "--to", str(folder), "--recipe", recipe]
             + ([f"--shard={number}/{len(folders)}"] if len(folders) > 1 else []),
-            stderr=subprocess.DEVNULL,
         )
         for number, folder in enumerate(folders, 1)
     ]
-    if any(process.wait() for process in running):
+    ended = [process.wait() for process in running]
+    if any(ended):
         raise SystemExit(f"a build of {source} failed")
     return time.perf_counter() - began
 
@@ -47,12 +47,13 @@ def main(
     out: Annotated[Path | None, typer.Option(help="Output file (json).")] = None,
 ) -> None:
     """Measure, print, and write to --out."""
-    result: dict[str, Any] = {"processor": processor(), "passages": passages, "shards": shards, "recipes": {}}
+    result: dict[str, Any] = {"processor": processor(), "passages": 0, "shards": shards, "recipes": {}}
     with tempfile.TemporaryDirectory(prefix="shard-builds-") as folder:
         some = Path(folder) / "passages.jsonl"
         with some.open("w", encoding="utf-8") as lines:
             for _, passage in itertools.islice(Corpus([source]).read(), passages):
                 lines.write(dumps({"docid": passage.id, "title": passage.title, "text": passage.text}) + "\n")
+                result["passages"] += 1
         for name in recipe:
             seconds = []
             for turn in range(turns):

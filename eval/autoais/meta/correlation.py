@@ -97,7 +97,7 @@ def over_systems(names: Sequence[str], cells: NDArray[np.int64], undecided: Sequ
             if high - low > _NO_WIDTH:
                 result[name] = {"value": value, "interval95": [low, high]}
                 continue
-            missing = "nearly all resamples of the questions have the same correlation; further systems would differ"
+            missing = "nearly all resamples of the questions have the same correlation; more systems are needed"
         result[name] = {"value": value, "interval95": None, "interval95_reason": missing}
     return result
 

@@ -29,8 +29,8 @@ def write_report(
     """Write the report of run folders.
 
     `out` (default: `report` in the run folder) receives report.html, report.json and figures/*.svg and *.png. Without
-    `passages` the texts of passages are left out. Runs of other benchmarks, questions or judges raise `UserError`,
-    unless `allow_different`, which gives each its own tables. The same runs give the same bytes.
+    `passages` the texts of passages are left out. Runs of other benchmarks, rules, questions, passages or judges raise
+    `UserError`, unless `allow_different`, which gives each its own tables. The same runs give the same bytes.
     """
     read = _read(runs)
     if out is None and len(read) > 1:

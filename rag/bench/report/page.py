@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from rag.bench.items import Item, ItemPassage
+from rag.bench.predictions import DID_NOT_FIT
 from rag.bench.report.figures import WAY_NAMES, Figure
 from rag.bench.report.tables import HEADLINE, metric_of, visible
 from rag.bench.results import Group
@@ -169,8 +170,8 @@ def _warnings(report: Mapping[str, Any]) -> list[str]:
                 )
     if len(report["groups"]) > 1:
         found.append(
-            "The systems have other benchmarks, questions or judges: each group has its own tables, and numbers of two "
-            "groups do not compare."
+            "The systems have other benchmarks, rules, questions, passages or judges: each group has its own tables, "
+            "and numbers of two groups do not compare."
         )
     return found
 
@@ -256,19 +257,12 @@ def _row(name: str, systems: Sequence[Mapping[str, Any]], compared: Mapping[str,
 
 
 _COSTS = {  # the row of a cost -> where it stands in metrics.json, and its format
-    "seconds a question, median": (("latency", "p50"), ".3g"),
-    "seconds a question, 95th percentile": (("latency", "p95"), ".3g"),
+    "seconds a question, median": (("latency", "p50"), ",.2f"),
+    "seconds a question, 95th percentile": (("latency", "p95"), ",.2f"),
     "tokens read, an answer": (("tokens", "per_answer", "read"), ",.0f"),
     "tokens written, an answer": (("tokens", "per_answer", "written"), ",.0f"),
-    "money, an answer": (("money", "per_answer"), ".6f"),
+    "money, an answer": (("money", "per_answer"), ".6g"),
     "money, in all": (("money", "total"), ".4f"),
-}
-_JOINED = {
-    "unknown": "answers to questions outside the benchmark, discarded",
-    "duplicates": "further answers to a question, of which the last one counts",
-    "missing": "questions without an answer, which count as wrong",
-    "not_in_corpus": "cited passages that the corpus does not have",
-    "other_text": "cited passages with another text in the corpus, which the judge read",
 }
 
 
@@ -290,8 +284,7 @@ def _predictions(systems: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """A line for each file of answers: what of it did not fit the benchmark."""
     for one in systems:
         if (told := one["predictions"]) is not None:
-            counts = {what: told.get(name, {"count": 0})["count"] for name, what in _JOINED.items()}
-            found = [f"{count:,} {what}" for what, count in counts.items() if count]
+            found = [f"{told[name]:,} {what}" for name, what in DID_NOT_FIT.items() if told.get(name)]
             yield f"{one['label']}: {'; '.join(found) or 'every question has one answer, and every passage is known'}"
 
 

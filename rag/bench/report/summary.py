@@ -6,10 +6,10 @@ from typing import Any
 from autoais.io.provenance import versions
 from rag.bench.compare import compare_group
 from rag.bench.report.figures import Figure, figures
-from rag.bench.results import Group, Run
+from rag.bench.results import PREDICTED, Group, Run
 
 VERSION = 1
-_KEPT = ("system", "ways", "metrics", "latency", "tokens", "money", "predictions", "human", "same_judge", "notes")
+_KEPT = ("system", "ways", "metrics", "latency", "tokens", "money", "human", "same_judge", "notes")
 
 
 def summary(
@@ -31,7 +31,10 @@ def summary(
                 "closed_pool": group.closed_pool,
                 "n": len(group.systems[0].items),
                 "systems": [
-                    {"label": one.label} | {key: one.metrics.get(key) for key in _KEPT} for one in group.systems
+                    {"label": one.label}
+                    | {key: one.metrics.get(key) for key in _KEPT}
+                    | {"predictions": _counts(one.metrics.get("predictions"))}
+                    for one in group.systems
                 ],
                 "comparison": found,
                 "figures": [
@@ -53,6 +56,11 @@ def figure_files(figure: Figure, group: int) -> list[str]:
     """Return the paths of a figure below the folder of the report; those of a second group start with `2-`."""
     prefix = f"{group + 1}-" if group else ""
     return [f"figures/{prefix}{figure.name}.{kind}" for kind in ("svg", "png")]
+
+
+def _counts(told: Mapping[str, Any] | None) -> dict[str, int] | None:
+    """How much of a file of answers did not fit the benchmark, without the examples, which are texts."""
+    return None if told is None else {name: told[name]["count"] for name in PREDICTED if name in told}
 
 
 def _run(run: Run) -> Mapping[str, Any]:

@@ -110,16 +110,28 @@ def test_a_closed_pool_does_not_compare_with_another_corpus(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"benchmark": {"name": "towns", "version": "1", "sha256": "1" * 64}}, "ran different files called 'towns'"),
+        ({"benchmark": {"name": "towns", "version": "1", "right": "em"}}, "have other rules or references"),
+        ({"data": {"corpus": {"": {"path": "other", "sha256": None}}}}, "searched other passages"),
         ({"indexes": {"": {"checksum": "sha256:1"}}}, "searched other passages"),
     ],
 )
 def test_another_rule_or_corpus_under_the_same_name_is_told(tmp_path: Path, change: dict[str, Any], said: str) -> None:
     runs = [make_run(tmp_path / name) for name in "ab"]
+    edit(runs[0] / "run.json", indexes={"": {"checksum": "sha256:0"}})
     edit(runs[1] / "run.json", **change)
     with pytest.raises(UserError, match=said):
         grouped(map(read_run, runs))
-    assert len(grouped(map(read_run, runs), allow_different=True)) == 2
+    groups = grouped(map(read_run, runs), allow_different=True)
+    assert [group.name.endswith(f", of {name}") for group, name in zip(groups, "ab", strict=True)] == [True, True]
+
+
+def test_a_run_that_opened_no_index_compares_and_so_does_another_comment(tmp_path: Path) -> None:
+    runs = [make_run(tmp_path / name) for name in "abc"]
+    edit(runs[0] / "run.json", indexes={"": {"checksum": "sha256:0"}})
+    edit(runs[1] / "run.json", benchmark={"name": "towns", "version": "1", "sha256": "1" * 64})
+    edit(runs[2] / "run.json", indexes={"": {"checksum": "sha256:0"}, "more": {"checksum": "sha256:1"}})
+    (group,) = grouped(map(read_run, runs))
+    assert len(group.systems) == 6
 
 
 @pytest.mark.parametrize("name", ["judgements.jsonl", "metrics.json", "items.jsonl"])
@@ -129,7 +141,10 @@ def test_a_file_that_is_not_what_its_stage_wrote_is_refused(tmp_path: Path, name
     edit(run / "run.json", stages={"judge": {f"reader/{name}": {"rows": 1, "sha256": sha256_file(path)}}})
     read_run(run)
     path.write_bytes(path.read_bytes() + b"\n")
-    with pytest.raises(UserError, match=f"{name} was changed after the run wrote it; make it again: .*--stage judge"):
+    with pytest.raises(
+        UserError,
+        match=f"{name} was changed after the run wrote it; make it again: rag bench run towns --out .* --stage judge",
+    ):
         read_run(run)
     if name == "judgements.jsonl":
         path.unlink()
