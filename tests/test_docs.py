@@ -192,3 +192,9 @@ def test_the_figures_about_a_model_server_are_those_of_the_result_file(size: int
 def test_the_curve_of_refusals_is_that_of_the_result_file() -> None:
     shown, measured = ROOT / "docs" / "images" / "nomiracl.svg", ROOT / "eval" / "results" / "nomiracl" / "reader.svg"
     assert shown.read_bytes() == measured.read_bytes()
+
+
+def test_the_mutations_are_those_of_the_result_file() -> None:
+    found = json.loads((ROOT / "eval" / "results" / "mutation.json").read_text("utf-8"))
+    told = f"{found['killed']:,} of {found['total']:,} mutations of {len(found['modules'])} modules"
+    assert told in (ROOT / "docs" / "handbook" / "statistics.md").read_text("utf-8")

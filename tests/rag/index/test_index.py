@@ -58,7 +58,7 @@ def test_an_extra_that_is_missing_is_one_line_that_says_what_to_install(rag: Com
     (tmp_path / "rank_bm25.py").write_text("raise ImportError")  # hides the real one, where it is installed
     result = rag("search", "river", "--recipe", "reference", PYTHONPATH=f"{tmp_path}:{ROOT}:{ROOT / 'eval'}")
     one_line_error(result, 'pip install "attributed-rag[reference]"')
-    one_line_error(rag("search", "river", "--recipe", "nope"), "best, bm25, default, fused, ")
+    one_line_error(rag("search", "river", "--recipe", "nope"), "best, bm25, default, default-llm, fused, ")
 
 
 def test_the_reference_refuses_a_large_index(shelf: Path) -> None:
