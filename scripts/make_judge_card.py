@@ -265,8 +265,7 @@ def table(sets: Sets, words: Sets) -> Iterator[str]:
     for name, one in sets.items():
         f1s, aucs = ([judge[name][key] for judge in (sets, words)] for key in ("macro_f1", "roc_auc"))
         known = [judge[name].get("interval95", {}).get("roc_auc") for judge in (sets, words)]
-        shown = [f" ({low:.3f} to {high:.3f})" for low, high in filter(None, known)]
-        of = ["" if ends is None else shown.pop(0) for ends in known]
+        of = [f" ({ends[0]:.3f} to {ends[1]:.3f})" if ends else "" for ends in known]
         yield (
             f"| {name} | {one['n']:,} | {100 * f1s[0]:.1f} | {100 * f1s[1]:.1f} | {aucs[0]:.3f}{of[0]} | "
             f"{aucs[1]:.3f}{of[1]} |"

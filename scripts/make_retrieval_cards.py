@@ -179,7 +179,7 @@ def limits() -> Iterator[str]:
         is {now["roc_auc"]["right"]:.2f} (`{CONFIDENCE.relative_to(ROOT)}`). A fifth of the answers in each row:"""
     )
     yield from ("", "| mean confidence | right | n |", "|---|---|---|")
-    for row in now["curve"]:
+    for row in now["curve"]:  # the share is rounded in the file, and is a whole number of n
         yield f"| {row['confidence']:.2f} | {100 * round(row['right'] * row['n']) / row['n']:.0f} % | {row['n']} |"
 
 

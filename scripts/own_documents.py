@@ -55,6 +55,7 @@ COLLECTIONS = BENCHMARK / "collections.toml"
 VALIDATION = BENCHMARK.parents[1] / "recipes" / "reader-validation.jsonl"
 WORDS = (60, 120)
 READ = 16  # hits that the reader reads
+_FIRST = (1, 5, READ)  # hits of which `hits` tells how often they hold the answer
 
 app = typer.Typer(add_completion=False)
 Answering = Callable[[Question], Answer]
@@ -322,7 +323,6 @@ def hits(
         write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
 
 
-_FIRST = (1, 5, READ)
 _TABLES = ("benchmarks/own-documents/collections.toml", "recipes/reader-validation.toml")
 _NAME = re.compile(r"(?<![\w-])(?:--[a-z][\w-]{3,}|[A-Za-z]+(?:_[A-Za-z0-9]+)+|[a-z]+[A-Z]\w+)\b")
 
