@@ -14,13 +14,14 @@
 
 import json
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 from autoais.io.jsonl import write_atomic
 from autoais.judges.minilm import SHIPPED, MiniLMJudge
+from autoais.metrics.intervals import clopper_pearson
 
 RESULTS = Path(__file__).parents[1] / "eval" / "results" / "minilm"
 LEXICAL = RESULTS.parent / "lexical"
@@ -31,6 +32,12 @@ Sets = dict[str, Any]
 def main() -> None:
     """Write `CARD.md` into the folder of the model."""
     write_atomic(SHIPPED / "CARD.md", lines())
+
+
+def _of_pairs(found: Mapping[str, Any], name: str) -> str:
+    """A share of minimal pairs, with its 95 % interval, in per cent."""
+    low, high = clopper_pearson(round(found[name] * found["pairs"]), found["pairs"])
+    return f"{100 * found[name]:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
 
 
 def lines() -> Iterator[str]:
@@ -45,7 +52,7 @@ def lines() -> Iterator[str]:
             shipped = MiniLMJudge().name
             raise SystemExit(f"error: the results are for {measured['judge']}, but {shipped} ships; measure again")
     words, shared = (json.loads((LEXICAL / f"{name}.json").read_text("utf-8")) for name in ("meta", "shared-words"))
-    return card(record, bench, decided, meta["sets"], words["sets"], shared["sets"], partial)
+    return card(record, bench, decided, meta, words, shared, partial)
 
 
 def card(
@@ -116,8 +123,8 @@ def card(
     yield from ("", "## Agreement with human labels", "")
     yield from paragraph(
         """AttributionBench dev and 500 claims of its test split, by this judge and by `lexical`, which counts shared
-        words (`eval/results/minilm/attributionbench.json`, `eval/results/lexical/meta.json`). The threshold, the
-        features and the design were chosen on dev:"""
+        words, with 95 % intervals (`eval/results/minilm/attributionbench.json`, `eval/results/lexical/meta.json`). The
+        threshold, the features and the design were chosen on dev:"""
     )
     yield from table(meta, words)
     yield ""
@@ -134,7 +141,7 @@ def card(
         scores of single rows were kept, so there are no intervals for these. `lexical` learns nothing
         (`eval/results/lexical/shared-words.json`):"""
     )
-    yield from table(left_out, shared)
+    yield from table({"sets": left_out}, shared)
     yield ""
     yield from paragraph(
         """In ROC-AUC the two are level on WiCE, and on Q2-WoW the figure of the judge lies within the interval of
@@ -149,11 +156,11 @@ def card(
     )
     yield ""
     yield from paragraph(
-        f"""Minimal pairs: of {kept["pairs"]} first sentences of Wikipedia passages, {100 * kept["stay"]:.1f} % are
+        f"""Minimal pairs: of {kept["pairs"]} first sentences of Wikipedia passages, {_of_pairs(kept, "stay")} are
         judged attributable to their passage, nearly all by the rule for quotes; with one number, date, name or negation
-        changed, {100 * kept["turn"]:.1f} % are judged not attributable. For {reworded["pairs"]} reworded sentences the
-        figures are {100 * reworded["stay"]:.1f} % and {100 * reworded["turn"]:.1f} %. All are simulated from passages
-        of the training corpus that the calibration was not fitted to."""
+        changed, {_of_pairs(kept, "turn")} are judged not attributable. For {reworded["pairs"]} reworded sentences the
+        figures are {_of_pairs(reworded, "stay")} and {_of_pairs(reworded, "turn")}. All are simulated from passages of
+        the training corpus that the calibration was not fitted to."""
     )
     yield from rules(decided)
     yield from partial_support(partial)
@@ -259,21 +266,26 @@ def paragraph(text: str) -> Iterator[str]:
     )
 
 
-def table(sets: Sets, words: Sets) -> Iterator[str]:
+def table(judge: Sets, words: Sets) -> Iterator[str]:
     """The lines of a table of macro-F1 and ROC-AUC by data set, beside those of `lexical`, with their means."""
     yield from ("", "| set | n | macro-F1 | `lexical` | ROC-AUC | `lexical` |", "|---|---|---|---|---|---|")
-    for name, one in sets.items():
-        f1s, aucs = ([judge[name][key] for judge in (sets, words)] for key in ("macro_f1", "roc_auc"))
-        known = [judge[name].get("interval95", {}).get("roc_auc") for judge in (sets, words)]
-        of = [f" ({ends[0]:.3f} to {ends[1]:.3f})" if ends else "" for ends in known]
-        yield (
-            f"| {name} | {one['n']:,} | {100 * f1s[0]:.1f} | {100 * f1s[1]:.1f} | {aucs[0]:.3f}{of[0]} | "
-            f"{aucs[1]:.3f}{of[1]} |"
-        )
-    f1s, aucs = (
-        [mean(judge[name][key] for name in sets) for judge in (sets, words)] for key in ("macro_f1", "roc_auc")
-    )
-    yield f"| mean | | {100 * f1s[0]:.1f} | {100 * f1s[1]:.1f} | {aucs[0]:.3f} | {aucs[1]:.3f} |"
+    for name, one in judge["sets"].items():
+        yield f"| {name} | {one['n']:,} | {_figures(one, words['sets'][name])} |"
+    average = judge.get("average") or {
+        key: mean(one[key] for one in judge["sets"].values()) for key in ("macro_f1", "roc_auc")
+    }
+    yield f"| mean | | {_figures(average, words['average'])} |"
+
+
+def _figures(judge: Sets, words: Sets) -> str:
+    """The cells of a row."""
+    cells = []
+    for key, times, digits in (("macro_f1", 100, 1), ("roc_auc", 1, 3)):
+        for one in (judge, words):
+            ends = one.get("interval95", {}).get(key)
+            known = f" ({times * ends[0]:.{digits}f} to {times * ends[1]:.{digits}f})" if ends else ""
+            cells.append(f"{times * one[key]:.{digits}f}{known}")
+    return " | ".join(cells)
 
 
 if __name__ == "__main__":

@@ -4,26 +4,28 @@
     python -m scripts.make_results collect RUN... --out eval/results/systems/NAME.json
     python -m scripts.make_results page
 
-`collect` keeps the figures of runs and of their comparison, without any text of questions, answers or passages. It also
-draws `docs/results/NAME.svg`.
+`collect` keeps the figures of runs and of their comparison, without any text of questions, answers or passages. It
+scores the answers by further definitions and by a second judge, and draws `docs/results/NAME.svg`.
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+import autoais
 from autoais.answers import CitedAnswer, write_answers
 from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import command
 from autoais.questions import read_questions
-from autoais.types import CitedSentence
+from autoais.types import CitedSentence, Question
 from rag.bench.report.summary import summary
 from rag.bench.report.tables import metric_of
-from rag.bench.results import grouped, read_run
+from rag.bench.results import SystemRun, grouped, read_run
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "eval" / "results" / "systems"
@@ -96,6 +98,15 @@ PARTS = [
         seconds=False,
     ),
 ]
+SECOND = "lexical"  # a judge that is a part of no system
+FURTHER = {
+    "autoais": "AutoAIS by the judge",
+    "autoais_second": "AutoAIS by counting words",
+    "liu_recall": "Liu et al.: recall",
+    "liu_precision": "precision",
+    "trec_recall": "TREC: weighted recall",
+    "trec_precision": "weighted precision",
+}
 SYSTEMS = {  # label of a run -> what it is
     "first-passage": "BM25's first hit, quoted whole: the floor",
     "first-passage-best": "the first hit of the recipe `best`, quoted whole",
@@ -143,8 +154,24 @@ def collect(runs: list[Path], out: Annotated[Path, typer.Option()]) -> None:
     for metric in record["comparison"]["metrics"].values():
         del metric["pairs"]
     found["provenance"]["command"] = command()
+    judge = read[0].manifest["settings"]["judge"]
+    record["second_judge"] = autoais.open_judge(SECOND).name
+    for one, kept in zip(best, record["systems"], strict=True):
+        typer.echo(f"scoring {one.label}", err=True)
+        kept["further"] = _further(one, judge)
     write_atomic(out, [dumps(round_floats(found), indent=1)])
     write_atomic(FIGURES / f"{out.stem}.svg", [ways.svg().removesuffix("\n")])
+
+
+def _further(one: SystemRun, judge: str) -> dict[str, Any]:
+    """Liu et al.'s and TREC's metrics by the run's judge, whose judgements it kept, and AutoAIS by the second one."""
+    folder = one.judgements.parent
+    questions = [Question(item.id, item.question, item.references) for item in one.items]
+    score = partial(autoais.score, folder / "answers.jsonl", questions=questions)
+    by_judge = score(judge=judge, metrics="liu,trec", cache=folder.parent / "judgements.cache").to_dict()["metrics"]
+    second = score(judge=SECOND, metrics="none").to_dict()["metrics"]["autoais"]
+    wanted = [name for name in FURTHER if name.startswith(("liu", "trec"))]
+    return {"autoais_second": second} | {name: by_judge[name] for name in wanted if name in by_judge}
 
 
 @app.command()
@@ -188,9 +215,25 @@ def _part(part: Part) -> Iterator[str]:
         f"n = {group['n']:,}; judge `{group['judge']}`; measured {' and '.join(days)}. The commands, checksums and "
         f"versions are in `eval/results/systems/{part.name}.json`."
     )
+    yield from ("", *_further_table(group))
     yield from ("", "| system | what it is |", "|---|---|")
     for one in group["systems"]:
         yield f"| `{one['label']}` | {_about(one['label'])} |"
+
+
+def _further_table(group: Mapping[str, Any]) -> Iterator[str]:
+    yield (
+        f"The same answers by other definitions of citation recall and precision, and by a second judge, "
+        f"`{group['second_judge']}`, which is a part of no system. It counts shared words, so systems that quote are "
+        "attributed by it too."
+    )
+    yield ""
+    yield f"| system | {' | '.join(FURTHER.values())} |"
+    yield f"|---|{'---:|' * len(FURTHER)}"
+    for one in group["systems"]:
+        metrics = {"metrics": one["metrics"] | one["further"], "ways": one["ways"]}
+        star = r"\*" if one["same_judge"] else ""
+        yield f"| `{one['label']}`{star} | {' | '.join(_cell(metrics, name, {}) for name in FURTHER)} |"
 
 
 def _row(one: Mapping[str, Any], group: Mapping[str, Any], part: Part) -> list[str]:

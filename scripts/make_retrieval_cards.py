@@ -11,7 +11,7 @@ The results of the system `reader` come from eval/results/systems/open-nq-pool.j
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +155,7 @@ def answers(name: str) -> Iterator[str]:
     yield from ("", "## Answers", "", f"`{report['system']}`, {group['name']}:", "")
     for measure in ("em", "f1", "answer_recall"):
         found = report["metrics"][measure]
-        yield f"- {measure}: {100 * found['value']:.1f} (n = {found['n']})"
+        yield f"- {measure}: {_percent(found)}, n = {found['n']:,}"
 
 
 def limits() -> Iterator[str]:
@@ -211,14 +211,16 @@ def measured(results: Path, recipes: Sequence[str], name: str) -> Iterator[str]:
     for recipe in recipes:
         if not all(name in found["retriever"] for found in reports[recipe]["sets"].values()):
             raise SystemExit(f"error: the report of {recipe} was not measured with {name}; measure again")
-    yield from ("", "## Retrieval", "", "Over " + reports["bm25"]["closed_pool"] + ":", "")
+    yield from ("", "## Retrieval", "")
+    yield from paragraph(f"Over {reports['bm25']['closed_pool']}, with 95 % intervals:")
+    yield ""
     yield "| set | n | recipe | Success@1 | Success@5 | Success@20 | Success@100 | nDCG@10 |"
     yield "|---|---|---|---|---|---|---|---|"
     for each in reports["bm25"]["sets"]:
         for one, report in reports.items():
             found = report["sets"][each]
             names = ("Success@1", "Success@5", "Success@20", "Success@100", "nDCG@10")
-            cells = " | ".join(f"{100 * found['metrics'][measure]['value']:.1f}" for measure in names)
+            cells = " | ".join(_percent(found["metrics"][measure]) for measure in names)
             yield f"| {each} | {found['questions']} | `{one}` | {cells} |"
 
 
@@ -226,6 +228,12 @@ def files(record: dict[str, Any]) -> Iterator[str]:
     """The lines with the files and their checksums."""
     yield from ("", "## Files", "")
     yield from (f"- `{name}`: SHA-256 `{digest}`" for name, digest in record["files"].items())
+
+
+def _percent(metric: Mapping[str, Any]) -> str:
+    """A metric with its 95 % interval, in per cent."""
+    low, high = metric["interval95"]
+    return f"{100 * metric['value']:.1f} ({100 * low:.0f} to {100 * high:.0f})"
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """English analysis of passages and queries, the same for every lexical retriever."""
 
+import re
 from collections.abc import Collection, Sequence
 from functools import cache
 from numbers import Integral
@@ -10,6 +11,9 @@ from rag.errors import QuestionError, RagError, UsageError, check_type
 
 ANALYZER = "english.v1: simple tokens of at most 40 bytes, lower case, Snowball English stems; queries drop stop words"
 _LONGEST_QUERY = 10_000
+# max_depth, -c, --all, os.path, std::map, /etc/hosts, sha256, maxDepth
+_IDENTIFIER = re.compile(r"^--?\w|_|\w[:/.]+\w|[a-z]\d|\d[a-z]|[a-z][A-Z]|\w\(\)$")
+_AROUND_WORDS = "?!.,;\"'`[]"
 
 # Lucene's English stop words, and question words.
 QUERY_STOP_WORDS = """
@@ -56,6 +60,13 @@ def query_terms(query: str) -> list[str]:
         shown = query.strip()[:60]
         raise QuestionError(f"nothing to search for in {shown!r}: only stop words or punctuation; add a content word")
     return terms
+
+
+def is_lookup(query: str) -> bool:
+    """Whether a query asks for something by its exact name: it has an identifier, or one word besides stop words."""
+    words = [word for word in (part.strip(_AROUND_WORDS) for part in query.split()) if word]
+    rest = [word for word in words if word.lower() not in QUERY_STOP_WORDS]
+    return len(rest) == 1 or any(_IDENTIFIER.search(word) for word in rest)
 
 
 def check_search(queries: Sequence[str], k: int) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import repeat
 
 from rag.errors import QuestionError, RagError
-from rag.index.analysis import check_search
+from rag.index.analysis import check_search, is_lookup
 from rag.index.index import Index
 from rag.index.recipes import Recipe, is_weight
 from rag.retrievers import Retriever, RetrieverKind, open_retriever
@@ -15,7 +15,7 @@ METHODS = ("rrf", "scores", "max")
 
 def open_fusion(index: Index, recipe: Recipe) -> "Fusion":
     """Open the fusion of other recipes' retrievers."""
-    recipe.only(["retrievers", "method", "k", "depth", "weights"])
+    recipe.only(["retrievers", "method", "k", "depth", "weights", "lookup_weights"])
     names = recipe.setting("retrievers", list)
     if len(set(names)) != len(names) or len(names) < 2 or not all(isinstance(name, str) for name in names):
         wanted = "two or more different recipes in 'retrievers'"
@@ -26,6 +26,7 @@ def open_fusion(index: Index, recipe: Recipe) -> "Fusion":
         k=recipe.setting("k", int, 60),
         depth=recipe.setting("depth", int, 100),
         weights=recipe.setting("weights", list, [1.0] * len(names)),
+        lookup_weights=recipe.setting("lookup_weights", list, []),
     )
 
 
@@ -35,8 +36,10 @@ class Fusion:
     `rrf`: the sum of weight / (k + rank) over the lists (Cormack et al. 2009, whose k is 60). `scores`: the weighted
     sum of the scores, after min-max scaling of each list to 0 to 1; a passage that a list lacks gets 0 (CombSUM, Fox &
     Shaw 1994). `max`: the same, but scores are divided by the list's highest, and negative ones count as 0. A retriever
-    that refuses the query is left out; `QuestionError` is raised if the others find nothing. Raises `RagError` for an
-    unknown method, a depth below 1, or unless there is one weight above 0 per retriever.
+    that refuses the query is left out; `QuestionError` is raised if the others find nothing. `lookup_weights` replace
+    the weights for a query that asks for something by its exact name (`rag.index.analysis.is_lookup`): embeddings of
+    rare names say little. Raises `RagError` for an unknown method, a depth below 1, or unless there is one weight above
+    0 per retriever.
     """
 
     def __init__(
@@ -47,16 +50,23 @@ class Fusion:
         k: int = 60,
         depth: int = 100,
         weights: Sequence[float] = (),
+        lookup_weights: Sequence[float] = (),
     ) -> None:
         weights = list(weights) or [1.0] * len(retrievers)
+        lookup_weights = list(lookup_weights) or weights
         if method not in METHODS:
             raise RagError(f"no fusion called {method!r}; there are: {', '.join(METHODS)}")
-        if len(weights) != len(retrievers) or not all(map(is_weight, weights)):
-            raise RagError(f"fusion of {len(retrievers)} retrievers needs as many weights above 0, found {weights}")
+        for each in (weights, lookup_weights):
+            if len(each) != len(retrievers) or not all(map(is_weight, each)):
+                raise RagError(f"fusion of {len(retrievers)} retrievers needs as many weights above 0, found {each}")
         if depth < 1 or k < 0:
             raise RagError(f"fusion needs a depth of at least 1 and k of at least 0, found {depth} and {k}")
-        self._retrievers, self._weights, self._method, self._k, self._depth = retrievers, weights, method, k, depth
-        parts = [r.name if w == 1 else f"{w:g}*{r.name}" for r, w in zip(retrievers, weights, strict=True)]
+        self._retrievers, self._method, self._k, self._depth = retrievers, method, k, depth
+        self._weights, self._lookup_weights = weights, lookup_weights
+        parts = []
+        for retriever, weight, lookup in zip(retrievers, weights, lookup_weights, strict=True):
+            shown = f"{weight:g}" if weight == lookup else f"{weight:g}|{lookup:g}"
+            parts.append(retriever.name if shown == "1" else f"{shown}*{retriever.name}")
         self.name = f"{f'rrf{k}' if method == 'rrf' else method}@{depth}({','.join(parts)})"
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
@@ -66,7 +76,8 @@ class Fusion:
 
     def _search(self, query: str, k: int) -> list[Hit]:
         lists, faults = [], []
-        for weight, one in zip(self._weights, self._retrievers, strict=True):
+        weights = self._lookup_weights if is_lookup(query) else self._weights
+        for weight, one in zip(weights, self._retrievers, strict=True):
             try:
                 lists.append((weight, one.search([query], self._depth)[0]))
             except QuestionError as error:

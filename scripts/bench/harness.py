@@ -2,10 +2,11 @@
 
     python -m scripts.bench.harness DATA INDEX --out eval/results/harness.json
 
-First `rag bench run open-nq-pool --system reader` over all 2,000 questions: seconds and peak memory. Then, on LIMIT
-questions, taking turns: `rag bench run` and `rag bench report`, against `rag answer` and `autoais score`, which answer
-and judge the same without a run folder. The ratio is of CPU seconds, of which both pay the start of two processes;
-reading and checking the data of the benchmark is paid by the harness alone, so the ratio falls with more questions.
+First `rag bench run open-nq-pool --system reader` over all 2,000 questions: seconds and peak memory; and the page of
+its report in Chromium: size and first paint. Then, on LIMIT questions, taking turns: `rag bench run` and `rag bench
+report`, against `rag answer` and `autoais score`, which answer and judge the same without a run folder. The ratio is
+of CPU seconds, of which both pay the start of two processes; reading and checking the data of the benchmark is paid by
+the harness alone, so the ratio falls with more questions.
 """
 
 import os
@@ -21,6 +22,8 @@ import typer
 
 from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import processor, provenance
+from rag.bench.report import write_report
+from scripts.browser import chromium
 
 RAG, AUTOAIS = ([sys.executable, "-m", name] for name in ("rag", "autoais"))
 Used = tuple[float, float, float]
@@ -45,6 +48,20 @@ def bench(data: Path, index: Path, out: Path, limit: int | None) -> list[str]:
     return [*RAG, "bench", "run", "open-nq-pool", "--system", "reader", *where, *sampled]
 
 
+def page(run: Path, times: int = 5) -> dict[str, Any]:
+    """Size of the page of a run's report, and its first paint in Chromium, the median of some loads."""
+    written = write_report(run).page
+    paints = []
+    with chromium() as browser:
+        for _ in range(times):
+            opened = browser.new_page()
+            opened.goto(written.as_uri())
+            painted = opened.wait_for_function("performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
+            paints.append(painted.json_value())
+            opened.close()
+    return {"mb": written.stat().st_size / 1e6, "first_paint_ms": statistics.median(paints)}
+
+
 def main(
     data: Annotated[Path, typer.Argument(help="Folder of the data.")],
     index: Annotated[Path, typer.Argument(help="Index of the pool.")],
@@ -57,6 +74,7 @@ def main(
         folder = Path(temporary)
         cpu, seconds, peak = measured(bench(data, index, folder / "whole", None))
         whole = {"questions": 2000, "seconds": seconds, "cpu_s": cpu, "peak_memory_mb": peak}
+        drawn = page(folder / "whole")
         turns = []
         for number in range(rounds):
             run, answers = folder / str(number), folder / f"{number}.jsonl"
@@ -68,6 +86,7 @@ def main(
     result: dict[str, Any] = {
         "processor": processor(),
         "whole": whole,
+        "page": drawn,
         "overhead": {
             "questions": limit,
             "ratio": statistics.median(turn["ratio"] for turn in turns),

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag.errors import IndexingError, QuestionError, RagError
+from rag.index.analysis import is_lookup
 from rag.index.open import open_index
 from rag.index.parts import adding, parse_size
 from rag.index.recipes import Recipe, read_recipe, walk_recipes
@@ -57,6 +58,37 @@ def test_fusion_by_shares_of_the_highest_score() -> None:
     assert fused == [("x", 1.0), ("z", 0.611111), ("y", 0.555556), ("w", 0.25)]
     below = Listed("c", ("x", -0.1), ("y", -0.2))
     assert listed(Fusion([below, B], method="max")) == [("z", 1.0), ("w", 0.5), ("x", 0.0), ("y", 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("query", "lookup"),
+    [
+        ("What does max_depth do?", True),
+        ("what is knsec3hash for?", True),
+        ("PageCount", True),
+        ("Which files does --exclude-from leave out?", True),
+        ("How do I call std::sort on a list?", True),
+        ("What is in /etc/hosts?", True),
+        ("Where does os.path.join look first?", True),
+        ("Why is sha256 the default checksum?", True),
+        ("What does open() return on a closed file?", True),
+        ("How do I keep well-known names short?", False),
+        ("Who wrote the first manual of the FLTK library?", False),
+        ("Is a backup of yesterday enough?  Yes, or no.", False),
+        ("what is it", False),
+    ],
+)
+def test_a_lookup_asks_for_something_by_its_exact_name(query: str, lookup: bool) -> None:
+    assert is_lookup(query) is lookup
+
+
+def test_lookups_have_weights_of_their_own() -> None:
+    fusion = Fusion([A, B], method="max", weights=[1, 2], lookup_weights=[3, 2])
+    assert fusion.name == "max@100(1|3*a,2*b)"
+    (words,), (name,) = fusion.search(["how do tides turn the wheel"], 9), fusion.search(["wheel_speed"], 9)
+    assert [hit.passage.id for hit in words] == ["z", "w", "x", "y"]
+    assert [hit.passage.id for hit in name] == ["x", "z", "y", "w"]
+    assert Fusion([A, B], weights=[1, 2]).search(["wheel_speed"], 9) == Fusion([A, B], weights=[1, 2]).search(["q"], 9)
 
 
 def test_a_list_that_cannot_be_asked_is_left_out() -> None:
@@ -114,6 +146,10 @@ RERANK = "name = 'x'\nkind = 'rerank'\nbase = 'bm25'\n"
         ("name = 'x'\nkind = 'fusion'\nretrievers = ['bm25', 'best']\nmethod = 'min'", "no fusion called 'min'"),
         ("name = 'x'\nkind = 'fusion'\nretrievers = ['bm25', 'best']\nweights = [1]", "as many weights above 0"),
         ("name = 'x'\nkind = 'fusion'\nretrievers = ['bm25', 'best']\nweights = [1, inf]", "as many weights above 0"),
+        (
+            "name = 'x'\nkind = 'fusion'\nretrievers = ['bm25', 'best']\nlookup_weights = [0, 1]",
+            "as many weights above 0",
+        ),
         ("name = 'x'\nkind = 'bm25'\n[weights]\ncontents = 1e300", "should be above 0"),
         ("name = 'x'\nkind = 'reference'\nk1 = 1" + "0" * 400, "k1 should be a finite number"),
         ("name = " + "[" * 9999, "not a recipe"),
