@@ -124,7 +124,8 @@ def faults(most: dict[str, int]) -> list[Fault]:
 
 def injected(scenario: Scenario, fault: Fault, *, made: Path, wanted: str) -> str | None:
     """Inject a fault and finish the work; returns what is wrong, "" if the fault was not reached, or None."""
-    with tempfile.TemporaryDirectory() as temporary:
+    # A killed process may still end a write while the folder is removed.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
         folder = Path(temporary) / "work"
         shutil.copytree(made, folder)
         trace = (

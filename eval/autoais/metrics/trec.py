@@ -1,4 +1,8 @@
-"""Weighted precision and recall over TREC RAG's support levels; weights and the first-citation rule are arguments."""
+"""Weighted precision and recall over TREC RAG's support levels.
+
+The weights and the first-citation rule are those of vectara/open-rag-eval, `metrics/citation_metric.py`; both are
+arguments.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 
