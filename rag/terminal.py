@@ -165,12 +165,14 @@ def show_hits(question: Question, hits: Sequence[Hit]) -> None:
     console = _console()
     console.print(f"{_clean(question.text)}: {counted(len(hits), 'passage')}", soft_wrap=True)
     for rank, hit in enumerate(hits, 1):
-        _show_passage(console, f"{rank}. {hit.score:.2f}", hit.passage, [])
+        _show_passage(console, f"{rank}.", hit.passage, [], f", score {hit.score:.2f}")
 
 
-def _show_passage(console: Console, label: str, passage: Passage, spans: Sequence[tuple[int, int]]) -> None:
+def _show_passage(
+    console: Console, label: str, passage: Passage, spans: Sequence[tuple[int, int]], told: str = ""
+) -> None:
     console.print()
-    console.print(_heading(label, passage), soft_wrap=True)
+    console.print(_heading(label, passage).append(told, style="dim"), soft_wrap=True)
     text, end = Text(), 0
     # Spans are coloured in a terminal and marked with >> << elsewhere.
     coloured = console.is_terminal and not console.is_dumb_terminal

@@ -122,6 +122,8 @@ def detect_corpus(path: Path) -> str:
     kinds = list(CORPORA.items())
     first: bytes | None = None
     for line in islice((line for line in lines(path) if line.strip()), _TRIED):
+        if b"\0" in line:
+            raise FormatError(f"{path} is a binary file of no kind known here; corpora are: {', '.join(CORPORA)}")
         first = line if first is None else first
         for name, kind in kinds:
             if kind.detect(line):

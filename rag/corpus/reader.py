@@ -257,11 +257,11 @@ class _Folder:
 
 
 def _kind(name: str) -> str:
-    """The suffix of a file, with that of its packing, or its name if it has none."""
+    """The suffix of a file, with that of its packing."""
     path = PurePosixPath(name.lower())
     packing = path.suffix if path.suffix in _PACKINGS else ""
     suffix = path.with_suffix("").suffix if packing else path.suffix
-    return f"{suffix}{packing}" if suffix else path.name
+    return f"{suffix}{packing}" or "without a suffix"
 
 
 def _walk(folder: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> Iterator[Path]:

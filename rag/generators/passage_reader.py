@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from autoais.text.folding import normalize_answer
@@ -11,9 +11,10 @@ from autoais.text.words import content_stems, idf, words
 from rag.errors import RagError
 from rag.generators.confidence import Confidence
 from rag.generators.units import CODE, ROW, SENTENCE, Unit, units
+from rag.index.analysis import AskedName, asked_name
 from rag.reader import Reader, Reading
 from rag.reader import shipped as shipped_reader
-from rag.types import Answer, Citation, CitedSentence, Hit, Question
+from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 
 # Chosen on the part `dev` of own-documents and on reader-validation.jsonl (eval/recipes), and some before that on every
 # eighth question of nq_pool_dev:
@@ -25,6 +26,7 @@ _EARLY = 60  # words of a stretch from which on it only grows forwards, so that 
 _MOST = 3  # passages quoted
 _SHORT_WINDOW = 40  # words quoted around a short answer
 _NONE = 3.0  # no short answer needs so many times the votes of the best one
+_NAMED = 2.0  # of a passage that has the name that a question is about, added to its logit; twice if an entry begins so
 _CERTAIN = 0.9  # share of the votes from which on a short answer is quoted alone
 
 # Set by hand, not by measurement:
@@ -32,13 +34,17 @@ _AT_ONCE, _FEWEST = 4, 8  # hits read at once, and at least
 _SURE = 5.0  # relevance from which on no further hits are read
 _WORTH = 0.002  # minimum weight of the next passage, as a share of the best one's
 _SAME = 0.75  # overlap of stems above which two quotes say the same
+_AT_START = 4  # characters before a name at the start of an entry: "- ", "The "
 _BEFORE = 8  # units back to the lead-in of a list
 _TWO = re.compile(r"\b(?:and|or) (?:\w+ ){0,2}(?:who|whom|whose|what|when|where|why|how|which)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class _Read:
-    """A hit as it was read; `logit` is its score, `weight` its share among the passages (a softmax)."""
+    """A hit as it was read; `logit` is its score, `weight` its share among the passages (a softmax).
+
+    `entries` are the places of the units that begin with the name that the question is about.
+    """
 
     hit: Hit
     reading: Reading
@@ -46,6 +52,7 @@ class _Read:
     weight: float
     units: tuple[Unit, ...]
     scores: tuple[float, ...]
+    entries: frozenset[int]
 
     @property
     def text(self) -> str:
@@ -126,7 +133,7 @@ class PassageReader:
                 },
             )
         text, sentences = _written(quoted)
-        shown = None if short is None else " ".join(short.span.split())
+        shown = None if short is None else _balanced(" ".join(short.span.split()))
         return Answer(
             question,
             text,
@@ -151,8 +158,9 @@ class PassageReader:
             if len(readings) >= _FEWEST and max(reading.relevance for reading in readings) >= _SURE:
                 break
         hits = hits[: len(readings)]
+        name = asked_name(question)
         logits = [
-            reading.relevance + _RANK * (hit.score / top if top > 0 else 0.0)
+            reading.relevance + _RANK * (hit.score / top if top > 0 else 0.0) + _NAMED * _about(name, hit.passage)
             for hit, reading in zip(hits, readings, strict=True)
         ]
         most = max(logits, default=0.0)
@@ -161,14 +169,55 @@ class PassageReader:
         found = []
         for hit, reading, logit in zip(hits, readings, logits, strict=True):
             weight = math.exp(logit - most) / total
-            pieces = tuple(units(hit.passage.text))
+            text, pieces = hit.passage.text, tuple(units(hit.passage.text))
             scores = tuple(
                 reading.kept(unit.start, unit.end)
-                + _WORDING * _share(asked, content_stems(hit.passage.text[unit.start : unit.end]))
+                + _WORDING * _share(asked, content_stems(text[unit.start : unit.end]))
+                + _named(name, text[unit.start : unit.end])
                 for unit in pieces
             )
-            found.append(_Read(hit, reading, logit, weight, pieces, scores))
+            if name is not None and not _is_of(name, hit.passage, reading, pieces):
+                reading = replace(reading, start=None, end=None)
+            entries = frozenset(
+                place for place, unit in enumerate(pieces) if _named(name, text[unit.start : unit.end]) > 1
+            )
+            found.append(_Read(hit, reading, logit, weight, pieces, scores, entries))
         return found
+
+
+def _named(name: AskedName | None, text: str) -> int:
+    """2 if a text begins with the name that a question is about, as entries of a reference do, 1 if it has the name."""
+    found = None if name is None else name.pattern.search(text)
+    return 0 if found is None else 2 if found.start() <= _AT_START else 1
+
+
+def _about(name: AskedName | None, passage: Passage) -> int:
+    """2 if the headings have the name that a question is about, or a line begins with it, 1 if the text has it."""
+    if name is None:
+        return 0
+    if name.pattern.search(passage.headings):
+        return 2
+    return max((_named(name, line) for line in passage.text.splitlines()), default=0)
+
+
+def _is_of(name: AskedName, passage: Passage, reading: Reading, pieces: Sequence[Unit]) -> bool:
+    """Whether the short answer is said of the name.
+
+    The name is before it: in its unit, the one before, or the headings; "empty" in "retry_hosts (default: empty): see
+    retry_limit" is not the default of retry_limit. If its unit has other words of the question, one is before it too:
+    "boolean" in "Type: boolean. Default: yes" is no default.
+    """
+    if reading.start is None or reading.end is None:
+        return True
+    if name.pattern.fullmatch(passage.text[reading.start : reading.end].strip("$ ")):
+        return False
+    place = max((place for place, unit in enumerate(pieces) if unit.start <= reading.start), default=0)
+    unit, before = pieces[place], passage.text[pieces[max(0, place - 1)].start : reading.start]
+    if not name.pattern.search(passage.headings) and not name.pattern.search(before):
+        return False
+    said = passage.text[unit.start : unit.end].lower()
+    wanted = [word for word in name.others if word in said]
+    return not wanted or any(word in passage.text[unit.start : reading.start].lower() for word in wanted)
 
 
 def _reranked(read: Sequence[_Read], hits: Sequence[Hit]) -> tuple[Hit, ...]:
@@ -284,7 +333,7 @@ def _stretch(one: _Read, best: int, words: int) -> Sequence[Unit]:
     while True:
         beside = [
             (one.scores[place], place)
-            for place, most in ((first - 1, min(words, _EARLY)), (last + 1, words))
+            for place, most in ((first - 1, 0 if best in one.entries else min(words, _EARLY)), (last + 1, words))
             if 0 <= place < len(one.units) and length + one.units[place].words <= most
         ]
         if not beside:
@@ -332,6 +381,16 @@ def _repeats(new: _Quoted, quoted: _Quoted) -> bool:
     """Whether the new units say nearly the same as those quoted."""
     a, b = (frozenset(content_stems(" ".join(map(_quote, side)))) for side in (new, quoted))
     return bool(a and b) and len(a & b) / min(len(a), len(b)) > _SAME
+
+
+def _balanced(text: str) -> str:
+    """A text without a bracket at its end or start whose partner is missing: `empty)`, `(see`."""
+    for opening, closing in ("()", "[]", "{}"):
+        if text.endswith(closing) and text.count(opening) < text.count(closing):
+            text = text[:-1]
+        if text.startswith(opening) and text.count(opening) > text.count(closing):
+            text = text[1:]
+    return text.strip()
 
 
 def _quote(quoted: tuple[_Read, Unit]) -> str:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 from functools import cache
 from numbers import Integral
+from typing import NamedTuple
 
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
@@ -64,9 +65,34 @@ def query_terms(query: str) -> list[str]:
 
 def is_lookup(query: str) -> bool:
     """Whether a query asks for something by its exact name: it has an identifier, or one word besides stop words."""
-    words = [word for word in (part.strip(_AROUND_WORDS) for part in query.split()) if word]
-    rest = [word for word in words if word.lower() not in QUERY_STOP_WORDS]
+    rest = _content_words(query)
     return len(rest) == 1 or any(_IDENTIFIER.search(word) for word in rest)
+
+
+class AskedName(NamedTuple):
+    """A name that a query is about: what finds it in a text, and the query's other words besides stop words."""
+
+    pattern: re.Pattern[str]
+    others: tuple[str, ...]
+
+
+def asked_name(query: str) -> AskedName | None:
+    """Return the name that a query asks about: its only identifier, or its only word; None if it is about more.
+
+    "What is the default of max_depth?" is about `max_depth`; with three or more other words, a query is about those.
+    """
+    rest = _content_words(query)
+    name = next((word for word in rest if _IDENTIFIER.search(word)), rest[0] if len(rest) == 1 else None)
+    others = [word for word in rest if word != name]
+    if name is None or len(others) > 2 or any(_IDENTIFIER.search(word) for word in others):
+        return None
+    pattern = re.compile(rf"(?<!\w){re.escape(name.removesuffix('()'))}(?!\w)", re.IGNORECASE)
+    return AskedName(pattern, tuple(word.lower() for word in others))
+
+
+def _content_words(query: str) -> list[str]:
+    words = [word for word in (part.strip(_AROUND_WORDS) for part in query.split()) if word]
+    return [word for word in words if word.lower() not in QUERY_STOP_WORDS]
 
 
 def check_search(queries: Sequence[str], k: int) -> None:

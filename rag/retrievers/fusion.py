@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import repeat
 
 from rag.errors import QuestionError, RagError
-from rag.index.analysis import check_search, is_lookup
+from rag.index.analysis import asked_name, check_search, is_lookup
 from rag.index.index import Index
 from rag.index.recipes import Recipe, is_weight
 from rag.retrievers import Retriever, RetrieverKind, open_retriever
@@ -15,7 +15,7 @@ METHODS = ("rrf", "scores", "max")
 
 def open_fusion(index: Index, recipe: Recipe) -> "Fusion":
     """Open the fusion of other recipes' retrievers."""
-    recipe.only(["retrievers", "method", "k", "depth", "weights", "lookup_weights"])
+    recipe.only(["retrievers", "method", "k", "depth", "weights", "lookup_weights", "distinct"])
     names = recipe.setting("retrievers", list)
     if len(set(names)) != len(names) or len(names) < 2 or not all(isinstance(name, str) for name in names):
         wanted = "two or more different recipes in 'retrievers'"
@@ -27,6 +27,7 @@ def open_fusion(index: Index, recipe: Recipe) -> "Fusion":
         depth=recipe.setting("depth", int, 100),
         weights=recipe.setting("weights", list, [1.0] * len(names)),
         lookup_weights=recipe.setting("lookup_weights", list, []),
+        distinct=recipe.setting("distinct", bool, False),
     )
 
 
@@ -36,10 +37,11 @@ class Fusion:
     `rrf`: the sum of weight / (k + rank) over the lists (Cormack et al. 2009, whose k is 60). `scores`: the weighted
     sum of the scores, after min-max scaling of each list to 0 to 1; a passage that a list lacks gets 0 (CombSUM, Fox &
     Shaw 1994). `max`: the same, but scores are divided by the list's highest, and negative ones count as 0. A retriever
-    that refuses the query is left out; `QuestionError` is raised if the others find nothing. `lookup_weights` replace
-    the weights for a query that asks for something by its exact name (`rag.index.analysis.is_lookup`): embeddings of
-    rare names say little. Raises `RagError` for an unknown method, a depth below 1, or unless there is one weight above
-    0 per retriever.
+    that refuses the query is left out; `QuestionError` is raised if the others find nothing. `lookup_weights`
+    replace the weights for a query that asks for something by its exact name (`rag.index.analysis.is_lookup`):
+    embeddings of rare names say little. With them, passages that have the very name that a query is about come
+    first. `distinct` leaves out hits with the text of an earlier one. Raises `RagError` for an unknown method, a depth
+    below 1, or unless there is one weight above 0 per retriever.
     """
 
     def __init__(
@@ -51,8 +53,10 @@ class Fusion:
         depth: int = 100,
         weights: Sequence[float] = (),
         lookup_weights: Sequence[float] = (),
+        distinct: bool = False,
     ) -> None:
         weights = list(weights) or [1.0] * len(retrievers)
+        looks_up = bool(lookup_weights)
         lookup_weights = list(lookup_weights) or weights
         if method not in METHODS:
             raise RagError(f"no fusion called {method!r}; there are: {', '.join(METHODS)}")
@@ -63,6 +67,7 @@ class Fusion:
             raise RagError(f"fusion needs a depth of at least 1 and k of at least 0, found {depth} and {k}")
         self._retrievers, self._method, self._k, self._depth = retrievers, method, k, depth
         self._weights, self._lookup_weights = weights, lookup_weights
+        self._looks_up, self._distinct = looks_up, distinct
         parts = []
         for retriever, weight, lookup in zip(retrievers, weights, lookup_weights, strict=True):
             shown = f"{weight:g}" if weight == lookup else f"{weight:g}|{lookup:g}"
@@ -84,7 +89,19 @@ class Fusion:
                 faults.append(error)
         if faults and not any(hits for _, hits in lists):
             raise faults[0]
-        return sum_scores([(hits, [weight * score for score in self._scores(hits)]) for weight, hits in lists])[:k]
+        fused = sum_scores([(hits, [weight * score for score in self._scores(hits)]) for weight, hits in lists])
+        found = self._named_first(query, fused)
+        return (_without_copies(found) if self._distinct else found)[:k]
+
+    def _named_first(self, query: str, hits: list[Hit]) -> list[Hit]:
+        """Put passages with the exact name that a query asks about first, if the fusion has weights for lookups."""
+        name = asked_name(query) if self._looks_up else None
+        if name is None:
+            return hits
+        top = sum(self._lookup_weights)
+        there = [bool(name.pattern.search(f"{hit.passage.headings} {hit.passage.text}")) for hit in hits]
+        raised = [Hit(hit.passage, hit.score + top * has) for hit, has in zip(hits, there, strict=True)]
+        return sorted(raised, key=lambda hit: (-hit.score, hit.passage.id))
 
     def _scores(self, hits: Sequence[Hit]) -> list[float]:
         if self._method == "rrf":
@@ -96,6 +113,14 @@ class Fusion:
             return list(repeat(1.0, len(hits)))
         low, high = hits[-1].score, hits[0].score
         return [(hit.score - low) / (high - low) for hit in hits]
+
+
+def _without_copies(hits: Sequence[Hit]) -> list[Hit]:
+    """The first hit of those with the same text: manuals have pages twice, as chapters and as one file."""
+    first: dict[str, Hit] = {}
+    for hit in hits:
+        first.setdefault(" ".join(hit.passage.text.split()), hit)
+    return list(first.values())
 
 
 def reciprocal_ranks(n: int, k: int = 60) -> list[float]:

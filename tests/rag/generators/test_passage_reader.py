@@ -134,6 +134,39 @@ def test_an_answer_has_at_most_120_words_unless_a_unit_is_longer() -> None:
     assert len(answered(Scripted(["plank"]), long).text.split()) == 300
 
 
+ENTRIES = between(
+    "blade_list (default: empty): The blades, of at most blade_depth inches.",
+    "blade_depth (default: 2): How deep it saws.",
+)
+
+
+def test_a_question_about_a_name_gets_the_entry_that_begins_with_it() -> None:
+    other = "The blades are in the drawer. Old blade depth 7."
+    answer = answered(Scripted(["blades"]), other, ENTRIES, question="What is the default of blade_depth?")
+    assert answer.text.startswith("blade_depth (default: 2): How deep it saws.")
+    assert answer.citations[0].passage == "p1"
+
+
+def test_a_short_answer_is_said_of_the_name() -> None:
+    def short(found: str, text: str = ENTRIES, question: str = "What is the default of blade_depth?") -> str | None:
+        return answered(Scripted(["saws"], short=found), text, question=question).short_answer
+
+    assert short("2") == "2"
+    assert short("empty") is None  # of the entry before, which has the name after it
+    assert short("blade_depth") is None
+    assert short("boolean", between("blade_depth: Type: boolean Default: yes")) is None
+    assert short("yes", between("blade_depth: Type: boolean Default: yes")) == "yes"
+    assert short("boolean", between("blade_depth: Type: boolean"), "What type is blade_depth?") == "boolean"
+    assert short("1907", between("Shed was built in 1907."), "When was the shed built?") == "1907"
+
+
+def test_a_short_answer_has_no_bracket_without_its_partner() -> None:
+    text = between("The shed (built in 1907) stands.")
+    assert answered(Scripted(["shed"], short="1907)"), text).short_answer == "1907"
+    assert answered(Scripted(["shed"], short="(built in 1907"), text).short_answer == "built in 1907"
+    assert answered(Scripted(["shed"], short="(built in 1907)"), text).short_answer == "(built in 1907)"
+
+
 def test_nothing_to_quote() -> None:
     for texts in ([], [""], ["", " \n "]):
         answer = answered(Scripted(["x"]), *texts)

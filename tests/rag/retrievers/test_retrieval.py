@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag.errors import IndexingError, QuestionError, RagError
-from rag.index.analysis import is_lookup
+from rag.index.analysis import asked_name, is_lookup
 from rag.index.open import open_index
 from rag.index.parts import adding, parse_size
 from rag.index.recipes import Recipe, read_recipe, walk_recipes
@@ -80,6 +80,51 @@ def test_fusion_by_shares_of_the_highest_score() -> None:
 )
 def test_a_lookup_asks_for_something_by_its_exact_name(query: str, lookup: bool) -> None:
     assert is_lookup(query) is lookup
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "others"),
+    [
+        ("What is the default of max_depth?", "MAX_DEPTH is 3", ("default",)),
+        ("what is a ruleset", "A ruleset has rules.", ()),
+        ("What does open() do?", "open(path)", ()),
+        ("Is --all the same as --any?", None, ()),
+        ("How do I set max_depth for the search of one folder?", None, ()),
+        ("Who wrote the manual?", None, ()),
+    ],
+)
+def test_a_name_that_a_query_is_about(query: str, text: str | None, others: tuple[str, ...]) -> None:
+    name = asked_name(query)
+    assert (name is None) == (text is None)
+    if name is not None and text is not None:
+        assert name.pattern.search(text)
+        assert not name.pattern.search("the_max_depth max_depths rulesets openly")
+        assert name.others == others
+
+
+def test_passages_with_the_very_name_come_first() -> None:
+    class Told(Listed):
+        def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+            texts = {"x": "bounce_size_limit and more", "y": "The limit is message_size_limit.", "z": "size"}
+            return [[Hit(Passage(key, "", text), 3.0 - n) for n, (key, text) in enumerate(texts.items())]]
+
+    def first(query: str, *lookup_weights: float) -> str:
+        (hits,) = Fusion([Told("a"), Told("b")], lookup_weights=lookup_weights).search([query], 3)
+        return hits[0].passage.id
+
+    assert first("What is message_size_limit?", 1.0, 1.0) == "y"
+    assert first("What is message_size_limit?") == "x"
+    assert first("Which message has a size above the limit?", 1.0, 1.0) == "x"
+
+
+def test_hits_with_the_text_of_an_earlier_one_can_be_left_out() -> None:
+    class Twice(Listed):
+        def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+            texts = {"a": "Oak  is hard.", "b": "Oak is hard.", "c": "Pine is soft."}
+            return [[Hit(Passage(key, "", text), 3.0 - n) for n, (key, text) in enumerate(texts.items())]]
+
+    assert [key for key, _ in listed(Fusion([Twice("a"), Twice("b")]))] == ["a", "b", "c"]
+    assert [key for key, _ in listed(Fusion([Twice("a"), Twice("b")], distinct=True))] == ["a", "c"]
 
 
 def test_lookups_have_weights_of_their_own() -> None:
