@@ -215,7 +215,8 @@ def _part(part: Part) -> Iterator[str]:
         f"n = {group['n']:,}; judge `{group['judge']}`; measured {' and '.join(days)}. The commands, checksums and "
         f"versions are in `eval/results/systems/{part.name}.json`."
     )
-    yield from ("", *_further_table(group))
+    if "second_judge" in group:
+        yield from ("", *_further_table(group))
     yield from ("", "| system | what it is |", "|---|---|")
     for one in group["systems"]:
         yield f"| `{one['label']}` | {_about(one['label'])} |"
