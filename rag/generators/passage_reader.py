@@ -36,7 +36,12 @@ _WORTH = 0.002  # minimum weight of the next passage, as a share of the best one
 _SAME = 0.75  # overlap of stems above which two quotes say the same
 _AT_START = 4  # characters before a name at the start of an entry: "- ", "The "
 _BEFORE = 8  # units back to the lead-in of a list
-_TWO = re.compile(r"\b(?:and|or) (?:\w+ ){0,2}(?:who|whom|whose|what|when|where|why|how|which)\b", re.IGNORECASE)
+_TERM = 25  # words back to the beginning of an entry
+_TWO = re.compile(
+    r"\b(?:and|or) (?:\w+ ){0,2}(?:who|whom|whose|what|when|where|why|how|which)\b"
+    r"|[,?] (?:and|or) (?:is|are|was|were|do|does|did|can|could|has|have|will|would|should|must|may)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -324,21 +329,26 @@ def _best(one: _Read) -> int:
 
 
 def _stretch(one: _Read, best: int, words: int) -> Sequence[Unit]:
-    """Neighbouring units around a unit, in up to so many words, or this one alone if it is longer."""
+    """Neighbouring units around a unit, in up to so many words, or this one alone if it is longer.
+
+    Units of the same entry come before others, and nothing before the entry.
+    """
     needed = _needed(one.units, best)
     first, last = min(needed), max(needed)
     if sum(unit.words for unit in one.units[first : last + 1]) > words:
         first = last = best
     length = sum(unit.words for unit in one.units[first : last + 1])
+    entry = _entry(one.units, best)
+    before = 0 if best in one.entries or first == entry else min(words, _EARLY)
     while True:
         beside = [
-            (one.scores[place], place)
-            for place, most in ((first - 1, 0 if best in one.entries else min(words, _EARLY)), (last + 1, words))
+            (entry is not None and _entry(one.units, place) == entry, one.scores[place], place)
+            for place, most in ((first - 1, before), (last + 1, words))
             if 0 <= place < len(one.units) and length + one.units[place].words <= most
         ]
         if not beside:
             break
-        _, place = max(beside)
+        *_, place = max(beside)
         first, last, length = min(first, place), max(last, place), length + one.units[place].words
     # What the last unit announces did not fit; a number such as "3.2." belongs to what follows.
     while last > first and (one.units[last].leads or _tiny(one.units[last])):
@@ -348,14 +358,23 @@ def _stretch(one: _Read, best: int, words: int) -> Sequence[Unit]:
     return one.units[first : last + 1]
 
 
+def _entry(pieces: Sequence[Unit], place: int) -> int | None:
+    """The place where the entry begins that the unit is a part of, if any."""
+    back = pieces[place].entry
+    return None if back is None else place - back
+
+
 def _tiny(unit: Unit) -> bool:
-    return unit.words < 3 and unit.kind not in (CODE, ROW)
+    return unit.words < 3 and unit.kind not in (CODE, ROW) and not unit.entry  # "Default: 3." says something
 
 
 def _needed(pieces: Sequence[Unit], place: int) -> set[int]:
     """The unit with those that it needs to be understood."""
     wanted = {place}
     unit = pieces[place]
+    begin = _entry(pieces, place)  # "Default: 3." is said of the term at the beginning
+    if begin is not None and sum(unit.words for unit in pieces[begin:place]) <= _TERM:
+        wanted.add(begin)
     if unit.leans and place and pieces[place - 1].kind == SENTENCE:
         wanted.add(place - 1)
     if unit.kind != SENTENCE:  # its lead-in ("Run:", "The steps are:")

@@ -33,7 +33,8 @@ class Unit:
     """A stretch of a passage's text, in characters, with its kind and number of words.
 
     `leads`: it ends with a colon, or breaks off before a list, a table or code, so that what follows belongs to it.
-    `leans`: it depends on the unit before it ("However, ...").
+    `leans`: it depends on the unit before it ("However, ..."). `entry`: how many units before it the entry begins that
+    it is a part of ("term: what it means ... Default: 3."), 0 at the beginning; None outside of entries.
     """
 
     start: int
@@ -42,6 +43,7 @@ class Unit:
     words: int
     leads: bool
     leans: bool
+    entry: int | None = None
 
 
 def units(text: str) -> list[Unit]:
@@ -53,8 +55,11 @@ def units(text: str) -> list[Unit]:
         if kind in (CODE, ROW):
             found.append(_unit(text, start, end, kind))
             continue
+        begin = len(found)
         for first, last in _sentences(block):
             found.append(_unit(text, start + first, start + last, kind))
+        if kind == SENTENCE and begin < len(found) and ENTRY.match(text, found[begin].start):
+            found[begin:] = [replace(unit, entry=place) for place, unit in enumerate(found[begin:])]
     return [
         replace(unit, leads=True) if _announces(text, unit, after) else unit
         for unit, after in zip_longest(found, found[1:])

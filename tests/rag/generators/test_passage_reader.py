@@ -108,6 +108,34 @@ def test_a_question_for_two_things_gets_more_than_the_sentence_of_one() -> None:
     assert "Ada drew the plans." in answer.text
 
 
+@pytest.mark.parametrize("second", ["and does it stand?", "and has it a roof?"])
+def test_a_second_question_may_begin_with_a_verb(second: str) -> None:
+    text = "The shed was built in 1907. It stands, with a roof."
+    answer = answered(Scripted(["shed"], short="1907"), text, question=f"When was the shed built, {second}")
+    assert "It stands" in answer.text
+
+
+SETTINGS = ["Depth: How deep a hole is. Default: 2.", "Width: How wide it is. At least 3. Default: 5.", "Dig it."]
+
+
+def test_a_part_of_an_entry_brings_its_beginning_and_nothing_before_it() -> None:
+    answer = answered(Scripted(["Default: 5"]), "\n\n".join(SETTINGS))
+    assert answer.text.startswith("Width: How wide it is. At least 3. Default: 5.")
+    certain = answered(Scripted(["Default: 5"], short="5"), between(*SETTINGS))
+    assert certain.text == "Width: How wide it is. Default: 5."
+
+
+def test_the_beginning_of_an_entry_that_is_far_away_is_left_out() -> None:
+    text = between("Width: How wide it is. " + "It may be wider. " * 10 + "Default: 5.")
+    assert answered(Scripted(["Default"], short="5"), text).text == "Default: 5."
+
+
+def test_the_rest_of_an_entry_comes_before_its_neighbours() -> None:
+    long = "Width: How wide it is. " + "It may be wider. " * 28
+    answer = answered(Scripted(["How wide", "Dig"]), "\n\n".join([SETTINGS[0], long, SETTINGS[2]]))
+    assert answer.text.startswith(long.strip())
+
+
 def test_a_short_answer_that_is_not_certain_brings_more() -> None:
     other = "The mill was built in 1912. Wood is dear."
     answer = answered(Scripted(["dear"], short="1907"), between("The shed was built in 1907."), other)

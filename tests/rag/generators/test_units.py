@@ -44,6 +44,11 @@ def test_what_leads_and_what_leans() -> None:
     assert [text for text, unit in found.items() if unit.leans] == ["However, wet wood splits."]
 
 
+def test_the_units_of_an_entry_know_its_beginning() -> None:
+    text = "Prose comes first. So.\n\nwidth: How wide it is. At least 3.\n\n- depth: an item. Two."
+    assert [unit.entry for unit in units(text)] == [None, None, 0, 1, None, None]
+
+
 def test_a_passage_without_structure_is_its_sentences() -> None:
     text = "Arlen lies on the Finch. It has a mill."
     assert [(text[u.start : u.end], u.leans) for u in units(text)] == [
