@@ -157,7 +157,7 @@ coverage: .venv-test/done
 	OPENBLAS_NUM_THREADS=1 .venv-test/bin/python -m scripts.coverage --tests 10000 --out eval/results/coverage.json
 
 # All systems side by side (docs/results.md): hours, of which the language model takes most. DATA, INDEX (of the pool,
-# built if it is missing), DOCUMENTS (from `python -m scripts.own_documents fetch`), MODEL (a GGUF file of 1.5B).
+# built if it is missing), DOCUMENTS (from `python -m scripts.own_documents fetch`; work/fresh-docs likewise, by the table fresh.toml), MODEL (a GGUF file of 1.5B).
 INDEX ?= work/pool.index
 DOCUMENTS ?= work/own-docs
 MODEL ?= work/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf
@@ -166,6 +166,11 @@ READERS = --system first-passage --system first-passage,recipe=gold --system ext
 	--system reader,min_confidence=0.3 --system reader,recipe=static --system reader,recipe=best \
 	--system reader,recipe=gold
 OWN = .venv-test/bin/rag bench run own-documents-kept --data $(DOCUMENTS) --index work/bench/documents
+FRESH = .venv-test/bin/rag bench run own-documents-fresh --data work/fresh-docs --index work/bench/fresh-documents
+QUOTING = --system first-passage --system first-passage,recipe=best --system first-passage,recipe=hybrid-reranked \
+	--system extractive --system extractive,recipe=best \
+	--system reader --system reader,recipe=shortlist --system reader,recipe=static --system reader,recipe=best \
+	--system reader,min_confidence=0
 ATTRIBUTE = .venv-test/bin/rag attribute --index $(INDEX)
 COLLECT = .venv-test/bin/python -m scripts.make_results collect
 results: .venv-test/done
@@ -181,16 +186,14 @@ results: .venv-test/done
 		--predictions work/bench/post-hoc-closed-book.jsonl --predictions work/bench/as-parsed.jsonl --out work/bench/given
 	$(POOL) --limit 100 --seed 13 $(READERS) --out work/bench/sample
 	$(POOL) $(READERS) --predictions work/bench/post-hoc-references.jsonl --out work/bench/pool
-	$(OWN) --system first-passage --system first-passage,recipe=best --system first-passage,recipe=hybrid-reranked \
-		--system extractive --system extractive,recipe=best \
-		--system reader --system reader,recipe=shortlist --system reader,recipe=static --system reader,recipe=best \
-		--system reader,min_confidence=0 \
-		--out work/bench/own-documents-kept
+	$(OWN) $(QUOTING) --out work/bench/own-documents-kept
+	$(FRESH) $(QUOTING) --out work/bench/own-documents-fresh
 	$(OWN) --system closed-book:gguf:$(MODEL) --out work/bench/own-documents-kept-closed-book
 	$(OWN) --system gguf:$(MODEL),k=5 --out work/bench/own-documents-kept-gguf
 	$(COLLECT) work/bench/pool --out eval/results/systems/open-nq-pool.json
 	$(COLLECT) $(addprefix work/bench/,sample closed-book llm-retriever gguf given) --out eval/results/systems/open-nq-pool-100.json
 	$(COLLECT) work/bench/own-documents-kept $(addprefix work/bench/own-documents-kept-,closed-book gguf) --out eval/results/systems/own-documents-kept.json
+	$(COLLECT) work/bench/own-documents-fresh --out eval/results/systems/own-documents-fresh.json
 	.venv-test/bin/python -m scripts.make_results page
 
 # Changes of the code of the evaluator's figures that no test sees: hours. `ONLY="--only metrics/intervals"` tries one module.

@@ -114,7 +114,7 @@ class Reading:
     """The reader's output for a passage.
 
     `relevance`: the logit that it answers the question. `start`, `end`: the characters of the best short answer in its
-    text, None if the text is empty. `answer`: the log-probability of this span among all spans of the passage.
+    text, None if there is none. `answer`: the log-probability of this span among all spans of the passage.
     `no_short`: the log-probability that the question has no short answer. `offsets` and `keep`: the characters of each
     word piece of the text, and the probability that it belongs to a sentence that answers the question.
     """

@@ -25,6 +25,7 @@ from scripts.make_judge_card import paragraph
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "eval" / "results" / "retrieval"
 OWN_DOCUMENTS = RESULTS.parent / "own-documents" / "kept.json"
+FRESH = OWN_DOCUMENTS.with_name("fresh.json")
 CONFIDENCE = RESULTS.parent / "own-documents" / "confidence.json"
 ANSWERS = RESULTS.parent / "systems" / "open-nq-pool.json"
 _DATA = """DPR's questions with answers, which therefore cannot be used to evaluate it: the development files of NQ (CC
@@ -166,17 +167,25 @@ def limits() -> Iterator[str]:
     now = _read(CONFIDENCE)
     yield ""
     yield from paragraph(
-        f"""The confidence is a logistic regression on five signals, fitted to {sum(fitted["cases"].values())} cases
-        (the part `dev` and SQuAD's questions); its ROC-AUC there is {fitted["roc_auc"]["documents"]:.2f} on documents
-        and {fitted["roc_auc"]["simulated"]:.2f} on SQuAD, and {found["roc_auc"]:.2f} on NoMIRACL, which had no part in
-        it. The threshold is that of split conformal prediction, for the recipe `shortlist`: at most a tenth of
-        answerable questions like those of `eval/recipes/reader-validation.jsonl` is refused, in expectation
-        ({held["answerable"]} answerable questions and {held["unanswerable"]} others about eight collections, by a
-        language model; right if the answer holds all of the quotes in 120 words). With `hybrid`, the default over
-        documents, {100 * now["answerable_refused"]["value"]:.0f} % of these are refused, and
-        {100 * now["unanswerable_refused"]["value"]:.0f} % of the others. No weight was fitted to this file, though
-        constants of the answer and of `hybrid` were chosen on it. The ROC-AUC of the confidence for right answers there
-        is {now["roc_auc"]["right"]:.2f} (`{CONFIDENCE.relative_to(ROOT)}`). A fifth of the answers in each row:"""
+        f"""The reader estimates from five signals how likely its answer is right (the confidence), and how likely the
+        passages answer the question (it abstains below a threshold). Both are logistic regressions, fitted half to 400
+        of SQuAD's questions with and without the answer among the passages, half to the part `dev` of own-documents.
+        Their ROC-AUC there is {fitted["roc_auc"]["right"]["documents"]:.2f} and
+        {fitted["roc_auc"]["answerable"]["documents"]:.2f}; that of the second is {found["roc_auc"]:.2f} on NoMIRACL,
+        which had no part in it, and {held["roc_auc"]:.2f} on `eval/recipes/reader-validation.jsonl` (442 answerable
+        questions and 72 others about eight collections, by a language model)."""
+    )
+    yield ""
+    yield from paragraph(
+        f"""The threshold is that of split conformal prediction on the validation, over the recipe `hybrid`: at most a
+        tenth of answerable questions like those is refused, in expectation. It refuses
+        {_share(now["answerable_refused"])} of them and {_share(now["unanswerable_refused"])} of the others."""
+    )
+    yield ""
+    yield from paragraph(
+        f"""No weight of the confidence was fitted to the validation, though constants of the answer and of `hybrid`
+        were chosen on it. Its ROC-AUC for right answers there (all of the quotes in 120 words) is
+        {now["roc_auc"]["right"]:.2f} (`{CONFIDENCE.relative_to(ROOT)}`). A fifth of the answers in each row:"""
     )
     yield from ("", "| mean confidence | right | n |", "|---|---|---|")
     for row in now["curve"]:  # the share is rounded in the file, and is a whole number of n
@@ -185,24 +194,37 @@ def limits() -> Iterator[str]:
 
 def own_documents(name: str) -> Iterator[str]:
     """The results on documents, with questions that nothing was chosen on."""
-    report = _read(OWN_DOCUMENTS)
-    if name not in report["systems"]["reader"]["system"]:
-        raise SystemExit(f"error: {OWN_DOCUMENTS} was not measured with {name}; measure again")
     yield from ("", "## Answers about documents", "")
     yield from paragraph(
-        f"""The part `{report["part"]}` of `eval/benchmarks/own-documents`, on which nothing was chosen: questions about
-        ten collections of documentation in Debian 12 (constants were chosen on other questions about them). Right: the
-        answer contains all nuggets in its first 60 or 120 words (`{OWN_DOCUMENTS.relative_to(ROOT)}`)."""
+        f"""Questions about documentation in Debian 12, right if the answer contains all nuggets in its first 60 or 120
+        words. First, eight collections with which nothing was trained, and on half of which nothing was chosen
+        (`eval/benchmarks/own-documents/fresh.toml`, `{FRESH.relative_to(ROOT)}`):"""
     )
+    yield from _table(FRESH, name)
+    yield ""
+    yield from paragraph(
+        f"""Second, the part `kept` of `eval/benchmarks/own-documents`, on which nothing was chosen: questions about ten
+        collections (constants were chosen on other questions about them; `{OWN_DOCUMENTS.relative_to(ROOT)}`):"""
+    )
+    yield from _table(OWN_DOCUMENTS, name)
+
+
+def _table(file: Path, name: str) -> Iterator[str]:
+    """The systems of a report of scripts/own_documents.py."""
+    report = _read(file)
+    if name not in report["systems"]["reader"]["system"]:
+        raise SystemExit(f"error: {file} was not measured with {name}; measure again")
     yield from ("", "| system | right in 60 words | in 120 words | answerable refused | unanswerable refused |")
     yield "|---|---|---|---|---|"
     for system, found in report["systems"].items():
-        cells = []
-        for metric in ("right@60", "right@120", "answerable_refused", "unanswerable_refused"):
-            low, high = found[metric]["interval95"]
-            one = found[metric]
-            cells.append(f"{100 * one['value']:.0f} % ({100 * low:.0f} to {100 * high:.0f}; n = {one['n']})")
-        yield f"| {system} | {' | '.join(cells)} |"
+        metrics = ("right@60", "right@120", "answerable_refused", "unanswerable_refused")
+        yield f"| {system} | {' | '.join(_share(found[metric]) for metric in metrics)} |"
+
+
+def _share(one: Mapping[str, Any]) -> str:
+    """A share with its interval and n, in per cent."""
+    low, high = one["interval95"]
+    return f"{100 * one['value']:.0f} % ({100 * low:.0f} to {100 * high:.0f}; n = {one['n']})"
 
 
 def measured(results: Path, recipes: Sequence[str], name: str) -> Iterator[str]:
@@ -212,7 +234,7 @@ def measured(results: Path, recipes: Sequence[str], name: str) -> Iterator[str]:
         if not all(name in found["retriever"] for found in reports[recipe]["sets"].values()):
             raise SystemExit(f"error: the report of {recipe} was not measured with {name}; measure again")
     yield from ("", "## Retrieval", "")
-    yield from paragraph(f"Over {reports['bm25']['closed_pool']}, with 95 % intervals:")
+    yield from paragraph(f"The intervals are 95 % intervals. The collection is {reports['bm25']['closed_pool']}:")
     yield ""
     yield "| set | n | recipe | Success@1 | Success@5 | Success@20 | Success@100 | nDCG@10 |"
     yield "|---|---|---|---|---|---|---|---|"

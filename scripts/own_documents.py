@@ -194,11 +194,12 @@ def _collections(questions: Path) -> Path:
 @app.command()
 def measure(
     data: Annotated[Path, typer.Argument(help="Folder that `fetch` filled.")],
-    part: Annotated[str, typer.Option(help="dev, kept or all.")] = "dev",
+    part: Annotated[str, typer.Option(help="A part of the questions, such as dev or kept, or all.")] = "dev",
     system: Annotated[list[str] | None, typer.Option(help="Systems to measure, such as reader,recipe=best.")] = None,
     every: Annotated[int, typer.Option(min=1, help="Ask only every so many questions.")] = 1,
     questions: Annotated[Path, typer.Option(help="The benchmark's questions.")] = BENCHMARK / "questions.jsonl",
     work: Annotated[Path, typer.Option(help="Folder for indexes and answers.")] = Path("work/own-documents"),
+    reuse: Annotated[bool, typer.Option("--reuse", help="Use the indexes that are in the folder.")] = False,
     out: Annotated[Path | None, typer.Option(help="Report (json).")] = None,
 ) -> None:
     """Build an index per collection, answer, and print what the answers contain."""
@@ -208,7 +209,8 @@ def measure(
     texts = []
     for collection in dict.fromkeys(row["collection"] for row in asked):
         folder = work / f"{collection}.index"
-        rag.build_index([(data / "documents" / collection).resolve()], to=folder, skip_bad=True, replace=True)
+        if not (reuse and folder.exists()):
+            rag.build_index([(data / "documents" / collection).resolve()], to=folder, skip_bad=True, replace=True)
         index = rag.open_index(folder)
         for name, ask in systems(index, system or ["reader", "reader,recipe=shortlist", "extractive"]):
             for row in asked:

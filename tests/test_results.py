@@ -18,7 +18,7 @@ import typer
 
 from autoais.errors import FormatError
 from autoais.io.provenance import command
-from scripts.make_results import FIGURES, PAGE, PARTS, lines
+from scripts.make_results import FIGURES, PAGE, PARTS, further_table, lines
 
 ROOT = Path(__file__).parents[1]
 RESULTS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "eval" / "results").rglob("*.json"))
@@ -94,6 +94,16 @@ def parsed(command: Any, name: str, arguments: list[str]) -> dict[str, object]: 
 def test_the_page_of_results_is_that_of_the_result_files() -> None:
     assert PAGE.read_text("utf-8") == "".join(f"{line}\n" for line in lines())
     assert {path.stem for path in FIGURES.iterdir()} == {part.name for part in PARTS}
+
+
+def test_further_metrics_have_a_row_for_each_system() -> None:
+    metric = {"value": 0.5, "interval95": [0.25, 0.75]}
+    one = {"label": "reader", "same_judge": True, "ways": {}, "metrics": {"autoais": metric}}
+    found = {"autoais_second": metric, "liu_recall": {"value": None, "interval95": None}, "liu_precision": metric}
+    further = found | {"trec_recall": metric, "trec_precision": metric}
+    *_, row = further_table({"second_judge": "lexical", "systems": [one | {"further": further}]})
+    half = "50.0 (25 to 75)"
+    assert row == f"| `reader`\\* | {half} | {half} |  | {half} | {half} | {half} |"
 
 
 @pytest.mark.parametrize("result", RESULTS)

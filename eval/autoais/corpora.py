@@ -123,7 +123,7 @@ def detect_corpus(path: Path) -> str:
     first: bytes | None = None
     for line in islice((line for line in lines(path) if line.strip()), _TRIED):
         if b"\0" in line:
-            raise FormatError(f"{path} is a binary file of no kind known here; corpora are: {', '.join(CORPORA)}")
+            raise FormatError(f"{path} has zero bytes, so it is no text in UTF-8; corpora are: {', '.join(CORPORA)}")
         first = line if first is None else first
         for name, kind in kinds:
             if kind.detect(line):

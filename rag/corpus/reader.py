@@ -257,7 +257,7 @@ class _Folder:
 
 
 def _kind(name: str) -> str:
-    """The suffix of a file, with that of its packing."""
+    """The suffix of a file, with that of its packing; "without a suffix" if it has none."""
     path = PurePosixPath(name.lower())
     packing = path.suffix if path.suffix in _PACKINGS else ""
     suffix = path.with_suffix("").suffix if packing else path.suffix

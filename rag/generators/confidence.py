@@ -1,10 +1,11 @@
-"""Confidence: how likely an answer is right, and the threshold to abstain."""
+"""What the reader's signals say: how likely its answer is right, and whether the passages answer the question."""
 
 import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from autoais.errors import first_line
 from rag.errors import RagError
@@ -16,11 +17,29 @@ SIGNALS = ("relevance", "agreement", "keep", "covered", "found")
 
 
 @dataclass(frozen=True, slots=True)
-class Confidence:
-    """A logistic regression on `SIGNALS`, fitted by `scripts/bench/abstention.py`; abstain below `threshold`."""
+class Estimate:
+    """A logistic regression on `SIGNALS`."""
 
     weights: Mapping[str, float]
     bias: float
+
+    def of(self, signals: Mapping[str, float]) -> float:
+        """The probability, 0 to 1."""
+        logit = self.bias + sum(weight * signals[name] for name, weight in self.weights.items())
+        return 1 / (1 + math.exp(-max(-30.0, min(30.0, logit))))
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """Two estimates, fitted by `scripts/bench/abstention.py`, and the threshold of the second.
+
+    `right`: that the answer is right; this is the confidence of an answer. `answerable`: that the passages answer the
+    question; the reader abstains below `threshold`. They differ: a long answer to a hard question is often wrong,
+    though the passages answer it.
+    """
+
+    right: Estimate
+    answerable: Estimate
     threshold: float
 
     @classmethod
@@ -28,15 +47,16 @@ class Confidence:
         """Read a `confidence.json`; raises `RagError` if it is not valid."""
         try:
             row = json.loads(path.read_text("utf-8"))
-            weights = {name: float(row["weights"][name]) for name in SIGNALS}
-            found = cls(weights, float(row["bias"]), float(row["threshold"]))
+            found = cls(_estimate(row["right"]), _estimate(row["answerable"]), float(row["threshold"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise RagError(f"{path}: not a confidence file ({first_line(error)})") from error
-        if not all(math.isfinite(number) for number in (*weights.values(), found.bias, found.threshold)):
-            raise RagError(f"{path}: a weight is not a number")
+        if not math.isfinite(found.threshold):
+            raise RagError(f"{path}: the threshold is not a number")
         return found
 
-    def of(self, signals: Mapping[str, float]) -> float:
-        """The confidence, 0 to 1."""
-        logit = self.bias + sum(weight * signals[name] for name, weight in self.weights.items())
-        return 1 / (1 + math.exp(-max(-30.0, min(30.0, logit))))
+
+def _estimate(row: Mapping[str, Any]) -> Estimate:
+    found = Estimate({name: float(row["weights"][name]) for name in SIGNALS}, float(row["bias"]))
+    if not all(map(math.isfinite, (*found.weights.values(), found.bias))):
+        raise ValueError("a weight is not a number")
+    return found

@@ -11,7 +11,7 @@ from autoais.text.words import content_stems, idf, words
 from rag.errors import RagError
 from rag.generators.confidence import Confidence
 from rag.generators.units import CODE, ROW, SENTENCE, Unit, units
-from rag.index.analysis import AskedName, asked_name
+from rag.index.analysis import asked_name
 from rag.reader import Reader, Reading
 from rag.reader import shipped as shipped_reader
 from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
@@ -26,7 +26,7 @@ _EARLY = 60  # words of a stretch from which on it only grows forwards, so that 
 _MOST = 3  # passages quoted
 _SHORT_WINDOW = 40  # words quoted around a short answer
 _NONE = 3.0  # no short answer needs so many times the votes of the best one
-_NAMED = 2.0  # of a passage that has the name that a question is about, added to its logit; twice if an entry begins so
+_NAMED = 2.0  # added to a passage's logit if it has the name that a question is about; twice if an entry begins with it
 _CERTAIN = 0.9  # share of the votes from which on a short answer is quoted alone
 
 # Set by hand, not by measurement:
@@ -34,9 +34,10 @@ _AT_ONCE, _FEWEST = 4, 8  # hits read at once, and at least
 _SURE = 5.0  # relevance from which on no further hits are read
 _WORTH = 0.002  # minimum weight of the next passage, as a share of the best one's
 _SAME = 0.75  # overlap of stems above which two quotes say the same
-_AT_START = 4  # characters before a name at the start of an entry: "- ", "The "
+_OPENING = re.compile(r"(?:[-*•] )?(?:the |an? )?[\"'`(\[]?", re.IGNORECASE)  # before the name that begins an entry
 _BEFORE = 8  # units back to the lead-in of a list
 _TERM = 25  # words back to the beginning of an entry
+_PARTNERS = {"(": ")", "[": "]", "{": "}"}
 _TWO = re.compile(
     r"\b(?:and|or) (?:\w+ ){0,2}(?:who|whom|whose|what|when|where|why|how|which)\b"
     r"|[,?] (?:and|or) (?:is|are|was|were|do|does|did|can|could|has|have|will|would|should|must|may)\b",
@@ -70,7 +71,8 @@ class _Read:
 
     @property
     def span(self) -> str:
-        return self.text[self.reading.start : self.reading.end]
+        """The short answer; empty if there is none."""
+        return "" if self.reading.start is None else self.text[self.reading.start : self.reading.end]
 
     @property
     def key(self) -> str:
@@ -81,14 +83,16 @@ class _Read:
 class PassageReader:
     """Reads the first hits and quotes what answers the question, in up to 120 words.
 
-    A passage's weight is a softmax over reader logits and retriever scores. The best passage and the next two are
-    quoted, as far as the words go, each in one stretch of whole units around its best unit: the one with the largest
-    `keep` of the reader (`rag.reader.Reading`) plus the share of the question's words in it. The stretch begins with
-    what the unit needs to be understood (the sentence before "However, ...", the lead-in of a list, the code after a
-    colon). A question with a short answer (a name, a date) gets that answer and the sentence that contains it, which is
-    all that is quoted if the short answer is certain and the question asks for one thing.
+    A passage's weight is a softmax over reader logits and retriever scores; passages with the name that a question
+    is about gain. The best passage and the next two are quoted, as far as the words go, each in one stretch of
+    whole units around its best unit: the one with the largest `keep` of the reader (`rag.reader.Reading`) plus the
+    share of the question's words in it, and the name. The stretch begins with what the unit needs to be understood
+    (the sentence before "However, ...", the lead-in of a list, the code after a colon, the beginning of its entry).
+    A question with a short answer (a name, a date) gets that answer and the sentence that contains it, which is all
+    that is quoted if the short answer is certain and the question asks for one thing.
     The hits of the answer are in the order of the reader's scores.
-    Abstains if the confidence (`rag.generators.confidence`) is below `min_confidence` (default: the reader's own).
+    Abstains if the passages do not seem to answer the question (`rag.generators.confidence`), or with `min_confidence`
+    if the confidence is below that, whatever the passages seem to answer.
     """
 
     def __init__(
@@ -102,24 +106,28 @@ class PassageReader:
             raise RagError(f"the minimum confidence should be between 0 and 1, found {min_confidence:g}")
         if min_confidence is not None and self._confidence is None:
             raise RagError(f"{self._reader.folder} has no confidence.json, so its answers have no confidence")
-        own = self._confidence.threshold if self._confidence else 0.0
-        self._min_confidence = own if min_confidence is None else min_confidence
-        refusing = f", confidence >= {self._min_confidence:g}" if self._confidence else ""
-        self.name = f"quotes.v2({self._reader.name}@{passages}{refusing})"
+        self._min_confidence = min_confidence
+        refusing = ""  # a part of the name
+        if min_confidence is not None:
+            refusing = f", confidence >= {min_confidence:g}"
+        elif self._confidence is not None:
+            refusing = f", answerable >= {self._confidence.threshold:g}"
+        self.name = f"quotes.v3({self._reader.name}@{passages}{refusing})"
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
         """Quote what answers the question; an abstention keeps the best candidate in its trace."""
         read = self._read(question.text, hits[: self._passages])
         hits = _reranked(read, hits)
         if not any(one.units for one in read):
-            reason = "no retrieved passage contains a possible answer"
-            return Answer(question, "", (), hits, self.name, abstained=True, reason=reason)
+            nothing = "no retrieved passage contains a possible answer"
+            return Answer(question, "", (), hits, self.name, abstained=True, reason=nothing)
         signals = _signals(question.text, read)
-        confidence = self._confidence.of(signals) if self._confidence else None
+        confidence = self._confidence.right.of(signals) if self._confidence else None
         short, share = _short(read)
         certain = share >= _CERTAIN and not _TWO.search(question.text)
         quoted = _quoted(read, short, certain=certain)
-        if confidence is not None and confidence < self._min_confidence:
+        reason = self._reason(signals)
+        if reason is not None:
             best = quoted[0]
             return Answer(
                 question,
@@ -128,8 +136,7 @@ class PassageReader:
                 hits,
                 self.name,
                 abstained=True,
-                reason=f"the retrieved passages do not seem to answer it "
-                f"(confidence {confidence:.2f}, minimum {self._min_confidence:g})",
+                reason=reason,
                 confidence=confidence,
                 trace={
                     "candidate": " ".join(_quote(best).split()),
@@ -155,6 +162,21 @@ class PassageReader:
         read = self._read(question.text, hits[: self._passages])
         return _signals(question.text, read) if any(one.units for one in read) else {}
 
+    def _reason(self, signals: Mapping[str, float]) -> str | None:
+        """Why the reader abstains, or None."""
+        if self._confidence is None:
+            return None
+        if self._min_confidence is None:
+            estimate, minimum = self._confidence.answerable, self._confidence.threshold
+            name = "answerable"
+        else:
+            estimate, minimum = self._confidence.right, self._min_confidence
+            name = "confidence"
+        value = estimate.of(signals)
+        if value >= minimum:
+            return None
+        return f"the retrieved passages do not seem to answer it ({name} {value:.2f}, minimum {minimum:.2g})"
+
     def _read(self, question: str, hits: Sequence[Hit]) -> list[_Read]:
         top = max((hit.score for hit in hits), default=0.0)
         readings: list[Reading] = []
@@ -175,54 +197,51 @@ class PassageReader:
         for hit, reading, logit in zip(hits, readings, logits, strict=True):
             weight = math.exp(logit - most) / total
             text, pieces = hit.passage.text, tuple(units(hit.passage.text))
+            named = [_named(name, text[unit.start : unit.end]) for unit in pieces]
             scores = tuple(
                 reading.kept(unit.start, unit.end)
                 + _WORDING * _share(asked, content_stems(text[unit.start : unit.end]))
-                + _named(name, text[unit.start : unit.end])
-                for unit in pieces
+                + has_name
+                for unit, has_name in zip(pieces, named, strict=True)
             )
-            if name is not None and not _is_of(name, hit.passage, reading, pieces):
-                reading = replace(reading, start=None, end=None)
-            entries = frozenset(
-                place for place, unit in enumerate(pieces) if _named(name, text[unit.start : unit.end]) > 1
-            )
+            if name is not None and not _may_be_of(name, hit.passage, reading, pieces):
+                reading = replace(reading, start=None, end=None, answer=-math.inf, no_short=0.0)
+            entries = frozenset(place for place, has_name in enumerate(named) if has_name > 1)
             found.append(_Read(hit, reading, logit, weight, pieces, scores, entries))
         return found
 
 
-def _named(name: AskedName | None, text: str) -> int:
+def _named(name: re.Pattern[str] | None, text: str) -> int:
     """2 if a text begins with the name that a question is about, as entries of a reference do, 1 if it has the name."""
-    found = None if name is None else name.pattern.search(text)
-    return 0 if found is None else 2 if found.start() <= _AT_START else 1
+    if name is None or not name.search(text):
+        return 0
+    opening = _OPENING.match(text)
+    return 2 if opening is not None and name.match(text, opening.end()) else 1
 
 
-def _about(name: AskedName | None, passage: Passage) -> int:
+def _about(name: re.Pattern[str] | None, passage: Passage) -> int:
     """2 if the headings have the name that a question is about, or a line begins with it, 1 if the text has it."""
     if name is None:
         return 0
-    if name.pattern.search(passage.headings):
+    if name.search(passage.headings):
         return 2
     return max((_named(name, line) for line in passage.text.splitlines()), default=0)
 
 
-def _is_of(name: AskedName, passage: Passage, reading: Reading, pieces: Sequence[Unit]) -> bool:
-    """Whether the short answer is said of the name.
+def _may_be_of(name: re.Pattern[str], passage: Passage, reading: Reading, pieces: Sequence[Unit]) -> bool:
+    """Whether the short answer may be said of the name: it is not the name, and not in the entry of another one.
 
-    The name is before it: in its unit, the one before, or the headings; "empty" in "retry_hosts (default: empty): see
-    retry_limit" is not the default of retry_limit. If its unit has other words of the question, one is before it too:
-    "boolean" in "Type: boolean. Default: yes" is no default.
+    "empty" in "retry_hosts (default: empty): see retry_limit" is not the default of retry_limit.
     """
     if reading.start is None or reading.end is None:
         return True
-    if name.pattern.fullmatch(passage.text[reading.start : reading.end].strip("$ ")):
+    if name.fullmatch(passage.text[reading.start : reading.end].strip("$ ")):
         return False
     place = max((place for place, unit in enumerate(pieces) if unit.start <= reading.start), default=0)
-    unit, before = pieces[place], passage.text[pieces[max(0, place - 1)].start : reading.start]
-    if not name.pattern.search(passage.headings) and not name.pattern.search(before):
-        return False
-    said = passage.text[unit.start : unit.end].lower()
-    wanted = [word for word in name.others if word in said]
-    return not wanted or any(word in passage.text[unit.start : reading.start].lower() for word in wanted)
+    begin = _entry(pieces, place) if pieces else None
+    if begin is None or name.search(passage.headings):
+        return True
+    return name.search(passage.text, pieces[begin].start, reading.start) is not None
 
 
 def _reranked(read: Sequence[_Read], hits: Sequence[Hit]) -> tuple[Hit, ...]:
@@ -339,8 +358,8 @@ def _stretch(one: _Read, best: int, words: int) -> Sequence[Unit]:
         first = last = best
     length = sum(unit.words for unit in one.units[first : last + 1])
     entry = _entry(one.units, best)
-    before = 0 if best in one.entries or first == entry else min(words, _EARLY)
     while True:
+        before = 0 if best in one.entries or first == entry else min(words, _EARLY)
         beside = [
             (entry is not None and _entry(one.units, place) == entry, one.scores[place], place)
             for place, most in ((first - 1, before), (last + 1, words))
@@ -403,13 +422,18 @@ def _repeats(new: _Quoted, quoted: _Quoted) -> bool:
 
 
 def _balanced(text: str) -> str:
-    """A text without a bracket at its end or start whose partner is missing: `empty)`, `(see`."""
-    for opening, closing in ("()", "[]", "{}"):
-        if text.endswith(closing) and text.count(opening) < text.count(closing):
-            text = text[:-1]
-        if text.startswith(opening) and text.count(opening) > text.count(closing):
-            text = text[1:]
-    return text.strip()
+    """A text without a bracket at its start or end whose partner is missing: `empty)`, `(see`."""
+    opened, lonely = [], set()
+    for place, character in enumerate(text):
+        if character in "([{":
+            opened.append(place)
+        elif character in ")]}":
+            if opened and _PARTNERS[text[opened[-1]]] == character:
+                opened.pop()
+            else:
+                lonely.add(place)
+    lonely.update(opened)
+    return text[0 in lonely : len(text) - (len(text) - 1 in lonely)].strip()
 
 
 def _quote(quoted: tuple[_Read, Unit]) -> str:

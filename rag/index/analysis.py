@@ -4,7 +4,6 @@ import re
 from collections.abc import Collection, Sequence
 from functools import cache
 from numbers import Integral
-from typing import NamedTuple
 
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
@@ -14,7 +13,12 @@ ANALYZER = "english.v1: simple tokens of at most 40 bytes, lower case, Snowball 
 _LONGEST_QUERY = 10_000
 # max_depth, -c, --all, os.path, std::map, /etc/hosts, sha256, maxDepth
 _IDENTIFIER = re.compile(r"^--?\w|_|\w[:/.]+\w|[a-z]\d|\d[a-z]|[a-z][A-Z]|\w\(\)$")
-_AROUND_WORDS = "?!.,;\"'`[]"
+_AROUND_WORDS = "?!.,;:\"'`[]“”‘’"
+# "2nd", "1990s", "U.S.", "e.g." look like identifiers and are none.
+_NO_IDENTIFIER = re.compile(r"\d+(?:st|nd|rd|th|s)|(?:[a-z]\.)+[a-z]?", re.IGNORECASE)
+_LETTER_OPTION = re.compile(r"-\w")  # -c is not -C
+# Words of a question that say nothing of what it is about, besides stop words.
+_ASKING = frozenset("can could do does did has have i is may me must my one should there we would you your".split())
 
 # Lucene's English stop words, and question words.
 QUERY_STOP_WORDS = """
@@ -66,33 +70,38 @@ def query_terms(query: str) -> list[str]:
 def is_lookup(query: str) -> bool:
     """Whether a query asks for something by its exact name: it has an identifier, or one word besides stop words."""
     rest = _content_words(query)
-    return len(rest) == 1 or any(_IDENTIFIER.search(word) for word in rest)
+    return len(rest) == 1 or any(map(_is_identifier, rest))
 
 
-class AskedName(NamedTuple):
-    """A name that a query is about: what finds it in a text, and the query's other words besides stop words."""
-
-    pattern: re.Pattern[str]
-    others: tuple[str, ...]
-
-
-def asked_name(query: str) -> AskedName | None:
-    """Return the name that a query asks about: its only identifier, or its only word; None if it is about more.
+def asked_name(query: str) -> re.Pattern[str] | None:
+    """Return what finds the name that a query asks about: its only identifier, or its only word; None if it asks more.
 
     "What is the default of max_depth?" is about `max_depth`; with three or more other words, a query is about those.
+    The pattern finds the whole name: `--exclude` is not in `--exclude-from`, nor `os.path` in `os.path.join`.
     """
-    rest = _content_words(query)
-    name = next((word for word in rest if _IDENTIFIER.search(word)), rest[0] if len(rest) == 1 else None)
+    rest = [word for word in _content_words(query) if word.lower() not in _ASKING]
+    name = next(filter(_is_identifier, rest), rest[0] if len(rest) == 1 else None)
     others = [word for word in rest if word != name]
-    if name is None or len(others) > 2 or any(_IDENTIFIER.search(word) for word in others):
+    if name is None or len(others) > 2 or any(map(_is_identifier, others)):
         return None
-    pattern = re.compile(rf"(?<!\w){re.escape(name.removesuffix('()'))}(?!\w)", re.IGNORECASE)
-    return AskedName(pattern, tuple(word.lower() for word in others))
+    before = r"(?<![\w-])" if name.startswith("-") else r"(?<!\w)"
+    case = re.NOFLAG if _LETTER_OPTION.fullmatch(name) else re.IGNORECASE
+    return re.compile(rf"{before}{re.escape(name.removesuffix('()'))}(?![\w-]|[./]\w|::)", case)
+
+
+def _is_identifier(word: str) -> bool:
+    return bool(_IDENTIFIER.search(word)) and not _NO_IDENTIFIER.fullmatch(word)
 
 
 def _content_words(query: str) -> list[str]:
-    words = [word for word in (part.strip(_AROUND_WORDS) for part in query.split()) if word]
+    words = [word for word in map(_bare, query.split()) if word]
     return [word for word in words if word.lower() not in QUERY_STOP_WORDS]
+
+
+def _bare(word: str) -> str:
+    """A word without the punctuation around it, and without a possessive's ending."""
+    word = re.sub(r"['’]s$", "", word.strip(_AROUND_WORDS))
+    return word if word.endswith("()") else word.strip("()")
 
 
 def check_search(queries: Sequence[str], k: int) -> None:

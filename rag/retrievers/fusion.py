@@ -11,6 +11,7 @@ from rag.retrievers import Retriever, RetrieverKind, open_retriever
 from rag.types import Hit, Passage
 
 METHODS = ("rrf", "scores", "max")
+_COPIED = 20  # words of a text from which on another one like it is a copy
 
 
 def open_fusion(index: Index, recipe: Recipe) -> "Fusion":
@@ -40,8 +41,8 @@ class Fusion:
     that refuses the query is left out; `QuestionError` is raised if the others find nothing. `lookup_weights`
     replace the weights for a query that asks for something by its exact name (`rag.index.analysis.is_lookup`):
     embeddings of rare names say little. With them, passages that have the very name that a query is about come
-    first. `distinct` leaves out hits with the text of an earlier one. Raises `RagError` for an unknown method, a depth
-    below 1, or unless there is one weight above 0 per retriever.
+    first. `distinct` leaves out hits with the text of an earlier one, if it has 20 words or more. Raises `RagError`
+    for an unknown method, a depth below 1, or unless there is one weight above 0 per retriever.
     """
 
     def __init__(
@@ -72,7 +73,8 @@ class Fusion:
         for retriever, weight, lookup in zip(retrievers, weights, lookup_weights, strict=True):
             shown = f"{weight:g}" if weight == lookup else f"{weight:g}|{lookup:g}"
             parts.append(retriever.name if shown == "1" else f"{shown}*{retriever.name}")
-        self.name = f"{f'rrf{k}' if method == 'rrf' else method}@{depth}({','.join(parts)})"
+        told = [*(["names first"] if looks_up else []), *(["distinct"] if distinct else [])]
+        self.name = f"{f'rrf{k}' if method == 'rrf' else method}@{depth}({','.join([*parts, *told])})"
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Return at most k hits per query from the fused lists."""
@@ -99,7 +101,7 @@ class Fusion:
         if name is None:
             return hits
         top = sum(self._lookup_weights)
-        there = [bool(name.pattern.search(f"{hit.passage.headings} {hit.passage.text}")) for hit in hits]
+        there = [bool(name.search(f"{hit.passage.headings} {hit.passage.text}")) for hit in hits]
         raised = [Hit(hit.passage, hit.score + top * has) for hit, has in zip(hits, there, strict=True)]
         return sorted(raised, key=lambda hit: (-hit.score, hit.passage.id))
 
@@ -116,10 +118,14 @@ class Fusion:
 
 
 def _without_copies(hits: Sequence[Hit]) -> list[Hit]:
-    """The first hit of those with the same text: manuals have pages twice, as chapters and as one file."""
+    """The first hit of those with the same text: manuals have pages twice, as chapters and as one file.
+
+    Short texts, such as "Returns 0 on success.", are said of different things.
+    """
     first: dict[str, Hit] = {}
     for hit in hits:
-        first.setdefault(" ".join(hit.passage.text.split()), hit)
+        words = hit.passage.text.split()
+        first.setdefault(" ".join(words) if len(words) >= _COPIED else hit.passage.id, hit)
     return list(first.values())
 
 

@@ -8,15 +8,17 @@
     python -m scripts.bench.abstention check WORK/answers-all.jsonl --out eval/results/own-documents/confidence.json
     python -m scripts.bench.abstention measure ../shared/data POOL.index --out eval/results/nomiracl
 
-`fit` uses two kinds of cases with equal weight: the answers to the part `dev` of own-documents (right if they hold all
-nuggets), and simulated ones: questions of SQuAD, which the reader never saw, with ten BM25 hits of which one or two
-contain the answer, and with ten that lack it. The threshold comes from the answerable questions of the reader's
+`fit` fits two estimates, that an answer is right and that the passages answer the question, to two kinds of cases with
+equal weight. Simulated ones are questions of SQuAD, which the reader never saw, with ten BM25 hits of which one or two
+contain the answer, and with ten that lack it. The others are the answers to the part `dev` of own-documents: right if
+they hold all nuggets for the first estimate, and to an answerable question for the second, where questions without an
+answer, which are few, weigh as much as the others. The threshold comes from the answerable questions of the reader's
 validation, to which no weight was fitted (split conformal prediction). `measure` uses NoMIRACL's questions with their
 ten passages, which have human labels; nothing is fitted to them.
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,7 +36,7 @@ from autoais.questions import read_questions
 from autoais.text.folding import questions_key
 from autoais.training.prepare import held_out
 from rag.errors import QuestionError
-from rag.generators.confidence import SIGNALS, Confidence
+from rag.generators.confidence import SIGNALS, Confidence, Estimate
 from rag.generators.passage_reader import PassageReader
 from rag.index.index import Index
 from rag.index.open import open_index
@@ -51,6 +53,7 @@ UNREFUSING = "reader,min_confidence=0"
 CAPS = (0.05, 0.15, 0.25)
 
 Floats = NDArray[np.float64]
+Truth = NDArray[np.bool_]
 app = typer.Typer(add_completion=False)
 
 
@@ -97,59 +100,46 @@ def fit(
     opened, reader = open_index(index), PassageReader()
     rows: list[list[float]] = []
     labels: list[bool] = []
-    counts = {}
+    counts: dict[str, int] = {}
     for name, most in SETS.items():
         before = len(rows)
-        for question, hits, holds in simulated(name, most, data, opened):
+        for question, hits, held in simulated(name, most, data, opened):
             found = reader.signals(Question("q", question), hits)
             if found:
                 rows.append([found[signal] for signal in SIGNALS])
-                labels.append(holds)
+                labels.append(held)
         counts[f"topics/topics.dpr.{name}.txt"] = len(rows) - before
         print(name, len(rows) - before, "cases", flush=True)
-    simulated_rows = len(rows)
-    for values_of, is_right, _ in answers(signals):
-        rows.append(values_of)
-        labels.append(is_right)
-    documents = len(rows) - simulated_rows
-    counts[signals.name] = documents
-    values, truth = np.array(rows), np.array(labels)
-    mean, spread = values.mean(axis=0), values.std(axis=0)
-    x = np.column_stack([(values - mean) / spread, np.ones(len(values))])
-    ridge = np.array([1e-3] * len(SIGNALS) + [0.0])
-    weight = np.full(len(x), 0.5 / documents)
-    weight[:simulated_rows] = 0.5 / simulated_rows
-    fitted = fit_logistic(x, truth.astype(float), weight, ridge, np.zeros(x.shape[1]))
-    weights = fitted[:-1] / spread
-    found_weights = Confidence(dict(zip(SIGNALS, weights, strict=True)), float(fitted[-1] - weights @ mean), 0.0)
-
-    def confidence(given: Sequence[Sequence[float]]) -> Floats:
-        return np.array([found_weights.of(dict(zip(SIGNALS, row, strict=True))) for row in given])
-
-    said = confidence(rows)
-    kept = list(answers(calibrate))
-    others = confidence([row[0] for row in kept])
-    right, answerable = np.array([row[1] for row in kept]), np.array([row[2] for row in kept])
-    threshold = conformal(others[answerable], REFUSED)
+    squad, holds = np.array(rows), np.array(labels)
+    dev, is_right, can_be_answered = arrays(answers(signals))
+    counts[signals.name] = len(dev)
+    right = logistic(squad, holds, dev, is_right)
+    answerable = logistic(squad, holds, dev, can_be_answered, balanced=True)
+    others, _, kept = arrays(answers(calibrate))
+    said = estimated(answerable, others)
+    threshold = conformal(said[kept], REFUSED)
     result = {
-        "weights": dict(found_weights.weights),
-        "bias": found_weights.bias,
+        "right": {"weights": dict(right.weights), "bias": right.bias},
+        "answerable": {"weights": dict(answerable.weights), "bias": answerable.bias},
         "threshold": threshold,
         "fitted_to": {
             "cases": counts,
             "roc_auc": {
-                "simulated": roc_auc(truth[:simulated_rows], said[:simulated_rows]),
-                "documents": roc_auc(truth[simulated_rows:], said[simulated_rows:]),
+                "right": {
+                    "simulated": roc_auc(holds, estimated(right, squad)),
+                    "documents": roc_auc(is_right, estimated(right, dev)),
+                },
+                "answerable": {
+                    "simulated": roc_auc(holds, estimated(answerable, squad)),
+                    "documents": roc_auc(can_be_answered, estimated(answerable, dev)),
+                },
             },
         },
         "calibrated_on": {
             "questions": calibrate.name,
-            "answerable": int(answerable.sum()),
-            "unanswerable": int((~answerable).sum()),
-            "answerable_refused": float((others[answerable] < threshold).mean()),
-            "unanswerable_refused": float((others[~answerable] < threshold).mean()),
-            "roc_auc": {"right": roc_auc(right, others), "answerable": roc_auc(answerable, others)},
-            "curve": reliability(others, right),
+            "answerable_refused": share((said[kept] < threshold).tolist()),
+            "unanswerable_refused": share((said[~kept] < threshold).tolist()),
+            "roc_auc": roc_auc(kept, said),
         },
         "provenance": provenance(
             {name: data / f"topics/topics.dpr.{name}.txt" for name in SETS}
@@ -160,21 +150,51 @@ def fit(
     print(dumps(round_floats(result, 4)))
 
 
+def logistic(simulated: Floats, holds: Truth, documents: Floats, truth: Truth, *, balanced: bool = False) -> Estimate:
+    """An estimate fitted to both kinds of cases, (cases, signals), with half of the weight each.
+
+    If `balanced`, both classes of the documents have equal weight.
+    """
+    values, labels = np.vstack([simulated, documents]), np.concatenate([holds, truth])
+    mean, spread = values.mean(axis=0), values.std(axis=0)
+    x = np.column_stack([(values - mean) / spread, np.ones(len(values))])
+    ridge = np.array([1e-3] * len(SIGNALS) + [0.0])
+    each = np.where(truth, 0.5 / truth.sum(), 0.5 / (~truth).sum()) if balanced else 1 / len(documents)
+    weight = np.concatenate([np.full(len(simulated), 0.5 / len(simulated)), np.full(len(documents), 0.5) * each])
+    fitted = fit_logistic(x, labels.astype(float), weight, ridge, np.zeros(x.shape[1]))
+    weights = fitted[:-1] / spread
+    return Estimate(dict(zip(SIGNALS, map(float, weights), strict=True)), float(fitted[-1] - weights @ mean))
+
+
+def estimated(estimate: Estimate, cases: Floats) -> Floats:
+    """The probability of each case; `cases` is (cases, signals)."""
+    return np.array([estimate.of(dict(zip(SIGNALS, case, strict=True))) for case in cases.tolist()])
+
+
+def arrays(found: Iterable[tuple[list[float], bool, bool]]) -> tuple[Floats, Truth, Truth]:
+    """The signals of answers, (cases, signals), which are right, and which of their questions are answerable."""
+    cases = list(found)
+    return (
+        np.array([case[0] for case in cases]),
+        np.array([case[1] for case in cases]),
+        np.array([case[2] for case in cases]),
+    )
+
+
 @app.command()
 def check(
     file: Annotated[Path, typer.Argument(help="Answers of scripts/own_documents.py (jsonl), made without refusals.")],
     out: Annotated[Path, typer.Option(help="Output file (json).")],
 ) -> None:
-    """Measure what the confidence that ships says of answers, by fifths, and what its threshold refuses."""
+    """Measure what the confidence that ships says of answers, by fifths, and what is refused."""
     shipped = Confidence.read(SHIPPED / "confidence.json")
-    rows = list(answers(file))
-    said = np.array([shipped.of(dict(zip(SIGNALS, signals, strict=True))) for signals, _, _ in rows])
-    right, answerable = np.array([row[1] for row in rows]), np.array([row[2] for row in rows])
+    signals, right, answerable = arrays(answers(file))
+    said, seems = estimated(shipped.right, signals), estimated(shipped.answerable, signals)
     result = {
         "threshold": shipped.threshold,
-        "answerable_refused": share((said[answerable] < shipped.threshold).tolist()),
-        "unanswerable_refused": share((said[~answerable] < shipped.threshold).tolist()),
-        "roc_auc": {"right": roc_auc(right, said), "answerable": roc_auc(answerable, said)},
+        "answerable_refused": share((seems[answerable] < shipped.threshold).tolist()),
+        "unanswerable_refused": share((seems[~answerable] < shipped.threshold).tolist()),
+        "roc_auc": {"right": roc_auc(right, said), "answerable": roc_auc(answerable, seems)},
         "curve": reliability(said, right),
         "provenance": provenance({"answers": file, "confidence": SHIPPED / "confidence.json"}),
     }
@@ -191,7 +211,7 @@ def answers(file: Path) -> Iterator[tuple[list[float], bool, bool]]:
             yield [row["signals"][signal] for signal in SIGNALS], row["all@120"], row["answerable"]
 
 
-def reliability(confidence: Floats, right: NDArray[np.bool_]) -> list[dict[str, float]]:
+def reliability(confidence: Floats, right: Truth) -> list[dict[str, float]]:
     """For each fifth of the answers, by confidence: its mean, and the share that is right."""
     order = np.argsort(confidence, kind="stable")
     return [
@@ -224,16 +244,16 @@ def measure(
     for _, row in read_objects(file):
         passages = [passage for docid in row["docids"] if (passage := store.get(docid)) is not None]
         found = reader.signals(Question("q", row["question"]), in_order(static, row["question"], passages))
-        said.append(shipped.of(found) if found else 0.0)
+        said.append(shipped.answerable.of(found) if found else 0.0)
         truth.append(bool(row["answerable"]))
-    confidence, answerable = np.array(said), np.array(truth)
+    seems, answerable = np.array(said), np.array(truth)
     result: dict[str, Any] = {
         "generator": reader.name,
         "questions": {"answerable": int(answerable.sum()), "unanswerable": int((~answerable).sum())},
-        "roc_auc": roc_auc(answerable, confidence),
-        "as_shipped": point(confidence, answerable, shipped.threshold),
-        "points": [best(confidence, answerable, cap) for cap in CAPS],
-        "curve": [point(confidence, answerable, float(t)) for t in np.linspace(0, 1, 51)],
+        "roc_auc": roc_auc(answerable, seems),
+        "as_shipped": point(seems, answerable, shipped.threshold),
+        "points": [best(seems, answerable, cap) for cap in CAPS],
+        "curve": [point(seems, answerable, float(t)) for t in np.linspace(0, 1, 101)],
         "published": "NoMIRACL, GPT-4 on the full 500: 57.6 % of the unanswerable refused, 5.2 % of the answerable",
         "provenance": provenance({"questions": file}),
     }
@@ -242,20 +262,20 @@ def measure(
     print(dumps(round_floats({key: result[key] for key in ("roc_auc", "as_shipped", "points")}, 4), indent=2))
 
 
-def point(confidence: Floats, answerable: NDArray[np.bool_], min_confidence: float) -> dict[str, Any]:
-    """The refusal rates of both kinds at this minimum confidence, with 95 % intervals."""
-    row: dict[str, Any] = {"min_confidence": min_confidence}
+def point(seems: Floats, answerable: Truth, threshold: float) -> dict[str, Any]:
+    """The refusal rates of both kinds at this threshold, with 95 % intervals."""
+    row: dict[str, Any] = {"threshold": threshold}
     for kind, those in (("unanswerable", ~answerable), ("answerable", answerable)):
-        refused, n = int((confidence[those] < min_confidence).sum()), int(those.sum())
+        refused, n = int((seems[those] < threshold).sum()), int(those.sum())
         row[f"{kind}_refused"] = refused / n
         row[f"{kind}_interval95"] = list(clopper_pearson(refused, n))
     return row
 
 
-def best(confidence: Floats, answerable: NDArray[np.bool_], cap: float) -> dict[str, Any]:
+def best(seems: Floats, answerable: Truth, cap: float) -> dict[str, Any]:
     """The point with the most refusals that refuses at most the share `cap` of the answerable questions."""
     allowed = int(cap * int(answerable.sum()))
-    return {"cap": cap, **point(confidence, answerable, float(np.sort(confidence[answerable])[allowed]))}
+    return {"cap": cap, **point(seems, answerable, float(np.sort(seems[answerable])[allowed]))}
 
 
 def figure(result: dict[str, Any]) -> Iterator[str]:

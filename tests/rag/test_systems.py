@@ -102,7 +102,7 @@ def test_an_abstention_says_how_sure_it_is_and_how_to_hear_the_answer_all_the_sa
     result = rag(*asked)
     assert result.returncode == 1
     first, second, *_ = result.stdout.splitlines()
-    assert first.startswith("Not answered: the retrieved passages do not seem to answer it (confidence 0.")
+    assert first.startswith("Not answered: the retrieved passages do not seem to answer it (answerable 0.")
     assert second == "Use --min-confidence 0 to always answer."
     answered = rag(*asked, "--min-confidence", "0")
     assert answered.returncode == 0

@@ -374,6 +374,13 @@ def test_quoted_cells_of_dpr_are_unquoted_and_broken_ones_named(tmp_path: Path) 
     assert messages(path) == [":2: 2 columns, but the header has 3"]
 
 
+def test_a_corpus_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "c.tsv"
+    path.write_text("id\ttext\ttitle\n", "utf-16")
+    with pytest.raises(FormatError, match=r"c\.tsv has zero bytes, so it is no text in UTF-8"):
+        detect_corpus(path)
+
+
 def test_a_document_of_ms_marco_is_refused_with_what_a_segment_has(tmp_path: Path) -> None:
     path = lines(tmp_path / "d.jsonl", {"docid": "D1", "url": "u", "title": "T", "headings": "", "body": "B"})
     with pytest.raises(FormatError, match="the nearest is miracl, which also has text"):

@@ -130,10 +130,15 @@ def test_the_beginning_of_an_entry_that_is_far_away_is_left_out() -> None:
     assert answered(Scripted(["Default"], short="5"), text).text == "Default: 5."
 
 
-def test_the_rest_of_an_entry_comes_before_its_neighbours() -> None:
-    long = "Width: How wide it is. " + "It may be wider. " * 28
-    answer = answered(Scripted(["How wide", "Dig"]), "\n\n".join([SETTINGS[0], long, SETTINGS[2]]))
-    assert answer.text.startswith(long.strip())
+def test_the_rest_of_an_entry_comes_before_neighbours_that_answer_better() -> None:
+    rest, neighbour = "It may be " + "wider and " * 30 + "so on.", "Dig " + "deeper and " * 30 + "so on."
+    answer = answered(Scripted(["How wide", "Dig"]), f"Width: How wide it is. {rest}\n\n{neighbour}")
+    assert answer.text == f"Width: How wide it is. {rest}"
+
+
+def test_a_stretch_does_not_grow_past_the_beginning_of_its_entry() -> None:
+    text = "Depth: How deep.\n\nWidth: How wide it is. " + "It may be wider. " * 10 + "Default: 5."
+    assert answered(Scripted(["Default: 5"]), text).text.startswith("Width: How wide it is.")
 
 
 def test_a_short_answer_that_is_not_certain_brings_more() -> None:
@@ -182,9 +187,9 @@ def test_a_short_answer_is_said_of_the_name() -> None:
     assert short("2") == "2"
     assert short("empty") is None  # of the entry before, which has the name after it
     assert short("blade_depth") is None
-    assert short("boolean", between("blade_depth: Type: boolean Default: yes")) is None
-    assert short("yes", between("blade_depth: Type: boolean Default: yes")) == "yes"
-    assert short("boolean", between("blade_depth: Type: boolean"), "What type is blade_depth?") == "boolean"
+    assert short("6", between("blade_depth: How deep it saws. The best depends. If none is given, it is 6.")) == "6"
+    assert short("6", between("blade_list: The blades. If none is given, blade 6.")) is None
+    assert short("Ada", between("Ada maintains blade_depth."), "Who maintains blade_depth?") == "Ada"
     assert short("1907", between("Shed was built in 1907."), "When was the shed built?") == "1907"
 
 
@@ -193,6 +198,22 @@ def test_a_short_answer_has_no_bracket_without_its_partner() -> None:
     assert answered(Scripted(["shed"], short="1907)"), text).short_answer == "1907"
     assert answered(Scripted(["shed"], short="(built in 1907"), text).short_answer == "built in 1907"
     assert answered(Scripted(["shed"], short="(built in 1907)"), text).short_answer == "(built in 1907)"
+    for whole in ("1) saw(it)", "(a) or (b)"):
+        assert answered(Scripted(["shed"], short=whole), between(f"The shed {whole} stands.")).short_answer is not None
+    assert (
+        answered(Scripted(["shed"], short="(a) or (b)"), between("The shed (a) or (b).")).short_answer == "(a) or (b)"
+    )
+    assert (
+        answered(Scripted(["shed"], short="call saw()"), between("In the shed call saw().")).short_answer
+        == "call saw()"
+    )
+
+
+def test_a_short_answer_that_is_of_another_name_is_no_vote() -> None:
+    other = between("blade_list: The blades. If none is given, blade 6.")
+    answer = answered(Scripted(["saws"], short="6"), other, ENTRIES, question="What is the default of blade_depth?")
+    assert answer.short_answer is None
+    assert "How deep it saws" in answer.text
 
 
 def test_nothing_to_quote() -> None:

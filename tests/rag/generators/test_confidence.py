@@ -1,0 +1,84 @@
+"""The two estimates of the reader: that an answer is right, and that the passages answer the question."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag.errors import RagError
+from rag.generators.confidence import SIGNALS, Confidence
+from rag.generators.passage_reader import PassageReader
+from rag.reader import SHIPPED
+from rag.types import Hit, Passage, Question
+from tests.rag.generators.test_passage_reader import Scripted
+
+
+def row(right: float = 0.0, answerable: float = 0.0, threshold: float | None = 0.4) -> dict[str, Any]:
+    """A file whose estimates say the same whatever the signals are."""
+    zeros = dict.fromkeys(SIGNALS, 0.0)
+    return {
+        "right": {"weights": zeros, "bias": right},
+        "answerable": {"weights": zeros, "bias": answerable},
+        "threshold": threshold,
+    }
+
+
+def reader(folder: Path, content: dict[str, Any], min_confidence: float | None = None) -> PassageReader:
+    (folder / "confidence.json").write_text(json.dumps(content))
+    scripted = Scripted(["dear"])
+    scripted.folder = folder
+    return PassageReader(scripted, min_confidence=min_confidence)
+
+
+HITS = [Hit(Passage("p", "Shed", "Wood is dear."), 1.0)]
+ASKED = Question("q", "Is wood dear?")
+
+
+def test_what_ships_can_be_read_and_relevance_raises_both() -> None:
+    shipped = Confidence.read(SHIPPED / "confidence.json")
+    low, high = (dict.fromkeys(SIGNALS, 0.5) | {"relevance": relevance} for relevance in (-5.0, 5.0))
+    for estimate in (shipped.right, shipped.answerable):
+        assert 0 < estimate.of(low) < estimate.of(high) < 1
+    assert 0 < shipped.threshold < 1
+
+
+def test_by_itself_the_reader_abstains_where_nothing_seems_to_answer(tmp_path: Path) -> None:
+    unsure = reader(tmp_path, row(right=-5.0, answerable=2.0)).generate(ASKED, HITS)
+    assert (unsure.text, round(unsure.confidence or 1, 3)) == ("Wood is dear.", 0.007)
+    refused = reader(tmp_path, row(right=5.0, answerable=-2.0)).generate(ASKED, HITS)
+    assert refused.abstained
+    assert refused.reason == "the retrieved passages do not seem to answer it (answerable 0.12, minimum 0.4)"
+
+
+def test_a_minimum_confidence_decides_alone(tmp_path: Path) -> None:
+    assert not reader(tmp_path, row(right=0.1, answerable=-9.0), 0.5).generate(ASKED, HITS).abstained
+    assert not reader(tmp_path, row(right=-9.0, answerable=-9.0), 0.0).generate(ASKED, HITS).abstained
+    refused = reader(tmp_path, row(right=-0.1, answerable=9.0), 0.5).generate(ASKED, HITS)
+    assert refused.reason == "the retrieved passages do not seem to answer it (confidence 0.48, minimum 0.5)"
+
+
+def test_the_name_says_when_the_reader_abstains(tmp_path: Path) -> None:
+    assert reader(tmp_path, row()).name == "quotes.v3(scripted@16, answerable >= 0.4)"
+    assert reader(tmp_path, row(), 0.2).name == "quotes.v3(scripted@16, confidence >= 0.2)"
+    assert PassageReader(Scripted([])).name == "quotes.v3(scripted@16)"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[]",
+        "{",
+        json.dumps({"weights": {}, "bias": 0.0, "threshold": 0.1}),
+        json.dumps(row(right=float("nan"))),
+        json.dumps(row(threshold=float("inf"))),
+        json.dumps(row(threshold=None)),
+        json.dumps(row() | {"right": {"weights": {"relevance": 1.0}, "bias": 0.0}}),
+    ],
+)
+def test_a_broken_file_is_one_line(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "confidence.json"
+    path.write_text(content)
+    with pytest.raises(RagError, match=r"confidence\.json: ") as fault:
+        Confidence.read(path)
+    assert "\n" not in str(fault.value)
