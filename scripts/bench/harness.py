@@ -2,11 +2,11 @@
 
     python -m scripts.bench.harness DATA INDEX --out eval/results/harness.json
 
-First `rag bench run open-nq-pool --system reader` over all 2,000 questions: seconds and peak memory; and the page of
-its report in Chromium: size and first paint. Then, on LIMIT questions, taking turns: `rag bench run` and `rag bench
-report`, against `rag answer` and `autoais score`, which answer and judge the same without a run folder. The ratio is
-of CPU seconds, of which both pay the start of two processes; reading and checking the data of the benchmark is paid by
-the harness alone, so the ratio falls with more questions.
+First `rag bench run open-nq-pool --system reader` over all 2,000 questions: seconds, peak memory and the main metrics;
+and the page of its report in Chromium: size and first paint. Then, on LIMIT questions, taking turns: `rag bench run`
+and `rag bench report`, against `rag answer` and `autoais score`, which answer and judge the same without a run folder.
+The ratio is of CPU seconds, of which both pay the start of two processes; reading and checking the data of the
+benchmark is paid by the harness alone, so the ratio falls with more questions.
 """
 
 import os
@@ -23,10 +23,13 @@ import typer
 from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import processor, provenance
 from rag.bench.report import write_report
+from rag.bench.report.tables import metric_of
+from rag.bench.results import read_run
 from scripts.browser import chromium
 
 RAG, AUTOAIS = ([sys.executable, "-m", name] for name in ("rag", "autoais"))
 Used = tuple[float, float, float]
+METRICS = ("right", "em", "f1", "answer_recall", "autoais", "answerable_refused")
 
 
 def measured(*commands: list[str]) -> Used:
@@ -74,6 +77,8 @@ def main(
         folder = Path(temporary)
         cpu, seconds, peak = measured(bench(data, index, folder / "whole", None))
         whole = {"questions": 2000, "seconds": seconds, "cpu_s": cpu, "peak_memory_mb": peak}
+        (reader,) = read_run(folder / "whole").systems
+        metrics = {name: metric_of(reader.metrics, name) for name in METRICS}
         drawn = page(folder / "whole")
         turns = []
         for number in range(rounds):
@@ -85,7 +90,7 @@ def main(
             turns.append({"harness_cpu_s": harness[0], "bare_cpu_s": bare[0], "ratio": harness[0] / bare[0]})
     result: dict[str, Any] = {
         "processor": processor(),
-        "whole": whole,
+        "whole": whole | {"system": reader.system, "metrics": metrics},
         "page": drawn,
         "overhead": {
             "questions": limit,
