@@ -259,11 +259,12 @@ def _signals(question: str, read: Sequence[_Read]) -> dict[str, float]:
     best = max(read, key=lambda one: one.weight)
     votes: dict[str, float] = {}
     for one in read:
-        votes[one.key] = votes.get(one.key, 0.0) + one.weight
+        if one.reading.start is not None:
+            votes[one.key] = votes.get(one.key, 0.0) + one.weight
     asked = _weights(question)
     return {
         "relevance": max(one.reading.relevance for one in read),
-        "agreement": max(votes.values()),
+        "agreement": max(votes.values(), default=0.0),
         "keep": max((one.reading.kept(u.start, u.end) for u in best.units), default=0.0),
         "covered": _share(asked, best.stems),
         "found": _share(asked, frozenset().union(*(one.stems for one in read))),
