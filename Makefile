@@ -167,10 +167,6 @@ READERS = --system first-passage --system first-passage,recipe=gold --system ext
 	--system reader,recipe=gold
 OWN = .venv-test/bin/rag bench run own-documents-kept --data $(DOCUMENTS) --index work/bench/documents
 FRESH = .venv-test/bin/rag bench run own-documents-fresh --data work/fresh-docs --index work/bench/fresh-documents
-QUOTING = --system first-passage --system first-passage,recipe=best --system first-passage,recipe=hybrid-reranked \
-	--system extractive --system extractive,recipe=best \
-	--system reader --system reader,recipe=shortlist --system reader,recipe=static --system reader,recipe=best \
-	--system reader,min_confidence=0
 ATTRIBUTE = .venv-test/bin/rag attribute --index $(INDEX)
 COLLECT = .venv-test/bin/python -m scripts.make_results collect
 results: .venv-test/done
@@ -186,8 +182,12 @@ results: .venv-test/done
 		--predictions work/bench/post-hoc-closed-book.jsonl --predictions work/bench/as-parsed.jsonl --out work/bench/given
 	$(POOL) --limit 100 --seed 13 $(READERS) --out work/bench/sample
 	$(POOL) $(READERS) --predictions work/bench/post-hoc-references.jsonl --out work/bench/pool
-	$(OWN) $(QUOTING) --out work/bench/own-documents-kept
-	$(FRESH) $(QUOTING) --out work/bench/own-documents-fresh
+	$(OWN) --system first-passage --system first-passage,recipe=best --system first-passage,recipe=hybrid-reranked \
+		--system extractive --system extractive,recipe=best \
+		--system reader --system reader,recipe=shortlist --system reader,recipe=static --system reader,recipe=best \
+		--system reader,min_confidence=0 --out work/bench/own-documents-kept
+	$(FRESH) --system first-passage --system extractive --system reader --system reader,recipe=shortlist \
+		--system reader,min_confidence=0 --out work/bench/own-documents-fresh
 	$(OWN) --system closed-book:gguf:$(MODEL) --out work/bench/own-documents-kept-closed-book
 	$(OWN) --system gguf:$(MODEL),k=5 --out work/bench/own-documents-kept-gguf
 	$(COLLECT) work/bench/pool --out eval/results/systems/open-nq-pool.json

@@ -104,7 +104,7 @@ PARTS = [
         DOCUMENTS,
         "80 questions with an answer and 16 without, over eight collections with which nothing was trained. On half of "
         "them nothing was chosen; the answers to the other half were read once, and one rule of quoting was made with "
-        "them in view. An answer is right if its first 120 words hold all nuggets. No language model was run on these.",
+        "them in view. An answer is right if its first 120 words hold all nuggets. No language model took part.",
         seconds=False,
     ),
 ]
