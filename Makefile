@@ -157,7 +157,8 @@ coverage: .venv-test/done
 	OPENBLAS_NUM_THREADS=1 .venv-test/bin/python -m scripts.coverage --tests 10000 --out eval/results/coverage.json
 
 # All systems side by side (docs/results.md): hours, of which the language model takes most. DATA, INDEX (of the pool,
-# built if it is missing), DOCUMENTS (from `python -m scripts.own_documents fetch`; work/fresh-docs likewise, by the table fresh.toml), MODEL (a GGUF file of 1.5B).
+# built if it is missing), DOCUMENTS (from `python -m scripts.own_documents fetch`; work/fresh-docs likewise, by
+# --table eval/benchmarks/own-documents/fresh.toml), MODEL (a GGUF file of 1.5B).
 INDEX ?= work/pool.index
 DOCUMENTS ?= work/own-docs
 MODEL ?= work/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf

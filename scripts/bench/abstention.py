@@ -14,7 +14,8 @@ contain the answer, and with ten that lack it. The others are the answers to the
 they hold all nuggets for the first estimate, and to an answerable question for the second, where questions without an
 answer, which are few, weigh as much as the others. The threshold comes from the answerable questions of the reader's
 validation, to which no weight was fitted (split conformal prediction). `measure` uses NoMIRACL's questions with their
-ten passages, which have human labels; nothing is fitted to them.
+ten passages, which have human labels; no weight is fitted to them, but the weighing of cases was chosen with them and
+the validation in view.
 """
 
 import random
