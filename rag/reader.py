@@ -1,6 +1,5 @@
 """A reader: a small cross-encoder that scores how well a passage answers a question and finds the answer span."""
 
-import hashlib
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autoais.io.provenance import sha256_files
 from autoais.models.onnx import cores, open_session, open_tokenizer
 from autoais.models.pairs import CLAIM, CLAIM_ONLY, EVIDENCE, SHARED, readable, typed
 from autoais.text.excerpt import matched, pieces, unmatched
@@ -150,10 +150,8 @@ class Reader:
     @cached_property
     def name(self) -> str:
         """`reader@<8 hex of the SHA-256 of rules, model and tokenizer>/<word pieces>`."""
-        digest = hashlib.sha256(str(RULES).encode())
-        for file in ("model.onnx", "tokenizer.json"):
-            digest.update((self.folder / file).read_bytes())
-        return f"reader@{digest.hexdigest()[:8]}/{self.encoder.max_length}"
+        files = (self.folder / name for name in ("model.onnx", "tokenizer.json"))
+        return f"reader@{sha256_files(files, str(RULES))[:8]}/{self.encoder.max_length}"
 
     @cached_property
     def encoder(self) -> WindowEncoder:

@@ -1,11 +1,11 @@
 """`minilm`: all-MiniLM-L6-v2 in int8, without a further package: it is the trunk of the judge that ships with rag."""
 
-import hashlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
+from autoais.io.provenance import sha256_files
 from autoais.judges.minilm import SHIPPED
 from autoais.models.onnx import cores, open_session
 from autoais.models.pairs import MAX_CLAIM, PairEncoder
@@ -38,10 +38,8 @@ class MiniLM:
     @cached_property
     def name(self) -> str:
         """`minilm@<8 hex of the SHA-256 of rules, network and tokenizer>/<word pieces>`."""
-        digest = hashlib.sha256(str(RULES).encode())
-        for file in ("model.onnx", "tokenizer.json"):
-            digest.update((SHIPPED / file).read_bytes())
-        return f"minilm@{digest.hexdigest()[:8]}/{MAX_CLAIM - 2}"
+        files = (SHIPPED / name for name in ("model.onnx", "tokenizer.json"))
+        return f"minilm@{sha256_files(files, str(RULES))[:8]}/{MAX_CLAIM - 2}"
 
     @cached_property
     def dimension(self) -> int:

@@ -1,9 +1,9 @@
 """`onnx:<model>`: a sentence-transformers model in ONNX, run by onnxruntime and tokenizers, without torch."""
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from autoais.errors import first_line
 from autoais.io.paths import user_path
+from autoais.io.provenance import sha256_files
 from autoais.models.onnx import cores, open_session, open_tokenizer
 from autoais.models.pairs import readable
 from rag.errors import RagError
@@ -67,11 +68,10 @@ class OnnxEncoder:
     @cached_property
     def name(self) -> str:
         """`onnx:<model>@<8 hex of the SHA-256 of rules, layout, network and tokenizer>/<pooling><tokens>`."""
-        digest = hashlib.sha256(json.dumps([RULES, asdict(self.layout)]).encode())
-        for path in [*sorted(self.network.parent.glob("model.onnx*")), self.tokens]:  # also external weights
-            digest.update(path.read_bytes())
+        files = [*sorted(self.network.parent.glob("model.onnx*")), self.tokens]  # also external weights
         short = Path(self.model.partition(",")[0]).name.replace(" ", "_")
-        return f"onnx:{short}@{digest.hexdigest()[:8]}/{self.layout.pooling}{self.layout.max_length}"
+        checksum = sha256_files(files, json.dumps([RULES, asdict(self.layout)]))
+        return f"onnx:{short}@{checksum[:8]}/{self.layout.pooling}{self.layout.max_length}"
 
     @cached_property
     def dimension(self) -> int:
@@ -80,7 +80,7 @@ class OnnxEncoder:
 
     @cached_property
     def _tokenizer(self) -> "Tokenizer":
-        tokenizer = open_tokenizer(self.tokens, RagError)
+        tokenizer = deepcopy(open_tokenizer(self.tokens, RagError))  # others with its content are left as they are
         tokenizer.enable_truncation(self.layout.max_length)
         tokenizer.encode_special_tokens = True  # "[SEP]" in a text is plain text
         return tokenizer

@@ -1,6 +1,5 @@
 """Static embeddings: a text's vector is the mean of its word pieces' vectors. Thousands of passages per second."""
 
-import hashlib
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoais.errors import first_line
+from autoais.io.provenance import sha256_files
 from autoais.models.onnx import open_tokenizer
 from autoais.models.pairs import readable
 from rag.errors import RagError
@@ -39,10 +39,8 @@ class Static:
     @cached_property
     def name(self) -> str:
         """`static@<8 hex of the SHA-256 of table and tokenizer>`."""
-        digest = hashlib.sha256()
-        for file in ("table.npz", "tokenizer.json"):
-            digest.update((self.folder / file).read_bytes())
-        return f"static@{digest.hexdigest()[:8]}"
+        files = (self.folder / name for name in ("table.npz", "tokenizer.json"))
+        return f"static@{sha256_files(files)[:8]}"
 
     @cached_property
     def _tokenizer(self) -> "Tokenizer":

@@ -9,6 +9,7 @@ import os
 import platform
 import shlex
 import sys
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,16 @@ def sha256_file(path: Path) -> str:
     """Return the SHA-256 of a file in hex, without reading it whole."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sha256_files(paths: Iterable[Path], start: str = "") -> str:
+    """Return the SHA-256 of `start` and the files, one after the other, in hex, without reading them whole."""
+    digest = hashlib.sha256(start.encode())
+    for path in paths:
+        with path.open("rb") as file:
+            while chunk := file.read(1 << 18):
+                digest.update(chunk)
+    return digest.hexdigest()
 
 
 def provenance(inputs: dict[str, Path]) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """`minilm`: a MiniLM cross-encoder in ONNX with a calibration on top, written by `autoais train`."""
 
-import hashlib
 import json
 import math
 import re
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autoais.errors import UserError, first_line
+from autoais.io.provenance import sha256_files
 from autoais.judges.alignment import Alignment, align
 from autoais.judges.partial import check_partial_from, partial_suffix, with_partial
 from autoais.judges.templates import template as hypothesis_template
@@ -141,10 +141,8 @@ class MiniLMJudge(Judge):
         """
         if not (self.folder / "calibration.json").is_file():
             raise UserError(f"{self.folder}: calibration.json is missing; give a folder written by `autoais train`")
-        digest = hashlib.sha256(str(RULES).encode())
-        for file in ("model.onnx", "tokenizer.json", "calibration.json"):
-            digest.update((self.folder / file).read_bytes())
-        name = f"minilm@{digest.hexdigest()[:8]}/{self.encoder.max_length}/{self._template}"
+        files = (self.folder / name for name in ("model.onnx", "tokenizer.json", "calibration.json"))
+        name = f"minilm@{sha256_files(files, str(RULES))[:8]}/{self.encoder.max_length}/{self._template}"
         return name + partial_suffix(self.partial_from)
 
     def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:

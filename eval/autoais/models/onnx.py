@@ -1,6 +1,7 @@
 """ONNX networks and their tokenizers, on the CPU with one thread per run."""
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,13 +53,22 @@ def _output(name: str) -> bytes:
 
 
 def open_tokenizer(path: Path, error: type[UserError] = UserError) -> "Tokenizer":
-    """The tokenizer of a `tokenizer.json`, without truncation and padding; raises `error` if it cannot be read."""
-    from tokenizers import Tokenizer
+    """The tokenizer of a `tokenizer.json`, without truncation and padding, for reading only.
 
+    Files with the same content share one. Raises `error` if it cannot be read.
+    """
     try:
-        tokenizer = Tokenizer.from_file(str(path))
+        return _tokenizer(path.read_bytes())
     except Exception as fault:
         raise error(f"{path}: not a tokenizer ({first_line(fault)})") from fault
+
+
+@cache
+def _tokenizer(content: bytes) -> "Tokenizer":
+    """Judge, reader and static vectors ship with the same tokenizer, which a process loads once."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_buffer(content)
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer

@@ -55,16 +55,16 @@ def content_stems(text: str) -> list[str]:
 
 
 @cache
-def _document_frequencies() -> tuple[int, dict[str, int]]:
-    """Return the number of documents and the document frequency of each stem."""
+def _document_frequencies() -> tuple[int, dict[str, str]]:
+    """Return the number of documents and the document frequency of each stem, which `idf` makes a number."""
     with files("autoais").joinpath("data/document-frequencies.tsv.gz").open("rb") as packed:
-        header, *lines = gzip.decompress(packed.read()).decode("utf-8").splitlines()
-    rows = (line.split("\t") for line in lines)
-    return int(header.split("\t")[1]), {stem: int(frequency) for stem, frequency in rows}
+        header, _, rows = gzip.decompress(packed.read()).decode("utf-8").partition("\n")
+    fields = rows.split()
+    return int(header.split("\t")[1]), dict(zip(fields[::2], fields[1::2], strict=True))
 
 
 def idf(stem: str) -> float:
     """Return the inverse document frequency, ln(1 + (N - n + 0.5) / (n + 0.5)); n = 0 for a stem not in the table."""
     total, frequencies = _document_frequencies()
-    n = frequencies.get(stem, 0)
+    n = int(frequencies.get(stem, 0))
     return math.log(1 + (total - n + 0.5) / (n + 0.5))

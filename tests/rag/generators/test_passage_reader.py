@@ -1,6 +1,7 @@
 """The reader's answers: whole units, verbatim and cited, in up to 120 words."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,35 @@ class Scripted(Reader):
 def answered(reader: Reader, *texts: str, question: str = "how do I build the shed") -> Answer:
     hits = [Hit(Passage(f"p{n}", "Shed", text), 2.0 - n / 10) for n, text in enumerate(texts)]
     return PassageReader(reader).generate(Question("q", question), hits)
+
+
+class Counting(Scripted):
+    """Notes the passages that it reads; the relevance of each stands at its end."""
+
+    def __init__(self) -> None:
+        super().__init__(["dear"])
+        self.seen: list[str] = []
+
+    def reading(self, passage: Passage) -> Reading:
+        self.seen.append(passage.id)
+        return replace(super().reading(passage), relevance=float(passage.text.split()[-1]))
+
+
+def seen(*relevances: float, score: float = 0.0) -> list[str]:
+    """The passages read if all after the first have a score (of at most 1), and these relevances."""
+    reader = Counting()
+    hits = [Hit(Passage(f"p{n:02}", "Shed", f"Wood {r}"), score if n else 1.0) for n, r in enumerate(relevances)]
+    PassageReader(reader).generate(Question("q", "how do I build the shed"), hits)
+    return sorted(reader.seen)
+
+
+def test_hits_after_a_sure_one_are_not_read() -> None:
+    # The best hit has 8 for its score. The next of score s has 8 s, and needs a relevance of 4.5 or more to be better.
+    assert seen(*[0.0] * 12) == ["p00", "p01", "p02", "p03"]
+    assert len(seen(*[0.0] * 12, score=0.5)) == 12
+    assert len(seen(1.0, *[0.0] * 11, score=0.5)) == 4
+    assert len(seen(*[0.0] * 6, 4.5, *[0.0] * 5, score=0.9)) == 8
+    assert len(seen(*[0.0] * 20, score=0.9)) == 16
 
 
 # A sentence that fits into no window, so that a stretch ends before it.
