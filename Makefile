@@ -106,10 +106,10 @@ core-%: .venv-%/done
 	  "langchain-core>=1" "langchain-openai>=1" "llama-index-core>=0.14" "haystack-ai>=3" openai pytest
 	@touch $@
 
-# The clients of all vector databases; `make test` has two of them.
+# The clients of all vector databases; `make test` has three of them.
 .venv-databases/done: pyproject.toml .venv-tools/done
 	$(PYTHON) -m venv .venv-databases
-	.venv-tools/bin/uv pip install --quiet --python .venv-databases/bin/python -e ".[lancedb,milvus,postgresql,qdrant]" pgserver pytest
+	.venv-tools/bin/uv pip install --quiet --python .venv-databases/bin/python -e ".[lancedb,milvus,opensearch,postgresql,qdrant]" pgserver pytest
 	@touch $@
 
 databases: .venv-databases/done

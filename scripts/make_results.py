@@ -5,13 +5,12 @@
     python -m scripts.make_results page
 
 `collect` keeps the figures of runs and of their comparison, without any text of questions, answers or passages. It
-scores the answers by further definitions and by a second judge, and draws `docs/results/NAME.svg`.
+scores the answers by a second judge, and draws `docs/results/NAME.svg`.
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -164,24 +163,20 @@ def collect(runs: list[Path], out: Annotated[Path, typer.Option()]) -> None:
     for metric in record["comparison"]["metrics"].values():
         del metric["pairs"]
     found["provenance"]["command"] = command()
-    judge = read[0].manifest["settings"]["judge"]
     record["second_judge"] = autoais.open_judge(SECOND).name
     for one, kept in zip(best, record["systems"], strict=True):
         typer.echo(f"scoring {one.label}", err=True)
-        kept["further"] = _further(one, judge)
+        kept["metrics"]["autoais_second"] = _by_second_judge(one)
     write_atomic(out, [dumps(round_floats(found), indent=1)])
     write_atomic(FIGURES / f"{out.stem}.svg", [ways.svg().removesuffix("\n")])
 
 
-def _further(one: SystemRun, judge: str) -> dict[str, Any]:
-    """Liu et al.'s and TREC's metrics by the run's judge, whose judgements it kept, and AutoAIS by the second one."""
-    folder = one.judgements.parent
+def _by_second_judge(one: SystemRun) -> dict[str, Any]:
+    """AutoAIS of a system's answers by the second judge."""
     questions = [Question(item.id, item.question, item.references) for item in one.items]
-    score = partial(autoais.score, folder / "answers.jsonl", questions=questions)
-    by_judge = score(judge=judge, metrics="liu,trec", cache=folder.parent / "judgements.cache").to_dict()["metrics"]
-    second = score(judge=SECOND, metrics="none").to_dict()["metrics"]["autoais"]
-    wanted = [name for name in FURTHER if name.startswith(("liu", "trec"))]
-    return {"autoais_second": second} | {name: by_judge[name] for name in wanted if name in by_judge}
+    scored = autoais.score(one.judgements.parent / "answers.jsonl", questions=questions, judge=SECOND, metrics="none")
+    found: dict[str, Any] = scored.to_dict()["metrics"]["autoais"]
+    return found
 
 
 @app.command()
@@ -243,9 +238,8 @@ def further_table(group: Mapping[str, Any]) -> Iterator[str]:
     yield f"| system | {' | '.join(FURTHER.values())} |"
     yield f"|---|{'---:|' * len(FURTHER)}"
     for one in group["systems"]:
-        metrics = one | {"metrics": one["metrics"] | one["further"]}
         star = r"\*" if one["same_judge"] else ""
-        yield f"| `{one['label']}`{star} | {' | '.join(_cell(metrics, name, {}) for name in FURTHER)} |"
+        yield f"| `{one['label']}`{star} | {' | '.join(_cell(one, name, {}) for name in FURTHER)} |"
 
 
 def _row(one: Mapping[str, Any], group: Mapping[str, Any], part: Part) -> list[str]:

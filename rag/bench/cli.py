@@ -67,7 +67,7 @@ def run(
     judge: Annotated[str | None, typer.Option(help="Judge, as for `autoais score` (default: minilm).")] = None,
     metrics: Annotated[
         str | None,
-        typer.Option(help="Citation metrics: alce, hagrid, liu, trec (comma-separated; default: alce,hagrid), or all."),
+        typer.Option(help="Citation metrics: alce, hagrid, liu, trec, comma-separated (default: all)."),
     ] = None,
     human: Annotated[
         Path | None, typer.Option(help="Answers of these systems with human labels, which correct AutoAIS.")

@@ -13,7 +13,7 @@ from autoais.io.schema import STRING, Schema, faults
 from autoais.io.schema import record as record_schema
 from autoais.judges import DEFAULT, JUDGES
 from autoais.models.pace import Served
-from autoais.scoring import DEFAULT_METRICS
+from autoais.scoring import CITATION_METRICS
 from rag.bench.benchmark import Benchmark
 from rag.bench.items import Item, read_items
 from rag.bench.questions import BenchQuestion, read_bench_questions, sample
@@ -233,7 +233,7 @@ def _with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
     settings["systems"] = settings["systems"] or ([] if settings["predictions"] else [DEFAULT_SYSTEM])
     check_distinct(map(Path, settings["predictions"]))
     settings["judge"] = settings["judge"] or DEFAULT
-    settings["metrics"] = list(DEFAULT_METRICS) if settings["metrics"] is None else settings["metrics"]
+    settings["metrics"] = list(CITATION_METRICS) if settings["metrics"] is None else settings["metrics"]
     settings["seed"] = settings["seed"] or 0
     return settings
 

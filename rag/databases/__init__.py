@@ -58,6 +58,7 @@ DATABASES: Registry[Connect] = Registry(
     {
         "lancedb": "rag.databases.lancedb:connect",
         "milvus": "rag.databases.milvus:connect",
+        "opensearch": "rag.databases.opensearch:connect",
         "pgvector": "rag.databases.pgvector:connect",
         "qdrant": "rag.databases.qdrant:connect",
     },

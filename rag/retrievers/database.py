@@ -1,4 +1,4 @@
-"""Vectors in a database of others: Qdrant, Milvus, LanceDB, PostgreSQL (`rag.databases`).
+"""Vectors in a database of others: Qdrant, Milvus, LanceDB, OpenSearch, PostgreSQL (`rag.databases`).
 
 The recipe names a dense recipe, whose part holds the vectors, and the database that searches them. Passages stay in the
 index, and hits have the scores of an exact search: the database proposes rows, which are scored with the index's own

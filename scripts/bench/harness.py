@@ -7,9 +7,12 @@ and the page of its report in Chromium: size and first paint. Then, on LIMIT que
 and `rag bench report`, against `rag answer` and `autoais score`, which answer and judge the same without a run folder.
 The ratio is of CPU seconds, of which both pay the start of two processes; reading and checking the data of the
 benchmark is paid by the harness alone, so the ratio falls with more questions.
+Last, a run on LIMIT questions is killed ten times, at random moments drawn by seed, and resumed; its files have to be
+those of a run that nothing stopped, times aside.
 """
 
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -26,9 +29,11 @@ from rag.bench.report import write_report
 from rag.bench.report.tables import metric_of
 from rag.bench.results import read_run
 from scripts.browser import chromium
+from scripts.timeless import timeless
 
 RAG, AUTOAIS = ([sys.executable, "-m", name] for name in ("rag", "autoais"))
 Used = tuple[float, float, float]
+KILLS, SEED = 10, 13
 METRICS = ("right", "em", "f1", "answer_recall", "autoais", "answerable_refused")
 
 
@@ -49,6 +54,26 @@ def bench(data: Path, index: Path, out: Path, limit: int | None) -> list[str]:
     sampled = [] if limit is None else ["--limit", str(limit)]
     where = ["--data", str(data), "--index", str(index), "--out", str(out)]
     return [*RAG, "bench", "run", "open-nq-pool", "--system", "reader", *where, *sampled]
+
+
+def resumed(command: list[str], run: Path, seconds: float) -> int:
+    """Run a command that takes so many seconds, killed at random moments and resumed; returns the number of kills."""
+    chance, kills = random.Random(SEED), 0
+    for _ in range(KILLS):
+        process = subprocess.Popen(_again(command, run), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            process.wait(chance.uniform(1, 2 * seconds / KILLS))
+            break  # it came to its end
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            kills += 1
+    measured(_again(command, run))
+    return kills
+
+
+def _again(command: list[str], run: Path) -> list[str]:
+    return [*command, "--resume"] if (run / "run.json").exists() else command
 
 
 def page(run: Path, times: int = 5) -> dict[str, Any]:
@@ -85,9 +110,13 @@ def main(
             run, answers = folder / str(number), folder / f"{number}.jsonl"
             harness = measured(bench(data, index, run, limit), [*RAG, "bench", "report", str(run)])
             answer = [*RAG, "answer", str(run / "questions.jsonl"), "--index", str(index), "--k", "20"]
-            score = [*AUTOAIS, "score", str(answers), "--out", str(folder / "judged.jsonl")]
+            score = [*AUTOAIS, "score", str(answers), "--metrics", "all", "--out", str(folder / "judged.jsonl")]
             bare = measured([*answer, "--out", str(answers)], score)
             turns.append({"harness_cpu_s": harness[0], "bare_cpu_s": bare[0], "ratio": harness[0] / bare[0]})
+        first, other = folder / "first", folder / "killed"
+        _, seconds, _ = measured(bench(data, index, first, limit))
+        kills = resumed(bench(data, index, other, limit), other, seconds)
+        killed = {"questions": limit, "kills": kills, "same_files": timeless(first) == timeless(other)}
     result: dict[str, Any] = {
         "processor": processor(),
         "whole": whole | {"system": reader.system, "metrics": metrics},
@@ -97,6 +126,7 @@ def main(
             "ratio": statistics.median(turn["ratio"] for turn in turns),
             "turns": turns,
         },
+        "killed": killed,
         "provenance": provenance({"questions": data / "nq" / "nq_pool_dev.jsonl"}),
     }
     shown = dumps(round_floats(result, 4), indent=2)

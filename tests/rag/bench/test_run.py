@@ -23,6 +23,7 @@ from rag.errors import FormatError, RagError, UsageError, UserError
 from rag.index.open import open_index
 from rag.index.parts import recipes_of
 from rag.systems import open_system
+from scripts.timeless import timeless
 from tests.chat_server import running
 from tests.conftest import Command, one_line_error, write_corpus
 
@@ -70,29 +71,6 @@ def ways(run: BenchRun, label: str = "extractive") -> dict[str, str]:
     return {item.id: item.way for item in run.items(label)}
 
 
-def timeless(folder: Path) -> dict[str, object]:
-    """The files of a run without the times in them, and without the checksums of the files that hold times."""
-
-    def strip(value: Any) -> Any:  # noqa: ANN401
-        if isinstance(value, dict):
-            times = {"seconds", "latency", "command", "date"} | (
-                {"sha256"} if value.keys() == {"rows", "sha256"} else set()
-            )
-            return {key: strip(one) for key, one in value.items() if key not in times}
-        return [strip(one) for one in value] if isinstance(value, list) else value
-
-    found: dict[str, object] = {}
-    for path in sorted(path for path in folder.rglob("*") if path.is_file() and "index" not in path.parts):
-        name = path.relative_to(folder).as_posix()
-        if path.suffix == ".jsonl":
-            found[name] = [strip(row) for _, row in read_objects(path)]
-        elif path.suffix == ".json":
-            found[name] = strip(json.loads(path.read_text("utf-8")))
-        else:
-            found[name] = path.read_bytes()
-    return found
-
-
 def test_every_question_goes_one_way(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
     run = towns()
     assert ways(run) == {
@@ -127,7 +105,8 @@ def test_items_and_metrics_are_those_of_autoais(
     folder = tmp_path / "RUN"
     out, report = tmp_path / "judgements.jsonl", tmp_path / "report.json"
     answers, questions = folder / "reader" / "answers.jsonl", folder / "questions.jsonl"
-    done = autoais("score", answers, "--questions", questions, "--judge", "lexical", "--out", out, "--report", report)
+    asked = ["--questions", questions, "--judge", "lexical", "--metrics", "all", "--out", out, "--report", report]
+    done = autoais("score", answers, *asked)
     assert done.returncode == 0, done.stderr
     assert (folder / "reader" / "judgements.jsonl").read_text() == out.read_text()
     scored = json.loads(report.read_text())["metrics"]

@@ -35,7 +35,9 @@ HERE = {
 ELSEWHERE = {
     "lucene": "test_lucene.py, which needs a JVM",
     "minilm": "test_dense.py, with an encoder of the test's own",
-    **dict.fromkeys(("lancedb", "milvus", "pgvector", "qdrant"), "test_databases.py, which needs their clients"),
+    **dict.fromkeys(
+        ("lancedb", "milvus", "opensearch", "pgvector", "qdrant"), "test_databases.py, which needs their clients"
+    ),
 }
 
 

@@ -2,8 +2,13 @@
 
 import importlib.util
 import json
+import os
+import shutil
+import ssl
+import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,11 +23,18 @@ from rag.index.open import open_index
 from rag.index.recipes import Recipe, read_recipe
 from rag.retrievers import database, open_retriever
 from rag.testing import check_retriever
+from tests.opensearch_server import OpenSearchServer, RefusedError, running
 
 QUERIES = ["The mill of Aller", "a bridge over the river", "who repaired the clock", "salt"]
 ROWS = 330
 THINGS = ("mill", "bridge", "clock", "ferry", "tower", "well", "barn")
-MODULES = {"qdrant": "qdrant_client", "lancedb": "lancedb", "milvus": "milvus_lite", "pgvector": "pgserver"}
+MODULES = {
+    "lancedb": "lancedb",
+    "milvus": "milvus_lite",
+    "opensearch": "opensearchpy",
+    "pgvector": "pgserver",
+    "qdrant": "qdrant_client",
+}
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +61,16 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server.cleanup()
 
 
+@pytest.fixture
+def opensearch(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenSearchServer]:
+    """A stand-in, and the key to it."""
+    pytest.importorskip("opensearchpy")
+    with running() as server:
+        server.users = {"me": "påss:word€"}
+        monkeypatch.setenv("RAG_DATABASE_KEY", "me:påss:word€")
+        yield server
+
+
 @pytest.fixture(params=sorted(MODULES))
 def recipe(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Recipe:
     name = request.param
@@ -56,9 +78,9 @@ def recipe(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> R
         pytest.skip(f"needs {MODULES[name]}")
     monkeypatch.setattr(database, "_BATCH", 100)
     shipped = read_recipe(name)
-    if name != "pgvector":
+    if "url" not in shipped.settings:
         return shipped
-    url = request.getfixturevalue("postgresql")
+    url = request.getfixturevalue("postgresql") if name == "pgvector" else request.getfixturevalue("opensearch").url
     return Recipe(shipped.name, shipped.kind, {**shipped.settings, "url": url})
 
 
@@ -89,7 +111,7 @@ def test_a_stopped_run_goes_on(made: Path, recipe: Recipe, monkeypatch: pytest.M
         if done == 200:
             raise KeyboardInterrupt
 
-    if "url" in chosen.settings:  # the collection of the other test
+    if chosen.settings["database"] == "pgvector":  # the collection of the other test
         import psycopg
 
         with psycopg.connect(chosen.settings["url"]) as connected:
@@ -211,7 +233,10 @@ def test_other_passages_have_another_collection(made: Path, tmp_path: Path, fail
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"database": "nosql"}, "no vector database called 'nosql'; there are: .*lancedb, milvus, pgvector, qdrant"),
+        (
+            {"database": "nosql"},
+            "no vector database called 'nosql'; there are: .*lancedb, milvus, opensearch, pgvector, qdrant",
+        ),
         ({"base": "bm25"}, "base should be a recipe of kind dense, found bm25.v1"),
         ({"url": "postgresql://me:hunter2@db/x"}, "url should hold no password; set RAG_DATABASE_KEY"),
         ({"depth": 0}, "depth and refine should be at least 1"),
@@ -226,12 +251,13 @@ def test_settings_that_cannot_be_followed(
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_server_that_is_away_is_one_line(made: Path) -> None:
-    pytest.importorskip("qdrant_client")
+@pytest.mark.parametrize("name", ["opensearch", "qdrant"])
+def test_a_server_that_is_away_is_one_line(made: Path, name: str) -> None:
+    pytest.importorskip(MODULES[name])
     away = Recipe(
-        "away.v1", "database", {"database": "qdrant", "base": "static", "url": "http://127.0.0.1:9", "timeout": 1}
+        "away.v1", "database", {"database": name, "base": "static", "url": "http://127.0.0.1:9", "timeout": 1}
     )
-    with pytest.raises(RagError, match=r"^qdrant at http://127\.0\.0\.1:9: ") as caught:
+    with pytest.raises(RagError, match=rf"^{name} at http://127\.0\.0\.1:9: ") as caught:
         filled(made, away)
     assert "\n" not in str(caught.value)
 
@@ -249,3 +275,161 @@ def test_a_plan_writes_to_no_database(made: Path, monkeypatch: pytest.MonkeyPatc
     base, vectors, collection = rag.plan_index(made.parent / "towns.jsonl", recipes=["qdrant"]).steps
     assert (base.name, vectors.name, collection.name) == ("bm25", "static.v1", read_recipe("qdrant").name)
     assert "its time is not measured" in collection.why
+
+
+# --- what a stand-in for OpenSearch says -----------------------------------------------------------------------------
+
+
+def at(server: OpenSearchServer, **settings: object) -> Recipe:
+    shared = {"database": "opensearch", "base": "static", "url": server.url}
+    return Recipe("opensearch.v1", "database", {**shared, **settings})
+
+
+def the_index(server: OpenSearchServer) -> str:
+    (name,) = server.indices
+    return name
+
+
+def test_all_queries_are_one_request(made: Path, opensearch: OpenSearchServer) -> None:
+    found = database.open_database(filled(made, at(opensearch)), at(opensearch))
+    opensearch.asked.clear()
+    found.search(QUERIES, 5)
+    assert opensearch.asked == [f"POST /{the_index(opensearch)}/_msearch"]
+
+
+def test_no_more_hits_are_asked_for_than_a_server_gives(made: Path, opensearch: OpenSearchServer) -> None:
+    filled(made, at(opensearch))
+    index = opensearch.indices[the_index(opensearch)]
+    connected = DATABASES["opensearch"](opensearch.url, os.environ["RAG_DATABASE_KEY"], 30)
+    (rows,) = connected.nearest(index.name, np.ones((1, index.dimension), np.float32), 20_000)
+    connected.close()
+    assert sorted(rows) == list(range(ROWS))
+
+
+def test_what_is_confirmed_is_on_disk(made: Path, opensearch: OpenSearchServer) -> None:
+    filled(made, at(opensearch))
+    assert opensearch.indices[the_index(opensearch)].settings["index.translog.durability"] == "request"
+
+
+def test_a_bulk_request_has_a_limit_of_bytes(
+    made: Path, opensearch: OpenSearchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag.databases.opensearch._BYTES", 500_000)
+    filled(made, at(opensearch))
+    assert opensearch.asked.count("POST /_bulk") > 1
+    assert len(opensearch.indices[the_index(opensearch)].added) == ROWS
+
+
+@pytest.mark.parametrize("key", ["me:wrong", "nobody", ""])
+def test_a_wrong_key_is_told(
+    made: Path, opensearch: OpenSearchServer, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("RAG_DATABASE_KEY", key)
+    with pytest.raises(RagError, match=rf"^opensearch at {opensearch.url}: .*401.*Unauthorized") as caught:
+        filled(made, at(opensearch))
+    assert "wrong" not in str(caught.value)
+
+
+def test_a_key_that_may_only_read_searches(
+    made: Path, opensearch: OpenSearchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = filled(made, at(opensearch))
+    opensearch.users["guest"] = "guest"
+    opensearch.readers.add("guest")
+    monkeypatch.setenv("RAG_DATABASE_KEY", "guest:guest")
+    hits = database.open_database(index, at(opensearch)).search(QUERIES, 5)
+    assert hits == open_retriever("static", index).search(QUERIES, 5)
+    opensearch.indices.clear()
+    with pytest.raises(IndexingError, match="no such collection"):
+        database.open_database(index, at(opensearch))
+    with pytest.raises(RagError, match=r"403.*no permissions for"):
+        filled(made, at(opensearch))
+
+
+def test_an_answer_that_comes_late_is_an_error(made: Path, opensearch: OpenSearchServer) -> None:
+    patient = at(opensearch, timeout=2)
+    found = database.open_database(filled(made, patient), patient)
+    opensearch.seconds = 5
+    with pytest.raises(RagError, match=r"timed out"):
+        found.search(["salt"], 3)
+
+
+def test_one_vector_that_is_not_stored_stops_the_run(made: Path, opensearch: OpenSearchServer) -> None:
+    broken = RefusedError(
+        400, "mapper_parsing_exception", "failed to parse", caused_by={"type": "x", "reason": "no number"}
+    )
+    opensearch.fails["7"] = [broken]
+    with pytest.raises(RagError, match=rf"{opensearch.url}: 1 of {ROWS} vectors not stored: 400, no number$"):
+        filled(made, at(opensearch))
+    assert "7" not in opensearch.indices[the_index(opensearch)].added
+    filled(made, at(opensearch))
+    filled(made, at(opensearch))
+    assert len(opensearch.indices[the_index(opensearch)].visible) == ROWS
+
+
+def test_what_a_busy_server_refuses_is_sent_again(
+    made: Path, opensearch: OpenSearchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses = list[float]()
+    monkeypatch.setattr("opensearchpy.helpers.actions.time", SimpleNamespace(sleep=pauses.append))
+    busy = RefusedError(429, "rejected_execution_exception", "rejected execution of coordinating operation")
+    opensearch.fails["7"] = [busy]
+    filled(made, at(opensearch))
+    assert pauses == [2]
+    opensearch.indices.clear()
+    opensearch.fails["7"] = [busy] * 9
+    with pytest.raises(RagError, match=f"1 of {ROWS} vectors not stored: 429, rejected execution"):
+        filled(made, at(opensearch))
+
+
+def test_hits_that_are_no_rows_are_an_error(made: Path, opensearch: OpenSearchServer) -> None:
+    found = database.open_database(filled(made, at(opensearch)), at(opensearch))
+    index = opensearch.indices[the_index(opensearch)]
+    index.visible[str(ROWS)] = index.visible["0"]
+    with pytest.raises(RagError, match=r"rag_\w+ proposes rows that the index does not have"):
+        found.search(QUERIES, 300)
+    index.visible["a town"] = index.visible.pop(str(ROWS))
+    with pytest.raises(RagError, match="'a town'"):
+        found.search(QUERIES, 300)
+
+
+def test_a_search_that_fails_is_an_error(made: Path, opensearch: OpenSearchServer) -> None:
+    found = database.open_database(filled(made, at(opensearch)), at(opensearch))
+    opensearch.failed_shards = 1
+    with pytest.raises(RagError, match=f"{opensearch.url}: only a part of the vectors was searched"):
+        found.search(["salt"], 3)
+    name = the_index(opensearch)
+    opensearch.indices.clear()
+    with pytest.raises(RagError, match=rf"{opensearch.url}: 404, no such index \[{name}\]"):
+        found.search(["salt"], 3)
+    with pytest.raises(IndexingError, match="no such collection: fill it with"):
+        database.open_database(open_index(made), at(opensearch))
+
+
+@pytest.mark.parametrize("url", ["", "https://me@host:9200", "opensearch:9200", "https://"])
+def test_an_address_that_is_none(made: Path, url: str) -> None:
+    pytest.importorskip("opensearchpy")
+    recipe = Recipe("opensearch.v1", "database", {"database": "opensearch", "base": "static", "url": url})
+    with pytest.raises(RagError, match="url should be https://host:9200 or http://host:9200"):
+        filled(made, recipe)
+
+
+def test_a_certificate_is_verified(
+    made: Path, tmp_path: Path, opensearch: OpenSearchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    made_by = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=here".split()
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*made_by, *names], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    opensearch.socket = context.wrap_socket(opensearch.socket, server_side=True)
+    recipe = at(opensearch, url=opensearch.url.replace("http:", "https:"))
+    with pytest.raises(RagError, match="certificate verify failed"):
+        filled(made, recipe)
+    assert not opensearch.asked
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    filled(made, recipe)
+    assert len(opensearch.indices) == 1

@@ -121,13 +121,15 @@ def test_passages_with_the_very_name_come_first() -> None:
     class Told(Listed):
         def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
             texts = {"x": "bounce_size_limit and more", "y": "The limit is message_size_limit.", "z": "size"}
-            return [[Hit(Passage(key, "", text), 3.0 - n) for n, (key, text) in enumerate(texts.items())]]
+            titles = {"z": "max_depth"}
+            return [[Hit(Passage(key, titles.get(key, ""), texts[key]), 3.0 - n) for n, key in enumerate(texts)]]
 
     def first(query: str, *lookup_weights: float) -> str:
         (hits,) = Fusion([Told("a"), Told("b")], lookup_weights=lookup_weights).search([query], 3)
         return hits[0].passage.id
 
     assert first("What is message_size_limit?", 1.0, 1.0) == "y"
+    assert first("What is max_depth?", 1.0, 1.0) == "z"  # the name is in its headings
     assert first("What is message_size_limit?") == "x"
     assert first("Which message has a size above the limit?", 1.0, 1.0) == "x"
 

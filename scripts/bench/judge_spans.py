@@ -1,0 +1,253 @@
+"""Measures what the shipped judge says beside its verdict, and how steady the verdict is, beside counting words.
+
+    python -m scripts.bench.judge_spans ../shared/data POOL.index --out eval/results/minilm/spans.json
+
+- `noise`: AttributionBench (dev, and 500 claims of its test): the verdicts that turn when five passages, drawn from
+  the pool by seed, stand among the evidence.
+- `sentences`: claims of FEVER dev that people called supported. The sentences that support them are mixed, by seed,
+  with ten sentences of the passages that BM25 finds for the claim. Measured is the span that `rag` marks as supporting
+  (one to three sentences) for claims that the judge accepts; the baseline is the sentence that shares most words. Some
+  of the ten support the claim too, so the figures are lower bounds.
+- `words`: summaries with an error, and the same sentences as people corrected them (DeFacto). The words that people
+  removed or replaced are those without support. Measured are the words that the judge marks in the summaries that it
+  does not accept; the baseline marks the content words that the evidence lacks.
+
+Nothing was trained or chosen on DeFacto's and FEVER's rows, but some of FEVER's share a text with FEVER-Symmetric,
+which the judge learnt from; its threshold was chosen on AttributionBench dev.
+"""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from autoais.io.jsonl import dumps, read_objects, round_floats, write_atomic
+from autoais.io.provenance import provenance
+from autoais.judges.lexical import LexicalJudge
+from autoais.judges.minilm import MiniLMJudge
+from autoais.metrics.intervals import Estimate, mean, ratio
+from autoais.text.excerpt import unmatched
+from autoais.text.sentences import sentence_spans
+from autoais.text.words import content_stems
+from autoais.types import Attribution, Judge, Judgement
+from rag.attribution.attributor import Attributor, nearest_sentence
+from rag.errors import QuestionError
+from rag.index.index import Index
+from rag.index.open import open_index
+from rag.types import Passage
+
+SEED = 13
+ADDED = 5  # passages among the evidence of `noise`
+CLAIMS, AMONG = 500, 10  # claims of `sentences`, and sentences around those that support them
+PAIRS = 500  # of `words`
+LIKE = 0.6  # share of the stems of a sentence from which on it repeats another
+
+
+def rows(data: Path, name: str) -> Iterator[Mapping[str, Any]]:
+    """The rows of a file of labels."""
+    for _, row in read_objects(data / "labels" / f"{name}.jsonl"):
+        yield row
+
+
+def rate(hits: Sequence[bool]) -> dict[str, Any]:
+    """The share of items, each of its own."""
+    return _told(mean(np.array(hits, dtype=np.float64)))
+
+
+def pooled(gained: Sequence[int], items: Sequence[int]) -> dict[str, Any]:
+    """A ratio of sums over claims."""
+    found = ratio(np.array(gained, dtype=np.float64), np.array(items, dtype=np.float64))
+    return {"value": None} if found is None else _told(found)
+
+
+def _told(estimate: Estimate) -> dict[str, Any]:
+    return {"value": estimate.value, "n": estimate.n, "interval95": list(estimate.interval)}
+
+
+def noise(judges: Sequence[Judge], data: Path, index: Index) -> dict[str, Any]:
+    """The share of verdicts that turn with other passages beside the evidence."""
+    chance = random.Random(SEED)
+    total = index.manifest["passages"]
+    alone, among = [], []
+    for name in ("attributionbench_dev", "attributionbench_test500"):
+        for row in rows(data, name):
+            evidence = [text for text in row["references"] if text.strip()]
+            others = [one.evidence for one in index.store.rows(sorted(chance.sample(range(total), ADDED)))]
+            mixed = [*evidence, *others]
+            chance.shuffle(mixed)
+            alone.append(Attribution(row["claim"], tuple(evidence), row["question"]))
+            among.append(Attribution(row["claim"], tuple(mixed), row["question"]))
+    found = {}
+    for judge in judges:
+        before, after = ([one.verdict.ais for one in judge.judge(asked)] for asked in (alone, among))
+        both = [(a, b) for a, b in zip(before, after, strict=True) if None not in (a, b)]
+        found[judge.name] = {
+            "undecided": len(before) - len(both),
+            "turned": rate([a != b for a, b in both]),
+            "supported, then not": sum(a is True and b is False for a, b in both),
+            "not supported, then supported": sum(a is False and b is True for a, b in both),
+        }
+    return found
+
+
+def mixed_sentences(data: Path, index: Index) -> Iterator[tuple[str, Passage, list[tuple[int, int]]]]:
+    """Claims with a passage of sentences, and the spans in it that support the claim."""
+    chance = random.Random(SEED)
+    supported = [
+        row for row in rows(data, "contrast_train") if row["dataset"] == "FEVER" and row["raw_label"] == "SUPPORTS"
+    ]
+    chance.shuffle(supported)
+    for number, row in enumerate(supported[:CLAIMS]):
+        gold = [text for text in sentences(" ".join(row["evidence"])) if len(text.split()) > 3]
+        try:
+            (hits,) = index.bm25.search([row["claim"]], 20)
+        except QuestionError:
+            continue
+        others = [text for hit in hits for text in sentences(hit.passage.text) if len(text.split()) > 3]
+        others = [text for text in dict.fromkeys(others) if not any(alike(text, one) for one in gold)]
+        if not gold or len(others) < AMONG:
+            continue
+        put = [*gold, *others[:AMONG]]
+        chance.shuffle(put)
+        text, spans = "", []
+        for one in put:
+            text += " " if text else ""
+            if one in gold:
+                spans.append((len(text), len(text) + len(one)))
+            text += one
+        yield row["claim"], Passage(str(number), "", text), spans
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text."""
+    return [text[start:end] for start, end in sentence_spans(text)]
+
+
+def alike(text: str, other: str) -> bool:
+    """Whether a sentence repeats most of another one's words."""
+    there = set(content_stems(other))
+    return len(there & set(content_stems(text))) >= LIKE * max(1, len(there))
+
+
+def deciding(judge: Judge, data: Path, index: Index) -> dict[str, Any]:
+    """How well the marked span meets the sentences that support a claim."""
+    attributor = Attributor(judge)
+    asked = list(mixed_sentences(data, index))
+    judged = judge.judge([Attribution(claim, (passage.evidence,)) for claim, passage, _ in asked])
+    ours, nearest = Marks(), Marks()
+    for (claim, passage, gold), judgement in zip(asked, judged, strict=True):
+        if judgement.verdict.ais is not True:
+            continue
+        span = attributor.located(claim, passage, judgement)
+        ours.add(passage.text, (span.start, span.end), gold)
+        nearest.add(passage.text, nearest_sentence(passage.text, claim), gold)
+    return {
+        "claims": len(asked),
+        "accepted": len(ours.touched),
+        "marked": ours.told(),
+        "sentence that shares most words": nearest.told(),
+    }
+
+
+class Marks:
+    """Counts marked and supporting sentences."""
+
+    def __init__(self) -> None:
+        self.touched: list[bool] = []
+        self.right: list[int] = []
+        self.marked: list[int] = []
+
+    def add(self, text: str, span: tuple[int, int] | None, gold: Sequence[tuple[int, int]]) -> None:
+        """Count the sentences of a marked span."""
+        inside = [one for one in sentence_spans(text) if span and one[0] < span[1] and span[0] < one[1]]
+        right = sum(any(start < end_ and start_ < end for start_, end_ in gold) for start, end in inside)
+        self.touched.append(right > 0)
+        self.right.append(right)
+        self.marked.append(len(inside))
+
+    def told(self) -> dict[str, Any]:
+        """The shares."""
+        return {"touches a supporting sentence": rate(self.touched), "precision": pooled(self.right, self.marked)}
+
+
+def corrected(data: Path) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Sentences with an error, as people corrected them, and the evidence."""
+    pairs: dict[str, dict[int, Mapping[str, Any]]] = {}
+    for row in rows(data, "contrast_train"):
+        if row["dataset"] == "DeFacto" and row["pair"]:
+            pairs.setdefault(row["pair"], {})[row["label"]] = row
+    whole = [pair for _, pair in sorted(pairs.items()) if len(pair) == 2]
+    for pair in random.Random(SEED).sample(whole, PAIRS):
+        yield pair[0]["claim"], pair[1]["claim"], tuple(pair[0]["evidence"])
+
+
+def removed(claim: str, correction: str) -> set[int]:
+    """The places of the words of a claim that its correction does not have."""
+    a, b = ([word.strip(".,;:!?\"'()").lower() for word in text.split()] for text in (claim, correction))
+    matcher = SequenceMatcher(None, a, b, autojunk=False)
+    return {at for kind, i, j, _, _ in matcher.get_opcodes() if kind in ("delete", "replace") for at in range(i, j)}
+
+
+def marked(claim: str, spans: Sequence[tuple[int, int]]) -> set[int]:
+    """The places of the words of a claim that spans touch."""
+    found, at = set(), 0
+    for place, word in enumerate(claim.split()):
+        start = claim.index(word, at)
+        at = start + len(word)
+        if any(a < at and start < b for a, b in spans):
+            found.add(place)
+    return found
+
+
+def words(judge: Judge, data: Path) -> dict[str, Any]:
+    """How well the marked words are those that people removed."""
+    asked = list(corrected(data))
+    judged: list[Judgement] = judge.judge([Attribution(claim, evidence) for claim, _, evidence in asked])
+    counts: dict[str, list[tuple[int, int, int]]] = {"marked": [], "content words that the evidence lacks": []}
+    for (claim, correction, evidence), judgement in zip(asked, judged, strict=True):
+        gold = removed(claim, correction)
+        if judgement.verdict.ais is not False or not gold:
+            continue
+        there = frozenset(content_stems("\n".join(evidence)))
+        for name, spans in zip(counts, (judgement.unsupported, unmatched(claim, there)), strict=True):
+            said = marked(claim, spans)
+            counts[name].append((len(said & gold), len(said), len(gold)))
+    return {
+        "claims": len(asked),
+        "not accepted": len(counts["marked"]),
+        **{
+            name: {
+                "precision": pooled([one[0] for one in found], [one[1] for one in found]),
+                "recall": pooled([one[0] for one in found], [one[2] for one in found]),
+            }
+            for name, found in counts.items()
+        },
+    }
+
+
+def main(
+    data: Annotated[Path, typer.Argument(help="Folder with labels/.")],
+    pool: Annotated[Path, typer.Argument(help="Index of the pool.")],
+    out: Annotated[Path, typer.Option(help="Report (json).")],
+) -> None:
+    """Measure, print, and write to --out."""
+    index, judge = open_index(pool), MiniLMJudge()
+    names = ("attributionbench_dev", "attributionbench_test500", "contrast_train")
+    result: dict[str, Any] = {
+        "judge": judge.name,
+        "index": index.manifest["checksum"],
+        "noise": noise([judge, LexicalJudge()], data, index),
+        "sentences": deciding(judge, data, index),
+        "words": words(judge, data),
+        "provenance": provenance({name: data / "labels" / f"{name}.jsonl" for name in names}),
+    }
+    print(dumps(round_floats({key: result[key] for key in ("noise", "sentences", "words")}, 3), indent=1))
+    write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
+
+
+if __name__ == "__main__":
+    typer.run(main)
