@@ -106,9 +106,8 @@ class Reference:
             ids, types = torch.tensor([encoded.ids]), torch.tensor([encoded.types])
             with torch.inference_mode():
                 said = self.network(ids, torch.ones_like(ids), types)
-            logit, tokens, cosine, nearest = (one[0].numpy() for one in said)
-            ours = slice(1, 1 + len(encoded.claim_offsets))
-            reading = Reading(float(logit), tokens[ours], float(cosine), nearest[ours])
+            logit, _, cosine, nearest = (one[0].numpy() for one in said)
+            reading = Reading(float(logit), float(cosine), nearest[1 : 1 + len(encoded.claim_offsets)])
             alignment = align(pair.claim, texts_of(encoded.spans, pair.evidence))
             found.append(self.judge.calibration.probability(features(reading, encoded, pair.claim, alignment)))
         return found

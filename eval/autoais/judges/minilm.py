@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,11 +16,11 @@ from autoais.judges.alignment import Alignment, align
 from autoais.judges.partial import check_partial_from, partial_suffix, with_partial
 from autoais.judges.templates import template as hypothesis_template
 from autoais.models.onnx import cores, open_session
-from autoais.models.pairs import MAX_CLAIM, Encoded, PairEncoder
+from autoais.models.pairs import CLAIM_ONLY, MAX_CLAIM, Encoded, PairEncoder
 from autoais.text.excerpt import pieces, texts_of
 from autoais.text.language import is_english
 from autoais.text.quotes import quoted_span
-from autoais.text.words import STOP_WORDS, idf, stem, word_spans, words
+from autoais.text.words import STOP_WORDS, content_stems, idf, stem, word_spans, words
 from autoais.types import Attribution, Judge, Judgement, Span, Verdict
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ SHIPPED = Path(__file__).parents[1] / "data" / "minilm"
 TEMPLATE = "auto.v1"
 # Revision of the rules here and in `text.excerpt`, `text.language`, `text.quotes`, `text.words`, `models.pairs` and
 # `judges.alignment`.
-RULES = 4
+RULES = 5
 # The probability of a sentence that its evidence has word for word: people call nearly all of them attributable
 # (`eval/results/minilm/rules.json`).
 QUOTED = 0.99
@@ -44,12 +44,11 @@ FEATURES = ("pair", "cosine", "nearest", "aligned", "clash")
 class Reading:
     """The network's outputs for one pair.
 
-    `pair` and `tokens` are logits of the pair and of each word piece of the claim. `cosine` is the similarity of the
-    mean vectors of claim and evidence; `nearest` is that of each piece of the claim to its nearest piece of evidence.
+    `pair` is the logit of the pair. `cosine` is the similarity of the mean vectors of claim and evidence; `nearest` is
+    that of each piece of the claim to its nearest piece of evidence.
     """
 
     pair: float
-    tokens: "NDArray[np.float32]"
     cosine: float
     nearest: "NDArray[np.float32]"
 
@@ -78,7 +77,6 @@ class Calibration:
 
     weights: tuple[float, ...]
     bias: float
-    token_threshold: float = 0.0
 
     @classmethod
     def read(cls, path: Path) -> "Calibration":
@@ -86,7 +84,7 @@ class Calibration:
         try:
             row = json.loads(path.read_text(encoding="utf-8"))
             weights = tuple(float(row["weights"][name]) for name in FEATURES)
-            return cls(weights, float(row["bias"]), float(row["token_threshold"]))
+            return cls(weights, float(row["bias"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UserError(
                 f"{path}: not a judge's calibration ({first_line(error)}); run `autoais train` again"
@@ -103,15 +101,17 @@ class Calibration:
 class MiniLMJudge(Judge):
     """A cross-encoder that reads claim and relevant evidence sentences together, in up to 256 word pieces.
 
-    The network estimates how likely the pair and each word of the claim are supported, and how similar both sides are.
-    A logistic regression combines that with the word alignment of claim and evidence (`judges.alignment`). Pairs are
-    read one by one and unpadded, so results do not depend on batch or order. A claim that does not fit is judged by
-    its least supported sentence. `Judgement.evidence` holds the evidence that was read. The network is not asked where
-    the evidence has the claim, a sentence, word for word as whole sentences or lines: that is attributable. Where claim
-    or evidence is in another language than English, the judge is undecided. `model` is a folder written by `autoais
-    train` (default: the shipped model). `template` builds the hypothesis (`judges.templates`). With
-    `partial_from`, a claim below 0.5 is partially attributable from that probability on; its card says how well that
-    agrees with people.
+    The network estimates how likely the pair is supported, and how similar both sides are. A logistic regression
+    combines that with the word alignment of claim and evidence (`judges.alignment`). Pairs are read one by one and
+    unpadded, so results do not depend on batch or order. A claim that does not fit is judged by its least supported
+    sentence. Of several texts of evidence, the one that has most of the claim's words is read alone too, and the larger
+    probability counts: texts about other things beside it do not turn the verdict. `Judgement.evidence` holds the
+    evidence that was read, `Judgement.unsupported` the words that the evidence lacks, and what clashes with it. The
+    network is not asked where the evidence has the claim, a sentence, word for word as whole sentences or lines: that
+    is attributable. Where claim or evidence is in another language than English, the judge is undecided. `model` is a
+    folder written by `autoais train` (default: the shipped model). `template` builds the hypothesis
+    (`judges.templates`). With `partial_from`, a claim below 0.5 is partially attributable from that probability on; its
+    card says how well that agrees with people.
     """
 
     def __init__(
@@ -250,37 +250,53 @@ class MiniLMJudge(Judge):
         yield from self._halved(claim, middle, end)
 
     def _part(self, claim: str, evidence: Sequence[str]) -> tuple[float, tuple[Span, ...], list[tuple[int, int]]]:
-        values, encoded, reading, alignment = self._read(claim, evidence)
-        missing = self._missing(claim, encoded, reading.tokens, alignment)
-        return self.calibration.probability(values), encoded.spans, missing
+        values, encoded, alignment = self._read(claim, evidence)
+        probability, spans = self.calibration.probability(values), encoded.spans
+        missing = _missing(claim, encoded, alignment)
+        if len(evidence) > 1:
+            number = _nearest(claim, evidence)
+            values, encoded, _ = self._read(claim, [evidence[number]])
+            alone = self.calibration.probability(values)
+            if not alone <= probability:  # also if it is not a number
+                probability, spans = alone, tuple(replace(span, evidence=number) for span in encoded.spans)
+        return probability, spans, missing
 
-    def _read(self, claim: str, evidence: Sequence[str]) -> tuple[tuple[float, ...], Encoded, Reading, Alignment]:
-        """The features, and the encoded pair, reading and alignment that they come from."""
+    def _read(self, claim: str, evidence: Sequence[str]) -> tuple[tuple[float, ...], Encoded, Alignment]:
+        """The features, and the encoded pair and the alignment that they come from."""
         import numpy as np
 
         encoded = self.encoder.encode(claim, evidence)
         ids = np.array([encoded.ids], dtype=np.int64)
         types = np.array([encoded.types], dtype=np.int64)
-        pair, tokens, cosine, nearest = self.session.run(None, {"ids": ids, "types": types})
-        ours = slice(1, 1 + len(encoded.claim_offsets))
-        reading = Reading(float(pair[0]), tokens[0, ours], float(cosine[0]), nearest[0, ours])
+        pair, cosine, nearest = self.session.run(["pair", "cosine", "nearest"], {"ids": ids, "types": types})
+        reading = Reading(float(pair[0]), float(cosine[0]), nearest[0, 1 : 1 + len(encoded.claim_offsets)])
         alignment = align(claim, texts_of(encoded.spans, evidence))
-        return features(reading, encoded, claim, alignment), encoded, reading, alignment
+        return features(reading, encoded, claim, alignment), encoded, alignment
 
-    def _missing(
-        self, claim: str, encoded: Encoded, tokens: "NDArray[np.float32]", alignment: Alignment
-    ) -> list[tuple[int, int]]:
-        """Spans of words that clash or have a piece below the threshold; adjacent words are merged."""
-        low = [o for o, t in zip(encoded.claim_offsets, tokens, strict=True) if t < self.calibration.token_threshold]
-        low += alignment.clashes
-        found: list[tuple[int, int]] = []
-        for match in re.finditer(r"\S+", claim):
-            if any(match.start() < end and start < match.end() for start, end in low):
-                if found and not claim[found[-1][1] : match.start()].strip():
-                    found[-1] = (found[-1][0], match.end())
-                else:
-                    found.append(match.span())
-        return found
+
+def _nearest(claim: str, evidence: Sequence[str]) -> int:
+    """The number of the evidence with the largest share of the claim's words, by IDF; ties go to the first."""
+    weights = {word: idf(word) for word in dict.fromkeys(content_stems(claim))}
+    shares = []
+    for text in evidence:
+        there = set(content_stems(text))
+        shares.append(math.fsum(weight for word, weight in weights.items() if word in there))
+    return max(range(len(shares)), key=lambda number: shares[number])
+
+
+def _missing(claim: str, encoded: Encoded, alignment: Alignment) -> list[tuple[int, int]]:
+    """Spans of words that the evidence lacks or that clash with it; adjacent ones are merged."""
+    types = encoded.types[1 : 1 + len(encoded.claim_offsets)]
+    low = [o for o, kind in zip(encoded.claim_offsets, types, strict=True) if kind == CLAIM_ONLY]
+    low += alignment.clashes
+    found: list[tuple[int, int]] = []
+    for match in re.finditer(r"\S+", claim):
+        if any(match.start() < end and start < match.end() for start, end in low):
+            if found and not claim[found[-1][1] : match.start()].strip():
+                found[-1] = (found[-1][0], match.end())
+            else:
+                found.append(match.span())
+    return found
 
 
 @cache

@@ -107,7 +107,6 @@ def calibrate(
     calibration: dict[str, object] = {
         "weights": {name: round(float(w), 6) for name, w in zip(FEATURES, weights, strict=True)},
         "bias": round(bias, 6),
-        "token_threshold": 0.0,
     }
     return calibration, left_out
 

@@ -220,7 +220,7 @@ def test_features_and_calibration_are_plain_numbers() -> None:
 @pytest.mark.slow
 def test_unsupported_words_stand_where_they_stand_in_the_claim(model: Path, question: str, claim: str) -> None:
     judge = MiniLMJudge(model)
-    judge.__dict__["calibration"] = Calibration((0.0,) * len(FEATURES), -9.0, token_threshold=1e9)
+    judge.__dict__["calibration"] = Calibration((0.0,) * len(FEATURES), -9.0)
     (judgement,) = judge.judge([Attribution(claim, ("Nothing happened.",), question)])
     found = [claim[start:end] for start, end in judgement.unsupported]
     assert [word.strip() for word in found] == [claim.strip()]

@@ -63,6 +63,39 @@ def test_what_the_passage_says_holds_and_a_changed_fact_does_not() -> None:
         assert any(word in claim[start:end] for start, end in judgement.unsupported), claim
 
 
+OTHERS = (
+    "The harbour of Arlen has three docks. The oldest of them was built for the fishing fleet in 1871.",
+    "A doctor may publish books about languages. The first language that children learn is that of their parents.",
+    "Wood was dear in the winter of 1887, when the mill burnt down. Nobody was hurt, and it was built again.",
+    "The railway museum shows engines, tickets and clocks. It is closed on Mondays and in the month of January.",
+)
+
+
+@pytest.mark.parametrize("place", range(len(OTHERS) + 1))
+def test_texts_about_other_things_do_not_turn_a_verdict(place: int) -> None:
+    among = (*OTHERS[:place], ZAMENHOF, *OTHERS[place:])
+    claims = [*HOLDS, *LACKS]
+    alone, mixed = (
+        MiniLMJudge().judge([Attribution(claim, texts) for claim in claims]) for texts in ((ZAMENHOF,), among)
+    )
+    assert [one.verdict for one in mixed] == [one.verdict for one in alone]
+    for claim, before, after in zip(claims, alone, mixed, strict=True):
+        assert before.probability is not None
+        assert after.probability is not None
+        assert after.probability >= before.probability, claim
+        if after.probability == before.probability:  # what was read is the text that says it
+            assert {span.evidence for span in after.evidence} == {place}
+
+
+def test_the_words_that_the_evidence_lacks_are_unsupported() -> None:
+    claim = "Zamenhof wrote the symphony for his neighbours."
+    (judgement,) = MiniLMJudge().judge([Attribution(claim, (ZAMENHOF, *OTHERS))])
+    assert judgement.verdict is Verdict.NOT_ATTRIBUTABLE
+    words = [claim[start:end] for start, end in judgement.unsupported]
+    assert "symphony" in words
+    assert not any("Zamenhof" in word for word in words)
+
+
 def test_a_short_answer_is_read_with_its_question() -> None:
     question = "when did zamenhof publish his book"
     right, wrong = MiniLMJudge().judge([Attribution(year, (ZAMENHOF,), question) for year in ("1887", "1878")])
