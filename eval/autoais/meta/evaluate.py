@@ -46,6 +46,16 @@ def balanced_accuracy(truth: Bools, said: Bools) -> float | None:
     return float((said[truth].mean() + (~said[~truth]).mean()) / 2)
 
 
+def false_positive_rate(truth: Bools, said: Bools) -> float | None:
+    """Share of the claims without support that are called attributable; None if there is none."""
+    return None if truth.all() else float(said[~truth].mean())
+
+
+def false_negative_rate(truth: Bools, said: Bools) -> float | None:
+    """Share of the supported claims that are not called attributable; None if there is none."""
+    return float((~said[truth]).mean()) if truth.any() else None
+
+
 def roc_auc(truth: Bools, probability: Floats) -> float | None:
     """Probability that a yes scores higher than a no, with ties as one half; None if a class is missing."""
     yes, no = _by_probability(truth, np.unique(probability, return_inverse=True)[1])
@@ -144,7 +154,10 @@ def _tallied(pairs: Iterable[tuple[Labelled, Judgement]], worst: int) -> dict[st
     return dict(sorted(tallies.items()))
 
 
-FIGURES = ("macro_f1", "macro_f1_floor", "balanced_accuracy", "roc_auc", "cohen_kappa", "calibration_error")
+FIGURES = (
+    "macro_f1", "macro_f1_floor", "balanced_accuracy", "false_positive_rate", "false_negative_rate", "roc_auc",
+    "cohen_kappa", "calibration_error",
+)  # fmt: skip
 
 
 def without_texts(result: dict[str, Any]) -> dict[str, Any]:
@@ -269,6 +282,8 @@ def _figures(rows: Rows) -> dict[str, float | None]:
         "macro_f1": macro_f1(truth, said) if some else None,
         "macro_f1_floor": macro_f1(rows.truth, rows.said),
         "balanced_accuracy": balanced_accuracy(truth, said) if some else None,
+        "false_positive_rate": false_positive_rate(truth, said) if some else None,
+        "false_negative_rate": false_negative_rate(truth, said) if some else None,
         "roc_auc": roc_auc(rows.truth[known], probability),
         "cohen_kappa": cohen_kappa(truth, said) if some else None,
         "calibration_error": calibration_error(rows.truth[known], probability),
@@ -284,6 +299,8 @@ def estimates_of(rows: Rows) -> dict[str, Estimate | None]:
         "macro_f1": _macro_f1(*decided),
         "macro_f1_floor": _macro_f1(rows.truth, rows.said, rows.question),
         "balanced_accuracy": _balanced_accuracy(*decided),
+        "false_positive_rate": _missed(~decided[0], decided[1], decided[2]),
+        "false_negative_rate": _missed(decided[0], ~decided[1], decided[2]),
         "roc_auc": _roc_auc(*with_probability),
         "cohen_kappa": _cohen_kappa(*decided),
         "calibration_error": _calibration_error(*with_probability),
@@ -308,6 +325,11 @@ def _balanced_accuracy(truth: Bools, said: Bools, questions: Numbers) -> Estimat
     if yes is None or no is None:
         return None
     return combined((yes.value + no.value) / 2, (0.5, yes), (0.5, no))
+
+
+def _missed(of: Bools, wrong: Bools, questions: Numbers) -> Estimate | None:
+    """The share of wrong verdicts among some claims."""
+    return _share(of & wrong, of, questions)
 
 
 ESTIMATES = {"macro_f1": _macro_f1, "balanced_accuracy": _balanced_accuracy}

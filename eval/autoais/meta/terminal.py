@@ -40,15 +40,15 @@ def show_meta(console: "Console", result: dict[str, Any]) -> None:
 
 
 def _figures(result: dict[str, Any]) -> "Table":
-    table = _table(
-        "data set", "n", "undecided", "macro-F1", "95 %", "ROC-AUC", "95 %", "bal. acc.", "kappa", "ECE", "F1 floor"
-    )
+    figures = ("macro-F1", "95 %", "ROC-AUC", "95 %", "bal. acc.", "FPR", "FNR", "kappa", "ECE", "F1 floor")
+    table = _table("data set", "n", "undecided", *figures)
     for name, one in [*result["sets"].items(), ("average", result["average"])]:
         ends = one["interval95"]
         cells = [str(one.get("n", "")), str(one.get("undecided", ""))]
         for key in ("macro_f1", "roc_auc"):
             cells += [_number(one[key]), _interval(ends[key])]
-        cells += [_number(one[key]) for key in ("balanced_accuracy", "cohen_kappa", "calibration_error")]
+        others = ("balanced_accuracy", "false_positive_rate", "false_negative_rate", "cohen_kappa", "calibration_error")
+        cells += [_number(one[key]) for key in others]
         _row(table, name, *cells, _number(one["macro_f1_floor"]))
     return table
 

@@ -37,6 +37,7 @@ from autoais.meta.evaluate import (
     without_texts,
 )
 from autoais.meta.plot import reliability_svg
+from autoais.metrics.intervals import clopper_pearson
 from autoais.types import Attribution, Judge, Judgement, Support, Verdict
 from tests.chat_server import running
 from tests.conftest import Command, one_line_error
@@ -141,6 +142,14 @@ def test_a_judge_without_probabilities_has_no_curve_and_the_reason_stands_there(
     assert [(item["id"], item["probability"]) for item in one["worst"]] == [("2", None)]
 
 
+def test_both_kinds_of_error_have_a_rate() -> None:
+    said = [(True, NO), (True, YES), (True, YES), (True, YES), (False, YES), (False, NO), (True, Verdict.UNDECIDED)]
+    labels, judge = told(*((label, Judgement(verdict)) for label, verdict in said))
+    one = evaluate(labels, judge)["sets"]["Told"]
+    assert (one["false_positive_rate"], one["false_negative_rate"]) == (1 / 2, 1 / 4)
+    assert one["interval95"]["false_negative_rate"] == pytest.approx(clopper_pearson(1, 4))
+
+
 def test_only_verdicts_with_a_probability_enter_what_needs_one() -> None:
     labels, judge = told((True, Judgement(YES, 0.8)), (False, Judgement(NO, 0.3)), (True, Judgement(NO)))
     uncited = Labelled("Told", "9", Attribution("uncited"), True)
@@ -161,8 +170,8 @@ def test_a_set_with_one_kind_of_label_has_reasons_and_the_average_leaves_it_out(
     assert one["reasons"]["cohen_kappa"] == "labels and verdicts are all the same"
     assert result["average"]["roc_auc"] == 0.0
     assert result["average"]["sets"] == {
-        "macro_f1": 2, "macro_f1_floor": 2, "balanced_accuracy": 1, "roc_auc": 1, "cohen_kappa": 1,
-        "calibration_error": 2,
+        "macro_f1": 2, "macro_f1_floor": 2, "balanced_accuracy": 1, "false_positive_rate": 1, "false_negative_rate": 2,
+        "roc_auc": 1, "cohen_kappa": 1, "calibration_error": 2,
     }  # fmt: skip
 
 
