@@ -97,19 +97,29 @@ def compare_group(group: Group) -> dict[str, Any]:
 
 def _by_items(value: _Value, listed: Mapping[str, Sequence[Item]]) -> dict[str, Any]:
     """The values of the systems and the differences of all pairs, over the questions that have the metric."""
-    from autoais.comparison import difference_of_means
-
     rows = {label: [value(item) for item in items] for label, items in listed.items()}
     places = enumerate(zip(*rows.values(), strict=True))
     counted = [place for place, column in places if any(one is not None for one in column)]
-    columns = {label: [float(row[place] or 0) for place in counted] for label, row in rows.items()}
+    return _differences_of({label: [float(row[place] or 0) for place in counted] for label, row in rows.items()})
+
+
+def _differences_of(columns: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    from autoais.comparison import difference_of_means
+
     pairs = []
     for a, b in combinations(columns, 2):
         found = difference_of_means(columns[a], columns[b])
         changes = [x - y for x, y in zip(columns[a], columns[b], strict=True)]
         pairs.append({"a": a, "b": b, **found, "smallest_difference": smallest_difference(changes, len(columns))})
     values = {label: math.fsum(column) / len(column) for label, column in columns.items()}
-    return {"n": len(counted), "values": values, "pairs": pairs}
+    return {"n": len(next(iter(columns.values()))), "values": values, "pairs": pairs}
+
+
+def compare_values(columns: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """Compare systems by one value a question, 0 to 1, in the same order: a metric of `compare_group`."""
+    metric = _differences_of(columns)
+    _conclude(metric, less=False)
+    return metric
 
 
 def _by_judgements(systems: Sequence[SystemRun], known: Collection[str]) -> dict[str, Any]:

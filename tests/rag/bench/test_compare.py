@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from autoais.errors import UserError
 from autoais.metrics.paired import holm
-from rag.bench.compare import compare_runs, letters, smallest_difference
+from rag.bench.compare import compare_runs, compare_values, letters, smallest_difference
 from rag.bench.items import read_items, write_items
 from tests.rag.bench.folders import edit, make_run
 
@@ -36,6 +36,29 @@ def test_letters_of_piephos_kind() -> None:
     assert letters("ABCD", [("A", "C"), ("A", "D"), ("B", "D")]) == {"A": "a", "B": "ab", "C": "bc", "D": "c"}
     assert letters("ABC", []) == {"A": "a", "B": "a", "C": "a"}
     assert letters("ABC", [("B", "A"), ("C", "A"), ("C", "B")]) == {"A": "a", "B": "b", "C": "c"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("graded", [False, True])
+def test_equal_systems_are_told_apart_in_at_most_one_of_twenty_runs(graded: bool) -> None:
+    rng, apart = random.Random(1), 0
+    for _ in range(300):
+        hard = [rng.random() for _ in range(60)]  # for all four systems
+
+        def system(hard: list[float] = hard) -> list[float]:
+            return [rng.random() * p if graded else float(rng.random() < p) for p in hard]
+
+        found = compare_values({name: system() for name in "ABCD"})
+        apart += len(set(found["letters"].values())) > 1
+    assert apart / 300 <= 0.055 + 1.64 * math.sqrt(0.05 * 0.95 / 300)
+
+
+def test_a_clearly_better_system_has_a_letter_of_its_own() -> None:
+    rng = random.Random(2)
+    good, *others = ([float(rng.random() < p) for _ in range(100)] for p in (0.9, 0.5, 0.5))
+    found = compare_values({"good": good, "one": others[0], "other": others[1]})
+    assert found["letters"] == {"good": "a", "one": "b", "other": "b"}
+    assert found["n"] == 100
 
 
 def test_the_smallest_difference_has_the_power_that_it_says() -> None:
