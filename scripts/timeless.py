@@ -12,14 +12,18 @@ _TIMES = {"seconds", "latency", "command", "date"}
 def timeless(folder: Path) -> dict[str, object]:
     """The files of a run without the times in them, and without the checksums of the files that hold times."""
     found: dict[str, object] = {}
-    for path in sorted(path for path in folder.rglob("*") if path.is_file() and "index" not in path.parts):
-        name = path.relative_to(folder).as_posix()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        inside = path.relative_to(folder)
+        if "index" in inside.parts:
+            continue
+        name = inside.as_posix()
         if path.suffix == ".jsonl":
             found[name] = [_strip(row) for _, row in read_objects(path)]
         elif path.suffix == ".json":
             found[name] = _strip(json.loads(path.read_text("utf-8")))
         else:
             found[name] = path.read_bytes()
+    assert found, folder
     return found
 
 

@@ -28,7 +28,7 @@ def connect(url: str, key: str | None, timeout: float) -> "OpenSearch":
     return OpenSearch(
         Client(
             url,
-            http_auth=key.encode().decode("latin-1") if key else None,  # read as UTF-8, written as Latin-1
+            http_auth=key.encode().decode("latin-1") if key else None,  # sent as Latin-1: UTF-8 bytes
             timeout=timeout,
             max_retries=1,  # for a connection that the server has closed meanwhile
             ssl_context=ssl.create_default_context() if address.scheme == "https" else None,
@@ -54,7 +54,7 @@ class OpenSearch:
             return None
 
     def create(self, collection: str, dimension: int) -> None:
-        """Create an index, which keeps what it confirms."""
+        """Create an index whose writes are on disk before they are confirmed."""
         method = {"name": "hnsw", "engine": "faiss", "space_type": "innerproduct"}
         vector = {"type": "knn_vector", "dimension": dimension, "method": method}
         settings = {"index.knn": True, "index.translog.durability": "request"}

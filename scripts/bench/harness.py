@@ -7,8 +7,8 @@ and the page of its report in Chromium: size and first paint. Then, on LIMIT que
 and `rag bench report`, against `rag answer` and `autoais score`, which answer and judge the same without a run folder.
 The ratio is of CPU seconds, of which both pay the start of two processes; reading and checking the data of the
 benchmark is paid by the harness alone, so the ratio falls with more questions.
-Last, a run on LIMIT questions is killed ten times, at random moments drawn by seed, and resumed; its files have to be
-those of a run that nothing stopped, times aside.
+Last, a run on LIMIT questions is killed up to ten times, at random moments drawn by seed, and resumed; its files have
+to be those of a run that nothing stopped, times aside.
 """
 
 import os
@@ -57,12 +57,13 @@ def bench(data: Path, index: Path, out: Path, limit: int | None) -> list[str]:
 
 
 def resumed(command: list[str], run: Path, seconds: float) -> int:
-    """Run a command that takes so many seconds, killed at random moments and resumed; returns the number of kills."""
+    """Run a command that takes about `seconds`, killed at random moments and resumed; returns the number of kills."""
     chance, kills = random.Random(SEED), 0
     for _ in range(KILLS):
         process = subprocess.Popen(_again(command, run), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            process.wait(chance.uniform(1, 2 * seconds / KILLS))
+            if process.wait(chance.uniform(1, 2 * seconds / KILLS)):
+                raise SystemExit(f"error: {' '.join(command)} failed")
             break  # it came to its end
         except subprocess.TimeoutExpired:
             process.kill()

@@ -105,7 +105,7 @@ class MiniLMJudge(Judge):
     combines that with the word alignment of claim and evidence (`judges.alignment`). Pairs are read one by one and
     unpadded, so results do not depend on batch or order. A claim that does not fit is judged by its least supported
     sentence. Of several texts of evidence, the one that has most of the claim's words is read alone too, and the larger
-    probability counts: texts about other things beside it do not turn the verdict. `Judgement.evidence` holds the
+    probability counts: texts about other things beside it hardly turn the verdict. `Judgement.evidence` holds the
     evidence that was read, `Judgement.unsupported` the words that the evidence lacks, and what clashes with it. The
     network is not asked where the evidence has the claim, a sentence, word for word as whole sentences or lines: that
     is attributable. Where claim or evidence is in another language than English, the judge is undecided. `model` is a
@@ -252,14 +252,14 @@ class MiniLMJudge(Judge):
     def _part(self, claim: str, evidence: Sequence[str]) -> tuple[float, tuple[Span, ...], list[tuple[int, int]]]:
         values, encoded, alignment = self._read(claim, evidence)
         probability, spans = self.calibration.probability(values), encoded.spans
-        missing = _missing(claim, encoded, alignment)
         if len(evidence) > 1:
-            number = _nearest(claim, evidence)
-            values, encoded, _ = self._read(claim, [evidence[number]])
-            alone = self.calibration.probability(values)
-            if not alone <= probability:  # also if it is not a number
-                probability, spans = alone, tuple(replace(span, evidence=number) for span in encoded.spans)
-        return probability, spans, missing
+            number = _closest_text(claim, evidence)
+            values, alone, aligned = self._read(claim, [evidence[number]])
+            other = self.calibration.probability(values)
+            if other > probability or math.isnan(other):
+                spans = tuple(replace(span, evidence=number) for span in alone.spans)
+                probability, alignment = other, aligned
+        return probability, spans, _missing(claim, encoded, alignment)
 
     def _read(self, claim: str, evidence: Sequence[str]) -> tuple[tuple[float, ...], Encoded, Alignment]:
         """The features, and the encoded pair and the alignment that they come from."""
@@ -274,8 +274,8 @@ class MiniLMJudge(Judge):
         return features(reading, encoded, claim, alignment), encoded, alignment
 
 
-def _nearest(claim: str, evidence: Sequence[str]) -> int:
-    """The number of the evidence with the largest share of the claim's words, by IDF; ties go to the first."""
+def _closest_text(claim: str, evidence: Sequence[str]) -> int:
+    """The index of the text that has most of the claim's words, by IDF; ties go to the first."""
     weights = {word: idf(word) for word in dict.fromkeys(content_stems(claim))}
     shares = []
     for text in evidence:

@@ -299,8 +299,8 @@ def estimates_of(rows: Rows) -> dict[str, Estimate | None]:
         "macro_f1": _macro_f1(*decided),
         "macro_f1_floor": _macro_f1(rows.truth, rows.said, rows.question),
         "balanced_accuracy": _balanced_accuracy(*decided),
-        "false_positive_rate": _missed(~decided[0], decided[1], decided[2]),
-        "false_negative_rate": _missed(decided[0], ~decided[1], decided[2]),
+        "false_positive_rate": _wrong_share(~decided[0], decided[1], decided[2]),
+        "false_negative_rate": _wrong_share(decided[0], ~decided[1], decided[2]),
         "roc_auc": _roc_auc(*with_probability),
         "cohen_kappa": _cohen_kappa(*decided),
         "calibration_error": _calibration_error(*with_probability),
@@ -327,8 +327,8 @@ def _balanced_accuracy(truth: Bools, said: Bools, questions: Numbers) -> Estimat
     return combined((yes.value + no.value) / 2, (0.5, yes), (0.5, no))
 
 
-def _missed(of: Bools, wrong: Bools, questions: Numbers) -> Estimate | None:
-    """The share of wrong verdicts among some claims."""
+def _wrong_share(of: Bools, wrong: Bools, questions: Numbers) -> Estimate | None:
+    """The share of wrong verdicts among the claims `of`."""
     return _share(of & wrong, of, questions)
 
 

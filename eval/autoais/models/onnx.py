@@ -1,11 +1,11 @@
 """ONNX networks and their tokenizers, on the CPU with one thread per run."""
 
 import os
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autoais.errors import UserError, first_line
+from autoais.io.provenance import sha256_file
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -58,17 +58,20 @@ def open_tokenizer(path: Path, error: type[UserError] = UserError) -> "Tokenizer
     Files with the same content share one. Raises `error` if it cannot be read.
     """
     try:
-        return _tokenizer(path.read_bytes())
+        return _tokenizer(path, sha256_file(path))
     except Exception as fault:
         raise error(f"{path}: not a tokenizer ({first_line(fault)})") from fault
 
 
-@cache
-def _tokenizer(content: bytes) -> "Tokenizer":
-    """Judge, reader and static vectors ship with the same tokenizer, which a process loads once."""
+_opened: dict[str, "Tokenizer"] = {}  # by the SHA-256: judge, reader and static vectors ship with the same tokenizer
+
+
+def _tokenizer(path: Path, digest: str) -> "Tokenizer":
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_buffer(content)
+    if digest in _opened:
+        return _opened[digest]
+    tokenizer = _opened[digest] = Tokenizer.from_file(str(path))
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer

@@ -148,6 +148,7 @@ def test_both_kinds_of_error_have_a_rate() -> None:
     one = evaluate(labels, judge)["sets"]["Told"]
     assert (one["false_positive_rate"], one["false_negative_rate"]) == (1 / 2, 1 / 4)
     assert one["interval95"]["false_negative_rate"] == pytest.approx(clopper_pearson(1, 4))
+    assert one["interval95"]["false_positive_rate"] == pytest.approx(clopper_pearson(1, 2))
 
 
 def test_only_verdicts_with_a_probability_enter_what_needs_one() -> None:

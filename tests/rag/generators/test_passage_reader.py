@@ -79,6 +79,17 @@ def test_hits_after_a_sure_one_are_not_read() -> None:
     assert len(seen(*[0.0] * 20, score=0.9)) == 16
 
 
+def test_a_hit_with_the_very_name_is_read_though_another_is_sure() -> None:
+    def read(question: str) -> list[str]:
+        reader = Counting()
+        hits = [Hit(Passage(f"p{n:02}", "max_depth" if n == 11 else "", "Wood 0"), float(not n)) for n in range(12)]
+        PassageReader(reader).generate(Question("q", question), hits)
+        return sorted(reader.seen)
+
+    assert len(read("how do I build the shed")) == 4
+    assert len(read("What does max_depth do?")) == 12
+
+
 # A sentence that fits into no window, so that a stretch ends before it.
 FILL = "The yard is " + "wide and " * 65 + "green."
 

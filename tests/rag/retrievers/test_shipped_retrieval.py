@@ -1,6 +1,7 @@
 """The reader and the static embeddings that ship: files, records and what they tell."""
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,14 +19,20 @@ from rag.reader import Reader
 from rag.retrievers import open_retriever
 from rag.testing import check_retriever
 from rag.types import Passage
+from scripts.make_retrieval_cards import reader_card, static_card
 from tests.conftest import Command
 
 CURIE = Passage("curie", "Marie Curie", "Marie Curie won the Nobel Prize in Physics in 1903, with her husband Pierre.")
 RIVER = Passage("river", "Vistula", "The Vistula is the longest river of Poland; it flows through Warsaw.")
 
 
-@pytest.mark.parametrize(("folder", "name"), [(READER, Reader().name), (STATIC, Static().name)])
-def test_the_files_are_those_of_the_record_and_the_card(folder: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("folder", "name", "lines"),
+    [(READER, Reader().name, reader_card), (STATIC, Static().name, static_card)],
+)
+def test_the_files_are_those_of_the_record_and_the_card(
+    folder: Path, name: str, lines: Callable[[], Iterator[str]]
+) -> None:
     record = json.loads((folder / "training.json").read_text())
     card = (folder / "CARD.md").read_text()
     assert record["short"] is False
@@ -33,6 +40,7 @@ def test_the_files_are_those_of_the_record_and_the_card(folder: Path, name: str)
         assert sha256_file(folder / file) == digest, file
         assert digest in card, file
     assert card.startswith(f"# {name}\n")
+    assert card.splitlines() == list(lines())  # else: python -m scripts.make_retrieval_cards
 
 
 def test_the_reader_tells_the_passage_that_answers_and_the_words_that_do() -> None:
