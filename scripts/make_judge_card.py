@@ -186,7 +186,7 @@ def card(
         f"""One core of this processor judges {speed["pairs_per_second_and_core"]:.0f} pairs of {speed["tokens"]:.0f}
         word pieces per second: {bench["processor"]}. Of pairs with one passage of 80 to 100 words it judges
         {passages["pairs_per_second_and_core"]:.0f} per second. With VNNI, revision 4 of the rules, whose network is
-        the same, judged 37 and 51 (this file at revision 0bed1cc). It is {speed["times_the_reference_loop"]:.1f}
+        the same, judged 37 and 51 (`bench.json` at 0bed1cc). It is {speed["times_the_reference_loop"]:.1f}
         times as fast as PyTorch in float32 with one pair at a time. A pair of {speed["tokens"]:.0f} word pieces
         takes {speed["operations_a_pair"] / 1e9:.1f} billion operations, and an 11-billion-parameter T5
         {speed["times_fewer_operations"]:.0f} times as many. Probabilities are within 0.01 of those of {network} on
@@ -264,9 +264,9 @@ def marks(spans: Sets) -> Iterator[str]:
     yield from paragraph(
         f"""In {found["not accepted"]} summaries with an error (DeFacto) that it does not accept, the words that it
         marks as unsupported are those that people removed or replaced with a precision of
-        {_share(found["marked"]["precision"])} and a recall of {_share(found["marked"]["recall"])}. They are the content
-        words that the evidence lacks, and what clashes with it, which was chosen on these summaries and 500 others; the
-        former alone have
+        {_share(found["marked"]["precision"])} and a recall of {_share(found["marked"]["recall"])}. It marks the content
+        words that the evidence lacks, and what clashes with it; this was chosen on these summaries and 500 others.
+        Without what clashes, the figures are
         {_share(found["content words that the evidence lacks"]["precision"])} and
         {_share(found["content words that the evidence lacks"]["recall"])} (`eval/results/minilm/spans.json`)."""
     )

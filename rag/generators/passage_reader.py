@@ -182,15 +182,14 @@ class PassageReader:
     def _read(self, question: str, hits: Sequence[Hit]) -> list[_Read]:
         top = max((hit.score for hit in hits), default=0.0)
         name = asked_name(question)
+        priors = [_prior(hit, top, name) for hit in hits]
         readings: list[Reading] = []
         logits: list[float] = []
         for first in range(0, len(hits), _AT_ONCE):
-            if logits and max(logits) >= max(_prior(hit, top, name) for hit in hits[first:]) + _SURE:
+            if logits and max(logits) >= max(priors[first:]) + _SURE:
                 break
-            some = hits[first : first + _AT_ONCE]
-            new = self._reader.read(question, [hit.passage for hit in some])
-            readings += new
-            logits += [reading.relevance + _prior(hit, top, name) for hit, reading in zip(some, new, strict=True)]
+            readings += self._reader.read(question, [hit.passage for hit in hits[first : first + _AT_ONCE]])
+            logits = [reading.relevance + prior for reading, prior in zip(readings, priors, strict=False)]
         hits = hits[: len(readings)]
         most = max(logits, default=0.0)
         total = sum(math.exp(logit - most) for logit in logits)
