@@ -27,12 +27,19 @@ ask: .venv/ask.done
 demo: .venv/serve.done
 	.venv/bin/python -m scripts.demo
 
+# uv installs many packages at once: the tests' 230 take 20 seconds instead of minutes.
+UV = .venv-uv/bin/uv
+.venv-uv/done:
+	$(PYTHON) -m venv .venv-uv
+	.venv-uv/bin/pip install --quiet uv
+	@touch $@
+
 # Torch comes first, from a pin: asked for by another package, pip would take gigabytes of CUDA with it.
-.venv-test/done: pyproject.toml requirements-dev.lock
+.venv-test/done: pyproject.toml requirements-dev.lock .venv-uv/done
 	$(PYTHON) -m venv .venv-test
 	.venv-test/bin/pip install --quiet "$(TORCH)"
-	.venv-test/bin/pip install --quiet --no-deps --require-hashes -r requirements-dev.lock
-	.venv-test/bin/pip install --quiet --no-deps -e .
+	$(UV) pip install --quiet --python .venv-test --no-deps --require-hashes -r requirements-dev.lock
+	$(UV) pip install --quiet --python .venv-test --no-deps -e .
 	@touch $@
 
 # Side by side, as there are two cores; the output of each comes when it is done. The longest come first. Python 3.12
@@ -78,14 +85,14 @@ CORE = tests/rag/test_api.py tests/rag/test_cli.py tests/rag/test_config.py test
 
 core: core-3.12 core-3.13
 
-.venv-%/done: pyproject.toml
+.venv-%/done: pyproject.toml .venv-uv/done
 	@for python in python$* "$$HOME"/.pyenv/versions/$*.*/bin/python none; do \
 	  if "$$python" -c "" 2>/dev/null; then break; fi; \
 	done; \
 	if [ "$$python" = none ]; then echo "no Python $* here: core not tested on it"; exit; fi; \
 	echo "core on $$python" && \
 	"$$python" -m venv .venv-$* && \
-	.venv-$*/bin/pip install --quiet . pytest hypothesis hatchling && \
+	$(UV) pip install --quiet --python .venv-$* . pytest hypothesis hatchling && \
 	touch $@
 
 core-%: .venv-%/done
@@ -93,32 +100,32 @@ core-%: .venv-%/done
 
 # The evaluators that autoais scores in, with all that they pull in: a gigabyte, and no dependency of ours. promptfoo is
 # tested where it is on the path. ragas 0.4.3 does not start with a newer langchain-community. Their own plugins of pytest stay off.
-.venv-integrations/done: pyproject.toml .venv-tools/done
+.venv-integrations/done: pyproject.toml .venv-uv/done
 	$(PYTHON) -m venv .venv-integrations
-	.venv-tools/bin/uv pip install --quiet --python .venv-integrations/bin/python -e ".[measures]" \
+	$(UV) pip install --quiet --python .venv-integrations -e ".[measures]" \
 	  "inspect-ai>=0.3.285" "deepeval>=4.3" "ragas>=0.4.3" "langchain-community<0.4" "autojudge-base>=1" "nuggetizer>=0.0.5" pytest
 	@touch $@
 
 # LangChain, LlamaIndex and Haystack, apart from those: ragas needs an older LangChain.
-.venv-frameworks/done: pyproject.toml .venv-tools/done
+.venv-frameworks/done: pyproject.toml .venv-uv/done
 	$(PYTHON) -m venv .venv-frameworks
-	.venv-tools/bin/uv pip install --quiet --python .venv-frameworks/bin/python -e ".[serve]" \
+	$(UV) pip install --quiet --python .venv-frameworks -e ".[serve]" \
 	  "langchain-core>=1" "langchain-openai>=1" "llama-index-core>=0.14" "haystack-ai>=3" openai pytest
 	@touch $@
 
 # The clients of all vector databases; `make test` has three of them.
-.venv-databases/done: pyproject.toml .venv-tools/done
+.venv-databases/done: pyproject.toml .venv-uv/done
 	$(PYTHON) -m venv .venv-databases
-	.venv-tools/bin/uv pip install --quiet --python .venv-databases/bin/python -e ".[lancedb,milvus,opensearch,postgresql,qdrant]" pgserver pytest
+	$(UV) pip install --quiet --python .venv-databases -e ".[lancedb,milvus,opensearch,postgresql,qdrant]" pgserver pytest
 	@touch $@
 
 databases: .venv-databases/done
 	.venv-databases/bin/python -m pytest -rs tests/rag/retrievers/test_databases.py
 
 # Ray, and two of its nodes on this machine.
-.venv-ray/done: pyproject.toml .venv-tools/done
+.venv-ray/done: pyproject.toml .venv-uv/done
 	$(PYTHON) -m venv .venv-ray
-	.venv-tools/bin/uv pip install --quiet --python .venv-ray/bin/python -e ".[llm,ray]" pytest
+	$(UV) pip install --quiet --python .venv-ray -e ".[llm,ray]" pytest
 	@touch $@
 
 ray: .venv-ray/done
@@ -202,28 +209,23 @@ mutation: .venv-test/done
 	.venv-test/bin/pip install --quiet "mutmut==3.8.1"
 	.venv-test/bin/python -m scripts.mutation $(ONLY) --out eval/results/mutation.json
 
-.venv-tools/done:
-	$(PYTHON) -m venv .venv-tools
-	.venv-tools/bin/pip install --quiet uv pip-audit cyclonedx-bom
-	@touch $@
-
 # The newest versions that pyproject.toml allows; then run `make licences`.
-lock: .venv-tools/done
-	.venv-tools/bin/python scripts/lock.py
+lock: .venv-uv/done
+	.venv-uv/bin/python scripts/lock.py
 
 # Known vulnerabilities of what the lock files name; asks PyPI.
-audit: .venv-tools/done
-	.venv-tools/bin/pip-audit --no-deps --disable-pip -r requirements.lock
-	.venv-tools/bin/pip-audit --no-deps --disable-pip -r requirements-dev.lock
+audit: .venv-uv/done
+	$(UV) tool run --quiet pip-audit --no-deps --disable-pip -r requirements.lock
+	$(UV) tool run --quiet pip-audit --no-deps --disable-pip -r requirements-dev.lock
 
 # What the package needs, as CycloneDX, in dist/.
-sbom: .venv-tools/done .venv/ask.done
+sbom: .venv-uv/done .venv/ask.done
 	mkdir -p dist
-	.venv-tools/bin/cyclonedx-py environment .venv/bin/python --pyproject pyproject.toml --output-reproducible -o dist/sbom.json
+	$(UV) tool run --quiet --from cyclonedx-bom cyclonedx-py environment .venv/bin/python --pyproject pyproject.toml --output-reproducible -o dist/sbom.json
 
 # The table of licences, of the packages installed for the tests.
 licences: .venv-test/done
 	.venv-test/bin/python -m scripts.licences
 
 clean:
-	rm -rf .venv .venv-test .venv-databases .venv-frameworks .venv-fuzz .venv-integrations .venv-ray .venv-tools .venv-3.12 .venv-3.13 dist build site
+	rm -rf .venv .venv-test .venv-databases .venv-frameworks .venv-fuzz .venv-integrations .venv-ray .venv-uv .venv-3.12 .venv-3.13 dist build site
