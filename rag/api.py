@@ -17,6 +17,7 @@ from rag.systems import Options, System
 from rag.types import Answer, Hit, Question
 
 if TYPE_CHECKING:
+    from rag.corpus.reader import Corpus
     from rag.planning import Plan
 
 AnyIndex = Index | str | Path | None
@@ -81,16 +82,12 @@ def build_index(
     part = None if shard is None else Shard.parse(shard)
     check_sources(listed, allow_network=allow_network, format=format)
 
-    def report(reading: Corpus, _: int) -> None:
-        if progress is not None:
-            progress("indexing", reading.bytes_read, reading.bytes_total)
-
     how = Fetching(chosen, left, strict, _counted("fetching", progress))
     with fetched(Path(to), listed, how, replace=replace) as found:
         corpus = Corpus(
             found.paths, format, skip_bad, include=chosen, exclude=left, strict=strict, urls=found.urls, shard=part
         )
-        build(corpus, Path(to), report, replace=replace)
+        build(corpus, Path(to), _indexed(corpus, progress), replace=replace)
     for recipe in default_recipes(to) if recipes is None else recipes:
         add_recipe(to, recipe, memory=budget, progress=progress)
     return open_index(to)
@@ -221,6 +218,13 @@ def _folder(folder: str | Path) -> Path:
     return Path(folder)
 
 
+def _indexed(corpus: "Corpus", progress: Progress | None) -> "Callable[[Corpus, int], None]":
+    if progress is None:
+        return lambda reading, passages: None
+    total = corpus.bytes_total  # walks all folders, so once
+    return lambda reading, passages: progress("indexing", reading.bytes_read, total)
+
+
 def _counted(step: str, progress: Progress | None) -> Callable[[int, int], None] | None:
     return None if progress is None else lambda done, total: progress(step, done, total)
 
@@ -268,12 +272,13 @@ def plan_index(
     sample: int = 50_000,
     format: str | None = None,  # noqa: A002  (named like the command-line option)
     skip_bad: bool = False,
+    log: Callable[[str], None] = lambda line: None,
 ) -> "Plan":
     """Plan what `build_index` would take on this machine: seconds, disk and memory of each step.
 
     The first `sample` passages are read and measured. `passages` is the number to plan for (default: that of the
-    sources, estimated from their size). `recipes` are those of `build_index`. Raises `UsageError` for numbers that are
-    too small.
+    sources, estimated from their size). `recipes` are those of `build_index`. `log` is called with a line at each step.
+    Raises `UsageError` for numbers that are too small, and for URLs.
     """
     from rag.corpus.reader import Corpus
     from rag.index.parts import parse_size
@@ -281,8 +286,13 @@ def plan_index(
 
     check_recipes(() if recipes is None else recipes)
     budget = parse_size(memory) if isinstance(memory, str) else memory
-    corpus = Corpus([Path(one) for one in _sources(sources)], format, skip_bad)
-    return plan(corpus, passages=passages, recipes=recipes, memory=budget, sample=sample)
+    paths = []
+    for source in _sources(sources):
+        if isinstance(source, str):
+            raise UsageError(f"cannot plan for {source}: save its pages to a folder and plan for that")
+        paths.append(source)
+    corpus = Corpus(paths, format, skip_bad)
+    return plan(corpus, passages=passages, recipes=recipes, memory=budget, sample=sample, log=log)
 
 
 def open_retriever(recipe: str = "bm25", index: AnyIndex = None) -> Retriever:

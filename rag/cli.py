@@ -823,7 +823,7 @@ def import_(
 
 @app.command()
 def plan(
-    sources: Annotated[list[Path], typer.Argument(metavar="SOURCES...", help="Corpus files or folders of documents.")],
+    sources: Annotated[list[str], typer.Argument(metavar="SOURCES...", help="Corpus files or folders of documents.")],
     passages: Annotated[
         str | None, typer.Option(help="Number of passages to plan for, such as 33M (default: those of the sources).")
     ] = None,
@@ -841,20 +841,19 @@ def plan(
     """Estimate time, disk and memory of an index before it is built; a sample is measured here."""
     from dataclasses import asdict
 
-    from rag.api import check_recipes
-    from rag.corpus.reader import Corpus
+    from rag.api import plan_index
     from rag.index.parts import parse_size
-    from rag.planning import plan as planned
     from rag.terminal import show_plan
 
-    check_recipes(recipe or ())  # before a sample is read
-    found = planned(
-        Corpus(sources, format_, skip_bad),
+    found = plan_index(
+        sources,
         passages=None if passages is None else parse_size(passages),
         recipes=recipe,
-        memory=None if memory is None else parse_size(memory),
+        memory=memory,
         sample=sample,
-        tell=_note,
+        format=format_,
+        skip_bad=skip_bad,
+        log=_note,
     )
     if as_json:
         totals = {"seconds": found.seconds, "disk": found.disk, "memory": found.memory, "resident": found.resident}

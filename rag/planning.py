@@ -25,7 +25,7 @@ from rag.types import Passage
 SAMPLE = 50_000  # passages
 _FIRST, _GROWS, _ENOUGH_S = 64, 8, 4.0  # passages of the first run of a part, how runs grow, and when they are enough
 
-Progress = Callable[[str], None]
+Log = Callable[[str], None]
 """Called with what is measured now."""
 
 
@@ -78,7 +78,7 @@ def plan(
     recipes: Sequence[str] | None = None,
     memory: int | None = None,
     sample: int = SAMPLE,
-    tell: Progress = lambda line: None,
+    log: Log = lambda line: None,
 ) -> Plan:
     """Plan an index of the corpus with the parts of recipes, as `rag index build` would make it on this machine.
 
@@ -94,7 +94,7 @@ def plan(
     if passages is not None and passages < 1:
         raise UsageError(f"passages should be at least 1, found {passages}")
     with tempfile.TemporaryDirectory(prefix="rag-plan-") as folder:
-        tell(f"reading and indexing at most {sample:,} passages")
+        log(f"reading and indexing at most {sample:,} passages")
         began = time.perf_counter()
         some: list[Passage] = []
         with _indexed(_noted(islice(corpus.read(), sample), some), Path(folder) / "sample", corpus) as index:
@@ -110,7 +110,7 @@ def plan(
                 recipes = default_parts(", ".join(corpus.formats), rows, shard=corpus.shard is not None)
             parts = dict(part for recipe in recipes for part in parts_of(recipe))
             for recipe in parts.values():
-                tell(f"measuring {recipe.name}")
+                log(f"measuring {recipe.name}")
                 steps.append(_part(recipe, index, some, rows, memory, Path(folder)))
     return Plan(rows, len(some), processor(), tuple(steps))
 

@@ -348,46 +348,60 @@ def answered(run: "AnswerRun", out: Path, price: tuple[float, float] | None) -> 
 
 
 def converse(conversation: "Conversation", *, stream: bool = False) -> None:
-    """Answer questions typed at a prompt until end of file (Ctrl-D), follow-ups included; keeps an input history."""
+    """Answer questions typed at a prompt until end of file (Ctrl-D), follow-ups included; keeps an input history.
+
+    A question that fails is told in one line, and the prompt goes on.
+    """
     import readline
 
     from rag.config import state_folder
-    from rag.errors import QuestionError
+    from rag.errors import UserError
 
     history = state_folder() / "history"
     with suppress(OSError):
         readline.read_history_file(history)
     before = readline.get_current_history_length()
     note("Ask a question, or press Ctrl-D to leave.")
-    while True:
-        try:
-            question = input("> ").strip()
-        except (EOFError, KeyboardInterrupt):
-            break
-        if not question:
-            continue
-        asked = conversation.standalone(question)
-        if asked != question:
-            note(f"searched for: {asked}")
-        try:
-            if stream:
-                conversation.remember(question, show_streamed(conversation.system.stream(asked)))
-            else:
-                answer = conversation.system.ask(asked)
-                conversation.remember(question, answer)
-                show_answer(answer)
-                show_uncited(answer)
-        except QuestionError as error:
-            note(str(error))
-    print(file=sys.stderr)  # noqa: T201  (ends the line of the prompt)
-    with suppress(OSError):
-        history.parent.mkdir(parents=True, exist_ok=True)
-        history.touch(mode=0o600)
-        readline.set_history_length(1000)
-        if hasattr(readline, "append_history_file"):  # so that another prompt that was open meanwhile keeps its lines
-            readline.append_history_file(readline.get_current_history_length() - before, history)
-        else:
-            readline.write_history_file(history)
+    try:
+        while True:
+            try:
+                question = input("> ").strip()
+            except (EOFError, KeyboardInterrupt):
+                break
+            try:
+                if question:
+                    _converse(conversation, question, stream=stream)
+            except UserError as error:
+                note(str(error))
+        print(file=sys.stderr)  # noqa: T201  (ends the line of the prompt)
+    finally:
+        with suppress(OSError):
+            _keep_history(history, readline.get_current_history_length() - before)
+
+
+def _converse(conversation: "Conversation", question: str, *, stream: bool) -> None:
+    asked = conversation.standalone(question)
+    if asked != question:
+        note(f"searched for: {asked}")
+    if stream:
+        conversation.remember(question, show_streamed(conversation.system.stream(asked)))
+    else:
+        answer = conversation.system.ask(asked)
+        conversation.remember(question, answer)
+        show_answer(answer)
+        show_uncited(answer)
+
+
+def _keep_history(history: Path, new: int) -> None:
+    import readline
+
+    history.parent.mkdir(parents=True, exist_ok=True)
+    history.touch(mode=0o600)
+    readline.set_history_length(1000)
+    if hasattr(readline, "append_history_file"):  # so that another prompt that was open meanwhile keeps its lines
+        readline.append_history_file(new, history)
+    else:
+        readline.write_history_file(history)
 
 
 def free_disk(folder: Path) -> str:

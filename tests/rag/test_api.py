@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from autoais.answers import CitedAnswer
 from autoais.judges.lexical import LexicalJudge
 from autoais.types import CitedSentence, Passage
 from rag.api import add_recipe, check_recipes
+from rag.corpus.reader import Corpus
 from rag.errors import FormatError, IndexingError, QuestionError, RagError, UsageError, UserError
 from rag.index.index import Index
 from rag.retrievers import open_retriever
@@ -33,6 +34,20 @@ def index(shelf: Path) -> Index:
 
 
 # --- indexes ---------------------------------------------------------------------------------------------------
+
+
+def test_the_size_of_the_sources_is_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(30):
+        (tmp_path / "docs" / f"{n}.md").parent.mkdir(exist_ok=True)
+        (tmp_path / "docs" / f"{n}.md").write_text(f"# Part {n}\n\nThe lamp number {n} is red.\n")
+    walks: list[Corpus] = []
+    total = cast("property", Corpus.bytes_total).fget
+    assert total is not None
+    monkeypatch.setattr(Corpus, "bytes_total", property(lambda corpus: walks.append(corpus) or total(corpus)))
+    told: list[int] = []
+    rag.build_index(tmp_path / "docs", tmp_path / "i.index", recipes=[], progress=lambda *said: told.append(said[2]))
+    assert len(told) >= 30
+    assert len(set(told)) == len(walks) == 1
 
 
 def test_an_index_is_built_of_paths_as_strings_and_opened(corpus: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from rag import config
 from rag.conversation import Conversation, Turn
-from rag.errors import QuestionError, UserError
+from rag.errors import QuestionError, RagError, UserError
 from rag.llms import LANGUAGE_MODELS, LanguageModel
 from rag.systems import System
 from rag.terminal import converse
@@ -35,6 +35,8 @@ class Told(System):
         self.asked.append(text)
         if text == "the?":
             raise QuestionError("nothing to search for in 'the?'")
+        if text == "Down?":
+            raise RagError("http://host: cannot be reached")
         if text == "Unknown?":
             return Answer(question, "", (), (), self.name, abstained=True, reason="nobody knows")
         sentence = CitedSentence(text, (), 0, len(text))
@@ -145,6 +147,31 @@ def test_the_prompt_answers_until_it_is_left(
     assert lines[0] == "Ask a question, or press Ctrl-D to leave."
     assert "nothing to search for in 'the?'" in lines  # which does not end the conversation
     assert "searched for: Where did Marie Curie die?" in lines
+    assert (tmp_path / "state" / "history").exists()
+
+
+def test_a_question_that_fails_is_told_and_the_prompt_goes_on(
+    typed: Callable[..., None], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    typed("Down?", "Who wrote Dune?", "and when?")
+    system = Told()
+    converse(Conversation(system, model="nope:x"))
+    assert system.asked == ["Down?", "Who wrote Dune?"]
+    said = capsys.readouterr()
+    assert "Who wrote Dune?" in said.out
+    assert "http://host: cannot be reached" in said.err.splitlines()
+    assert "no language model called 'nope:x'" in said.err
+    assert (tmp_path / "state" / "history").exists()
+
+
+def test_what_was_typed_is_kept_though_an_answer_is_interrupted(typed: Callable[..., None], tmp_path: Path) -> None:
+    class Stopped(Told):
+        def respond(self, question: Question) -> Answer:
+            raise KeyboardInterrupt
+
+    typed("Who wrote Dune?")
+    with pytest.raises(KeyboardInterrupt):
+        converse(Conversation(Stopped()))
     assert (tmp_path / "state" / "history").exists()
 
 

@@ -114,6 +114,10 @@ def test_what_cannot_be_planned(towns: Path, rag: Command, options: list[str], m
     one_line_error(rag("plan", str(towns), *options), message)
 
 
+def test_a_url_is_not_planned_for(rag: Command) -> None:
+    one_line_error(rag("plan", "https://example.org/"), "cannot plan for https://example.org/: save its pages")
+
+
 def test_a_limit_that_cannot_be_kept_is_told(towns: Path) -> None:
     with pytest.raises(RagError, match=r"its flat index keeps 16,113\.3 MiB in memory, above the 1,024\.0 MiB given"):
         plan(Corpus([towns]), passages=33_000_000, recipes=["static"], memory=2**30)
