@@ -30,9 +30,13 @@ def _html(source: Source) -> tuple[str, list[Block]]:
 
 def _text(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.encodings import decoded
+    from rag.corpus.documents.rst import is_rst
     from rag.corpus.documents.text import plain_blocks
 
-    blocks = [*plain_blocks(decoded(source.data, source.where), source.dropped)]
+    text = decoded(source.data, source.where)
+    if is_rst(text):
+        return _rst(source)
+    blocks = [*plain_blocks(text, source.dropped)]
     top = [block.text for block in blocks if block.kind is Kind.HEADING and block.level == 1]
     if len(top) == 1 and blocks[0].kind is Kind.HEADING and blocks[0].level == 1:  # several are sections
         return top[0], blocks[1:]

@@ -9,6 +9,7 @@ from rag.corpus.documents.blocks import Block
 from rag.corpus.documents.html import html_blocks
 
 _DIRECTIVE = re.compile(r"^[ \t]*\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w:+.-]+)::", re.MULTILINE)
+_UNINDENTED = re.compile(r"^\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?[\w:+.-]+::(?:[ \t]|$)", re.MULTILINE)
 _ROLE = re.compile(r":([\w+.-]+(?::[\w+.-]+)*):`")
 _TARGET = re.compile(r"^(.*?)\s*<[^<>]+>$", re.DOTALL)
 _CONTENTS = frozenset(["toctree", "contents", "sectnum", "autosummary", "listing-table", "genindex"])
@@ -24,6 +25,11 @@ _CHANGES = {
     "versionchanged": "Changed in version",
     "deprecated": "Deprecated since version",
 }
+
+
+def is_rst(text: str) -> bool:
+    """Whether a text has a directive such as `.. note::` at the beginning of a line."""
+    return _UNINDENTED.search(text) is not None
 
 
 def rst_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, list[Block]]:

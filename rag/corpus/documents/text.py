@@ -13,8 +13,12 @@ from rag.corpus.documents.blocks import Block, code, entry, heading, item, squee
 _BULLET = re.compile(r"(\s*)([-*+•o‣–]|\(?\d{1,3}[.)]|\(?[a-z][.)])(\s+)(?=\S)")
 _RULE = re.compile(r"\s*([=\-~*^\"'`#+_.:<>])\1{2,}\s*$")
 _NUMBERED = re.compile(r"\s*(\d{1,2}(?:\.\d{1,2})*)\.?\s+(?=[^\W\d_])")
+_CHAPTER = re.compile(r"(?:chapter|appendix|part)\s([\dIVX]{1,5}|[A-Z])[.:]?\s+(?=[^\W\d_])", re.IGNORECASE)
+_NAME = re.compile(r"\s*-|\w[_=]")  # of an option or a value
 _BEFORE = re.compile(r"\s*(?:[-*+•‣–?o]\s+)?(?:\(?[\dA-Za-z]{1,3}[.)]\s*|\d{1,3}(?:\.\d{1,3})+\.?\s*|\d{1,3}\s+)*")
 _CONTENTS = re.compile(r"\s*(?:table of )?contents\s*:?\s*", re.IGNORECASE)
+_DIGITS = re.compile(r"\d+")
+_PAGES = 4  # of a text that has headers and footers, at least
 _NUMBERED_WORDS = 25  # of a question or a heading such as 2.1
 _WORD = re.compile(r"[(\"'“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[.,;:)!?\"'”’]*$")
 _COMMENT = re.compile(r"\s*(?:#|//|;|\*|--|%|\$|>>>|>|<|\|)")
@@ -26,10 +30,11 @@ _SIGNATURE = re.compile(r"[{};]\s*$|^\s*(?:[$#>%]\s|>>>|\w+\(|[-\w./]+\s*=)")
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """Lines between empty lines, and how far the first one is indented."""
+    """Lines between empty lines, and how far the first is indented; `term` if that is a term, the others its text."""
 
     lines: tuple[str, ...]
     indent: int
+    term: bool = False
 
     @property
     def text(self) -> str:
@@ -38,9 +43,10 @@ class _Chunk:
 
 def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
     """The blocks of a text; lines of contents and indexes are counted in `dropped`."""
-    chunks = [chunk for chunk in _chunks(text) if not _is_page_edge(chunk, dropped)]
+    chunks = [chunk for chunk in _chunks(_without_margins(text, dropped)) if not _is_page_edge(chunk, dropped)]
     chunks = [*_without_contents(chunks, dropped)]
     base = _usual_indent(chunks)
+    chunks = _with_terms(chunks, base)
     rules: list[tuple[str, bool]] = []  # signs of underlined headings and whether they are above too, by level
     waiting: list[str] = []  # lines of code
     for chunk in chunks:
@@ -76,6 +82,53 @@ def _chunks(text: str) -> Iterator[_Chunk]:
         elif lines:
             yield _Chunk(tuple(lines), _indent(lines[0]))
             lines = []
+
+
+def _without_margins(text: str, dropped: Counter[str]) -> str:
+    """A text without headers and footers: first and last lines of pages that most pages have, but for numbers."""
+    pages = [page.splitlines() for page in text.split("\f")]
+    if len(pages) < _PAGES:
+        return text
+    for edge in (0, -1):
+        found = [
+            (lines, places[edge]) for lines in pages if (places := [n for n, line in enumerate(lines) if line.strip()])
+        ]
+        patterns = Counter(_DIGITS.sub("0", squeezed(lines[place])) for lines, place in found)
+        for lines, place in found:
+            if patterns[_DIGITS.sub("0", squeezed(lines[place]))] >= 0.5 * len(pages):
+                lines[place] = ""
+                dropped[nav.MARGIN] += 1
+    return "\f".join("\n".join(lines) for lines in pages)
+
+
+def _with_terms(chunks: Sequence[_Chunk], base: int) -> list[_Chunk]:
+    """The chunks; a term is joined with the indented paragraph below it, if it is a name or one of several."""
+    after: dict[int, int] = {}  # the place of a possible term, and of the chunk after its text
+    for place, (chunk, text) in enumerate(pairwise(chunks)):
+        if chunk.indent >= base and _is_term(chunk) and text.indent >= chunk.indent + 2 and not _is_code(text, base):
+            ends = range(place + 1, len(chunks))
+            after[place] = next((end for end in ends if chunks[end].indent <= chunk.indent), len(chunks))
+    terms: set[int] = set()
+    for place, end in after.items():
+        if _NAME.search(chunks[place].lines[0]):
+            terms.add(place)
+        if end in after and chunks[end].indent == chunks[place].indent:
+            terms |= {place, end}
+    return [
+        _Chunk((*chunk.lines, *chunks[place + 1].lines), chunk.indent, term=True) if place in terms else chunk
+        for place, chunk in enumerate(chunks)
+        if place - 1 not in terms
+    ]
+
+
+def _is_term(chunk: _Chunk) -> bool:
+    line = chunk.lines[0].strip()
+    return (
+        len(chunk.lines) == 1
+        and len(line.split()) <= 8
+        and line[-1] not in ".,;"
+        and not (_BULLET.match(line) or _RULE.fullmatch(line) or _NUMBERED.match(line) or _CHAPTER.match(line))
+    )
 
 
 def _is_page_edge(chunk: _Chunk, dropped: Counter[str]) -> bool:
@@ -150,7 +203,7 @@ def _usual_indent(chunks: Sequence[_Chunk]) -> int:
 
 def _is_code(chunk: _Chunk, base: int) -> bool:
     lines = chunk.lines
-    if all(map(nav.is_contents_line, lines)) or _BULLET.match(lines[0]):
+    if chunk.term or all(map(nav.is_contents_line, lines)) or _BULLET.match(lines[0]):
         return False
     if any(map(_RULE.fullmatch, lines)) and len(lines) <= 3:
         return False
@@ -158,6 +211,8 @@ def _is_code(chunk: _Chunk, base: int) -> bool:
     gaps = sum(bool(_GAP.search(line.strip())) for line in lines)
     if len(lines) >= 3 and gaps >= 0.6 * len(lines) and not sum(map(nav.is_contents_line, lines)):
         return True  # columns: their lines are kept
+    if lines[0].lstrip()[0].isupper() and len(lines[0].split()) >= 2 and lines[-1].endswith("."):
+        return False  # a short sentence
     if min(map(_indent, lines)) >= base + 2 and wordy < 0.5 * len(lines):
         return len(lines) > 1 or any(map(_SIGNATURE.search, lines)) or _indent(lines[0]) >= base + 4
     return wordy == 0 and sum(bool(_SIGNATURE.search(line)) for line in lines) >= 0.6 * len(lines)
@@ -165,6 +220,9 @@ def _is_code(chunk: _Chunk, base: int) -> bool:
 
 def _blocks(chunk: _Chunk, base: int, rules: list[tuple[str, bool]], dropped: Counter[str]) -> Iterator[Block]:
     lines = [*chunk.lines]
+    if chunk.term:
+        yield entry(squeezed(lines[0]), _unwrapped(lines[1:]))
+        return
     leaders = [line for line in lines if nav.is_contents_line(line)]
     if leaders:
         dropped[nav.CONTENTS] += len(leaders)
@@ -174,7 +232,7 @@ def _blocks(chunk: _Chunk, base: int, rules: list[tuple[str, bool]], dropped: Co
         return
     if count := _heading_lines(lines, base):
         text = " ".join(lines[:count])
-        number = _NUMBERED.match(text)
+        number = _CHAPTER.match(text) or _NUMBERED.match(text)
         level = 2 + number[1].count(".") if number else 2 + bool(rules)
         yield heading(squeezed(text[number.end() :] if number else text), min(level, 6))
         del lines[:count]
@@ -201,6 +259,8 @@ def _underlined(lines: list[str], rules: list[tuple[str, bool]]) -> Generator[Bl
 
 def _heading_lines(lines: Sequence[str], base: int) -> int:
     """How many of the first lines are a heading: one, or two of a numbered one that goes on."""
+    if len(lines) == 1 and _CHAPTER.match(lines[0]) and len(lines[0].split()) <= _NUMBERED_WORDS:
+        return int(lines[0].strip()[-1] not in ".,;:!")
     number = _NUMBERED.match(lines[0])
     if number is not None and ("." in number[1] or lines[-1].endswith("?")):
         more = lines[1:]
@@ -211,12 +271,14 @@ def _heading_lines(lines: Sequence[str], base: int) -> int:
 
 def _is_heading(line: str, base: int, longest: int = 10, ends: str = ".,;:!?") -> bool:
     text = line.strip()
-    if len(text.split()) > longest or text[-1] in ends or _indent(line) > base:
+    if len(text.split()) > longest or text[-1] in ends or _indent(line) > base or not text[0].isalnum():
         return False
-    letters = [c for c in text if c.isalpha()]
-    if len(letters) < 0.6 * len(text.replace(" ", "")):
+    number = _NUMBERED.match(line)
+    said = text if number is None else line[number.end() :]
+    letters = [c for c in said if c.isalpha()]
+    if len(letters) < 0.6 * len(said.replace(" ", "")):
         return False
-    return len(letters) >= 3 and (text.isupper() or _NUMBERED.match(line) is not None)
+    return len(letters) >= 3 and (number is not None or (text.isupper() and "_" not in text))
 
 
 def _items(lines: Sequence[str]) -> Iterator[Block]:

@@ -30,6 +30,13 @@ def blocks(tmp_path: Path, name: str, content: str | bytes) -> list[str]:
 # --- reStructuredText -------------------------------------------------------------------------------------------
 
 
+def test_a_text_with_directives_is_restructured_text(tmp_path: Path) -> None:
+    text = "=====\nBuses\n=====\n\n:Author: Edward Moss\n\n.. contents::\n\n" + LONG + "\n\n- ``red``\n- blue\n"
+    assert read(tmp_path, "buses.txt", text) == [Passage("buses.txt#1", "Buses", f"{LONG}\n\n- red\n\n- blue")]
+    (plain,) = read(tmp_path, "plain.txt", f"Write ``.. contents::`` so.\n\n  .. contents::\n\n{LONG}\n")
+    assert "``.. contents::``" in plain.text
+
+
 def test_rst_with_the_directives_and_roles_of_sphinx(tmp_path: Path) -> None:
     text = dedent("""\
         .. _top:

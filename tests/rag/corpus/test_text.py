@@ -39,6 +39,17 @@ def blocks(text: str) -> list[str]:
         ),
         ("--force\n    Does it although\n    it hurts.", ["--force: Does it although it hurts."]),
         ("A well-\nknown fact.", ["A well-known fact."]),
+        (
+            "red\n\n    Paints the bus red.\n\n    It is quick.\n\nBLUE\n\n    Paints it blue.\n\nThat is all.",
+            ["red: Paints the bus red.", "It is quick.", "BLUE: Paints it blue.", "That is all."],
+        ),
+        ("They are:\n\nBUS_OLD\n\n    It is old.", ["They are:", "BUS_OLD: It is old."]),
+        ("BUS_NEW\n\nIt is new.", ["BUS_NEW", "It is new."]),
+        ("Say it\n\n    $ make bus", ["Say it", "    $ make bus"]),
+        (
+            "Chapter 2. The bus\n\nIt is red.\n\n2.1.3. SEATS\n\nThey are blue.\n\n-:ALL:ALL",
+            ["## The bus", "It is red.", "#### SEATS", "They are blue.", "-:ALL:ALL"],
+        ),
         ("Rivers ........... 12\nLakes ............ 14", []),
         ("", []),
         (" \n\n\t", []),
@@ -82,6 +93,15 @@ def test_contents_are_left_out_and_counted(contents: str, lines: int) -> None:
     dropped: Counter[str] = Counter()
     assert [*plain_blocks(contents + CHAPTERS, dropped)] == [*plain_blocks(CHAPTERS, Counter())]
     assert dropped[nav.CONTENTS] == lines
+
+
+def test_headers_and_footers_of_pages_are_left_out_and_counted() -> None:
+    pages = [f"Guide to buses        October\n\nBus {n} is red.\n\nMoss      Page {n}\n" for n in range(1, 6)]
+    dropped: Counter[str] = Counter()
+    found = [block.text for block in plain_blocks("\f".join(pages), dropped)]
+    assert found == [f"Bus {n} is red." for n in range(1, 6)]
+    assert dropped[nav.MARGIN] == 10
+    assert "Moss Page 1" in [block.text for block in plain_blocks("\f".join(pages[:2]), Counter())]  # too few to tell
 
 
 def test_a_list_that_does_not_stand_again_is_no_contents() -> None:
