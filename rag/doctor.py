@@ -36,6 +36,7 @@ _PACKAGES = (
     ("sentence-transformers", "sentence_transformers", "dense retrieval, reranking", "dense"),
     ("onnx", "onnx", "export of trained models", "train"),
     ("ir-measures", "ir_measures", "evaluation of runs (rag eval-run)", "measures"),
+    ("nltk", "nltk", "ALCE's strict metrics (autoais score), with its data punkt_tab", "alce"),
     ("httpx", "httpx", "models behind a server", "llm"),
     ("xllamacpp", "xllamacpp", "language models from GGUF files", "gguf"),
     ("mammoth", "mammoth", "Word files", "documents"),

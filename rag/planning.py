@@ -23,7 +23,7 @@ from rag.retrievers import RetrieverKind, kind_of, parts_of
 from rag.types import Passage
 
 SAMPLE = 50_000  # passages
-_FIRST, _GROWS, _ENOUGH_S = 64, 8, 4.0  # passages of the first run of a part, how runs grow, and when they are enough
+_FIRST, _GROWS, _ENOUGH_S = 64, 8, 4.0  # passages of the first run of a step, how runs grow, and when they are enough
 
 Log = Callable[[str], None]
 """Called with what is measured now."""
@@ -31,7 +31,10 @@ Log = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a step takes: seconds, and bytes of disk, of memory to build and of memory to search."""
+    """What a step takes: seconds, and bytes of disk, of memory to build and of memory to search.
+
+    `why` is the reason for the kind of index, if one was chosen, and says if the seconds are not measured or a guess.
+    """
 
     name: str
     seconds: float
@@ -85,9 +88,10 @@ def plan(
     Without `recipes`, the parts are those that a new index of the corpus gets (`default_parts`).
 
     The first `sample` passages are read, indexed and encoded in a temporary folder. Time and disk grow with the number
-    of passages, by default those of the corpus, estimated from its size; memory is what the parts say they need
-    (`RetrieverKind.needs`), with the limit `memory` in bytes. Raises `UsageError` for a sample or a number of passages
-    that is too small.
+    of passages, by default those of the corpus, estimated from its size; the time that is spent once, which a run on
+    the first passages tells, does not. If that is more than half of the time of a step, `why` says that the sample is
+    small. Memory is what the parts say they need (`RetrieverKind.needs`), with the limit `memory` in bytes. Raises
+    `UsageError` for a sample or a number of passages that is too small.
     """
     if sample < 2 * _FIRST:
         raise UsageError(f"the sample should be at least {2 * _FIRST} passages, found {sample}")
@@ -95,7 +99,8 @@ def plan(
         raise UsageError(f"passages should be at least 1, found {passages}")
     with tempfile.TemporaryDirectory(prefix="rag-plan-") as folder:
         log(f"reading and indexing at most {sample:,} passages")
-        began = time.perf_counter()
+        with _indexed(islice(corpus.read(), 1), Path(folder) / "warm", corpus):
+            began = time.perf_counter()  # what is loaded once is loaded now
         some: list[Passage] = []
         with _indexed(_noted(islice(corpus.read(), sample), some), Path(folder) / "sample", corpus) as index:
             seconds = time.perf_counter() - began
@@ -103,9 +108,7 @@ def plan(
             disk = sum(path.stat().st_size for path in index.build.rglob("*") if path.is_file())
             whole = len(some) < sample
             rows = passages or (len(some) if whole else _estimated(corpus, len(some)))
-            grown = rows / len(some)
-            base = Step(BASE_RECIPE, seconds * grown, round(disk * grown), estimate(corpus).memory, 0)
-            steps = [base]
+            steps = [_base(seconds, disk, some, rows, corpus, Path(folder) / "short")]
             if recipes is None:
                 recipes = default_parts(", ".join(corpus.formats), rows, shard=corpus.shard is not None)
             parts = dict(part for recipe in recipes for part in parts_of(recipe))
@@ -115,22 +118,47 @@ def plan(
     return Plan(rows, len(some), processor(), tuple(steps))
 
 
+def _base(measured: float, disk: int, some: Sequence[Passage], rows: int, corpus: Corpus, folder: Path) -> Step:
+    """The needs of the passages and BM25, of which `some` took so many seconds; what is done once does not grow."""
+    fewer = max(1, min(_FIRST, len(some) // 2))
+    began = time.perf_counter()
+    with _indexed(((str(n), one) for n, one in enumerate(some[:fewer])), folder):
+        short = time.perf_counter() - began
+    each = max(0.0, measured - short) / max(1, len(some) - fewer)
+    seconds = measured + each * (rows - len(some))
+    why = _guessed(short, measured, some, rows)
+    return Step(BASE_RECIPE, seconds, round(disk * rows / len(some)), estimate(corpus).memory, 0, why)
+
+
+def _guessed(first: float, last: float, some: Sequence[Passage], rows: int) -> str:
+    """A warning if the seconds of a sample say nothing about more rows: its first part alone took over half of them."""
+    if rows <= len(some) or first <= last / 2:
+        return ""
+    took = f"it took {last:.2f} s, its first part alone {first:.2f} s"
+    return f"the sample is small: {took}; the time for more is a guess"
+
+
 def _part(recipe: Recipe, index: Index, some: Sequence[Passage], rows: int, memory: int | None, folder: Path) -> Step:
     """The needs of a part of so many rows; its time grows as between two runs on samples of different sizes."""
     kind = kind_of(recipe)
     large = replace(index, manifest={**index.manifest, "passages": rows})
     needs = kind.needs(large, recipe, memory) if kind.needs is not None else Needs(0, 0, 0)
     beyond = kind.seconds(large, recipe, memory) if kind.seconds is not None else 0.0
-    each = 0.0 if kind.outside else _seconds_each(kind, recipe, some, folder / f"part-{recipe.name}")
-    why = f"{needs.why}; its time is not measured" if kind.outside else needs.why
+    if kind.outside:
+        each, guessed = 0.0, "its time is not measured"
+    else:
+        each, guessed = _seconds_each(kind, recipe, some, rows, folder / f"part-{recipe.name}")
+    why = "; ".join(filter(None, (needs.why, guessed)))
     return Step(recipe.name, each * rows + beyond, needs.disk, needs.memory, needs.resident, why)
 
 
-def _seconds_each(kind: RetrieverKind, recipe: Recipe, some: Sequence[Passage], folder: Path) -> float:
-    """Seconds a passage, without what is done once, such as loading a model."""
+def _seconds_each(
+    kind: RetrieverKind, recipe: Recipe, some: Sequence[Passage], rows: int, folder: Path
+) -> tuple[float, str]:
+    """Seconds a passage, without what is done once, such as loading a model; and a warning if they are a guess."""
     add = kind.add
     if add is None:
-        return 0.0
+        return 0.0, ""
 
     def run(count: int, name: str) -> float:
         with _indexed(((str(n), one) for n, one in enumerate(some[:count])), folder / name) as index:
@@ -141,12 +169,13 @@ def _seconds_each(kind: RetrieverKind, recipe: Recipe, some: Sequence[Passage], 
     count = max(1, min(_FIRST, len(some) // 2))
     measured = [(count, run(count, str(count)))]
     if count == len(some):  # one passage: the second run has the model loaded
-        return run(count, "again")
+        again = run(count, "again")
+        return again, _guessed(again, again, some, rows)
     while count < len(some) and (len(measured) == 1 or measured[-1][1] <= _ENOUGH_S):
         count = min(len(some), count * _GROWS)
         measured.append((count, run(count, str(count))))
     (fewer, short), (more, long) = measured[-2:]
-    return max(0.0, long - short) / (more - fewer)
+    return max(0.0, long - short) / (more - fewer), _guessed(measured[0][1], long, some, rows)
 
 
 @contextmanager

@@ -32,6 +32,7 @@ Draw = tuple[float, Interval | None]  # the truth and an interval of one sample
 SIZES = (10, 20, 50, 100, 500, 1000)  # questions
 SEED = 0
 LEVEL = 0.05
+LENGTHS = {"both say 1 to 6 sentences": ((1, 6), (1, 6)), "A says 1 to 2 sentences, B 5 to 8": ((1, 2), (5, 8))}
 
 
 def generator(name: str) -> np.random.Generator:
@@ -245,6 +246,41 @@ def false_positives(n: int, samples: int, *, alike: float) -> dict[str, float]:
     return {name: count / samples for name, count in found.items()}
 
 
+def false_positives_of_some(
+    n: int, samples: int, *, lengths: tuple[tuple[int, int], tuple[int, int]]
+) -> dict[str, float]:
+    """As `false_positives`, where B says something on half of the questions only; both have the same rates.
+
+    `lengths` are the least and the most sentences of an answer of A and of B. Only metrics over sentences and
+    citations: for all others what is not said is a no, which is a difference.
+    """
+    rng = generator(f"null {n} {lengths}")
+    found: dict[str, int] = {}
+    for _ in range(samples):
+        hard = rng.beta(1, 1, n)
+        sides = []
+        for says, (least, most) in zip((1.0, 0.5), lengths, strict=True):
+            own = np.where(rng.random(n) < 0.7, hard, rng.beta(1, 1, n))
+            items = rng.integers(least, most + 1, n) * (rng.random(n) < says)
+            yes, right = rng.binomial(items, own), rng.binomial(items, own)
+            sides.append(
+                {
+                    str(q): {
+                        "sentences": (float(yes[q]), float(items[q])),
+                        "liu_recall": (float(yes[q]), float(items[q])),
+                        "liu_precision": (float(right[q]), float(items[q])),
+                        "liu_recall_averaged": (yes[q] / max(items[q], 1), float(items[q] > 0)),
+                    }
+                    for q in range(n)
+                }
+            )
+        nothing: dict[str, bool | None] = dict.fromkeys(map(str, range(n)), False)
+        metrics = compare(nothing, nothing, (sides[0], sides[1]))["metrics"]
+        for name, one in metrics.items():
+            found[name] = found.get(name, 0) + (one["p"] < LEVEL)
+    return {name: count / samples for name, count in found.items()}
+
+
 def simulate(samples: int, tests: int) -> dict[str, Any]:
     """Return coverage by group, case and number of questions, and the false positives of `compare`."""
     groups: dict[str, dict[str, dict[str, float]]] = {}
@@ -266,6 +302,9 @@ def simulate(samples: int, tests: int) -> dict[str, Any]:
         for alike in (0.0, 0.7):
             null[f"{n} questions, {alike} equally hard for both"] = false_positives(n, tests, alike=alike)
             print("null", n, alike, list(null.values())[-1], flush=True)
+        for name, lengths in LENGTHS.items():
+            null[f"{n} questions, B answers half, {name}"] = false_positives_of_some(n, tests, lengths=lengths)
+            print("null", n, name, list(null.values())[-1], flush=True)
     return {"samples": samples, "tests": tests, "seed": SEED, "coverage": groups, "false_positives": null}
 
 

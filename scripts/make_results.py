@@ -103,8 +103,8 @@ PARTS = [
         "CLAPnq over the closed pool, 400 questions",
         CITED,
         "Questions of CLAPnq's development set over the same passages; annotators found the gold passage of 201 "
-        "without an answer, though other passages of the pool may have one. An answer counts as right if it cites the gold "
-        "passage. The recipe `best` was chosen on every third of these questions; of the reader, nothing was.",
+        "without an answer, though other passages of the pool may have one. An answer counts as right if it cites the "
+        "gold passage. The recipe `best` was chosen on every third of these questions; of the reader, nothing was.",
     ),
     Part(
         "open-nq-pool-100",

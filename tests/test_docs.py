@@ -88,6 +88,16 @@ def python_of(page: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+@pytest.mark.parametrize("system", ["extractive", "reader"])
+def test_the_page_that_asks_the_handbook_does_not_answer_itself(system: str) -> None:
+    asked = re.findall(r'"([A-Z][^"]*\?)"', python_of((ROOT / "docs/handbook/library.md").read_text("utf-8")))
+    assert len(asked) >= 5
+    for answer in open_system(system, open_index(None), k=5).answer(asked[:4]):
+        assert answer.sentences, answer
+        first = answer.sentences[0].citations[0]
+        assert not first.passage.startswith("library.md"), (answer.question.text, str(answer))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "says"), SAYS.items(), ids=SAYS)
 def test_example(name: str, says: str) -> None:
@@ -161,6 +171,17 @@ def test_the_leaderboard_of_judges_is_that_of_the_result_file() -> None:
     result = json.loads((ROOT / "eval/results/judges.json").read_text("utf-8"))
     page = (ROOT / "docs/judges.md").read_text("utf-8")
     assert page.partition("<!-- the leaderboard -->\n\n")[2] == leaderboard_markdown(result)
+
+
+def test_how_often_the_judge_misses_a_changed_fact_is_told_beside_what_it_is_made_for() -> None:
+    judges = json.loads((ROOT / "eval/results/judges.json").read_text("utf-8"))["judges"]
+    (found,) = (one["averages"]["contrast"] for name, one in judges.items() if name.startswith("minilm@"))
+    page = (ROOT / "docs/handbook/evaluation.md").read_text("utf-8")
+    assert f"balanced accuracy is {100 * found['balanced_accuracy']:.1f}%" in page
+    card = (ROOT / "eval/autoais/data/minilm/CARD.md").read_text("utf-8")
+    changed = re.findall(r"(\d+\.\d) % \([\d. to]+\)", card.partition("Minimal pairs:")[2])[1::2][:2]
+    passes = [f"{100 - float(one):.0f}%" for one in changed]
+    assert f"accepts {passes[0]} of the changed sentences, and {passes[1]} of those" in page
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from autoais.judges import DEFAULT, open_judge
 from autoais.questions import read_questions as questions_of
 from autoais.ratings import RELAXED, STRICT, Rating, check_annotators, read_expected, read_ratings
 from autoais.runs import MEASURES, Qrels, Run, as_qrels, as_run, evaluate, open_measures
-from autoais.scoring import DEFAULT_METRICS, Measures, ScoreRun, answers_to_score, choose_metrics, with_notes
+from autoais.scoring import DEFAULT_METRICS, Measures, ScoreRun, answers_to_score, checked, choose_metrics, with_notes
 from autoais.types import Judge, Question
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ Ratings = str | Path | Sequence[str | Path] | Iterable[Rating]
 class Metric:
     """A metric over n questions, sentences or citations. `value` is a fraction, or None with a `reason`.
 
-    `interval95` is its 95 % interval. `undecided` items are left out of `value` and count as no in `floor`.
+    `interval95` is its 95 % interval. `undecided` items are left out of `value` and count as no in `floor`; those of
+    ALCE's script (`_strict`, `claims_nli`), which are sentences and claims, count as no in `value` too.
     """
 
     value: float | None
@@ -45,6 +46,8 @@ class Metric:
         """Return the metric of a report's record."""
         ends = record.get("interval95")
         known = {name: record[name] for name in ("value", "undecided", "floor", "reason") if name in record}
+        if as_no := record.get("undecided_as_no"):
+            known["undecided"] = as_no
         return cls(n=record.get("n", 0), interval95=tuple(ends) if ends else None, **known)
 
 
@@ -139,7 +142,8 @@ def score(
     `corpus` supplies the texts of passages known by id only. `metrics` names citation metrics (alce, hagrid, liu,
     trec). `cache` is a file that keeps judgements. `alce_splitter` is nltk (the default, where installed) or sentencex,
     for ALCE's strict metrics; `mauve` is a folder with GPT-2 large, for ALCE's MAUVE. `trec_all` counts all citations
-    of a sentence in TREC's metrics, not only the first. Raises `UserError` (also `FormatError`, `UsageError`).
+    of a sentence in TREC's metrics, not only the first. Raises `UserError` (also `FormatError`, `UsageError`), also
+    where no row has an answer and none abstains, and where no text is known for any cited passage.
     """
     chosen = _judge(judge)
     check_type("metrics", metrics, "names of metrics, or 'none'", str, Iterable)
@@ -153,8 +157,9 @@ def score(
 
             asked = CachedJudge(chosen, stack.enter_context(JudgementCache(Path(cache))))
         inputs = {}
+        source: str | Path = "answers"
         if isinstance(answers, str | Path):
-            path = Path(answers)
+            source = path = Path(answers)
             name, inputs["answers"] = format or formats.detect(path), path
             listed = answers_to_score(path, name, benchmark, [Path(one) for one in corpus], notes)
         else:
@@ -164,7 +169,8 @@ def score(
             listed = with_notes(_listed(answers), notes)
         gpt2 = None if mauve is None else Path(mauve)
         run = ScoreRun(asked, Measures(measured, splitter=alce_splitter, mauve=gpt2, trec_all=trec_all))
-        judgements = [round_floats(row) for row in run.records(listed, benchmark)]
+        rows = checked(run.records(listed, benchmark), run, source, corpus=bool(corpus))
+        judgements = [round_floats(row) for row in rows]
     how = provenance(inputs) | {"judge": judge_record(chosen)}
     record = round_floats({"format": name, **run.report(), "notes": dict(notes), "provenance": how})
     found = {key: Metric.of(value) for key, value in record["metrics"].items()}

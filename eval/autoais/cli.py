@@ -10,12 +10,13 @@ import typer
 from autoais.errors import UserError
 from autoais.interrupts import INTERRUPTED, received
 from autoais.judges import DEFAULT
-from autoais.terminal import new_console, say, show_ais, show_comparison, show_other_tables, show_report
+from autoais.terminal import how_many, new_console, say, show_ais, show_comparison, show_other_tables, show_report
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from autoais.engines import Engine
+    from autoais.formats import Notes
     from autoais.scoring import ScoreRun
     from autoais.types import Judge
 
@@ -155,8 +156,7 @@ def score(
         if calibration is not None:
             asked = calibrated(asked, calibration)
         run, notes = score_file(file, asked, how, out)
-    for what, count in notes.items():
-        say(f"{count:,} {what}", err=True)
+    _say_notes(notes)
     if (client := getattr(chosen, "client", None)) is not None:
         say(f"{chosen.name}: {client.usage}", err=True)
     if (note := getattr(chosen, "note", None)) is not None:
@@ -247,15 +247,26 @@ def ais_report(
 ) -> None:
     """Print the rates and annotator agreement of the AIS paper (Tables 3 to 7) from its annotations.
 
-    The paper's own files are printed beside the paper's values.
+    The paper's own files are printed beside the paper's values. The agreement assumes five annotators per item.
     """
     from autoais.io.jsonl import check_distinct, dumps, round_floats
     from autoais.io.provenance import provenance
     from autoais.meta.ais_paper import other_tables
     from autoais.meta.ais_report import read_ratings, report
+    from autoais.ratings.ais_csv import RATERS
 
     check_distinct(files)
-    reports = [{"file": path.name, **report(read_ratings(path))} for path in files]
+    reports = []
+    for path in files:
+        rated = read_ratings(path)
+        most = max(max(one.interpretable_agree or 0, one.attributable_agree or 0) for one in rated)
+        if most < RATERS:
+            say(
+                f"warning: {path}: at most {how_many(most, 'annotators')} agree on an item; the agreement assumes "
+                f"{RATERS} and is wrong if there were fewer: use `autoais agreement` on the ratings",
+                err=True,
+            )
+        reports.append({"file": path.name, **report(rated)})
     other = other_tables(reports)
     if as_json:
         inputs = {f"ratings{number}": path for number, path in enumerate(files, 1)}
@@ -475,10 +486,9 @@ def convert(
     if first is None:
         raise UserError(f"{source}: nothing in it can be written as {to}; {target} was not changed")
     write_atomic(target, chain([first], written))
-    for what, count in notes.items():
-        say(f"{count} {what}", err=True)
+    _say_notes(notes)
     for what, count in lost.items():
-        say(f"lost, because {to} has no field for it: {what} ({count} answers)", err=True)
+        say(f"lost, because {to} has no field for it: {what} ({how_many(count, 'answers')})", err=True)
 
 
 @app.command()
@@ -508,9 +518,7 @@ def ratings(
     notes = formats.Notes()
     lines = convert_ratings(source, to, answers=answers, likert=likert, without=without or (), notes=notes)
     write_atomic(target, lines)
-    for what, count in notes.items():
-        if count:
-            say(f"{count} {what}", err=True)
+    _say_notes(notes)
 
 
 @app.command()
@@ -537,27 +545,36 @@ def validate(
         bool, typer.Option("--apply-fixes", help="Write a TREC run, cut to the track's limits, to FILE.fixed.")
     ] = False,
 ) -> None:
-    """List the faults of a file with line and field.
+    """List the faults of a file with line and field, and say which format it was checked against.
 
-    Exits with 1 if there are faults other than warnings.
+    Exits with 1 if there are faults other than warnings. Warnings of one kind are told once, with their number.
     """
+    from collections import Counter
+
     from autoais import formats
     from autoais.io.jsonl import check_outputs, write_atomic
     from autoais.questions import read_questions
 
     topics = None if questions is None else list(read_questions(questions))
-    faults = 0
-    for fault in formats.validate(file, name, topics):
+    faults, checked = 0, Counter[str]()
+    for fault in formats.once(formats.validate(file, name, topics, checked)):
         faults += not fault.warning
         say(str(fault))
+    for of, count in checked.items():
+        say(f"{file}: {of}, {how_many(count, 'records')}, {how_many(faults, 'faults') if faults else 'no faults'}")
     if apply_fixes:
         target = file.with_name(file.name.removesuffix(".gz") + ".fixed")
         check_outputs([file, questions], [target])
         fixed, did = formats.fix(file, name)
         write_atomic(target, fixed)
-        for one in [*did, f"{len(fixed)} rows in {target}"]:
+        for one in [*did, f"{how_many(len(fixed), 'rows')} in {target}"]:
             say(one)
     raise SystemExit(1 if faults else 0)
+
+
+def _say_notes(notes: "Notes") -> None:
+    for what, count in notes.items():
+        say(how_many(count, what), err=True)
 
 
 def _print_json(value: object) -> None:

@@ -139,7 +139,10 @@ def compare(
     `a` and `b` are rates (fractions). `difference` is A - B of the floors (undecided counts as no, so that both are
     over the same answers), with a 95 % interval and the p of `method`. `table` counts the answers that both, only A,
     only B or neither get right. `mcnemar` holds both variants of McNemar's test. `metrics` has the same difference for
-    every metric of both `scores` (those named, if any are), and `p_holm` is corrected for their number.
+    every metric of both `scores` (those named, if any are), and `p_holm` is corrected for their number. A metric is
+    over the `n` questions in which both systems have a value of it: a system that says nothing has no sentences.
+    `own` has the value and the number of questions of each system, as `score` gives them. `no_common` names the metrics
+    that are left out because no question has a value in both.
 
     Intervals and tests are over questions: `asked` has the question of each answer, by default one of its own. Yes/no
     outcomes have McNemar's exact test if each question has one answer; everything else is tested by randomisation of
@@ -154,7 +157,7 @@ def compare(
     )
     both = sum(ours is True and theirs is True for ours, theirs in pairs)
     columns = [_summed(units, [(float(pair[side] is True), 1.0) for pair in pairs]) for side in (0, 1)]
-    (difference,) = _tested([_Metric.of(*columns)])
+    (difference,) = _tested([_Metric(*columns)])
     return {
         "rule": "an answer is attributable if every sentence is attributable to its citations together",
         "questions": questions,
@@ -163,7 +166,7 @@ def compare(
         "only_in_b": len(b.keys() - a.keys()),
         "a": Rate.of((ours for ours, _ in pairs), units.tolist()).record(),
         "b": Rate.of((theirs for _, theirs in pairs), units.tolist()).record(),
-        "difference": {name: value for name, value in difference.items() if name not in ("a", "b", "n")},
+        "difference": {name: value for name, value in difference.items() if name not in ("a", "b", "n", "own")},
         "table": {"both": both, "only_a": only_a, "only_b": only_b, "neither": len(pairs) - both - only_a - only_b},
         "mcnemar": {
             "exact": _test(mcnemar_exact(only_a, only_b)),
@@ -171,7 +174,7 @@ def compare(
         }
         if questions == len(answers)
         else {"reason": "some questions have several answers, which are not independent"},
-        "metrics": _metrics(answers, units, scores, depth, metrics),
+        **dict(zip(("metrics", "no_common"), _metrics(answers, units, scores, depth, metrics), strict=True)),
     }
 
 
@@ -208,7 +211,7 @@ def difference_of_means(ours: "ArrayLike", theirs: "ArrayLike") -> dict[str, Any
     if "p" not in found:
         import numpy as np
 
-        ((p, swaps),) = paired.p_values([Pairs(changes[:, None], np.zeros((len(changes), 1)), _first)])
+        ((p, swaps),) = paired.p_values([Pairs(changes[:, None], np.zeros((len(changes), 1)), paired.first_sum)])
         found |= {"p": p, "method": RANDOMISATION, "swaps": swaps}
     return found
 
@@ -228,18 +231,14 @@ def _means(ours: "ArrayLike", theirs: "ArrayLike") -> "tuple[dict[str, Any], Flo
     return found, changes
 
 
-def _first(sums: "Floats") -> "Floats":
-    return sums[:, 0]
-
-
 def _metrics(
     answers: Sequence[str],
     units: "NDArray[np.int64]",
     scores: tuple[Mapping[str, Scores], Mapping[str, Scores]],
     depth: int,
     wanted: Sequence[str] | None,
-) -> dict[str, Any]:
-    """The differences of all metrics that both systems have."""
+) -> tuple[dict[str, Any], list[str]]:
+    """The differences of all metrics that both systems have, and the metrics of which no question has both values."""
     import numpy as np
 
     ours, theirs = ({name for row in side.values() for name in row} for side in scores)
@@ -248,49 +247,65 @@ def _metrics(
     columns = {name: [_summed(units, _columns(name, answers, *both)) for both in sides] for name in names}
     found: dict[str, _Metric] = {}
     for name, (a, b) in columns.items():
-        found[name] = _Metric.of(a, b)
+        found[name] = _Metric(a, b)
         recall = name.replace("precision", "recall")
         if name != recall and name.startswith(_WITH_F1) and recall in columns:
             both = [np.concatenate(side, axis=1) for side in zip(columns[recall], (a, b), strict=True)]
-            f1s = [
-                intervals.harmonic_mean(*(intervals.ratio(*one.T) for one in (side[:, :2], side[:, 2:])))
-                for side in both
-            ]
-            found[name.replace("precision", "f1")] = _Metric(f1s[0], f1s[1], Pairs(both[0], both[1], paired.f1_of_sums))
+            found[name.replace("precision", "f1")] = _Metric(both[0], both[1])
     if wanted is not None:
         if missing := [name for name in wanted if name not in found]:
             raise UserError(f"no metric {missing[0]!r} in both; there are: {', '.join(found) or 'none'}")
         found = {name: found[name] for name in wanted}
-    found = {name: one for name, one in found.items() if one.a is not None and one.b is not None}
-    records = dict(zip(found, _tested(list(found.values())), strict=True))
+    found = {name: one for name, one in found.items() if None not in one.own}
+    kept = {name: one for name, one in found.items() if None not in one.values}
+    records = dict(zip(kept, _tested(list(kept.values())), strict=True))
     corrected = paired.holm([record["p"] for record in records.values()])
-    return {name: record | {"p_holm": p} for (name, record), p in zip(records.items(), corrected, strict=True)}
+    tested = {name: record | {"p_holm": p} for (name, record), p in zip(records.items(), corrected, strict=True)}
+    return tested, [name for name in found if name not in kept]
 
 
-@dataclass(frozen=True, slots=True)
 class _Metric:
-    """A metric of both systems, and what each question adds to it."""
+    """A metric of both systems: a ratio of two sums over questions, or the F1 of two ratios.
 
-    a: Estimate | None
-    b: Estimate | None
-    pairs: Pairs
+    `a` and `b` (questions x 2 or x 4) are what each question adds to the sums. `own` are the values of all questions
+    of a system; `values` and `pairs` are over the questions in which both have a value (`paired.both_sides`).
+    """
 
-    @classmethod
-    def of(cls, a: "Floats", b: "Floats") -> "_Metric":
-        """The ratio of two sums; `a` and `b` are questions x 2."""
-        return cls(intervals.ratio(*a.T), intervals.ratio(*b.T), Pairs(a, b, paired.ratio_of_sums))
+    def __init__(self, a: "Floats", b: "Floats") -> None:
+        self.own = _value(a), _value(b)
+        self.counts = _counted(a), _counted(b)
+        a, b = paired.both_sides(a, b)
+        self.values, self.n = (_value(a), _value(b)), _counted(a)
+        self.pairs = Pairs(a, b, paired.ratio_of_sums if a.shape[1] == 2 else paired.f1_of_sums)
 
     def record(self) -> dict[str, Any]:
         """The difference; without p for means and ratios that are not of yes/no outcomes."""
-        assert self.a is not None
-        assert self.b is not None
-        values = {"a": self.a.value, "b": self.b.value}
+        ours, theirs = self.values
+        assert ours is not None
+        assert theirs is not None
+        values: dict[str, Any] = {"a": ours.value, "b": theirs.value, "n": self.n}
+        values["own"] = {
+            side: {"value": one.value, "n": n}
+            for side, one, n in zip("ab", self.own, self.counts, strict=True)
+            if one is not None
+        }
         a, b = self.pairs.a, self.pairs.b
-        counted = (a[:, -1] > 0) | (b[:, -1] > 0)
+        counted = a[:, 1] > 0
         if a.shape[1] == 2 and (a[counted, 1] == 1).all() and (b[counted, 1] == 1).all():  # a mean over questions
-            return values | {"n": int(counted.sum())} | _means(a[counted, 0], b[counted, 0])[0]
-        found = intervals.difference(self.a, self.b)
-        return values | {"n": int(counted.sum()), "value": found.value, "interval95": list(found.interval)}
+            return values | _means(a[counted, 0], b[counted, 0])[0]
+        found = intervals.difference(ours, theirs)
+        return values | {"value": found.value, "interval95": list(found.interval)}
+
+
+def _value(columns: "Floats") -> Estimate | None:
+    """The ratio or the F1 of the sums of columns; None if there is nothing to divide by."""
+    ratios = [intervals.ratio(*columns[:, place : place + 2].T) for place in range(0, columns.shape[1], 2)]
+    return ratios[0] if len(ratios) == 1 else intervals.harmonic_mean(*ratios)
+
+
+def _counted(columns: "Floats") -> int:
+    """The number of questions with items."""
+    return int((columns[:, 1::2] > 0).any(axis=1).sum())
 
 
 def _tested(metrics: "Sequence[_Metric]") -> list[dict[str, Any]]:
@@ -334,7 +349,8 @@ def _columns(name: str, answers: Sequence[str], ours: Mapping[str, Scores], othe
 
 def compare_files(a: Path, b: Path, metrics: Sequence[str] | None = None) -> dict[str, Any]:
     """Compare two files of judgements; raises `UserError` if their judges differ."""
-    return compare_judgements(read_judgements(a), read_judgements(b), str(a), str(b), metrics)
+    result = compare_judgements(read_judgements(a), read_judgements(b), str(a), str(b), metrics)
+    return result | {"notes": [f"A is {a}, B is {b}", *result["notes"]]}
 
 
 def compare_judgements(
@@ -357,4 +373,36 @@ def compare_judgements(
     for one, name in ((a, name_a), (b, name_b)):
         if not one.scores:
             notes.append(f"{Path(name).name} has no scores of other metrics; score it again with this version")
+    notes += _notes(result)
     return {"judge": a.judge, **result, "notes": notes}
+
+
+def _notes(result: Mapping[str, Any]) -> Iterable[str]:
+    """What a reader of the table needs to know: on which questions a metric is, and where interval and test differ."""
+    partly: dict[tuple[int, int, int], list[str]] = {}
+    for name, one in result["metrics"].items():
+        counts = one["n"], one["own"]["a"]["n"], one["own"]["b"]["n"]
+        if len(set(counts)) > 1:
+            partly.setdefault(counts, []).append(name)
+    for (n, ours, theirs), names in partly.items():
+        yield (
+            f"{', '.join(names)}: over the {n:,} questions in which both have a value (A has one in {ours:,}, "
+            f"B in {theirs:,}); see `own` in the JSON for the values over each system's own questions"
+        )
+    if result["no_common"]:
+        yield f"{', '.join(result['no_common'])}: not compared, because no question has a value in both"
+    if names := contradictions({"A - B": result["difference"], **result["metrics"]}):
+        yield f"{', '.join(names)}: {CONTRADICTION}"
+
+
+CONTRADICTION = "the interval and p disagree on whether there is a difference; the interval is approximate, go by p"
+_LEVEL = 0.05
+
+
+def contradictions(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the names of the differences whose `interval95` leaves out 0 though p is 0.05 or more, or the reverse."""
+    return [
+        name
+        for name, one in found.items()
+        if (one["p"] < _LEVEL) != (not one["interval95"][0] <= 0 <= one["interval95"][1])
+    ]

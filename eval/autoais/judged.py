@@ -48,7 +48,7 @@ class JudgedAnswer:
         The answer's `query_id`, if it is an integer or a string that is not empty (HAGRID has several answers to a
         question); else the text of the question without differences of white space, or its id if there is no text.
         """
-        return self._query_id or " ".join(self.question.text.split()) or self.question.id
+        return self._query_id or _words(self.question.text) or self.question.id
 
     @property
     def query(self) -> str:
@@ -137,14 +137,20 @@ def judge_answers(
     With `each`, citations are also judged singly; with `strict`, so are the sentences that ALCE's script would parse
     (`splitter`: `markers.alce.open_splitter`), and the claims of its references.
     `questions` is the whole benchmark: it supplies the references, a question without an answer is yielded with None,
-    and a second answer to a question, or an answer to another question, raises `UserError`. Without `questions`, the
-    answers' own questions are the benchmark.
+    and a second answer to a question, or an answer to another question, raises `UserError`. An answer belongs to the
+    question with its id; if there is no such id, to that with the text of its own question (of several, the first
+    without an answer). Without `questions`, the answers' own questions are the benchmark.
     """
     benchmark = None if questions is None else {question.id: question for question in questions}
     left = dict(benchmark or {})
+    by_text: dict[str, list[Question]] = {}
+    for question in left.values():
+        by_text.setdefault(_words(question.text), []).append(question)
     stream = iter(answers)
     while batch := list(islice(stream, _BATCH)):
-        asked = [_own_question(answer) if benchmark is None else _asked(answer, benchmark, left) for answer in batch]
+        asked = [
+            _own_question(answer) if benchmark is None else _asked(answer, benchmark, by_text, left) for answer in batch
+        ]
         claims = [cited_claims(answer) for answer in batch]
         as_alce = [_strict_claims(answer, splitter) if strict else None for answer in batch]
         listed = [claim for row in claims for claim in row if claim is not None]
@@ -217,19 +223,34 @@ def _own_question(answer: CitedAnswer) -> Question:
     return Question(answer.id, answer.question, answer.answers, answer.gold, answer.nuggets)
 
 
-def _asked(answer: CitedAnswer, benchmark: Mapping[str, Question], left: dict[str, Question]) -> Question:
+def _words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _asked(
+    answer: CitedAnswer,
+    benchmark: Mapping[str, Question],
+    by_text: Mapping[str, Sequence[Question]],
+    left: dict[str, Question],
+) -> Question:
     """Return the benchmark's question for an answer, and remove it from `left`, the unanswered questions."""
     question = benchmark.get(answer.id)
     if question is None:
-        raise UserError(f"answer {answer.id!r}: its question is not in the benchmark; do they belong together?")
-    if question.text.split() != answer.question.split():
+        same = by_text.get(_words(answer.question), ())
+        question = next((one for one in same if one.id in left), same[0] if same else None)
+    if question is None:
+        raise UserError(
+            f"answer {answer.id!r}: neither its id nor its question {answer.question[:60]!r} is in the benchmark; do "
+            "they belong together?"
+        )
+    if _words(question.text) != _words(answer.question):
         raise UserError(
             f"answer {answer.id!r}: its question is {answer.question[:60]!r}, the benchmark's question of that id is "
             f"{question.text[:60]!r}; do they belong together?"
         )
-    if left.pop(answer.id, None) is None:
+    if left.pop(question.id, None) is None:
         raise UserError(
-            f"question {answer.id!r} ({question.text[:60]!r}) has two answers; keep one, or omit --questions"
+            f"question {question.id!r} ({question.text[:60]!r}) has two answers; keep one, or omit --questions"
         )
     return question
 

@@ -25,7 +25,7 @@ from autoais.metrics.rates import Tally
 from autoais.metrics.scores import CitationScores
 from autoais.metrics.short_answers import exact_match, f1, has_answer
 from autoais.text.quotes import is_quoted
-from autoais.types import Judge, Question, Support
+from autoais.types import NO_TEXT, Judge, Question, Support
 
 DEPTHS = (1, 5, 20, 100)
 CITATION_METRICS = ("alce", "hagrid", "liu", "trec")  # they need judgements of single citations
@@ -73,7 +73,8 @@ class Summary:
     - `autoais`: answers with every sentence attributable, of all questions. `sentences`: attributable sentences.
     - `citation_recall`, `citation_precision`, `citation_f1` (alce): ALCE's rules, normalised, means over questions; a
       question without an answer scores 0. With `_strict`: the values of ALCE's script, for answers whose output is
-      known; it leaves out answers without sentences (`left_out`) and counts undecided as no. `splitter` names what
+      known; it leaves out answers without sentences (`left_out`) and counts undecided as no (`undecided_as_no`), with
+      no value if no claim with evidence was decided. `splitter` names what
       split the sentences: ALCE uses NLTK.
     - `str_em`, `str_hit`, `qampari_*`, `claims_nli`, `rougeLsum`, `mauve` (alce): `metrics.alce_answers`, for answers
       that come with ALCE's references.
@@ -106,6 +107,8 @@ class Summary:
         self.not_applicable = 0  # sentences
         self.quoted = self.quoted_rejected = 0  # sentences that a cited passage has word for word
         self.citing = self.whole_context = 0  # answers with citations of their own, and `CitedAnswer.whole_context`
+        self.abstained = 0
+        self.cited = self.textless = 0  # claims that cite something, and those of them without any text to judge
         self.depth = 0  # of the longest list of passages
         self.alce, self.liu, self.trec = CitationScores(), CitationScores(), CitationScores()
         self.strict: alce.StrictScores | None = None
@@ -126,6 +129,8 @@ class Summary:
         self.items += 1
         self._questions.add(number_of(item.query))
         self.not_applicable += item.claims.count(None)
+        self.cited += sum(bool(claim.claim.cited) for claim in item.judged)
+        self.textless += sum(bool(claim.claim.cited) and claim.union.reason == NO_TEXT for claim in item.judged)
         self._asked = number_of(item.asked)
         self._scores = {}
         self._tally("autoais", [self._outcome(item.ais)])
@@ -136,6 +141,7 @@ class Summary:
         if answer:
             self.given += 1
             self.answered += bool(answer.sentences)
+            self.abstained += answer.abstained
             self.unresolved += answer.unresolved
             self.short_answers += answer.short_answer is not None
             self.depth = max(self.depth, len(ranking))
@@ -312,7 +318,7 @@ def answers_to_score(
 
     With `questions`, answers in foreign formats get the benchmark's ids and references, matched by the exact text of
     the question. Answers to other questions are dropped and counted in `notes`; raises `UserError` if none is left.
-    `answers.jsonl` already has the benchmark's ids: there `judge_answers` rejects answers to other questions.
+    Those of `answers.jsonl` are joined by `judge_answers`: by id, then by text; it rejects answers to other questions.
     """
     notes = Notes() if notes is None else notes
     join = None if format_name == formats.ANSWERS.name else questions
@@ -377,19 +383,45 @@ class Scoring:
 
 
 def score_file(path: Path, judge: Judge, how: Scoring, out: Path | None = None) -> "tuple[ScoreRun, Notes]":
-    """Score the answers of a file, streaming; `out` receives one judgement per sentence, and only if all succeed."""
+    """Score the answers of a file, streaming; `out` receives one judgement per sentence, and only if all succeed.
+
+    Raises `UserError` for a file that gives nothing to judge (`checked`).
+    """
     notes = Notes()
     as_2023 = how.measures.as_2023
     answers = answers_to_score(path, how.format, how.questions, how.corpus, notes, skip_bad=how.skip_bad or as_2023)
     if as_2023:
         answers = as_read_in_2023(answers)
     run = ScoreRun(judge, how.measures, keep_answers=how.keep_answers)
-    rows = (dumps(round_floats(row)) for row in run.records(answers, how.questions))
+    judged = checked(run.records(answers, how.questions), run, path, corpus=bool(how.corpus))
+    rows = (dumps(round_floats(row)) for row in judged)
     if out is None:
         deque(rows, maxlen=0)
     else:
         write_atomic(out, rows)
     return run, notes
+
+
+def checked(
+    rows: Iterable[dict[str, Any]], run: "ScoreRun", source: str | Path, *, corpus: bool
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a run; raise `UserError` after the last one if its zeros would only say what was not given.
+
+    That is: no row has an answer and none abstains, or no text is known for any cited passage, unless people's labels
+    are there to report. `source` names the answers, `corpus` says that files with texts were given.
+    """
+    yield from rows
+    found = run.summary
+    if found.given and not (found.answered or found.abstained or found.short_answers):
+        raise UserError(
+            f"{source}: none of its {found.given:,} rows has an answer; score takes answers (`sentences` in "
+            "answers.jsonl), not questions; a system that answers nothing says `abstained`"
+        )
+    if found.textless and found.textless == found.cited and run.human.report() is None:
+        way_out = "--corpus names another corpus than theirs" if corpus else "give --corpus FILE with the texts"
+        if not isinstance(source, Path):
+            way_out = "give each passage its `text`"
+        raise UserError(f"{source}: no text is known for any passage that the answers cite; {way_out}")
 
 
 class ScoreRun:

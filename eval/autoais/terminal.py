@@ -21,6 +21,15 @@ def markdown(text: str) -> str:
     return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
+def how_many(count: int, what: str) -> str:
+    """Return `1,200 answers that are read` for a plural `what`; of one, its first noun and the verbs are singular."""
+    if count == 1:
+        what = re.sub(r"(\w)s\b", r"\1", what, count=1)
+        for plural, singular in (("they are", "it is"), ("are", "is"), ("were", "was")):
+            what = re.sub(rf"\b{plural}\b", singular, what)
+    return f"{count:,} {what}"
+
+
 def say(line: str, *, err: bool = False) -> None:
     """Print one line, cleaned."""
     typer.echo(clean(line), err=err)
@@ -30,29 +39,31 @@ def show_report(result: dict[str, Any]) -> None:
     """Print the report of `score`: the metrics, then the human labels if the file holds some."""
     console = new_console()
     mode = "" if result["mode"] == "default" else f", mode {result['mode']}"
-    answers = f", {result['answers']} answers" if "answers" in result else ""
-    answered = f"{result['answered']} {'with sentences' if answers else 'answered'}"
-    console.print(f"{result['questions']} questions{answers}, {answered}, judge {result['judge']}{mode}")
+    answers = f", {how_many(result['answers'], 'answers')}" if "answers" in result else ""
+    answered = f"{result['answered']:,} {'with sentences' if answers else 'answered'}"
+    console.print(f"{how_many(result['questions'], 'questions')}{answers}, {answered}, judge {result['judge']}{mode}")
     _show_metrics(console, result["metrics"])
     if (levels := result["metrics"].get("trec_precision", {}).get("levels")) is not None:
         counts = ", ".join(f"{count} {level}" for level, count in levels.items())
         console.print(f"support of all citations (trec): {counts}")
     if result["not_applicable"]:
-        console.print(f"{result['not_applicable']} sentences are questions or instructions and were not judged")
+        what = "sentences without a claim (questions, instructions), not judged"
+        console.print(how_many(result["not_applicable"], what))
     if (quoted := result["quoted"])["rejected"]:
         console.print(
-            f"{quoted['rejected']} of {quoted['sentences']} sentences that a cited passage has word for word are "
-            "judged not attributable: likely errors of the judge",
+            f"{quoted['rejected']:,} of {how_many(quoted['sentences'], 'sentences')} with the very words of a cited "
+            "passage judged not attributable: likely errors of the judge",
             style="yellow",
         )
     if result["unresolved_markers"]:
-        console.print(f"{result['unresolved_markers']} citation markers could not be resolved")
+        console.print(how_many(result["unresolved_markers"], "markers could not be resolved to a passage"))
     if "without_citations" in result:
-        console.print(f"{result['without_citations']} answers without citations are left out of the citation metrics")
+        what = "answers without citations are left out of the citation metrics"
+        console.print(how_many(result["without_citations"], what))
     if "same_judge" in result:
         console.print(
-            f"warning: the system of {result['same_judge']} answers has this judge as a part, so its score is partly "
-            "circular; score with a judge that has no part in it too",
+            f"warning: the system of {how_many(result['same_judge'], 'answers')} has this judge as a part, so its "
+            "score is partly circular; score with a judge that has no part in it too",
             style="yellow",
         )
     if "human" in result:
@@ -60,22 +71,31 @@ def show_report(result: dict[str, Any]) -> None:
 
 
 def _show_metrics(console: "Console", metrics: dict[str, Any]) -> None:
-    """Print a table with a row per metric; metrics without a value follow it, grouped by reason."""
+    """Print a table with a row per metric; metrics without a value follow it, grouped by reason.
+
+    Where undecided items count as no in the value itself, their number says so.
+    """
     table = _table("metric", "value", "95 % interval", "n", "undecided", "floor")
     absent: dict[str, list[str]] = {}
     for name, metric in metrics.items():
         if metric["value"] is None:
-            absent.setdefault(metric["reason"], []).append(name)
+            reason = re.sub(r"lists \d+ passages", "lists that many passages", metric["reason"])
+            absent.setdefault(reason, []).append(name)
             continue
         ends = metric["interval95"]
         interval = f"[{ends[0]:.3f}, {ends[1]:.3f}]" if ends else ""
         floor = f"{metric['floor']:.3f} of {metric['total']}" if "floor" in metric else ""
-        undecided = str(metric.get("undecided", ""))
+        as_no = metric.get("undecided_as_no", 0)
+        undecided = f"{as_no} as no" if as_no else str(metric.get("undecided", ""))
         table.add_row(name, f"{metric['value']:.3f}", interval, str(metric["n"]), undecided, floor)
     if table.row_count:
         console.print(table)
     for reason, names in absent.items():
         console.print(f"absent, because {reason}: {', '.join(names)}")
+    if any(metric["value"] is not None and metric.get("undecided_as_no") for metric in metrics.values()):
+        console.print(
+            "as no: undecided sentences and claims count as no in the value, as ALCE's script knows only yes and no"
+        )
     for splitter in {metric["splitter"]: None for metric in metrics.values() if "splitter" in metric}:
         another = "" if splitter.startswith("nltk") else ", with another splitter than ALCE's (NLTK's is not used)"
         console.print(f"ALCE's sentences: {splitter}{another}")
@@ -86,9 +106,9 @@ def _show_human(human: dict[str, Any], judge: str) -> None:
     data = human["data"]
     console.print("\nHuman labels", style="bold")
     console.print(
-        f"{data['questions']} questions with {data['quotes_per_question']:.1f} quotes each; {data['answers']} answers, "
-        f"{data['answers_per_question']:.1f} per question; {data['citations']} citations, "
-        f"{data['citations_per_answer']:.1f} per answer"
+        f"{how_many(data['questions'], 'questions')} with {data['quotes_per_question']:.1f} quotes each; "
+        f"{how_many(data['answers'], 'answers')}, {data['answers_per_question']:.1f} per question; "
+        f"{how_many(data['citations'], 'citations')}, {data['citations_per_answer']:.1f} per answer"
     )
     if human["labels"]:
         table = _table("label", "total", "yes", "no", "yes %", "95 % interval")
@@ -118,6 +138,16 @@ def _show_human(human: dict[str, Any], judge: str) -> None:
         console.print(table)
 
 
+def p_value(p: float) -> str:
+    """Return p with four digits, or `< 0.0001`."""
+    return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def p_equals(p: float) -> str:
+    """Return `= 0.0312` or `< 0.0001`, to follow the letter p."""
+    return p_value(p) if p < 0.0001 else f"= {p_value(p)}"
+
+
 def show_comparison(result: dict[str, Any]) -> None:
     """Print the result of `comparison.compare_files`."""
     console = new_console()
@@ -129,30 +159,30 @@ def show_comparison(result: dict[str, Any]) -> None:
         table.add_row(side.upper(), value, interval, str(rate["n"]), str(rate["undecided"]), f"{rate['floor']:.3f}")
     difference, tests, counts = result["difference"], result["mcnemar"], result["table"]
     low, high = difference["interval95"]
-    several = "" if result["answers"] == result["questions"] else f", {result['answers']} answers"
-    console.print(f"{result['questions']} questions{several}, judge {result['judge']}")
+    several = "" if result["answers"] == result["questions"] else f", {how_many(result['answers'], 'answers')}"
+    console.print(f"{how_many(result['questions'], 'questions')}{several}, judge {result['judge']}")
     console.print(table)
     console.print(
-        f"A - B (floors): {difference['value']:+.3f} [{low:+.3f}, {high:+.3f}], p = {difference['p']:.4f} "
+        f"A - B (floors): {difference['value']:+.3f} [{low:+.3f}, {high:+.3f}], p {p_equals(difference['p'])} "
         f"({difference['method']})"
     )
     console.print(f"only A right {counts['only_a']}, only B right {counts['only_b']}, both {counts['both']}")
     if "reason" in tests:
         console.print(f"McNemar: {tests['reason']}")
     for test in (tests[name] for name in ("exact", "corrected") if name in tests):
-        p = test.get("reason") or f"p = {test['p']:.4f}"
+        p = test.get("reason") or f"p {p_equals(test['p'])}"
         console.print(f"McNemar, {test['variant']}: {p}")
     if result["metrics"]:
         table = _table("metric (undecided as no)", "A", "B", "A - B", "95 % interval", "n", "p", "p (Holm)", "test")
         for name, one in result["metrics"].items():
             low, high = one["interval95"]
             cells = [f"{one['a']:.3f}", f"{one['b']:.3f}", f"{one['value']:+.3f}", f"[{low:+.3f}, {high:+.3f}]"]
-            table.add_row(clean(name), *cells, str(one["n"]), f"{one['p']:.4f}", f"{one['p_holm']:.4f}", one["method"])
+            table.add_row(clean(name), *cells, str(one["n"]), p_value(one["p"]), p_value(one["p_holm"]), one["method"])
         console.print()
         console.print(table)
         console.print(
-            f"tests are over questions; p (Holm) is corrected for {len(result['metrics'])} metrics; fewer, chosen "
-            "before you look, need less correction: --metrics autoais,citation_f1"
+            f"tests are over questions; p (Holm) is corrected for {how_many(len(result['metrics']), 'metrics')}; "
+            "fewer, chosen before you look, need less correction: --metrics autoais,citation_f1"
         )
     for note in result["notes"]:
         console.print(clean(note))
@@ -175,7 +205,7 @@ def show_ais(one: dict[str, Any]) -> None:
         alpha, pairs, f1 = ("-" if value is None else f"{value:.3f}" for value in values)
         console.print(
             f"{name}: alpha {alpha}, pairwise agreement {pairs}, F1 to majority {f1} "
-            f"({agreement['items']} items, {agreement['left_out']} without a usable count)"
+            f"({how_many(agreement['items'], 'items')}, {agreement['left_out']} without a usable count)"
         )
     if one["paper"] is not None:
         _show_beside_paper(console, one["paper"])

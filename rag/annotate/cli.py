@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 annotate_app = typer.Typer(no_args_is_help=True, help="Have people judge cited answers.")
 
 StudyArgument = Annotated[Path, typer.Argument(metavar="STUDY", help="Folder of the study.")]
-PeopleArgument = Annotated[list[str], typer.Argument(metavar="PERSON...", help="Names of people.")]
+PeopleArgument = Annotated[list[str], typer.Argument(metavar="PERSON", help="Names of people.")]
 BaseOption = Annotated[
     str | None,
     typer.Option("--base-url", metavar="URL", help="Address that people use, such as https://study.example.org."),
@@ -193,15 +193,19 @@ def _show(found: "Progress") -> None:
     from rich.table import Table
 
     from autoais.terminal import new_console
+    from rag.terminal import counted
 
     console = new_console()
-    console.print(
-        f"{found.finished:,} of {found.total:,} items finished, {found.ratings:,} verdicts, {found.ties} ties"
-    )
-    console.print(", ".join(f"{items:,} items with {n} ratings" for n, items in found.items.items()))
+    finished = f"{found.finished:,} of {counted(found.total, 'item')} finished"
+    console.print(f"{finished}, {counted(found.ratings, 'verdict')}, {counted(found.ties, 'tie')}")
+    shares = (f"{counted(items, 'item')} with {counted(n, 'rating')}" for n, items in found.items.items())
+    console.print(", ".join(shares))
     for question, alpha in found.alpha.items():
         console.print(f"{question}: alpha {_number(alpha)}")
-    table = Table("person", "done", "flags", "s/item", "gold right", "audits right", "agreement", "state")
+    heads = ("person", "done", "flags", "s/item", "gold right", "audits right", "agreement", "state")
+    table = Table(*heads, box=None, pad_edge=False)
+    for column in table.columns[1:-1]:
+        column.justify = "right"
     for one in found.people:
         state = "revoked" if one.revoked else one.blocked or ("" if one.passed else "in training")
         gold = f"{_number(one.gold_right)} of {one.gold}" if one.gold else "-"

@@ -143,12 +143,12 @@ class LabelSet:
 
 def list_benchmarks() -> list[Benchmark]:
     """Return the benchmarks that ship with rag, sorted by name."""
-    return [read_benchmark(name) for name in names("benchmarks", ".toml") if not _is_labels(_load(name)[0])]
+    return [read_benchmark(name) for name in _shipped(labels=False)]
 
 
 def list_label_sets() -> list[LabelSet]:
     """Return the labelled sets that rag knows, sorted by name."""
-    return [read_label_set(name) for name in names("benchmarks", ".toml") if _is_labels(_load(name)[0])]
+    return [read_label_set(name) for name in _shipped(labels=True)]
 
 
 def read_benchmark(name: str | Path) -> Benchmark:
@@ -157,7 +157,7 @@ def read_benchmark(name: str | Path) -> Benchmark:
     A file is data: nothing in it is run, and its paths stay below the data folder (or beside the file). Raises
     `RagError` for an unknown name, and for a file that is not a benchmark.
     """
-    table, home, digest = _load(name)
+    table, home, digest = read_toml(name, "benchmarks", "benchmark", lambda one: not _is_labels(one))
     if _is_labels(table):
         raise RagError(f"{name} has labels to measure judges on: rag bench judges --set {name}")
     return _benchmark(table, home, digest)
@@ -166,7 +166,7 @@ def read_benchmark(name: str | Path) -> Benchmark:
 def read_label_set(name: str | Path) -> LabelSet:
     """Read a labelled set by name, or your own by path (`.toml`); raises `RagError` as `read_benchmark` does."""
     check_type("set", name, "a name or a .toml file", str, Path)
-    table, home, _ = _load(name)
+    table, home, _ = read_toml(name, "benchmarks", "labelled set", _is_labels)
     if not _is_labels(table):
         raise RagError(f"{name} asks questions of systems: rag bench run {name}")
     table.only("name", "version", "description", "licence", "task", "collection", "sets", "count", "labels")
@@ -183,8 +183,9 @@ def read_label_set(name: str | Path) -> LabelSet:
     )
 
 
-def _load(name: str | Path) -> tuple[Table, Path, str]:
-    return read_toml(name, "benchmarks", "benchmark")
+def _shipped(*, labels: bool) -> list[str]:
+    known = names("benchmarks", ".toml")
+    return [name for name in known if _is_labels(read_toml(name, "benchmarks", "benchmark")[0]) == labels]
 
 
 def _is_labels(table: Table) -> bool:

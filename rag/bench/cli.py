@@ -11,7 +11,7 @@ from autoais.cli import AddressOption, EngineOption, WorkersOption, held_engine
 
 bench_app = typer.Typer(no_args_is_help=True, help="Run benchmarks and read the results.")
 
-RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders of `rag bench run`.")]
+RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders of `rag bench run`.")]
 DifferentOption = Annotated[
     bool,
     typer.Option(
@@ -51,11 +51,13 @@ def run(
     data: Annotated[Path | None, typer.Option(help="Folder with the benchmark's files.")] = None,
     system: Annotated[
         list[str] | None,
-        typer.Option(help="System, also with options: reader,recipe=best,k=16; repeatable (default: reader)."),
+        typer.Option(
+            metavar="SYSTEM", help="System, also with options: reader,recipe=best,k=16; repeatable (default: reader)."
+        ),
     ] = None,
     predictions: Annotated[
         list[Path] | None,
-        typer.Option(help="Answers of another system, in any format of `autoais schema`; repeatable."),
+        typer.Option(metavar="FILE", help="Answers of another system, in any format of `autoais schema`; repeatable."),
     ] = None,
     index: Annotated[
         Path | None, typer.Option(help="Index of the corpus; built there if it is missing (default: in the run).")
@@ -186,11 +188,18 @@ def compare(
 def judges(
     sets: Annotated[
         list[str],
-        typer.Option("--set", help="Labelled set of `rag bench list`, or a file of labels in any format; repeatable."),
+        typer.Option(
+            "--set",
+            metavar="SET",
+            help="Labelled set of `rag bench list`, or a file of labels in any format; repeatable.",
+        ),
     ],
     judge: Annotated[
         list[str] | None,
-        typer.Option(help="Judge, as for `autoais score`; repeatable (default: all that need no model or server)."),
+        typer.Option(
+            metavar="JUDGE",
+            help="Judge, as for `autoais score`; repeatable (default: all that need no model or server).",
+        ),
     ] = None,
     judge_option: Annotated[
         list[str] | None,
@@ -235,7 +244,7 @@ def judges(
 @bench_app.command("reproduce")
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME...", help="Reproductions, or your own .toml (default: all).")
+        list[str] | None, typer.Argument(metavar="NAME", help="Reproductions, or your own .toml (default: all).")
     ] = None,
     listed: Annotated[bool, typer.Option("--list", help="List them, and what cannot be reproduced.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Run only those that take seconds.")] = False,

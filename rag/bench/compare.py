@@ -1,7 +1,7 @@
 """Comparison of any number of systems on the same questions: tests, letters, smallest differences, costs."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, combinations
 from pathlib import Path
@@ -51,7 +51,10 @@ def compare_group(group: Group) -> dict[str, Any]:
     - `metrics`: for each, `values` and `letters` by system, and `pairs`, each with the difference a - b, its 95 %
       interval, the p of McNemar's exact test or of a randomisation test (`autoais.comparison`), `p_holm`, corrected for
       the number of pairs, and `smallest_difference`, the minimum detectable one (80 % power). Systems that share a
-      letter cannot be told apart (Piepho 2004). Undecided counts as no.
+      letter cannot be told apart (Piepho 2004). Undecided counts as no. A system that says nothing has no sentences:
+      for metrics over sentences and citations, a pair is over the `n` questions in which both have some, and `values`
+      over all that the system has; the metric's `n` is the least of its pairs.
+    - `notes`: one line that names the pairs whose interval and p disagree, if there are any.
     - `differences`: the questions on which the systems' ways differ, with all answers.
     - `pareto`: quality (right and attributed), mean seconds and tokens of the answers that have them, and who is not
       beaten on both.
@@ -86,6 +89,7 @@ def compare_group(group: Group) -> dict[str, Any]:
         "level": LEVEL,
         "power": POWER,
         "metrics": metrics,
+        "notes": list(_notes(metrics)),
         "differences": _differences(labels, listed),
         "pareto": _pareto(group.systems),
         "correlation": _correlation(group.systems),
@@ -137,10 +141,20 @@ def _by_judgements(systems: Sequence[SystemRun], known: Collection[str]) -> dict
     for a, b in combinations(read, 2):
         for name, pair in compare_judgements(read[a], read[b], a, b)["metrics"].items():
             metric = found.setdefault(name, {"n": pair["n"], "values": {}, "pairs": []})
-            metric["values"] |= {a: pair.pop("a"), b: pair.pop("b")}
-            metric["pairs"].append({"a": a, "b": b, **pair, "smallest_difference": None})
+            metric["n"] = min(metric["n"], pair["n"])
+            own = pair.pop("own")
+            metric["values"] |= {a: own["a"]["value"], b: own["b"]["value"]}
+            metric["pairs"].append({**pair, "a": a, "b": b, "smallest_difference": None})
     everywhere = len(systems) * (len(systems) - 1) // 2
     return {name: metric for name, metric in found.items() if len(metric["pairs"]) == everywhere}
+
+
+def _notes(metrics: Mapping[str, Any]) -> Iterator[str]:
+    from autoais.comparison import CONTRADICTION, contradictions
+
+    pairs = {f"{name} ({one['a']} - {one['b']})": one for name, metric in metrics.items() for one in metric["pairs"]}
+    if names := contradictions(pairs):
+        yield f"{', '.join(names)}: {CONTRADICTION}"
 
 
 def _conclude(metric: dict[str, Any], *, less: bool) -> None:

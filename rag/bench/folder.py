@@ -133,7 +133,7 @@ class RunFolder:
         changed += [name for name, value in fixed.items() if record.get(name) != value]
         if changed:
             raise RagError(
-                f"{self.path} cannot be continued: it was started with another {', '.join(sorted(changed))}; "
+                f"{self.path} cannot be continued: it was started with other {', '.join(sorted(changed))}; "
                 "name a new folder to start again"
             )
         return record | {"settings": settings}

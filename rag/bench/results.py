@@ -1,6 +1,7 @@
 """Run folders as reports and comparisons read them: every file checked, since a folder may come from somebody else."""
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from autoais.io.jsonl import dumps, parse_object
 from autoais.io.provenance import sha256_file
 from autoais.io.schema import INTEGER, NUMBER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, Schema, faults, record
 from rag.bench.items import WAYS, Item, read_items
+from rag.resources import names as shipped
 
 _LABEL = re.compile(r"[\w@+-][\w.@+-]*", re.ASCII)  # a label is the name of a folder: no separators, no `..`
 _FILES = ("answers.jsonl", "judgements.jsonl", "score.json", "items.jsonl", "metrics.json")  # of a system
@@ -131,7 +133,7 @@ def read_run(folder: str | Path) -> Run:
     if not manifest["systems"]:
         raise UserError(f"{folder / 'run.json'}: names no systems; run the benchmark first")
     _check_unchanged(folder, manifest)
-    systems = tuple(_read_system(folder, label, name) for label, name in manifest["systems"].items())
+    systems = tuple(_read_system(folder, label, name, manifest) for label, name in manifest["systems"].items())
     _check_same_questions(folder, systems)
     judges = {one.metrics["judge"] for one in systems}
     licence = manifest["benchmark"].get("licence", manifest.get("licence"))
@@ -159,9 +161,17 @@ def _read_json(path: Path, schema: Schema, hint: str) -> dict[str, Any]:
     return found
 
 
-def _read_system(folder: Path, label: str, name: str) -> SystemRun:
+def _command(folder: Path, manifest: dict[str, Any], *options: str) -> str:
+    """The command that continues a run. The one in run.json is not shown: it may come from somebody else."""
+    name = manifest["benchmark"]["name"]
+    benchmark = name if name in shipped("benchmarks", ".toml") else f"{name}.toml"
+    words = "rag", "bench", "run", benchmark, "--out", str(folder), *options
+    return f"{shlex.join(words)}, with --data and --index as before"
+
+
+def _read_system(folder: Path, label: str, name: str, manifest: dict[str, Any]) -> SystemRun:
     check_label(label, folder / "run.json")
-    again = f"finish it with: rag bench run --resume --out {folder}"
+    again = f"finish it with: {_command(folder, manifest, '--resume')}"
     metrics = _read_json(
         folder / label / "metrics.json", METRICS, f"the stage `measure` of {label} is missing; {again}"
     )
@@ -188,13 +198,13 @@ def _check_unchanged(folder: Path, manifest: dict[str, Any]) -> None:
     """Raise `UserError` if a file of a system is not what its stage wrote."""
     for label in manifest["systems"]:
         check_label(label, folder / "run.json")
-    named = f"rag bench run {manifest['benchmark']['name']} --out {folder} --stage"
     for stage, files in manifest.get("stages", {}).items():
         for label, name in ((label, name) for label in manifest["systems"] for name in _FILES):
             path, written = folder / label / name, files.get(f"{label}/{name}")
             if written is not None and not (path.is_file() and sha256_file(path) == written["sha256"]):
                 what = "was changed after the run wrote it" if path.is_file() else "is missing"
-                raise UserError(f"{path} {what}; make it again: {named} {stage}, with --data and --index as before")
+                again = _command(folder, manifest, "--stage", stage)
+                raise UserError(f"{path} {what}; make it again: {again}")
 
 
 def _check_same_questions(folder: Path, systems: Sequence[SystemRun]) -> None:

@@ -4,6 +4,7 @@ Every stage can be run alone and continues after a kill. The folder is described
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,6 +87,7 @@ def run_benchmark(
     opened_judge, people = _checked(judge, human, predictions, stage)
     folder = Path(out)
     busy = RagError(f"{folder}: another process is writing it; wait for it, or name another folder")
+    made = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with exclusive_lock(folder / LOCK, busy):
@@ -101,6 +103,17 @@ def run_benchmark(
             return replace(found, served=stages.served)
     except OSError as error:
         raise RagError(f"{error.filename or folder}: cannot be read or written: {error.strerror}") from error
+    finally:
+        if made:
+            _remove_empty(folder)
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove a folder in which nothing but its lock was written."""
+    with suppress(OSError):
+        if [one.name for one in folder.iterdir()] == [LOCK]:
+            (folder / LOCK).unlink()
+            folder.rmdir()
 
 
 def _checked(

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -16,10 +16,13 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _KINDS = {str: "a string", int: "an integer", bool: "true or false", dict: "a table", list: "a list"}
 
 
-def read_toml(name: str | Path, kind: Kind, what: str) -> tuple["Table", Path, str]:
+def read_toml(
+    name: str | Path, kind: Kind, what: str, fits: Callable[["Table"], bool] = lambda table: True
+) -> tuple["Table", Path, str]:
     """Return the table of a file that ships, by name, or of one's own, by path (`.toml`); its folder; its SHA-256.
 
-    `what` names the thing in errors. Raises `RagError` for an unknown name, and for a file that is no TOML.
+    `what` names the thing in errors. Raises `RagError` for an unknown name, with the known ones that fit, and for a
+    file that is no TOML.
     """
     check_type(what, name, "a name or a .toml file", str, Path)
     known = names(kind, ".toml")
@@ -30,6 +33,7 @@ def read_toml(name: str | Path, kind: Kind, what: str) -> tuple["Table", Path, s
         path = Path(name)
         home, where = path.parent, str(name)
     else:
+        known = [one for one in known if fits(read_toml(one, kind, what)[0])]
         raise RagError(f"no {what} called {str(name)!r}; there are: {', '.join(known)}, or a file that ends in .toml")
     try:
         with path.open("rb") as file:

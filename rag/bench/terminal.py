@@ -1,10 +1,10 @@
 """Terminal output of `rag bench`."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from autoais.terminal import clean, new_console
+from autoais.terminal import clean, new_console, p_value
 from rag.bench.benchmark import Benchmark, LabelSet
 from rag.bench.predictions import DID_NOT_FIT
 from rag.terminal import counted, note, progress_bar
@@ -89,7 +89,10 @@ def _show_line(text: str, *, indent: int = 0, style: str = "") -> None:
 
 
 def show_run(run: "BenchRun", measured: Sequence[Mapping[str, Any]]) -> None:
-    """Print the four ways and the metrics of a run, a column per system, then what to know about them."""
+    """Print the four ways and the metrics of a run, two columns per system, then what to know about them.
+
+    The column after a system is the number of questions, answers, sentences or citations that a rate is over.
+    """
     from rich.table import Table
 
     record, console = run.record["benchmark"], new_console()
@@ -97,35 +100,52 @@ def show_run(run: "BenchRun", measured: Sequence[Mapping[str, Any]]) -> None:
     title = f"{record['name']}.v{record['version']}: {counted(run.record['questions']['n'], 'question')}{pool}"
     console.print(clean(f"{title}, judged by {measured[0]['judge']}"))
     console.print()
-    table = Table("", *(clean(one["label"]) for one in measured), box=None, pad_edge=False)
+    table = Table("", *(head for one in measured for head in (clean(one["label"]), "n")), box=None, pad_edge=False)
     for column in table.columns[1:]:
         column.justify = "right"
     for way in measured[0]["ways"]:
-        table.add_row(way.replace("_", " "), *(_share(one["ways"][way]) for one in measured))
+        told = ((one["ways"][way], one["n"]) for one in measured)
+        cells = ((_value(found, "share"), f"{found['count']:,}/{n:,}") for found, n in told)
+        table.add_row(way.replace("_", " "), *_pairs(cells))
     table.add_section()
     for name in _ROWS:
         if any(one["metrics"].get(name, {}).get("value") is not None for one in measured):
-            table.add_row(name, *(_value(one["metrics"].get(name, {})) for one in measured))
+            metrics = (one["metrics"].get(name, {}) for one in measured)
+            table.add_row(name, *_pairs((_value(metric), _over(metric)) for metric in metrics))
+        if name == "autoais_corrected" and any(one.get("human") for one in measured):
+            table.add_row("labelled answers", *_pairs(("", _labelled(one)) for one in measured))
     if any(one["latency"] for one in measured):
-        table.add_row("seconds, p50", *(f"{one['latency']['p50']:.2f}" if one["latency"] else "" for one in measured))
-        table.add_row("seconds, p95", *(f"{one['latency']['p95']:.2f}" if one["latency"] else "" for one in measured))
+        for name in ("p50", "p95"):
+            times = (one["latency"] for one in measured)
+            cells = ((f"{time[name]:.2f}", f"{time['n']:,}") if time else ("", "") for time in times)
+            table.add_row(f"seconds, {name}", *_pairs(cells))
     if any(one["money"] for one in measured):
-        table.add_row("money", *(f"{one['money']['total']:.4f}" if one["money"] else "" for one in measured))
+        money = (one["money"] for one in measured)
+        table.add_row("money", *_pairs((f"{one['total']:.4f}" if one else "", "") for one in money))
     console.print(table)
     for line in _remarks(run, measured):
         note(line)
     note(f"run in {run.folder}")
 
 
-def _share(way: Mapping[str, Any]) -> str:
-    return f"{way['count']:,} ({way['share']:.1%})"
+def _pairs(cells: Iterable[tuple[str, str]]) -> Iterator[str]:
+    return (cell for pair in cells for cell in pair)
 
 
-def _value(metric: Mapping[str, Any]) -> str:
-    if metric.get("value") is None:
+def _over(metric: Mapping[str, Any]) -> str:
+    return "" if metric.get("value") is None or metric.get("n") is None else f"{metric['n']:,}"
+
+
+def _labelled(one: Mapping[str, Any]) -> str:
+    """The number of answers of a system that people have labelled."""
+    return f"{one['human']['answers']:,}" if one.get("human") else ""
+
+
+def _value(metric: Mapping[str, Any], name: str = "value") -> str:
+    if metric.get(name) is None:
         return ""
     ends = metric.get("interval95")
-    return f"{metric['value']:.3f}" + (" [{:.3f}, {:.3f}]".format(*ends) if ends else "")
+    return f"{metric[name]:.3f}" + (" [{:.3f}, {:.3f}]".format(*ends) if ends else "")
 
 
 def _remarks(run: "BenchRun", measured: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -203,12 +223,14 @@ def show_comparison(group: Mapping[str, Any]) -> None:
         p = (
             "no difference"
             if not pair["better"] + pair["worse"]
-            else f"p {pair['p']:.4f}, with Holm's correction {pair['p_holm']:.4f}"
+            else f"p {p_value(pair['p'])}, with Holm's correction {p_value(pair['p_holm'])}"
         )
         console.print(
             f"right and attributed: {clean(pair['a'])} - {clean(pair['b'])} = {pair['value']:+.3f} "
             f"[{low:+.3f}, {high:+.3f}], {pair['better']} wins, {pair['worse']} losses, {p}"
         )
+    for line in group["notes"]:
+        console.print(clean(line))
     for name, one in group["correlation"].items():
         if one["kendall_tau_b"] is not None:
             console.print(f"order of the systems by {name}: Kendall's tau-b {one['kendall_tau_b']:.2f}")

@@ -298,7 +298,7 @@ class _Build:
         changed += [key for key, value in self._fixed.items() if key != "settings" and record.get(key) != value]
         if changed:
             raise RagError(
-                f"{self._folder} cannot be continued: it was started with another {', '.join(changed)}; "
+                f"{self._folder} cannot be continued: it was started with other {', '.join(changed)}; "
                 "name a new folder to start again"
             )
         return record

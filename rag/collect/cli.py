@@ -30,7 +30,10 @@ def build(
     questions: Annotated[Path, typer.Option(help="Questions, in any format of `rag answer`.")],
     system: Annotated[
         list[str] | None,
-        typer.Option(help="System, also with options: gguf:FILE,prompt=hagrid.v1; repeatable (default: reader)."),
+        typer.Option(
+            metavar="SYSTEM",
+            help="System, also with options: gguf:FILE,prompt=hagrid.v1; repeatable (default: reader).",
+        ),
     ] = None,
     qrels: Annotated[
         Path | None, typer.Option(help="Relevance file (TREC); all positives of a question become its quotes.")
@@ -124,7 +127,8 @@ def import_(
         str | None, typer.Option("--format", help="A format of `autoais schema` (default: detected).")
     ] = None,
     corpus: Annotated[
-        list[Path] | None, typer.Option(help="Corpus with the texts of passages known by id; repeatable.")
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Corpus with the texts of passages known by id; repeatable."),
     ] = None,
     dev: Annotated[float, typer.Option(min=0, max=1, help="Share of the questions in the development part.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of the split.")] = 0,
@@ -174,7 +178,8 @@ def report(
         str | None, typer.Option("--format", help="A format of `autoais schema` (default: detected).")
     ] = None,
     corpus: Annotated[
-        list[Path] | None, typer.Option(help="Corpus with the texts of passages known by id; repeatable.")
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Corpus with the texts of passages known by id; repeatable."),
     ] = None,
     judge: Annotated[
         str, typer.Option(help="Judge to compare with people, as for `autoais score`; none leaves that out.")

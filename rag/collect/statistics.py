@@ -138,11 +138,11 @@ def _labels(answer: CitedAnswer) -> Iterator[object]:
 
 def labelled_by(counts: Mapping[str, int]) -> str:
     """Return in words who labelled how many answers (`Statistics.labelled_by`)."""
-    people, simulated = (counts[name] for name in LABELLED_BY)
+    people, simulated = (f"{n:,} answer{'' if n == 1 else 's'}" if (n := counts[name]) else "" for name in LABELLED_BY)
     if not simulated:
-        return f"People judged {people:,} answers." if people else "No person has judged these answers."
-    drawn = f"Simulation: a program drew the labels of {simulated:,} answers, or some of them."
-    return f"{drawn} People alone judged {people:,} answers." if people else f"{drawn} No person judged the answers."
+        return f"People judged {people}." if people else "No person has judged these answers."
+    drawn = f"Simulation: a program drew the labels of {simulated}, or some of them."
+    return f"{drawn} People alone judged {people}." if people else f"{drawn} No person judged the answers."
 
 
 def _over(part: int, whole: int) -> float | None:

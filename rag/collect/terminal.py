@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from autoais.terminal import clean, new_console
 from rag.collect.statistics import labelled_by
-from rag.terminal import note
+from rag.terminal import counted, note
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -104,7 +104,7 @@ def show_report(record: Mapping[str, Any]) -> None:
     found = record["autoais"]
     if found is not None:
         console.print()
-        console.print(clean(f"{found['judge']} against people, {found['n']:,} labels"))
+        console.print(clean(f"{found['judge']} against people, {counted(found['n'], 'label')}"))
         for side, one in found["attributable_by"]["all"].items():
             if one["value"] is None:
                 continue

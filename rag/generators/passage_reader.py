@@ -10,7 +10,7 @@ from autoais.text.folding import normalize_answer
 from autoais.text.words import content_stems, idf, words
 from rag.errors import RagError
 from rag.generators.confidence import Confidence
-from rag.generators.units import CODE, ROW, SENTENCE, Unit, units
+from rag.generators.units import CODE, ITEM, ROW, SENTENCE, Unit, units
 from rag.index.analysis import asked_name
 from rag.reader import Reader, Reading
 from rag.reader import shipped as shipped_reader
@@ -177,7 +177,9 @@ class PassageReader:
         value = estimate.of(signals)
         if value >= minimum:
             return None
-        return f"the retrieved passages do not seem to answer it ({name} {value:.2f}, minimum {minimum:.2g})"
+        digits = next((n for n in range(2, 17) if round(value, n) < round(minimum, n)), 17)
+        least = round(minimum, digits)
+        return f"the retrieved passages do not seem to answer it ({name} {value:.{digits}f}, minimum {least})"
 
     def _read(self, question: str, hits: Sequence[Hit]) -> list[_Read]:
         top = max((hit.score for hit in hits), default=0.0)
@@ -377,7 +379,7 @@ def _stretch(one: _Read, best: int, words: int) -> Sequence[Unit]:
         *_, place = max(beside)
         first, last, length = min(first, place), max(last, place), length + one.units[place].words
     # What the last unit announces did not fit; a number such as "3.2." belongs to what follows.
-    while last > first and (one.units[last].leads or _tiny(one.units[last])):
+    while last > first and (one.units[last].leads or (_tiny(one.units[last]) and not _ends_list(one.units, last))):
         last -= 1
     while first < best and _tiny(one.units[first]):
         first += 1
@@ -392,6 +394,11 @@ def _entry(pieces: Sequence[Unit], place: int) -> int | None:
 
 def _tiny(unit: Unit) -> bool:
     return unit.words < 3 and unit.kind not in (CODE, ROW) and not unit.entry  # "Default: 3." says something
+
+
+def _ends_list(pieces: Sequence[Unit], place: int) -> bool:
+    after = pieces[place + 1].kind if place + 1 < len(pieces) else None
+    return pieces[place].kind == ITEM and pieces[place].words > 1 and after != ITEM
 
 
 def _needed(pieces: Sequence[Unit], place: int) -> set[int]:

@@ -154,8 +154,11 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "
 
 
 def parse_size(size: str) -> int:
-    """Parse a size such as `8GiB`, `500MB` or `1.5g` into bytes; raises `RagError` for anything else."""
+    """Parse a size such as `8GiB`, `500MB` or `1.5g` into bytes, or a number such as `33M`.
+
+    Raises `RagError` for anything else.
+    """
     match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]+)?)\s*([kmg]i?)?b?", size.strip().lower())
     if match is None or float(match[1]) <= 0:
-        raise RagError(f"{size!r} is not a size; write it as 8GiB or 500MB")
+        raise RagError(f"{size!r} is not a size or number; write passages as 33M, memory as 8GiB or 500MB")
     return int(float(match[1]) * _UNITS[match[2] or ""])

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoais.comparison import _deep_enough, compare, compare_files, read_judgements
+from autoais.comparison import (
+    Judgements,
+    _deep_enough,
+    compare,
+    compare_files,
+    compare_judgements,
+    read_judgements,
+)
 from autoais.errors import FormatError, UserError
 from autoais.meta.agreement import mcnemar_corrected, mcnemar_exact
 from autoais.metrics.intervals import clopper_pearson
@@ -170,13 +177,14 @@ def test_a_missing_question_counts_where_a_mean_is_over_questions() -> None:
     found = both({"1": row, "2": row}, {"1": row})
     assert {name: (one["b"], one["n"]) for name, one in found.items()} == {
         "autoais": (0.5, 2),
-        "sentences": (1.0, 2),
-        "liu_recall_averaged": (1.0, 2),
+        "sentences": (1.0, 1),
+        "liu_recall_averaged": (1.0, 1),
         "f1": (0.25, 2),
-        "trec_recall": (1.0, 2),
+        "trec_recall": (1.0, 1),
         "trec_recall_averaged": (0.5, 2),
-        "citation_recall_strict": (1.0, 2),
+        "citation_recall_strict": (1.0, 1),
     }
+    assert found["sentences"]["own"] == {"a": {"value": 1.0, "n": 2}, "b": {"value": 1.0, "n": 1}}
     # Only what both have is compared, and no depth that no answer reaches.
     deep = {"R@1": (1.0, 1.0), "R@4": (1.0, 1.0), "R@5": (1.0, 1.0)}
     assert both({"1": row | deep}, {"1": row | deep}, depth=4).keys() == {*row, "R@1", "R@4"}
@@ -227,7 +235,10 @@ def test_scores_count_only_if_both_files_have_them_for_all_questions(tmp_path: P
     for pair in ((with_scores, partly), (partly, with_scores)):
         result = compare_files(*pair)
         assert result["metrics"] == {}
-        assert result["notes"] == ["b.jsonl has no scores of other metrics; score it again with this version"]
+        assert result["notes"] == [
+            f"A is {pair[0]}, B is {pair[1]}",
+            "b.jsonl has no scores of other metrics; score it again with this version",
+        ]
 
 
 def judgement(question: str, sentence: int | None, verdict: str, judge: str = "j@1") -> dict[str, Any]:
@@ -258,6 +269,7 @@ def test_a_question_in_one_file_only_counts_and_is_noted(tmp_path: Path) -> None
     assert (result["questions"], result["only_in_a"], result["only_in_b"]) == (2, 1, 0)
     assert (result["a"]["value"], result["b"]["value"]) == (1.0, 0.5)
     assert result["notes"] == [
+        f"A is {a}, B is {b}",
         "1 answers are only in a.jsonl; in the other they count as not attributable",
         "a.jsonl has no scores of other metrics; score it again with this version",
         "b.jsonl has no scores of other metrics; score it again with this version",
@@ -367,7 +379,7 @@ def test_the_command(tmp_path: Path, autoais: Command) -> None:
     assert printed["provenance"]["inputs"]["a"]["sha256"]
     assert printed["metrics"]["autoais"]["value"] == pytest.approx(1 / 3, abs=1e-6)
     assert {"sentences", "citation_f1", "hagrid", "answer_recall", "Success@1"} < printed["metrics"].keys()
-    assert printed["notes"] == []
+    assert printed["notes"] == [f"A is {files[0]}, B is {files[1]}"]
     some = json.loads(autoais("compare", *files, "--metrics", "citation_f1, answer_recall", "--json").stdout)
     assert list(some["metrics"]) == ["citation_f1", "answer_recall"]
     one_line_error(autoais("compare", *files, "--metrics", "bleu"), "no metric 'bleu' in both; there are: autoais, ")
@@ -392,3 +404,60 @@ def test_a_test_says_what_it_counted() -> None:
     for test in (mcnemar_exact(3, 2), mcnemar_corrected(3, 2)):
         assert (test.b, test.c) == (3, 2)
     assert (mcnemar_corrected(0, 0).b, mcnemar_corrected(0, 0).variant) == (0, mcnemar_corrected(1, 0).variant)
+
+
+def judgements(rows: dict[str, Row]) -> Judgements:
+    return Judgements("j@1", {name: row["autoais"][0] == 1 for name, row in rows.items()}, rows)
+
+
+def test_a_system_that_answers_half_of_the_questions_is_compared_on_those() -> None:
+    yes, none = (1.0, 1.0), (0.0, 0.0)
+    a = {str(n): {"autoais": yes, "sentences": yes, "liu_recall": yes, "liu_precision": yes} for n in range(30)}
+    b = {
+        name: dict(row) if int(name) < 15 else dict.fromkeys(row, none) | {"autoais": (0.0, 1.0)}
+        for name, row in a.items()
+    }
+    b["0"] |= {"sentences": (0.0, 1.0), "liu_recall": (0.0, 1.0)}
+    result = compare_judgements(judgements(a), judgements(b), "a", "b")
+    for name in ("sentences", "liu_recall", "liu_precision", "liu_f1"):
+        one = result["metrics"][name]
+        assert (one["n"], one["p"], one["own"]["a"]["n"], one["own"]["b"]["n"]) == (15, 1.0, 30, 15), name
+    assert result["metrics"]["autoais"]["p"] < 0.001  # what is not answered is a no
+    assert result["metrics"]["sentences"]["b"] == result["metrics"]["sentences"]["own"]["b"]["value"] == 14 / 15
+    (note,) = result["notes"]
+    assert note.startswith(
+        "sentences, liu_recall, liu_precision, liu_f1: over the 15 questions in which both have a value"
+    )
+    assert "(A has one in 30, B in 15)" in note
+
+
+def test_the_values_that_are_compared_are_over_the_same_questions() -> None:
+    a: dict[str, Row] = {str(n): {"autoais": (1.0, 1.0), "sentences": (float(n < 2), 1.0)} for n in range(4)}
+    b = {name: row | ({} if int(name) < 2 else {"sentences": (0.0, 0.0)}) for name, row in a.items()}
+    one = both(a, b)["sentences"]
+    assert (one["a"], one["b"], one["value"], one["n"]) == (1.0, 1.0, 0.0, 2)
+    assert (one["own"]["a"]["value"], one["own"]["b"]["value"]) == (0.5, 1.0)
+
+
+def test_a_metric_without_a_common_question_is_named_and_not_compared() -> None:
+    a: dict[str, Row] = {str(n): {"autoais": (1.0, 1.0), "sentences": (float(n < 2), float(n < 2))} for n in range(4)}
+    b: dict[str, Row] = {str(n): {"autoais": (1.0, 1.0), "sentences": (float(n > 1), float(n > 1))} for n in range(4)}
+    result = compare_judgements(judgements(a), judgements(b), "a", "b")
+    assert list(result["metrics"]) == ["autoais"]
+    assert result["no_common"] == ["sentences"]
+    assert result["notes"] == ["sentences: not compared, because no question has a value in both"]
+
+
+def test_an_interval_and_a_test_that_disagree_are_explained() -> None:
+    # Six of six changes to A's favour would be p .03; five are p .0625, and the interval is above 0.
+    a = {str(n): {"autoais": (1.0, 1.0)} for n in range(30)}
+    b = {str(n): {"autoais": (float(n > 4), 1.0)} for n in range(30)}
+    result = compare_judgements(judgements(a), judgements(b), "a", "b")
+    assert result["difference"]["p"] == 0.0625
+    assert result["difference"]["interval95"][0] > 0
+    assert result["notes"] == [
+        "A - B, autoais: the interval and p disagree on whether there is a difference; the interval is approximate, "
+        "go by p"
+    ]
+    b["5"] = {"autoais": (0.0, 1.0)}
+    assert compare_judgements(judgements(a), judgements(b), "a", "b")["notes"] == []

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from autoais import UserError
+from autoais import score as autoais_score
 from autoais.formats.aqa import read_scores
 from autoais.judges.prompts import read_prompt
 from tests.chat_server import running
@@ -98,7 +100,7 @@ def test_predictions_are_scored_over_every_question_of_the_benchmark(shop: Shop)
         "rows with a repeated question, only the last one kept": 1,
         "answers to questions outside the benchmark, dropped": 1,
     }
-    assert "1 answers to questions outside the benchmark, dropped" in result.stderr
+    assert "1 answer to questions outside the benchmark, dropped" in result.stderr
     assert "scores.txt is from judge lexical@2/0.6/statement.v1" in result.stderr
     assert ais.read_bytes().decode() == (
         "question,answer,passage,autoais\r\n"
@@ -156,7 +158,7 @@ def test_modes_and_outputs_that_cannot_be(shop: Shop, autoais: Command) -> None:
     one_line_error(shop.score("--ais-csv", shop.predictions), "would be overwritten")
     one_line_error(shop.score("--scores", shop.corpus), "would be overwritten")
     assert shop.predictions.read_bytes() == before
-    result = autoais("score", shop.predictions, *LEX, "--scores", shop.folder / "s.txt")
+    result = autoais("score", shop.predictions, *LEX, "--corpus", shop.corpus, "--scores", shop.folder / "s.txt")
     assert result.returncode == 2
     assert "em is absent, because no question has reference answers" in result.stderr
     assert not (shop.folder / "s.txt").exists()
@@ -206,6 +208,24 @@ def test_strict_and_normalised_alce_stand_side_by_side(tmp_path: Path, autoais: 
     assert metrics["citation_recall_strict"]["value"] == 0
     assert (metrics["citation_recall_strict"]["n"], metrics["citation_recall"]["n"]) == (2, 3)
     assert "citation_recall_strict" in autoais("score", file, *LEX).stdout
+
+
+def test_undecided_that_counts_as_no_is_told_in_the_table(tmp_path: Path, autoais: Command) -> None:
+    def shown(*outputs: str) -> list[str]:
+        file = tmp_path / "alce.json"
+        data = [{"question": f"{n}?", "docs": DOCS, "output": output} for n, output in enumerate(outputs)]
+        file.write_text(json.dumps({"args": {}, "data": data}))
+        lines: list[str] = autoais("score", file, *LEX).stdout.splitlines()
+        return lines
+
+    lines = shown("It was that [1].", "The capital of Poland is Warsaw [1].")  # the first has no word to look for
+    (strict,) = (line.split() for line in lines if line.startswith("citation_recall_strict"))
+    assert (strict[1], strict[5:8]) == ("0.500", ["1", "as", "no"])
+    assert any(line.startswith("as no: undecided sentences and claims count as no") for line in lines)
+    absent = [line for line in lines if line.startswith("absent, because no answer lists that many passages: ")]
+    assert [line.endswith("answer_hit@100") and "Success@5," in line for line in absent] == [True]
+    (nothing,) = (line for line in shown("It was that [1].") if line.startswith("absent, because nothing was decided"))
+    assert "citation_recall_strict" in nothing
 
 
 def hagrid(key: int, *answers: dict[str, Any]) -> dict[str, Any]:
@@ -360,9 +380,9 @@ def test_missing_columns_are_named(shop: Shop) -> None:
 
 
 def test_an_unknown_attribution_is_not_attributable_and_still_earns_em(shop: Shop) -> None:
-    shop.write(csv_text([(CAPITAL, "Warsaw", "nowhere#1"), (CATS, "milk", "")]))
+    shop.write(csv_text([(CAPITAL, "Warsaw", "nowhere#1"), (CATS, "milk", ""), (RIVER, "1,047 kilometres", "v#1")]))
     report = shop.report()
-    assert report["metrics"]["autoais"]["floor"] == 0
+    assert report["metrics"]["autoais"]["floor"] == 0.25
     assert report["metrics"]["em"]["value"] == 0.5
     assert report["notes"]["passage ids that are not in the corpus: not attributable"] == 1
     out = shop.folder / "out.jsonl"
@@ -404,10 +424,39 @@ def test_a_corpus_with_other_fields_is_told_which_fields_there_are(shop: Shop) -
     one_line_error(shop.score(), "corpus.jsonl:1: not a corpus format known here", "found fields key, text", wanted)
 
 
-def test_without_the_corpus_the_note_says_what_is_missing(shop: Shop, autoais: Command) -> None:
-    result = autoais("score", shop.predictions, *LEX, "--questions", shop.questions)
+def test_without_any_text_there_is_nothing_to_score(shop: Shop, autoais: Command) -> None:
+    out = shop.folder / "out.jsonl"
+    says = "predictions.csv: no text is known for any passage that the answers cite; "
+    result = autoais("score", shop.predictions, *LEX, "--questions", shop.questions, "--out", out)
+    one_line_error(result, f"{says}give --corpus FILE with the texts")
+    assert not out.exists()
+    with pytest.raises(UserError, match="give --corpus FILE"):
+        autoais_score(shop.predictions, judge="lexical")
+    jsonl(shop.corpus, [row | {"id": f"other-{row['id']}"} for row in CORPUS])
+    one_line_error(shop.score(), f"{says}--corpus names another corpus than theirs")
+
+
+def test_with_some_texts_the_note_says_how_many_are_missing(tmp_path: Path, autoais: Command) -> None:
+    passages = [{"id": "a", "text": ""}, {"id": "b", "text": "Ann did."}]
+    sentences = [{"text": "Ann did.", "citations": [{"passage": key}]} for key in "ab"]
+    row = {"id": "1", "question": "Who?", "passages": passages, "sentences": sentences}
+    result = autoais("score", jsonl(tmp_path / "a.jsonl", [row]), *LEX)
     assert result.returncode == 0
-    assert "3 cited passages without a text, not attributable (--corpus FILE adds texts)" in result.stderr
+    assert "1 cited passage without a text, not attributable (--corpus FILE adds texts)" in result.stderr
+
+
+def test_a_file_without_answers_is_refused_and_abstentions_are_scored(tmp_path: Path, autoais: Command) -> None:
+    asked = [{"id": str(n), "question": "Who?", "answers": ["Ann"]} for n in range(3)]
+    file = jsonl(tmp_path / "q.jsonl", asked)
+    one_line_error(autoais("score", file, *LEX), "q.jsonl: none of its 3 rows has an answer; score takes answers")
+    with pytest.raises(UserError, match="answers: none of its 3 rows has an answer"):
+        autoais_score(asked, judge="lexical")
+    report = json.loads(
+        autoais("score", jsonl(file, [row | {"abstained": True} for row in asked]), *LEX, "--json").stdout
+    )
+    assert report["metrics"]["autoais"]["floor"] == 0
+    uncited = [row | {"sentences": [{"text": "Ann did.", "citations": []}]} for row in asked]
+    assert autoais("score", jsonl(file, uncited), *LEX).returncode == 0
 
 
 def test_predictions_to_another_benchmark_are_an_error(shop: Shop) -> None:
@@ -544,5 +593,5 @@ def test_a_file_of_questions_is_not_scored_in_silence(tmp_path: Path, autoais: C
     ]
     done = autoais("score", jsonl(tmp_path / "questions.jsonl", rows), *LEX, "--scores", tmp_path / "scores.txt")
     said = done.stderr.splitlines()
-    assert said[0] == "1 answers without sentences, not attributable (set `abstained` if intended)"
+    assert said[0] == "1 answer without sentences, not attributable (set `abstained` if intended)"
     assert said[1] == "error: no scores file: em is absent, because the system gives no short answers"

@@ -1,6 +1,7 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,10 +109,20 @@ def test_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_answer_to_no_question_of_the_benchmark_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="answer '1': its question is not in the benchmark"):
-        report(write(tmp_path / "a.jsonl", row("1", YES)), [Question("2", ASKED)])
+    with pytest.raises(UserError, match="answer '1': neither its id nor its question 'What is"):
+        report(write(tmp_path / "a.jsonl", row("1", YES)), [Question("2", "Who else?")])
     with pytest.raises(UserError, match="the benchmark's question of that id is 'Who else"):
         report(tmp_path / "a.jsonl", [Question("1", "Who else?")])
+
+
+def test_an_answer_with_an_unknown_id_belongs_to_the_question_with_its_text(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", row("x", YES), row("y", WRONG))
+    benchmark = [Question("1", f" {ASKED}"), Question("2", ASKED), Question("3", "Who else?")]
+    items = list(judge_answers(read_answers(path), LexicalJudge(), benchmark))
+    found = [(item.question.id, item.answer.id if item.answer else None) for item in items]
+    assert found == [("1", "x"), ("2", "y"), ("3", None)]
+    with pytest.raises(UserError, match=r"question '1' .* has two answers"):
+        list(judge_answers(read_answers(path), LexicalJudge(), benchmark[:1]))
 
 
 @pytest.mark.parametrize(
@@ -299,15 +310,29 @@ def test_contexts_that_no_answer_cites_are_no_citations(tmp_path: Path) -> None:
     assert not any(name.startswith(("citation", "hagrid")) for name in first["scores"])
 
 
-def test_answers_without_citations_of_their_own_are_left_out_and_counted(tmp_path: Path) -> None:
-    found, left_out = citation_metrics(write(tmp_path / "both.jsonl", SILENT, CITING, SILENT))
-    assert left_out == 2
-    assert (found, 0) == citation_metrics(write(tmp_path / "one.jsonl", CITING))
+RIGHT = SILENT | {"response": "Warsaw is the capital of Poland [1]."}
+
+
+def test_answers_that_cite_nothing_beside_others_that_do_lower_recall(tmp_path: Path) -> None:
+    found, left_out = citation_metrics(write(tmp_path / "both.jsonl", RIGHT, SILENT, RIGHT, SILENT))
+    assert left_out == 0
+    assert found["citation_recall"]["value"] == found["citation_recall_strict"]["value"] == 0.5
+    assert found["citation_recall"]["n"] == 4
+
+
+def test_answers_that_are_said_to_be_judged_against_everything_are_left_out_and_counted(tmp_path: Path) -> None:
+    whole = formats.read(write(tmp_path / "silent.jsonl", SILENT))
+    cited = formats.read(write(tmp_path / "one.jsonl", CITING))
+    both = [replace(answer, id=str(number)) for number, answer in enumerate((*whole, *cited))]
+    write_atomic(tmp_path / "both.jsonl", formats.write(both, "answers"))
+    found, left_out = citation_metrics(tmp_path / "both.jsonl")
+    assert left_out == 1
+    assert (found, 0) == citation_metrics(tmp_path / "one.jsonl")
     assert found["citation_recall"]["value"] == 0
 
 
 def test_a_conversion_tells_that_contexts_become_citations(tmp_path: Path) -> None:
-    path = write(tmp_path / "ragas.jsonl", SILENT, CITING)
+    path = write(tmp_path / "ragas.jsonl", SILENT)
     for target, lost in (("hagrid", 1), ("trulens", 0), ("answers", 0)):
         losses: Counter[str] = Counter()
         list(count_losses(formats.read(path), formats.FORMATS[target], losses))
@@ -353,7 +378,7 @@ def test_a_judge_that_rejects_quotes_is_told(tmp_path: Path, capsys: pytest.Capt
     assert found["quoted"] == {"sentences": 1, "rejected": 1}
     show_report({**found, "mode": "default"})
     told = " ".join(capsys.readouterr().out.split())
-    assert "1 of 1 sentences that a cited passage has word for word are judged not attributable" in told
+    assert "1 of 1 sentence with the very words of a cited passage judged not attributable" in told
 
 
 def test_the_question_reaches_the_judge_and_spans_name_their_passage(tmp_path: Path) -> None:
@@ -455,7 +480,7 @@ def test_a_judge_that_is_a_part_of_the_system_is_told(tmp_path: Path, autoais: C
     system = f"bm25.v1@10>repair.v1({LexicalJudge().name}@5)"
     path = write(tmp_path / "a.jsonl", row("1", YES, system=system), row("2", YES, system="bm25.v1@10"))
     done = autoais("score", path, "--judge", "lexical", "--report", tmp_path / "report.json")
-    assert "warning: the system of 1 answers has this judge as a part" in " ".join(done.stdout.split())
+    assert "warning: the system of 1 answer has this judge as a part" in " ".join(done.stdout.split())
     assert json.loads((tmp_path / "report.json").read_text())["same_judge"] == 1
     other = autoais("score", path, "--judge", "lexical", "--format", "answers", "--judge-option", "threshold=0.7")
     assert "warning" in other.stdout  # the same model

@@ -43,7 +43,12 @@ def test_the_size_of_the_sources_is_found_once(tmp_path: Path, monkeypatch: pyte
     walks: list[Corpus] = []
     total = cast("property", Corpus.bytes_total).fget
     assert total is not None
-    monkeypatch.setattr(Corpus, "bytes_total", property(lambda corpus: walks.append(corpus) or total(corpus)))
+
+    def counted(corpus: Corpus) -> int:
+        walks.append(corpus)
+        return int(total(corpus))
+
+    monkeypatch.setattr(Corpus, "bytes_total", property(counted))
     told: list[int] = []
     rag.build_index(tmp_path / "docs", tmp_path / "i.index", recipes=[], progress=lambda *said: told.append(said[2]))
     assert len(told) >= 30

@@ -30,7 +30,8 @@ def test_what_is_missing_comes_with_what_to_do(monkeypatch: pytest.MonkeyPatch) 
     assert not any(check.works for check in found.values() if check.name != "lucene")
     assert found["rank-bm25"].advice == 'pip install "attributed-rag[reference]"'
     assert found["faiss-cpu"].advice == 'pip install "attributed-rag[dense]"'
-    for name, extra in (("fastapi", "serve"), ("mcp", "serve"), ("python-pptx", "documents"), ("matplotlib", "report")):
+    for name, extra in (("fastapi", "serve"), ("mcp", "serve"), ("python-pptx", "documents"), ("matplotlib", "report"),
+                        ("nltk", "alce")):  # fmt: skip
         assert found[name].advice == f'pip install "attributed-rag[{extra}]"'
     assert found["tantivy"].advice == "pip install --force-reinstall attributed-rag"
     assert not found["lucene"].works

@@ -68,6 +68,31 @@ def test_more_passages_take_more(towns: Path) -> None:
     assert many.seconds > few.seconds
 
 
+def test_what_is_done_once_does_not_grow(towns: Path) -> None:
+    few, many = (plan(Corpus([towns]), passages=n, recipes=[]).steps[0] for n in (1_000, 1_000_000))
+    assert few.why == ""
+    assert few.seconds <= many.seconds < 500 * few.seconds  # most of the time of so few is spent before the first
+
+
+def test_a_sample_that_is_too_small_to_tell_the_time_is_named(tmp_path: Path, rag: Command) -> None:
+    source = write_corpus(tmp_path / "few.jsonl", [(str(n), "", f"The {WORDS[n]}.") for n in range(12)])
+    one = write_corpus(tmp_path / "one.jsonl", [("1", "", "The lamp.")])
+    for path in (source, one):
+        for step in plan(Corpus([path]), passages=33_000_000, recipes=["static"]).steps:
+            assert step.why.partition("the sample is small: it took ")[1], step
+        assert not any("small" in step.why for step in plan(Corpus([path]), recipes=["static"]).steps)
+    done = rag("plan", str(source), "--passages", "33M")
+    assert done.stdout.splitlines()[-1].startswith("bm25: the sample is small: it took ")
+    (step,) = json.loads(rag("plan", str(source), "--passages", "33M", "--json").stdout)["steps"]
+    assert step["why"].startswith("the sample is small: it took ")
+
+
+def test_a_sample_of_many_passages_tells_the_time(tmp_path: Path) -> None:
+    rows = [(f"{n:05}", "", f"The {WORDS[n % 12]} of {WORDS[n % 11]} number {n:05}. " * 20) for n in range(20_000)]
+    (step,) = plan(Corpus([write_corpus(tmp_path / "many.jsonl", rows)]), passages=10**6, recipes=[]).steps
+    assert step.why == ""
+
+
 def test_the_size_of_a_corpus_is_estimated_from_what_was_read(tmp_path: Path) -> None:
     rows = [(f"{n:05}", "", f"The {WORDS[n % 12]} of {WORDS[n % 11]} number {n:05}.") for n in range(20_000)]
     found = plan(Corpus([write_corpus(tmp_path / "towns.jsonl", rows)]), sample=5_000)
@@ -105,8 +130,8 @@ def test_the_command_prints_a_table_or_json(towns: Path, rag: Command) -> None:
     ("options", "message"),
     [
         (["--sample", "10"], "the sample should be at least 128 passages, found 10"),
-        (["--passages", "0"], "'0' is not a size"),
-        (["--passages", "many"], "'many' is not a size"),
+        (["--passages", "0"], "'0' is not a size or number; write passages as 33M"),
+        (["--passages", "many"], "'many' is not a size or number; write passages as 33M"),
         (["--recipe", "nothing"], "no recipe called 'nothing'"),
     ],
 )

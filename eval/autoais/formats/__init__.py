@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from autoais.answers import CitedAnswer
 from autoais.errors import FormatError, UserError, field_names
 from autoais.formats import aqa, trec
 from autoais.formats.base import Fault, Format, Notes, Row, unique_id
+from autoais.formats.contexts import ALL_CITED, NONE_CITED, has_markers, uncited
 from autoais.formats.convert import FEATURES, join_passages, join_questions
 from autoais.io.files import header_of, lines, records
 from autoais.io.jsonl import dumps
@@ -110,6 +112,7 @@ FORMATS: Registry[Format] = Registry(
         "attrscore": f"{_CLAIMS}:ATTRSCORE",
         "labels": f"{_CLAIMS}:LABELS",
         "ratings": "autoais.formats.ratings:RATINGS",
+        "judgements": "autoais.formats.judgements:JUDGEMENTS",
         "aqa-corpus": f"{_CORPORA}:AQA",
         "miracl-corpus": f"{_CORPORA}:MIRACL",
         "msmarco-v2.1-corpus": f"{_CORPORA}:MSMARCO",
@@ -257,11 +260,18 @@ def _distinct(path: Path, one: Format, notes: Notes) -> Iterator[CitedAnswer]:
 
     assert one.read is not None
     seen: set[str] = set()
+    marked: bool | None = None  # whether an answer of the file has markers; asked if one has none
     for answer in one.read(rows(), notes):
         if answer.id in seen:
             raise FormatError(f"{at}: id {answer.id!r} occurs twice")
         seen.add(answer.id)
-        yield answer
+        if one is ANSWERS or not answer.whole_context:
+            yield answer
+            continue
+        if marked is None:
+            marked = any(map(has_markers, one.read(_checked(path, one), Notes())))
+        notes[NONE_CITED if marked else ALL_CITED] += 1
+        yield uncited(answer) if marked else answer
 
 
 def to_write(name: str) -> Format:
@@ -293,12 +303,19 @@ def read_labels(path: Path) -> Iterator[Labelled]:
         yield from one.labels(row, where)
 
 
-def validate(path: Path, name: str | None = None, topics: Sequence[Question] | None = None) -> Iterator[Fault]:
+def validate(
+    path: Path,
+    name: str | None = None,
+    topics: Sequence[Question] | None = None,
+    seen: Counter[str] | None = None,
+) -> Iterator[Fault]:
     """Yield every fault of a file: broken records, fields that do not fit the schema, and breaches of other rules.
 
     If the first record lacks a required field of every format, the file is checked against the nearest format. With
-    `topics` (TREC), also reports topics that are missing, unknown or reworded.
+    `topics` (TREC), also reports topics that are missing, unknown or reworded. `seen` counts the records under the name
+    of the format that they were checked against.
     """
+    seen = Counter() if seen is None else seen
     try:
         if name is None:
             name = detect(path)
@@ -312,6 +329,7 @@ def validate(path: Path, name: str | None = None, topics: Sequence[Question] | N
         name, fault = guessed
         yield fault
     if name == SCORES:
+        seen[name] += 1
         yield from _scores_faults(path)
         return
     one = by_name(name)
@@ -328,6 +346,7 @@ def validate(path: Path, name: str | None = None, topics: Sequence[Question] | N
         try:
             for where, row in records(path, one.schema["required"] if one.csv else ()):
                 empty = False
+                seen[one.name] += 1
                 if isinstance(row, FormatError):
                     waiting.append(_fault(row, path))
                     continue
@@ -353,6 +372,28 @@ def validate(path: Path, name: str | None = None, topics: Sequence[Question] | N
     yield from unknown.faults()
     if official is not None:
         yield from trec.check_topics(answered, official, str(path))
+
+
+_VALUES = re.compile(r"field '[^']*'|(?<!\w)'[^']*'|\d+")
+
+
+def once(faults: Iterable[Fault]) -> Iterator[Fault]:
+    """Yield the faults, and of the warnings that differ in values alone only the first, after all others, with a count.
+
+    Values are numbers, and what stands in quotation marks but is no name of a field.
+    """
+    first: dict[str, Fault] = {}
+    counts = Counter[str]()
+    for fault in faults:
+        if not fault.warning:
+            yield fault
+            continue
+        kind = _VALUES.sub(lambda m: re.sub(r"\d+", "", m[0]) if m[0].startswith("field") else "", fault.message)
+        first.setdefault(kind, fault)
+        counts[kind] += 1
+    for kind, fault in first.items():
+        more = f"; {counts[kind] - 1:,} more of this kind" if counts[kind] > 1 else ""
+        yield replace(fault, message=fault.message + more)
 
 
 class _Unknown:
@@ -440,6 +481,6 @@ def fix(path: Path, name: str | None = None) -> tuple[list[str], list[str]]:
 
 
 __all__ = [
-    "FORMATS", "Fault", "Format", "Notes", "by_name", "detect", "fix", "labels_of", "read", "read_labels", "schema_of",
-    "to_write", "validate", "write",
+    "FORMATS", "Fault", "Format", "Notes", "by_name", "detect", "fix", "labels_of", "once", "read", "read_labels",
+    "schema_of", "to_write", "validate", "write",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ from autoais.answers import CitedAnswer
 from autoais.formats.aqa import csv_table
 from autoais.formats.base import Fault, Format, Notes, Row
 from autoais.formats.claims import claim_answer, labelled
+from autoais.io.files import place_of
 from autoais.io.schema import STRING, TEXT_OR_NULL, record
 from autoais.labels import Labelled
 from autoais.types import Attribution
@@ -57,7 +58,7 @@ AGGREFACT = Format(
     required_fields=("dataset", "doc", "claim", "label"),
     read=_read,
     write=_write,
-    labels=lambda row, where: iter([_label(row, where.rpartition(":")[2])]),
+    labels=lambda row, where: iter([_label(row, place_of(where))]),
     check=_check,
     supports=frozenset({"labels of sentences", "labels of answers", "texts of passages", "citations beyond the first"}),
     csv=True,

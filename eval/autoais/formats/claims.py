@@ -8,6 +8,7 @@ from typing import Any
 from autoais.answers import CitedAnswer
 from autoais.errors import FormatError
 from autoais.formats.base import Fault, Format, Notes, Row, unique_id
+from autoais.io.files import place_of
 from autoais.io.jsonl import dumps
 from autoais.io.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, record
 from autoais.labels import Labelled, clean_claim, clean_reference
@@ -128,7 +129,7 @@ def _attrscore_label(row: dict[str, Any], where: str) -> Labelled:
     claim, question = (answer, query) if answer.strip() else (query, "")
     verdict = _VERDICTS[row["label"].strip().lower()]
     attribution = Attribution(clean_claim(claim), (_text(row, "reference"),), question)
-    key = str(row.get("id") or where.rpartition(":")[2])
+    key = str(row.get("id") or place_of(where))
     return Labelled("AttrScore", key, attribution, verdict is Verdict.ATTRIBUTABLE, verdict=verdict)
 
 

@@ -1,14 +1,15 @@
 """Answers with retrieved contexts, as RAG evaluators keep them (RAGAS, RAGChecker, DeepEval, TruLens, FlashRAG).
 
-Their measures judge an answer against all its contexts. So a sentence of an answer without any marker is judged against
-them all (`WHOLE_CONTEXT`), which is no citation of the system: citation metrics leave it out. An answer with markers
-(`[1]` is the first context) cites what the markers say.
+Their measures judge an answer against all its contexts. So where no answer of a file has a marker, each sentence is
+judged against them all (`WHOLE_CONTEXT`), which is no citation of the system: citation metrics leave it out. Where one
+has a marker (`[1]` is the first context), every answer cites what its own markers say; without any it cites nothing.
 """
 
 import ast
 import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from autoais.answers import WHOLE_CONTEXT, CitedAnswer
@@ -18,7 +19,8 @@ from autoais.formats.marked import Marked, sentences, written_answer
 from autoais.types import Citation, CitedSentence, Passage, Unresolved
 
 ALL_CITED = "answers without citations, judged against all their contexts"
-_UNCITED = "answers without citations; readers of this format judge them against all their contexts"
+NONE_CITED = "answers without markers in a file with markers, counted as citing nothing"
+_UNCITED = "answers without citations; judged against all their contexts if no answer of the file has markers"
 CONTEXT_FEATURES = frozenset(
     {"sentences", "citations beyond the first", "texts of passages", "passages not cited", "markers as written"}
 ) | {"no citations of its own"}
@@ -39,17 +41,17 @@ def context_answer(
     question: str,
     output: str | None,
     passages: Mapping[str, Passage],
-    notes: Notes,
     *,
     references: Sequence[str] = (),
     scores: Mapping[str, float] | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> CitedAnswer:
-    """Return the answer whose text is `output`; an output of None or white space is an answer without sentences."""
+    """Return the answer whose text is `output`; an output of None or white space is an answer without sentences.
+
+    Without a marker it is judged against all its contexts; `formats.read` knows if others in the file have markers.
+    """
     order = tuple(passages)
     marked, all_cited = _read(output or "", len(order))
-    if all_cited:
-        notes[ALL_CITED] += 1
     origin = WHOLE_CONTEXT if all_cited else None
     everything = tuple(Citation(one, origin=origin) for one in order)  # shared by sentences: there may be many of both
     return CitedAnswer(
@@ -67,6 +69,16 @@ def context_answer(
         output=output,
         extra=extra or {},
     )
+
+
+def has_markers(answer: CitedAnswer) -> bool:
+    """Whether the answer has markers of its own, whether they resolve or not."""
+    return bool(answer.unresolved) or (not answer.whole_context and any(one.cites for one in answer.sentences))
+
+
+def uncited(answer: CitedAnswer) -> CitedAnswer:
+    """Return the answer without its citations."""
+    return replace(answer, sentences=tuple(replace(one, citations=()) for one in answer.sentences))
 
 
 def _read(output: str, n: int) -> tuple[list[Marked], bool]:

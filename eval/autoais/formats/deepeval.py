@@ -28,7 +28,6 @@ def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
             row["input"],
             row["actual_output"],
             passages_of((None, "", text) for text in row.get("retrieval_context") or ()),
-            notes,
             references=[row["expected_output"]] if row.get("expected_output") else [],
             extra={name: row[name] for name in _OTHERS if name in row},
         )

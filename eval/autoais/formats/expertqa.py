@@ -6,6 +6,7 @@ from typing import Any
 
 from autoais.answers import CitedAnswer
 from autoais.formats.base import Format, Notes, Row
+from autoais.io.files import place_of
 from autoais.io.schema import STRING, STRINGS_OR_NULL, TEXT_OR_NULL, record
 from autoais.labels import Labelled, clean_claim, clean_reference
 from autoais.types import Attribution, Citation, CitedSentence, Passage
@@ -57,7 +58,7 @@ def _complete(support: str | None) -> bool | None:
 def _labels(row: dict[str, Any], where: str) -> Iterator[Labelled]:
     """Yield one label per claim that an expert judged worth a citation, as in ExpertQA's own evaluation."""
     for system, raw in row["answers"].items():
-        answer = _answer(f"{where.rpartition(':')[2]}/{system}", row["question"], system, raw)
+        answer = _answer(f"{place_of(where)}/{system}", row["question"], system, raw)
         for number, one in enumerate(answer.sentences):
             if one.attributable is not None and one.worthy is not False:
                 evidence = tuple(answer.passages[cited].evidence for cited in one.cites)

@@ -30,7 +30,6 @@ def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
             row["question"],
             output["pred"],
             passages,
-            notes,
             references=row.get("golden_answers") or (),
             scores=scores,
             extra={name: row[name] for name in _OTHERS if name in row} | ({"flashrag": rest} if rest else {}),

@@ -7,6 +7,7 @@ from typing import Any
 from autoais.answers import CitedAnswer
 from autoais.formats.base import Fault, Format, Notes, Row, unique_id
 from autoais.formats.marked import written_answer
+from autoais.io.files import place_of
 from autoais.io.jsonl import dumps
 from autoais.io.schema import BOOLEAN, STRING, TEXT_OR_NULL, Schema, faults, listed, record
 from autoais.labels import Labelled, clean_claim
@@ -43,7 +44,7 @@ def _judgements_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]
         statements: dict[str, list[Citation]] = {}
         first = ""
         for where, row in group:
-            first = first or where.rpartition(":")[2]
+            first = first or place_of(where)
             url = row["source_url"]
             passages.setdefault(url, _source(row))
             level = _JUDGED[row["source_supports_statement"]]
@@ -69,7 +70,7 @@ def _judgements_labels(row: dict[str, Any], where: str) -> Iterator[Labelled]:
     """Yield the label of a row; only complete support is attributable, since AIS requires full support."""
     attribution = Attribution(clean_claim(row["statement"]), (_source(row).evidence,), row["query"])
     level = _JUDGED[row["source_supports_statement"]]
-    key = f"line {where.rpartition(':')[2]}"
+    key = f"line {place_of(where)}"
     yield Labelled("Verifiability", key, attribution, level is Support.FULL, support=level)
 
 

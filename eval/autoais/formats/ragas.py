@@ -29,7 +29,6 @@ def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
             row["user_input"],
             row["response"],
             passages_of((None, "", text) for text in contexts),
-            notes,
             references=[row["reference"]] if row.get("reference") else [],
             extra={name: row[name] for name in _OTHERS if name in row},
         )

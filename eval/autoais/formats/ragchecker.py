@@ -31,7 +31,6 @@ def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
             row["query"],
             row["response"],
             passages_of((None if key is None else str(key), title, text) for key, title, text in found),
-            notes,
             references=[row["gt_answer"]] if row.get("gt_answer") else [],
             extra={name: row[name] for name in _OTHERS if name in row},
         )

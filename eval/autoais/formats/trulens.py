@@ -16,7 +16,7 @@ _TEXTS = ("page_content", "text")  # the fields of LangChain's and LlamaIndex's 
 def _rows_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
     for number, (where, row) in enumerate(rows, 1):
         passages = passages_of((None, "", text) for text in _contexts(row, where))
-        yield context_answer(str(number), row["query"], row["response"], passages, notes)
+        yield context_answer(str(number), row["query"], row["response"], passages)
 
 
 def _rows_check(rows: Iterable[Row]) -> Iterator[Fault]:
@@ -68,7 +68,6 @@ def _records_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
             row["main_input"],
             row["main_output"],
             passages_of((None, "", text) for text in found),
-            notes,
             extra={"system": row["app_id"]} if isinstance(row.get("app_id"), str) else {},
         )
 

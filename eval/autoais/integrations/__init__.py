@@ -11,7 +11,6 @@ from typing import Any, Literal, get_args
 from autoais.answers import CitedAnswer
 from autoais.api import score
 from autoais.errors import UsageError, UserError, check_type
-from autoais.formats.base import Notes
 from autoais.formats.contexts import context_answer
 from autoais.judged import NOT_APPLICABLE
 from autoais.judges import DEFAULT, open_judge
@@ -64,7 +63,7 @@ class SampleScorer:
         check_type("the answer", output, "a string", str, type(None))
         if contexts is None:
             raise UserError("the sample has no contexts; give the passages that the answer cites, [1] first")
-        answer = context_answer("sample", question, output, _passages(contexts), Notes())
+        answer = context_answer("sample", question, output, _passages(contexts))
         if not answer.sentences or answer.whole_context or not _cites(answer):
             what = "cites nothing" if answer.sentences else "is empty"
             if self.uncited == "error":

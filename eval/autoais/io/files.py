@@ -113,6 +113,8 @@ def _zstd(file: io.BufferedReader) -> Iterator[bytes]:
 def records(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
     """Yield (`file:line`, record) from JSON lines, a JSON list or object, or rows of a CSV or TSV by header.
 
+    In a list or object the place also names the record, counted from 0: `file:line: [2]`, `file:line: data[2]`.
+
     An object holds its records in a list `data` (ALCE) or `results` (RAGChecker), or in those of its `artifacts`
     (Castorini's command lines). `columns` are the required columns of a CSV; if some are missing, the header is the
     only fault. Raises `FormatError` for a binary file, and for one of another kind that is well known, such as Parquet.
@@ -134,6 +136,11 @@ def records(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
             return _document(path)
         case _:
             return _table(path, columns)
+
+
+def place_of(where: str) -> str:
+    """Return what tells a record from others of its file: its line, or its name in a JSON document, such as `[2]`."""
+    return where.rpartition(":")[2].strip()
 
 
 def header_of(path: Path) -> str | None:
@@ -230,7 +237,7 @@ def _is_text(cell: str) -> bool:
 
 
 def _document(path: Path) -> Iterator[Record]:
-    """Yield the records of a JSON list, or of the lists in a JSON object, each with its first line."""
+    """Yield the records of a JSON list, or of the lists in a JSON object, each with its first line and its name."""
     whole = io.BytesIO()
     for line in lines(path):
         whole.write(line)
@@ -244,17 +251,18 @@ def _document(path: Path) -> Iterator[Record]:
         return
     number, at = 1, 0
     try:
-        for start, end in _items(text):
+        for name, start, end in _items(text):
             number, at = number + text.count("\n", at, start), start
-            where = f"{path}:{number}"
+            where = f"{path}:{number}: {name}"
             try:
                 # Parsed again with the checks of all records, which reject NaN.
                 yield where, parse_object(text[start:end].encode(), where)
             except FormatError as error:
                 yield where, error
     except json.JSONDecodeError as error:
-        where = f"{path}:{text.count(chr(10), 0, error.pos) + 1}"
-        yield where, FormatError(f"{where}: not JSON: {cause(error)}")
+        where = f"{path}:{error.lineno}"
+        breaks_off = "it breaks off: " if _breaks_off(error) else ""
+        yield where, FormatError(f"{where}: not JSON: {breaks_off}{cause(error)} at column {error.colno}")
     except RecursionError:  # where the record ends is not known
         where = f"{path}:{number}"
         yield (
@@ -263,16 +271,25 @@ def _document(path: Path) -> Iterator[Record]:
         )
 
 
-def _items(text: str) -> Generator[tuple[int, int]]:
-    """Yield (start, end) of each record of a list or object; raises `JSONDecodeError`."""
+def _breaks_off(error: json.JSONDecodeError) -> bool:
+    """Whether the document ends too early: an open string is told at its beginning."""
+    return error.msg.startswith("Unterminated string") or not error.doc[error.pos :].strip()
+
+
+_Item = tuple[str, int, int]
+"""The name of a record in its document, such as `[2]` or `data[2]`, its start and its end."""
+
+
+def _items(text: str) -> Generator[_Item]:
+    """Yield each record of a list or object; raises `JSONDecodeError`."""
     at = _skip(text, 0)
-    at = yield from (_list_items(text, at) if text[at : at + 1] == "[" else _object_items(text, at))
+    at = yield from (_list_items(text, at, "") if text[at : at + 1] == "[" else _object_items(text, at))
     if text[_skip(text, at) :]:
         raise json.JSONDecodeError("text after the end", text, _skip(text, at))
 
 
-def _object_items(text: str, at: int, *, inside: bool = False) -> Generator[tuple[int, int], None, int]:
-    """Yield the records in the lists of an object; `inside` an artifact also a record that stands alone."""
+def _object_items(text: str, at: int, inside: str = "") -> Generator[_Item, None, int]:
+    """Yield the records in the lists of an object; `inside` an artifact, its name, also a record that stands alone."""
     at = _skip(text, at + 1)
     names: set[str] = set()
     while text[at : at + 1] != "}":
@@ -285,21 +302,21 @@ def _object_items(text: str, at: int, *, inside: bool = False) -> Generator[tupl
         at = _expect(text, at, ":")
         opens = text[at : at + 1]
         if opens == "[" and name in (_IN_ARTIFACT if inside else _LISTS):
-            at = yield from _list_items(text, at)
+            at = yield from _list_items(text, at, f"{inside}.{name}" if inside else name)
         elif opens == "[" and name == _ARTIFACTS and not inside:
-            at = _skip(text, at + 1)
+            at, number = _skip(text, at + 1), 0
             while text[at : at + 1] != "]":
                 if text[at : at + 1] == "{":
-                    at = yield from _object_items(text, at, inside=True)
+                    at = yield from _object_items(text, at, f"{name}[{number}]")
                 else:
                     _, at = _DECODER.raw_decode(text, at)
-                at = _next(text, at, "]")
+                at, number = _next(text, at, "]"), number + 1
             at += 1
         else:
             begin = at
             _, at = _DECODER.raw_decode(text, at)
             if inside and opens == "{" and name in _IN_ARTIFACT:
-                yield begin, at
+                yield f"{inside}.{name}", begin, at
         at = _next(text, at, "}")
     return at + 1
 
@@ -315,12 +332,12 @@ def _next(text: str, at: int, closing: str) -> int:
     return at
 
 
-def _list_items(text: str, at: int) -> Generator[tuple[int, int], None, int]:
-    at = _skip(text, at + 1)
+def _list_items(text: str, at: int, name: str) -> Generator[_Item, None, int]:
+    at, number = _skip(text, at + 1), 0
     while text[at : at + 1] != "]":
         _, end = _DECODER.raw_decode(text, at)
-        yield at, end
-        at = _next(text, end, "]")
+        yield f"{name}[{number}]", at, end
+        at, number = _next(text, end, "]"), number + 1
     return at + 1
 
 

@@ -3,20 +3,20 @@
 A coefficient takes `counts`, the number of ratings by item and value (items x values; the values of ordinal data in
 their order). Items with a single rating have no pairs and are left out everywhere. Intervals come from leaving out one
 question at a time (jackknife), since items of one question are not independent; `questions` numbers the question of
-each item, by default each item has one of its own. What is corrected for chance rests on the rarer values: there is no
-interval if fewer than 5 questions have an item whose most frequent value is another than that of all ratings.
+each item, by default each item has one of its own. Chance-corrected coefficients depend on the rare values. No interval
+is given if fewer than 5 questions have an item whose majority differs from the overall majority.
 """
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from autoais.metrics.intervals import Estimate, by_question
+from autoais.metrics.intervals import Estimate, by_question, ratio
 
 if TYPE_CHECKING:
     Floats = NDArray[np.float64]
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _NOTHING = 1e-9  # rounding errors of sums are smaller
 SAME = "all ratings have the same value"
 SINGLE = "no item has two ratings"
+UNANIMOUS = "with two ratings an item, every majority is unanimous"
 _LEAST_RARE = 5  # questions; with fewer the jackknife is too narrow, by simulation
 _FEW = 25  # discordant items: McNemar's exact form is the default below
 
@@ -70,10 +71,16 @@ def krippendorff_alpha(counts: ArrayLike, questions: ArrayLike | None = None, *,
 
 
 def pairwise_agreement(counts: ArrayLike, questions: ArrayLike | None = None) -> Coefficient:
-    """Share of pairs of ratings that agree, averaged over the items; 0 to 1."""
+    """Share of pairs of ratings that agree, averaged over the items; 0 to 1.
+
+    If every question is a yes or a no, as with two annotators, the interval is that of Clopper and Pearson.
+    """
     rated, asked = _paired(counts, questions)
-    columns = np.stack([_pair_shares(rated), np.ones(len(rated))], axis=1)
-    return _coefficient(columns, asked, lambda sums: _divide(sums[:, 0], sums[:, 1]))
+    shares, ones = _pair_shares(rated), np.ones(len(rated))
+    columns = np.stack([shares, ones], axis=1)
+    found = _coefficient(columns, asked, lambda sums: _divide(sums[:, 0], sums[:, 1]))
+    rate = ratio(*by_question(asked, shares, ones))
+    return replace(found, interval95=rate.interval) if rate is not None and rate.exact else found
 
 
 def fleiss_kappa(counts: ArrayLike, questions: ArrayLike | None = None) -> Coefficient:
@@ -98,12 +105,15 @@ def fleiss_kappa(counts: ArrayLike, questions: ArrayLike | None = None) -> Coeff
 def f1_to_majority(counts: ArrayLike, questions: ArrayLike | None = None) -> Coefficient:
     """Macro-F1 of single ratings against the most frequent value of their item; 0 to 1.
 
-    The mean is over the values that occur. Items in which two values are equally frequent are left out.
+    The mean is over the values that occur. Items in which two values are equally frequent are left out. Without a value
+    if no item has more than two ratings: each of the two that agree would be compared with itself.
     """
     rated, asked = _paired(counts, questions)
     values = rated.shape[1]
     decided = (rated == rated.max(axis=1, initial=0)[:, None]).sum(axis=1) == 1
     rated, asked = rated[decided], asked[decided]
+    if len(rated) and _raters(rated).max() == 2:
+        return Coefficient(None, len(rated), None, UNANIMOUS)
     confusion = np.eye(values)[rated.argmax(axis=1)][:, :, None] * rated[:, None, :]
     columns = confusion.reshape(len(rated), values**2)
     varied = _varied(rated, asked)

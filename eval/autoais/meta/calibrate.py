@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from autoais.meta.evaluate import (
     group_keys,
     judged,
     macro_f1,
+    one_class,
 )
 from autoais.meta.logistic import fit_logistic
 from autoais.metrics.intervals import average as average_interval
@@ -142,8 +143,8 @@ def _number(record: dict[str, Any], name: str, path: Path) -> float:
 class Claims:
     """Labelled claims that the judge decided with a probability, as columns; `dataset` is an index into `names`.
 
-    `question` and `fold` are equal for all claims of one question of a data set. `left_out` counts the other claims by
-    reason.
+    `question` and `fold` are equal for all claims of one question, whatever their data set. `left_out` counts the other
+    claims by reason.
     """
 
     names: tuple[str, ...]
@@ -172,8 +173,8 @@ class Claims:
 def collect(labels: Iterable[Labelled], judge: Judge, folds: int) -> Claims:
     """Judge the labels; raises `UserError` if no claim is left to fit.
 
-    Claims decided by rule (nothing said or cited) are left out, since no calibration changes them, and so are claims
-    that are undecided or have no probability.
+    Claims decided without the judge (nothing said or cited) are left out, since no calibration changes them, and so are
+    claims that are undecided or have no probability.
     """
     places: dict[str, int] = {}
     dataset, truth, said, probability = array("q"), array("b"), array("b"), array("d")
@@ -192,8 +193,8 @@ def collect(labels: Iterable[Labelled], judge: Judge, folds: int) -> Claims:
             said.append(judgement.verdict is Verdict.ATTRIBUTABLE)
             probability.append(judgement.probability)
             keys = group_keys(label.attribution)
-            claim.append(number_of(f"{label.dataset}\0{keys[0]}"))
-            evidence.append(number_of(f"{label.dataset}\0{keys[1]}"))
+            claim.append(number_of(keys[0]))
+            evidence.append(number_of(keys[1]))
     if not truth:
         if left_out["without_probability"]:
             raise UserError(f"judge {judge.name!r} gives no probabilities; a threshold cannot be fitted")
@@ -219,6 +220,12 @@ def collect(labels: Iterable[Labelled], judge: Judge, folds: int) -> Claims:
     )
 
 
+def left_out(counts: Mapping[str, int]) -> str:
+    """Say how many claims were left out, and why; empty if none was."""
+    why = {"by_rule": "decided without the judge (nothing said or cited)"}
+    return ", ".join(f"{count} {why.get(name, name.replace('_', ' '))}" for name, count in counts.items() if count)
+
+
 def fit(claims: Claims, judge: str, by: str) -> Calibration:
     """The threshold with the best mean of `by` over the data sets, and the two parameters of Platt scaling.
 
@@ -227,7 +234,7 @@ def fit(claims: Claims, judge: str, by: str) -> Calibration:
     increase with the labels.
     """
     if claims.truth.all() or not claims.truth.any():
-        left = ", ".join(f"{count} {why.replace('_', ' ')}" for why, count in claims.left_out.items() if count)
+        left = left_out(claims.left_out)
         note = f" (left out: {left})" if left else ""
         raise UserError(f"the labels are all the same{note}; a threshold needs claims of both classes")
     different = np.unique(claims.probability)
@@ -246,20 +253,21 @@ def fit(claims: Claims, judge: str, by: str) -> Calibration:
 
 
 def _mean_over_sets(claims: Claims, thresholds: Floats, by: str) -> Floats:
-    """The mean of `by` over the data sets, at each threshold; balanced accuracy skips sets with only one class."""
+    """The mean of `by` over the data sets with labels of both classes, at each threshold."""
     curves = []
     for dataset in np.unique(claims.dataset):
         there = claims.dataset == dataset
         yes, no = (np.sort(claims.probability[there & side]) for side in (claims.truth, ~claims.truth))
+        if not len(yes) or not len(no):
+            continue
         misses, right_no = (np.searchsorted(side, thresholds) for side in (yes, no))
         hits, wrong = len(yes) - misses, misses + len(no) - right_no
         if by == "macro_f1":
-            occurs = [hits + wrong > 0, right_no + wrong > 0]
-            curves.append((_f1(hits, wrong) + _f1(right_no, wrong)) / np.sum(occurs, axis=0))
-        elif len(yes) and len(no):
+            curves.append((_f1(hits, wrong) + _f1(right_no, wrong)) / 2)
+        else:
             curves.append((hits / len(yes) + right_no / len(no)) / 2)
     if not curves:
-        raise UserError("no data set has labels of both classes, which balanced accuracy needs")
+        raise UserError(f"no data set has labels of both classes, which {by} needs")
     return np.asarray(np.mean(curves, axis=0))
 
 
@@ -286,9 +294,11 @@ def calibrate(labels: Iterable[Labelled], judge: Judge, *, by: str = "macro_f1",
     """Fit to all labels and cross-validate; returns the record that `read_calibration` reads.
 
     `cross_validation` has, for each data set and on average, macro-F1, balanced accuracy and calibration error of the
-    judge without a calibration (`default`) and with one fitted to the other folds, as fractions; `gain` is the
-    difference in `by`, and `interval95` the 95 % intervals of both and of the gain, over groups of claims that share
-    question, text or evidence, as in `meta`. Such claims share a fold. Raises `UserError` if the labels do not suffice.
+    judge without a calibration (`default`) and with one fitted to the other folds, as fractions; the fit and the
+    averages of both aims leave out sets whose labels are all the same (`one_class`). `gain` is the difference in `by`,
+    and `interval95` the 95 % intervals of both and of the gain, over groups of claims that share question, text or
+    evidence, as in `meta`. Such claims share a fold, in whatever sets they are. Raises `UserError` if the labels do not
+    suffice.
     """
     if by not in AIMS:
         raise UserError(f"--by {by!r}: should be one of {', '.join(AIMS)}")
@@ -329,10 +339,13 @@ def _cross_validate(claims: Claims, judge: str, by: str) -> dict[str, Any]:
         question = claims.question[there]
         estimates = [ESTIMATES[by](claims.truth[there], one[there], question) for one in (claims.said, said)]
         gain = None if None in estimates else difference(estimates[1], estimates[0])  # type: ignore[arg-type]
-        gains.append(gain)
+        single = one_class(claims.truth[there])
+        if not single:
+            gains.append(gain)
         sets[name] = {
             "n": int(there.sum()),
             "questions": len(np.unique(question)),
+            "one_class": single,
             "default": default,
             "calibrated": after,
             "gain": _gain(default, after, by),
@@ -342,7 +355,10 @@ def _cross_validate(claims: Claims, judge: str, by: str) -> dict[str, Any]:
             },
         }
     average: dict[str, Any] = {
-        side: {name: _mean([one[side][name] for one in sets.values()]) for name in (*AIMS, "calibration_error")}
+        side: {
+            name: _mean([one[side][name] for one in sets.values() if name not in AIMS or not one["one_class"]])
+            for name in (*AIMS, "calibration_error")
+        }
         for side in ("default", "calibrated")
     }
     known = [gain for gain in gains if gain is not None]

@@ -22,6 +22,8 @@ _EXCERPT = 400  # characters kept of question and evidence of a worst disagreeme
 _VERDICTS = tuple(Verdict)
 _LEVELS = tuple(Support)
 ROC_STEPS = 20
+NO_LEVELS, TWO_WAY = "the labels have no levels of support", "the labels are two-way"
+_NEED_BOTH = ("macro_f1", "macro_f1_floor")  # figures that have a value for labels of one class, but say little then
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -29,9 +31,17 @@ Numbers = NDArray[np.int64]
 
 
 def macro_f1(truth: Bools, said: Bools) -> float:
-    """Mean F1 of yes and no, 0 to 1; a class that occurs on neither side is left out, as by scikit-learn."""
+    """Mean F1 of yes and no, 0 to 1; a class that occurs on neither side is left out, as by scikit-learn.
+
+    If all labels are the same, this says little: a judge without an error has 1, one with a single error less than 0.5.
+    """
     known = [f1 for f1 in (_f1(truth, said), _f1(~truth, ~said)) if f1 is not None]
     return float(np.mean(known)) if known else 0.0
+
+
+def one_class(truth: Bools) -> bool:
+    """Whether all labels are the same."""
+    return bool(truth.all() or not truth.any())
 
 
 def _f1(truth: Bools, said: Bools) -> float | None:
@@ -41,7 +51,7 @@ def _f1(truth: Bools, said: Bools) -> float | None:
 
 def balanced_accuracy(truth: Bools, said: Bools) -> float | None:
     """Mean recall of both classes, 0 to 1; None if a class is missing."""
-    if truth.all() or not truth.any():
+    if one_class(truth):
         return None
     return float((said[truth].mean() + (~said[~truth]).mean()) / 2)
 
@@ -127,10 +137,11 @@ def evaluate(labels: Iterable[Labelled], judge: Judge, *, worst: int = 5) -> dic
 
     `n` counts the decided claims; undecided ones enter only `macro_f1_floor`, where they count as no. Figures that need
     probabilities use the `with_probability` decided claims that have one, and are null for a set in which the judge
-    gives none. If nothing is said or cited, the rule of `Judge.judge` decides, with probability 0. `reasons` explains
-    each null. The 95 % intervals are over questions, as claims of one question are not independent; claims without a
-    question are taken together if they share their text or their evidence. Memory holds 31 bytes per claim and the
-    texts of the `worst` disagreements of each set.
+    gives none. Claims are decided without the judge, with probability 0, if nothing is said or cited. `reasons`
+    explains each null. The average leaves out the macro-F1 of sets whose labels are all the same (`one_class`). The
+    95 % intervals are over questions, as claims of one question are not independent; claims without a question are
+    taken together if they share their text or their evidence. Memory holds 31 bytes per claim and the texts of the
+    `worst` disagreements of each set.
     """
     sets, estimates = {}, []
     for name, tally in _tallied(judged(labels, judge), worst).items():
@@ -204,9 +215,9 @@ class _Tally:
         self._has_probabilities = False
 
     def add(self, label: Labelled, judgement: Judgement) -> None:
-        by_rule = nothing_to_judge(label.attribution) is not None
-        probability = 0.0 if by_rule else judgement.probability
-        self._has_probabilities |= not by_rule and probability is not None
+        without_judge = nothing_to_judge(label.attribution) is not None
+        probability = 0.0 if without_judge else judgement.probability
+        self._has_probabilities |= not without_judge and probability is not None
         self._truth.append(label.attributable)
         self._verdict.append(_VERDICTS.index(judgement.verdict))
         three_way = label.verdict in attrscore.CLASSES
@@ -232,7 +243,7 @@ class _Tally:
         self.worst = heapq.nsmallest(self._most, [*self.worst, one], key=_agreement)
 
     def rows(self) -> Rows:
-        """The columns; the rule's zero probabilities are dropped if the judge gave none, since alone they mislead."""
+        """The columns. If the judge gave no probability, those of claims decided without it are dropped too."""
         names = sorted(self._systems)
         place = {self._systems[name]: rank for rank, name in enumerate(names)} | {-1: -1}
         columns = (self._truth, self._verdict, self._label, self._level)
@@ -389,6 +400,7 @@ def one_set(rows: Rows, estimates: dict[str, Estimate | None]) -> dict[str, Any]
         "undecided": len(rows.truth) - n,
         "with_probability": int(known.sum()),
         "attributable": float(rows.truth[rows.decided].mean()) if n else None,
+        "one_class": bool(n) and one_class(rows.truth[rows.decided]),
         **figures,
         "interval95": {name: None if figures[name] is None else _interval(estimates[name]) for name in FIGURES},
         "reliability": reliability(truth, probability, rows.question[known]) or None,
@@ -406,11 +418,11 @@ def _why(name: str, rows: Rows, known: Bools) -> str:
         return f"{len(rows.systems)} systems are named; at least {correlation.MIN_SYSTEMS} are needed"
     if name == "levels":
         if (rows.level < 0).all():
-            return "the labels have no levels of support"
+            return NO_LEVELS
         return "the judge never says partial, only attributable or not"
     if name == "three_way":
         if (rows.label < 0).all():
-            return "the labels are two-way"
+            return TWO_WAY
         return "the judge never returns extrapolatory or contradictory, only not attributable"
     if not rows.decided.any():
         return "nothing was decided"
@@ -452,15 +464,27 @@ def _levels(rows: Rows) -> dict[str, Any] | None:
 
 
 def average_of(sets: Sequence[dict[str, Any]], estimates: Sequence[dict[str, Estimate | None]]) -> dict[str, Any]:
-    """Return the mean over the sets that have the figure, with an interval over the questions of all sets."""
+    """Return the mean over the sets that have the figure, with an interval over the questions of all sets.
+
+    Macro-F1 leaves out sets whose labels are all the same.
+    """
     average: dict[str, Any] = {}
     ends: dict[str, list[float] | None] = {}
     counts: dict[str, int] = {}
     for name in FIGURES:
-        there = [number for number, one in enumerate(sets) if one[name] is not None]
+        there = [
+            number
+            for number, one in enumerate(sets)
+            if one[name] is not None and not (name in _NEED_BOTH and one["one_class"])
+        ]
         average[name] = sum(sets[number][name] for number in there) / len(there) if there else None
         counts[name] = len(there)
         found = [one for number in there if (one := estimates[number][name]) is not None]
         ends[name] = list(intervals.average(found)) if found else None
-    reasons = {name: "no data set has it" for name in FIGURES if average[name] is None}
+    why = {
+        name: "no data set has labels of both classes"
+        for name in _NEED_BOTH
+        if any(one[name] is not None for one in sets)
+    }
+    reasons = {name: why.get(name, "no data set has it") for name in FIGURES if average[name] is None}
     return average | {"interval95": ends, "sets": counts, "reasons": reasons}

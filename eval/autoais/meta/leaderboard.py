@@ -366,7 +366,7 @@ def _difference(ours: "Rows", theirs: "Rows") -> "dict[str, Estimate | None]":
 
 def _pairs(ours: "Rows", theirs: "Rows") -> paired.Pairs:
     """What each group of claims adds to the balanced accuracy of both judges."""
-    return paired.Pairs(_parts(ours), _parts(theirs), lambda sums: sums[:, 0])
+    return paired.Pairs(_parts(ours), _parts(theirs), paired.first_sum)
 
 
 def _parts(rows: "Rows") -> "intervals.Floats":
@@ -383,7 +383,7 @@ def _joined(sets: Sequence[paired.Pairs]) -> paired.Pairs:
     import numpy as np
 
     a, b = (np.concatenate(side) / len(sets) for side in zip(*((one.a, one.b) for one in sets), strict=True))
-    return paired.Pairs(a, b, lambda sums: sums[:, 0])
+    return paired.Pairs(a, b, paired.first_sum)
 
 
 # --- published figures -----------------------------------------------------------------------------------------

@@ -4,6 +4,9 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from autoais.meta.agreement import UNANIMOUS
+from autoais.meta.calibrate import left_out
+from autoais.meta.evaluate import NO_LEVELS, TWO_WAY
 from autoais.terminal import clean
 
 if TYPE_CHECKING:
@@ -11,6 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
+_NO_SUCH_LABELS = (TWO_WAY, NO_LEVELS)  # reasons of figures that nobody misses
 _LONGEST = 300  # characters shown of a claim or its evidence
 
 
@@ -18,6 +22,7 @@ def show_meta(console: "Console", result: dict[str, Any]) -> None:
     """Print the figures of each data set, then reliability, systems, three-way figures and worst disagreements."""
     _line(console, f"judge {result['judge']}")
     console.print(_figures(result))
+    _say_one_class(console, result["sets"], "macro-F1")
     for name, one in result["sets"].items():
         if one["with_probability"] < one["n"]:
             _line(console, f"{name}: {one['with_probability']} of {one['n']} verdicts have a probability")
@@ -31,12 +36,20 @@ def show_meta(console: "Console", result: dict[str, Any]) -> None:
         for key, what in (("three_way", "three-way"), ("levels", "levels of support")):
             if one[key] is not None:
                 _show_three_way(console, f"{name}: {what}", one[key])
+            elif (why := one["reasons"][key]) not in _NO_SUCH_LABELS:
+                _line(console, f"{name}: {what} not compared: {why}")
     if any(one["worst"] for one in result["sets"].values()):
         console.print()
         _line(console, "worst disagreements")
     for name, one in result["sets"].items():
         for item in one["worst"]:
             _show_disagreement(console, name, item)
+
+
+def _say_one_class(console: "Console", sets: dict[str, dict[str, Any]], figure: str) -> None:
+    names = [name for name, one in sets.items() if one["one_class"]]
+    if names:
+        _line(console, f"labels all the same, so {figure} says little and is not in the average: {', '.join(names)}")
 
 
 def _figures(result: dict[str, Any]) -> "Table":
@@ -109,7 +122,7 @@ def _show_disagreement(console: "Console", name: str, item: dict[str, Any]) -> N
 
 def show_calibration(console: "Console", result: dict[str, Any]) -> None:
     """Print the calibration, and each data set's cross-validated figures without and with it."""
-    left = ", ".join(f"{count} {why.replace('_', ' ')}" for why, count in result["left_out"].items() if count)
+    left = left_out(result["left_out"])
     _line(console, f"judge {result['judge']}, {result['n']} labels{f', left out: {left}' if left else ''}")
     _line(
         console,
@@ -130,6 +143,11 @@ def show_calibration(console: "Console", result: dict[str, Any]) -> None:
         errors = (_number(before["calibration_error"]), _number(after["calibration_error"]))
         _row(table, name, *counts, _number(before[by]), _number(after[by]), *gain, *errors)
     console.print(table)
+    _say_one_class(console, cross["sets"], called)
+    gained, ends = cross["average"]["gain"], cross["average"]["interval95"]["gain"]
+    if gained is not None and ends is not None and ends[0] <= 0:
+        why = "no gain" if gained <= 0 else "the interval of the gain holds 0"
+        _line(console, f"{why}: keep the judge as it is")
 
 
 def _number(value: float | None) -> str:
@@ -215,14 +233,22 @@ def _show_question(console: "Console", name: str, one: dict[str, Any]) -> None:
         _line(console, f"  no figures, because there are {one['reason']}")
         return
     shares = [f"{value} {_percents(rate)}" for value, rate in one["consensus"].items()]
-    _line(console, f"  consensus of {one['items']} items: {'; '.join(shares) or 'none'}")
-    if one["ties"] or one["adjudicated"]:
-        shown = ", ".join(one["ties"][:5]) + (", ..." if len(one["ties"]) > 5 else "")
-        _line(console, f"  ties: {len(one['ties'])}{f' ({shown})' if shown else ''}; adjudicated: {one['adjudicated']}")
+    ties = len(one["ties"])
+    tied = f"({ties} {'tie' if ties == 1 else 'ties'})"
+    left = f"{one['items'] - ties} items without a tie {tied}" if ties else f"{one['items']} items"
+    _line(console, f"  consensus of {left}: {'; '.join(shares) or 'none'}")
+    if ties or one["adjudicated"]:
+        shown = ", ".join(one["ties"][:5]) + (", ..." if ties > 5 else "")
+        _line(console, f"  ties: {ties}{f' ({shown})' if shown else ''}; adjudicated: {one['adjudicated']}")
+    if ties and "yes" in one["consensus"]:
+        floor = 100 * one["consensus"]["yes"]["floor"]
+        _line(console, f"  of all {one['items']} items at least {floor:.1f}% yes (a tie counted as no)")
     table = _table("  coefficient", "value", "95 %", "n")
     for key, label in _COEFFICIENTS.items():
         if key in one["agreement"]:
             found = one["agreement"][key]
+            if found.get("reason") == UNANIMOUS:
+                continue
             n = f"{found['n']} {'pairs' if key == 'cohen_kappa' else 'items'}"
             if found["value"] is None:
                 _row(table, f"  {label}", "-", found["reason"], n)

@@ -57,13 +57,14 @@ def _strict_cited(refs: tuple[int, ...], documents: Sequence[str], at_most: int 
 class StrictScores:
     """Scores answers by the rules of ALCE's eval.py, as fractions; the script prints them times 100.
 
-    Undecided counts as not entailed. An answer without sentences is left out; one without citations has precision 0.
-    An empty sentence or document is not entailed without a judge call, while the script asks its model.
+    Undecided counts as not entailed, as the script knows only yes and no; if no claim with evidence was decided, there
+    is no value. An answer without sentences is left out; one without citations has precision 0. An empty sentence or
+    document is not entailed without a judge call, while the script asks its model.
     """
 
     def __init__(self) -> None:
         self.scores = CitationScores()
-        self.left_out = self.undecided = 0
+        self.left_out = self.undecided = self.decided = 0  # answers; claims with evidence
 
     def add(self, answer: Iterable[JudgedClaim], question: int | None = None) -> bool:
         """Add one answer, with the judged claims of `strict_claims`; False if it is left out.
@@ -74,7 +75,9 @@ class StrictScores:
         if not claims:
             self.left_out += 1
             return False
-        self.undecided += sum(judged.union.verdict.ais is None for judged in claims)
+        undecided = sum(judged.union.verdict.ais is None for judged in claims)
+        self.undecided += undecided
+        self.decided += sum(bool(judged.claim.cited) for judged in claims) - undecided
         outcomes = [bool(outcome) for judged in claims for outcome in _strict_citations(judged)]
         # One wrong citation gives an answer without citations precision 0.
         self.scores.add([judged.union.verdict.ais is True for judged in claims], outcomes or [False], question)
@@ -86,7 +89,9 @@ class StrictScores:
 
     def records(self) -> dict[str, dict[str, object]]:
         """Return recall, precision and F1 as JSON, each with the counts of undecided sentences and answers left out."""
-        counts = {"undecided_as_no": self.undecided, "left_out": self.left_out}
+        counts: dict[str, object] = {"undecided_as_no": self.undecided, "left_out": self.left_out}
+        if self.undecided and not self.decided:
+            counts |= {"value": None, "interval95": None, "reason": "nothing was decided"}
         return {name: ratio.record() | counts for name, ratio in self.averaged().items()}
 
 

@@ -174,9 +174,16 @@ def combined(value: float, *terms: tuple[float, Estimate], low: float = 0.0, hig
 
 
 def harmonic_mean(a: Estimate | None, b: Estimate | None) -> Estimate | None:
-    """Return the harmonic mean (F1) of two ratios over the same questions; None if one is absent."""
+    """Return the harmonic mean (F1) of two ratios over the same questions; None if one is absent.
+
+    If both are the same in every question, F1 is that ratio, and its interval is exact where that of the ratio is.
+    """
+    import numpy as np
+
     if a is None or b is None:
         return None
+    if a.value == b.value and np.array_equal(a.parts, b.parts):
+        return a
     if not a.value + b.value:
         return combined(0.0, (0.0, a), (0.0, b))
     share = a.value / (a.value + b.value)

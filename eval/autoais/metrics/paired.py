@@ -1,7 +1,9 @@
 """Tests of the difference between two systems on the same questions.
 
 A randomisation test swaps the two systems' scores of a question at random, which changes nothing if neither is better
-(Fisher; Smucker, Allan and Carterette 2007, CIKM). For yes/no outcomes it is McNemar's exact test.
+(Fisher; Smucker, Allan and Carterette 2007, CIKM). For yes/no outcomes it is McNemar's exact test. The difference is
+divided by its standard error (delta method), which is computed anew for each swap: else a system that says more in an
+answer than the other would be taken for a better or a worse one (Chung and Romano 2013, Annals of Statistics 41:484).
 """
 
 from collections.abc import Callable, Sequence
@@ -13,26 +15,41 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-    Statistic = Callable[[Floats], Floats]
+    Statistic = Callable[[Floats], tuple[Floats, Floats]]
 
 SWAPS = 10_000
 _SEED = 0
 _EXACT = 13  # questions with a difference: up to 2^13 swaps are all done
 _BLOCK = 250  # swaps at once: bounds memory
 _TIE = 1e-9  # differences this close are equal
+_NOTHING = 1e-10  # a variance below this share of its terms is 0 but for rounding
+_SAME = 1e-6  # relative; standardised differences this close are equal
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
     """What each question adds to the sums of A and of B (questions x columns), and a statistic of such sums.
 
-    The statistic maps draws x columns to one value per draw. Rows must come in an order that depends on the questions
-    alone.
+    The statistic maps draws x columns to one value per draw and to its slopes (draws x columns). If it has several
+    columns, both sides need a value in the same questions: see `both_sides`. Rows must come in an order that depends on
+    the questions alone.
     """
 
     a: "Floats"
     b: "Floats"
     statistic: "Statistic"
+
+
+def both_sides(a: "Floats", b: "Floats") -> "tuple[Floats, Floats]":
+    """Return both sides without what only one of them has; columns are pairs of a sum and its number of items.
+
+    A pair of columns is set to 0 in the questions in which either side has no items. Without that, a swap would give
+    one system the questions that only the other answered, and the test would be one of how many each answered.
+    """
+    import numpy as np
+
+    there = np.repeat((a[:, 1::2] > 0) & (b[:, 1::2] > 0), 2, axis=1)
+    return np.where(there, a, 0.0), np.where(there, b, 0.0)
 
 
 def p_values(tests: "Sequence[Pairs]") -> "list[tuple[float, int | None]]":
@@ -49,51 +66,113 @@ def p_values(tests: "Sequence[Pairs]") -> "list[tuple[float, int | None]]":
         differ = np.abs(test.b - test.a).max(axis=1) > _TIE
         if (n := int(differ.sum())) <= _EXACT:
             swaps = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
-            found[number] = float(_extreme(test, swaps @ (test.b - test.a)[differ]).mean()), None
+            one = _Test(test)
+            found[number] = float(one.extreme(swaps @ one.changes[differ]).mean()), None
         else:
             random.setdefault(len(test.a), []).append(number)
     for n, numbers in random.items():
         rng, counts = np.random.default_rng(_SEED), [1] * len(numbers)
-        changes = np.concatenate([tests[number].b - tests[number].a for number in numbers], axis=1)
-        ends = np.cumsum([tests[number].a.shape[1] for number in numbers])
+        listed = [_Test(tests[number]) for number in numbers]
+        changes = np.concatenate([one.changes for one in listed], axis=1)
+        ends = np.cumsum([one.changes.shape[1] for one in listed])
         for _ in range(SWAPS // _BLOCK):
             moved = rng.integers(0, 2, (_BLOCK, n), dtype=np.int8).astype(np.float64) @ changes
-            for place, (number, part) in enumerate(zip(numbers, np.split(moved, ends[:-1], axis=1), strict=True)):
-                counts[place] += int(_extreme(tests[number], part).sum())
+            for place, (one, part) in enumerate(zip(listed, np.split(moved, ends[:-1], axis=1), strict=True)):
+                counts[place] += int(one.extreme(part).sum())
         for place, number in enumerate(numbers):
             found[number] = counts[place] / (SWAPS + 1), SWAPS
     return found
 
 
-def _extreme(test: Pairs, moved: "Floats") -> "NDArray[np.bool_]":
-    """Whether each swap gives a difference as large as the observed one; `moved` is what it adds to the sums of A."""
+def _products(one: "Floats", other: "Floats") -> "Floats":
+    """The products of each column of one with each of the other (questions x columns^2)."""
+    found: Floats = (one[:, :, None] * other[:, None, :]).reshape(len(one), -1)
+    return found
+
+
+def _changes(test: Pairs) -> "Floats":
+    """What the swap of each question adds: to the sums of A, to its squares and to its products with B."""
     import numpy as np
 
-    ours, theirs = test.a.sum(axis=0), test.b.sum(axis=0)
-    observed = abs(float((test.statistic(ours[None]) - test.statistic(theirs[None]))[0]))
-    values = np.abs(test.statistic(ours + moved) - test.statistic(theirs - moved))
-    extreme: NDArray[np.bool_] = ~(values < observed - _TIE)  # an undefined value counts as extreme
-    return extreme
+    a, b = test.a, test.b
+    return np.concatenate([b - a, _products(b, b) - _products(a, a), _products(b, a) - _products(a, b)], axis=1)
 
 
-def ratio_of_sums(sums: "Floats") -> "Floats":
-    """Return the first column divided by the second, NaN where that is 0."""
+class _Test:
+    """A test, with the sums that its swaps start from."""
+
+    def __init__(self, test: Pairs) -> None:
+        import numpy as np
+
+        a, b = test.a, test.b
+        self._statistic, self._columns = test.statistic, a.shape[1]
+        self._ours, self._theirs = a.sum(axis=0), b.sum(axis=0)
+        self._squares = _products(a, a).sum(axis=0), _products(b, b).sum(axis=0)
+        self._both = _products(a, b).sum(axis=0)
+        self.changes = _changes(test)
+        self._observed = self._standardised(np.zeros((1, self.changes.shape[1])))[0]
+
+    def extreme(self, moved: "Floats") -> "NDArray[np.bool_]":
+        """Whether each swap gives a difference as large as the observed one; `moved` is what it adds (`_changes`)."""
+        found: NDArray[np.bool_] = ~(self._standardised(moved) < self._observed * (1 - _SAME))
+        return found  # an undefined value counts as extreme
+
+    def _standardised(self, moved: "Floats") -> "Floats":
+        """The absolute difference after each swap, divided by its standard error; infinite if that is 0."""
+        import numpy as np
+
+        sums, squares, products = np.split(moved, [self._columns, self._columns + self._columns**2], axis=1)
+        ours, slope = self._statistic(self._ours + sums)
+        theirs, other_slope = self._statistic(self._theirs - sums)
+        own = _weighed(slope, self._squares[0] + squares, slope)
+        own += _weighed(other_slope, self._squares[1] - squares, other_slope)
+        variance = own - 2 * _weighed(slope, self._both + products, other_slope)
+        difference = np.abs(ours - theirs)
+        error = np.sqrt(np.where(variance > _NOTHING * own, variance, 0.0))
+        found: Floats = np.divide(difference, error, out=np.full_like(difference, np.inf), where=error > 0)
+        return np.where(difference <= _TIE, 0.0, np.where(np.isnan(difference), np.nan, found))
+
+
+def _weighed(slope: "Floats", products: "Floats", other: "Floats") -> "Floats":
+    """The products of each draw (draws x columns^2), weighed with the slopes of their columns."""
+    import numpy as np
+
+    square = products.reshape(len(products), slope.shape[1], other.shape[1])
+    found: Floats = np.matmul(slope[:, None, :], np.matmul(square, other[:, :, None]))[:, 0, 0]
+    return found
+
+
+def first_sum(sums: "Floats") -> "tuple[Floats, Floats]":
+    """Return the sum of the only column, and its slopes: the statistic of means over the same questions."""
+    import numpy as np
+
+    return sums[:, 0], np.ones_like(sums)
+
+
+def ratio_of_sums(sums: "Floats") -> "tuple[Floats, Floats]":
+    """Return the first column divided by the second, NaN where that is 0, and its slopes."""
     import numpy as np
 
     undefined = np.full(len(sums), np.nan)
-    found: Floats = np.divide(sums[:, 0], sums[:, 1], out=undefined, where=sums[:, 1] > 0)
-    return found
+    inverse = np.divide(1.0, sums[:, 1], out=undefined, where=sums[:, 1] > 0)
+    ratio = sums[:, 0] * inverse
+    return ratio, np.stack([inverse, -ratio * inverse], axis=1)
 
 
-def f1_of_sums(sums: "Floats") -> "Floats":
-    """Return the harmonic mean of two ratios, of columns 0 and 1 and of columns 2 and 3; 0 if both are 0."""
+def f1_of_sums(sums: "Floats") -> "tuple[Floats, Floats]":
+    """Return the harmonic mean of two ratios, of columns 0 and 1 and of columns 2 and 3, and its slopes.
+
+    It is 0 if both ratios are 0.
+    """
     import numpy as np
 
-    recall, precision = ratio_of_sums(sums[:, :2]), ratio_of_sums(sums[:, 2:])
+    (recall, of_recall), (precision, of_precision) = ratio_of_sums(sums[:, :2]), ratio_of_sums(sums[:, 2:])
     together = recall + precision
     otherwise = np.where(np.isnan(together), np.nan, 0.0)
-    found: Floats = np.divide(2 * recall * precision, together, out=otherwise, where=together > 0)
-    return found
+    share = np.divide(recall, together, out=otherwise.copy(), where=together > 0)
+    slopes = np.concatenate([2 * (1 - share)[:, None] ** 2 * of_recall, 2 * share[:, None] ** 2 * of_precision], axis=1)
+    found: Floats = 2 * precision * share
+    return found, slopes
 
 
 def holm(p: Sequence[float]) -> list[float]:

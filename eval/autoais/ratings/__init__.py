@@ -345,12 +345,17 @@ def _consensus(group: Sequence[Rating]) -> Consensus:
 # --- labels of answers -----------------------------------------------------------------------------------------------
 
 _BEFORE = {"interpretable", "informative", "worthy"}  # questions before that of the source
+_TEXT_LABELS = _BEFORE | {"attributable", "supported"}  # questions that give a label of an answer or a sentence
 _SUPPORT = {"full": Support.FULL, "partial": Support.PARTIAL}  # all else is no support (Liu et al. 2023)
 _Labels = dict[tuple[int | None, str | None], dict[str, str | None]]  # by sentence and citation: question, value
 
 
 def label_answers(
-    answers: Iterable[CitedAnswer], ratings: Iterable[Rating], *, likert: int = RELAXED
+    answers: Iterable[CitedAnswer],
+    ratings: Iterable[Rating],
+    *,
+    likert: int = RELAXED,
+    notes: Counter[str] | None = None,
 ) -> Iterator[CitedAnswer]:
     """Yield the answers with the consensus of the ratings as their human labels.
 
@@ -361,12 +366,21 @@ def label_answers(
     `supported` is the same label under Liu et al.'s name. What people rated and cites nothing is not attributable
     unless they say so: nobody is asked about it, and AIS is about identified sources. It has no such label if it is not
     worth verifying. An answer that was rated by sentence gets HAGRID's roll-up: informative if any sentence is,
-    attributable if all are. Raises `UserError` for a rating of an answer, sentence or citation that is not there.
+    attributable if all are. A citation has the label `support` only. `notes` counts the ratings of other questions,
+    which give no label, and the ties. Raises `UserError` for a rating of an answer, sentence or citation that is not
+    there.
     """
+    notes = Counter() if notes is None else notes
     labels: dict[str, _Labels] = {}
     given = list(ratings)
     simulated = {one.rated for one in given if one.annotator.startswith(SIMULATED)}
     for one in consensus(cut(given, likert)):
+        if one.question not in (_TEXT_LABELS if one.citation is None else ("support",)):
+            kind = "citations" if one.citation is not None else "answers" if one.sentence is None else "sentences"
+            count = sum(one.counts.values()) or 1  # an adjudication alone
+            notes[f"ratings left out, because {kind} have no label for {one.question!r:.60}"] += count
+        elif one.value is None:
+            notes["ties, without a label"] += 1
         place = labels.setdefault(one.answer, {}).setdefault((one.sentence, one.citation), {})
         place[one.question] = one.value
     for answer in answers:

@@ -16,6 +16,7 @@ HEADER = (
 _Q1 = {True: "Yes, I understand it.", False: "No, the response is unclear."}
 _Q2 = {True: "Yes, fully attributable.", False: "No, not fully attributable."}
 _NOT_ASKED = -1
+RATERS = 5  # of an answer in the release, and so for `autoais ais-report`
 
 
 def write(
@@ -23,8 +24,8 @@ def write(
 ) -> Iterator[str]:
     """Yield the lines of the CSV; `autoais ais-report` reads it.
 
-    `notes` counts what it has no place for: ratings of sentences and citations, other questions, and ties, which are
-    written as a no with the number of those who said so.
+    `notes` counts what it has no place for: ratings of sentences and citations, other questions, ties (written as a no
+    with the number of those who said so), and answers rated by another number of people than five.
     """
     items: dict[str, list[Rating]] = {}
     for one in cut(ratings, likert):
@@ -34,10 +35,13 @@ def write(
             items.setdefault(one.item, []).append(one)
     yield _line(HEADER)
     for rated in items.values():
+        if len({one.annotator for one in rated if one.phase == "study"}) != RATERS:
+            notes["answers not rated by five annotators, as `autoais ais-report` assumes: use `autoais agreement`"] += 1
         answer, found = answer_of(rated[0], answers), {one.question: one for one in consensus(rated)}
         flagged = is_flagged(rated)
         clear, supported = (None if flagged else found.get(name) for name in ("interpretable", "attributable"))
-        notes["ties, written as no"] += sum(one is not None and one.value is None for one in (clear, supported))
+        if ties := sum(one is not None and one.value is None for one in (clear, supported)):
+            notes["ties, written as no"] += ties
         understood = not flagged and (clear is None or clear.value == "yes")
         if not understood:
             supported = None

@@ -1,9 +1,10 @@
 """Ratings to and from other tools, and as labels of answers in any format."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from autoais import formats
+from autoais.answers import CitedAnswer
 from autoais.errors import UserError
 from autoais.formats.base import Notes
 from autoais.ratings import (
@@ -34,7 +35,7 @@ def convert_ratings(
 
     `source` is a file that `read_ratings` reads; `to` one of `TARGETS` or any answer format. `answers` are the rated
     answers, which all targets but ratings and label-studio-config need. `without` names annotators whose ratings are
-    left out. `notes` counts what else is. Raises `UserError`.
+    left out. `notes` counts what else is, and the labels written into answers. Raises `UserError`.
     """
     notes = Notes() if notes is None else notes
     ratings = read_ratings(source) if isinstance(source, str | Path) else iter(source)
@@ -51,7 +52,8 @@ def convert_ratings(
         raise UserError(f"{to} needs the rated answers too: --answers FILE")
     read = formats.read(Path(answers), notes=notes)
     if to not in TARGETS:
-        return formats.write(label_answers(read, ratings, likert=likert), to, notes)
+        labelled = label_answers(read, ratings, likert=likert, notes=notes)
+        return formats.write(_count_labels(labelled, to, notes), to, notes)
     rated = {one.id: one for one in read}
     match to:
         case "label-studio":
@@ -60,3 +62,21 @@ def convert_ratings(
             return autojudge.write(ratings, rated, notes)
         case _:
             return ais_csv.write(ratings, rated, notes, likert=likert)
+
+
+def _count_labels(answers: Iterable[CitedAnswer], to: str, notes: Notes) -> Iterator[CitedAnswer]:
+    """Yield the answers; count in `notes` their labels, and those that the format has no field for."""
+    notes["labels written"] = 0
+    supports = formats.by_name(to).supports
+    for answer in answers:
+        found: dict[str, Sequence[object]] = {
+            "labels of answers": [answer.attributable],
+            "labels of sentences": [one.attributable for one in answer.sentences],
+            "informativeness": [answer.informative, *(one.informative for one in answer.sentences)],
+            "worthiness": [one.worthy for one in answer.sentences],
+            "levels of support": [one.support for sentence in answer.sentences for one in sentence.citations],
+        }
+        for feature, labels in found.items():
+            if count := sum(label is not None for label in labels):
+                notes["labels written" if feature in supports else f"{feature}, left out, as {to} has none"] += count
+        yield answer

@@ -11,6 +11,7 @@ from xml.sax.saxutils import quoteattr
 from autoais.answers import CitedAnswer
 from autoais.errors import FormatError
 from autoais.formats.base import Notes
+from autoais.io.files import place_of
 from autoais.io.jsonl import dumps
 from autoais.io.schema import STRING, faults, listed, record
 from autoais.ratings import FLAG, LIKERT, VALUES, Rating, from_row, to_row
@@ -44,7 +45,7 @@ def read(row: Mapping[str, Any], where: str) -> Iterator[Rating]:
     for fault in faults(row, _SCHEMA):
         raise FormatError(f"{where}: {fault}")
     place = {name: row["data"][name] for name in _PLACE if row["data"].get(name) is not None}
-    place.setdefault("item", str(row.get("id", where.rpartition(":")[2])))
+    place.setdefault("item", str(row.get("id", place_of(where))))
     for annotation in row["annotations"]:
         found = [(one, value) for one in annotation["result"] if (value := _value(one)) is not None]
         reasons = [text for one in annotation["result"] if one.get("type") == "textarea" for text in _texts(one)]

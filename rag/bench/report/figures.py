@@ -100,8 +100,8 @@ def figures(group: Group, pareto: Sequence[Mapping[str, Any]]) -> list[Figure]:
         _quality(group.systems),
         _reliability(group.systems),
         _risk(group.systems),
-        _pareto(pareto, "seconds"),
-        _pareto(pareto, "tokens"),
+        _pareto(group.systems, pareto, "seconds"),
+        _pareto(group.systems, pareto, "tokens"),
         _latency(group.systems),
         _citations(group.systems),
     ]
@@ -354,27 +354,35 @@ def risk_coverage(items: Sequence[Item]) -> list[tuple[float, float]]:
     return points[::-1][::step][::-1]
 
 
-def _pareto(points: Sequence[Mapping[str, Any]], cost: str) -> Figure | None:
+def _pareto(systems: Sequence[SystemRun], points: Sequence[Mapping[str, Any]], cost: str) -> Figure | None:
     known = [point for point in points if point[cost] is not None and point["quality"] is not None]
     if len(known) < 2 or all(point[cost] <= 0 for point in known):
         return None
     places = {point["system"]: number for number, point in enumerate(points)}
+    intervals = {one.label: one.metrics["ways"]["right_attributed"]["interval95"] for one in systems}
     front = sorted((point for point in known if cost in point["best_for"]), key=lambda point: point[cost])
 
     def draw(axes: "Axes") -> None:
         for point in known:
-            axes.plot(
-                point[cost], point["quality"], label=_name(point["system"]), ls="", **_dot(places[point["system"]])
-            )
+            dot = _dot(places[point["system"]])
+            axes.plot(point[cost], point["quality"], label=_name(point["system"]), ls="", **dot)
+            if ends := intervals[point["system"]]:
+                axes.vlines(point[cost], *ends, color=dot["color"], linewidth=1)
         x, y = ([point[of] for point in front] for of in (cost, "quality"))
         axes.step(x, y, where="post", color="#8a8a8a", linewidth=1, zorder=0)
         _scale(axes, [point[cost] for point in known])
         axes.margins(0.1)
         axes.set_xlabel(f"{cost} per question")
-        axes.set_ylabel("right and attributed")
+        axes.set_ylabel("right and attributed, 95 % interval")
         axes.legend(fontsize=7.5)
 
-    said = [f"{point['system']}: {_percent(point['quality'])} for {point[cost]:.4g} {cost}" for point in known]
+    said = []
+    for point in known:
+        ends = intervals[point["system"]]
+        quality = _percent(point["quality"]) + (
+            " [{:.1f}, {:.1f}]".format(*(100 * end for end in ends)) if ends else ""
+        )
+        said.append(f"{point['system']}: {quality} for {point[cost]:.4g} {cost}")
     best = ", ".join(point["system"] for point in front)
     text = f"{_sentence(said)} No other system is better and cheaper than: {best}."
     return Figure(f"pareto-{cost}", f"Quality against {cost} per question", text, {"points": known}, draw)

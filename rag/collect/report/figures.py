@@ -1,5 +1,6 @@
 """The figures of a collection's report: HAGRID's Figures 3 to 5 (Kamalloo et al. 2023)."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +18,34 @@ _BINS = 24  # hexagons across Figure 4
 def figures(found: Analyses) -> list[Figure]:
     """Return the figures for which there are numbers, in the order of the paper."""
     drawn = [
-        _violins("figure-3a", "Number of quotes by label", "quotes given with the question", found.quotes),
-        _violins("figure-3b", f"Answer sentence and cited quote: {found.similarity.name}", "similarity", found.alike),
+        _violins("figure-3a", "Number of quotes by label", "answers", "quotes given with the question", found.quotes),
+        _violins(
+            "figure-3b",
+            f"Answer sentence and cited quote: {found.similarity.name}",
+            "pairs of an answer sentence and a cited quote",
+            "similarity",
+            found.alike,
+            most=1.0,
+        ),
         _extractive(found),
         _indices(found.figure5()),
     ]
     return [one for one in drawn if one is not None]
 
 
-def _violins(name: str, title: str, axis: str, values: Mapping[str, Sequence[float]]) -> Figure | None:
-    """Figure 3: a kernel density estimate of each group, with lines at the quartiles."""
+def _violins(
+    name: str,
+    title: str,
+    units: str,
+    axis: str,
+    values: Mapping[str, Sequence[float]],
+    *,
+    most: float = math.inf,
+) -> Figure | None:
+    """Figure 3: a kernel density estimate of each group, with lines at the quartiles; n counts `units`.
+
+    The axis ends at `most`, the largest value that there can be.
+    """
     listed = {label: list(values[label]) for label in LABELS if values[label]}
     if not listed:
         return None
@@ -48,11 +67,13 @@ def _violins(name: str, title: str, axis: str, values: Mapping[str, Sequence[flo
         axes.set_xticks(list(places), [f"{label}\nn = {len(one):,}" for label, one in listed.items()], fontsize=8)
         axes.set_ylabel(axis)
         low, high = (pick(pick(one) for one in listed.values()) for pick in (min, max))
-        axes.set_ylim(low - max(0.05, (high - low) / 20), high + max(0.05, (high - low) / 20))
+        margin = max(0.05, (high - low) / 20)
+        axes.set_ylim(low - margin, min(most, high + margin))
+        axes.set_xlabel(f"n: {units}")
         axes.grid(visible=False, axis="x")
 
     said = [f"{label} ({one['n']:,}): {_in_words(one)}" for label, one in summary.items()]
-    return Figure(name, title, "; ".join(said) + ".", {"groups": summary}, draw)
+    return Figure(name, title, f"n counts {units}. {'; '.join(said)}.", {"groups": summary}, draw)
 
 
 def _in_words(one: Mapping[str, Any]) -> str:

@@ -42,6 +42,35 @@ ROWS: dict[str, list[dict[str, Any]]] = {
             ],
         }
     ],
+    "judgements": [
+        {
+            "id": "1",
+            "sentence": 0,
+            "text": "It is Warsaw.",
+            "cites": ["a"],
+            "verdict": "attributable",
+            "probability": 0.9,
+            "reason": None,
+            "judge": "lexical@2/0.6/statement.v1",
+            "alone": ["attributable"],
+            "evidence": [{"passage": "a", "start": 0, "end": 32}],
+            "unsupported": [[0, 2]],
+            "scores": {"question": "capital?", "autoais": [1.0, 1.0]},
+        },
+        {
+            "id": "2",
+            "sentence": None,
+            "text": "",
+            "cites": [],
+            "verdict": "not_attributable",
+            "probability": None,
+            "reason": "nothing was said",
+            "judge": "lexical@2/0.6/statement.v1",
+            "alone": [],
+            "evidence": [],
+            "unsupported": [],
+        },
+    ],
     # ragas.EvaluationDataset.to_jsonl: fields of value None are left out
     "ragas": [
         {

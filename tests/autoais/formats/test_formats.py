@@ -631,15 +631,21 @@ def test_alce_outputs_are_parsed_and_kept(tmp_path: Path) -> None:
     assert written["data"] == ALCE["data"]
 
 
-def test_faults_of_a_document_have_the_line_where_their_record_begins(tmp_path: Path) -> None:
+def test_faults_of_a_document_name_their_record_and_the_line_where_it_begins(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(
         '{"args": {},\n"data": [\n{"question": "?", "docs": [], "output": "So."},\n{"question": 3,\n "docs": []}\n]}'
     )
-    assert messages(path)[:2] == [":4: field 'output' is missing (found: docs, question)",
-                                  ":4: field 'question' should be a string, found int"]  # fmt: skip
+    assert messages(path)[:2] == [":4: data[1]: field 'output' is missing (found: docs, question)",
+                                  ":4: data[1]: field 'question' should be a string, found int"]  # fmt: skip
+    with pytest.raises(FormatError, match=r"a\.json:4: data\[1\]: field 'output' is missing"):
+        list(formats.read(path))
     path.write_text('{"data": [\n{"question": "?", "docs": [], "output": ""},\n{"question": }')
-    assert any(message.startswith(":3: not JSON") for message in messages(path))
+    assert ":3: not JSON: Expecting value at column 14" in messages(path)
+    path.write_text('[{"input": "q?", "actual_output": "A."},\n{"input": "q?", "actual_output": "A')
+    assert messages(path) == [":2: not JSON: it breaks off: Unterminated string at column 34"]
+    path.write_text('[{"input": "q?", "actual_output": "A."}, {"input": "q?"}]')
+    assert messages(path)[0].startswith(":1: [1]: field 'actual_output' is missing")
     path.write_text('[{"query": "q", "answer": "a", "reference": "r", "label": "Attributable"}, {"query": NaN}]')
     assert formats.detect(path) == "attrscore"
     assert "NaN is not a JSON number" in messages(path)[0]
@@ -650,8 +656,8 @@ def test_a_document_goes_on_after_a_number_that_is_too_large(tmp_path: Path) -> 
     path = tmp_path / "a.json"
     path.write_text(f'[{good},\n{large},\n{good},\n{good[:-1]}, "y": NaN}}]')
     assert [message[:40] for message in messages(path)] == [
-        ":2: not JSON: the number 111111111111111",
-        ":4: not JSON: NaN is not a JSON number",
+        ":2: [1]: not JSON: the number 1111111111",
+        ":4: [3]: not JSON: NaN is not a JSON num",
     ]
 
 
@@ -668,13 +674,13 @@ RECORD = '{"user_input": "q?", "response": "A."}'
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (f"[{RECORD},\n]", "1: not JSON: a comma before ']'"),
-        (f'{{"results": [{RECORD}],\n}}', "1: not JSON: a comma before '}'"),
+        (f"[{RECORD},\n]", "1: not JSON: a comma before ']' at column 40"),
+        (f'{{"results": [{RECORD}],\n}}', "1: not JSON: a comma before '}' at column 53"),
         (RECORD.replace("}", ', "response": "B."}'), "1: not JSON: key 'response' occurs twice"),
         (RECORD.replace("}", ', "x": {"a": 1, "a": 1}}'), "1: not JSON: key 'a' occurs twice"),
-        (f'[{RECORD},\n{RECORD[:-1]}, "response": "B."}}]', "2: not JSON: key 'response' occurs twice"),
-        (f'{{"results": [{RECORD}],\n"results": [{RECORD}]}}', "2: not JSON: key 'results' occurs twice"),
-        (f'{{\n1: 2, "results": [{RECORD}]}}', "2: not JSON: a key should be a string"),
+        (f'[{RECORD},\n{RECORD[:-1]}, "response": "B."}}]', "2: [1]: not JSON: key 'response' occurs twice"),
+        (f'{{"results": [{RECORD}],\n"results": [{RECORD}]}}', "2: not JSON: key 'results' occurs twice at column 1"),
+        (f'{{\n1: 2, "results": [{RECORD}]}}', "2: not JSON: a key should be a string at column 1"),
     ],
 )
 def test_json_that_readers_take_in_different_ways_is_refused(tmp_path: Path, text: str, says: str) -> None:
@@ -981,6 +987,7 @@ def test_a_misspelt_field_is_warned_of_once_and_other_fields_are_data(tmp_path: 
     assert result.stdout.splitlines() == [
         f"{path}:1: warning: field 'sentence' is not known; did you mean 'sentences'? (2 records)",
         f"{path}:1: warning: field 'passages[].titel' is not known; did you mean 'passages[].title'? (3 records)",
+        f"{path}: answers, 3 records, no faults",
     ]
     for name in KINDS:
         assert all("is not known" not in message for message in messages(sample(tmp_path, name)))
@@ -1102,8 +1109,8 @@ def test_convert_says_what_is_lost_and_never_overwrites_its_input(tmp_path: Path
     source, target = sample(tmp_path, "hagrid"), tmp_path / "out.csv"
     result = autoais("convert", source, target, "--to", "aqa-predictions")
     assert (result.returncode, result.stdout) == (0, "")
-    assert "no field for it: labels of sentences (1 answers)" in result.stderr
-    assert "no field for it: citations beyond the first (1 answers)" in result.stderr
+    assert "no field for it: labels of sentences (1 answer)" in result.stderr
+    assert "no field for it: citations beyond the first (1 answer)" in result.stderr
     before = source.read_bytes()
     one_line_error(autoais("convert", source, source, "--to", "alce"), "would be overwritten")
     for unwritable in ("nope", "aqa-scores"):
@@ -1122,6 +1129,27 @@ def test_convert_says_what_is_lost_and_never_overwrites_its_input(tmp_path: Path
     assert (row["id"], row["passages"][0]["text"]) == ("p1", POLAND)
 
 
+def test_warnings_of_one_kind_are_told_once_with_their_number(tmp_path: Path, autoais: Command) -> None:
+    row = SAMPLES["trec-rag-24"][0]
+    rows = [row | {"topic_id": str(n), "references": [f"page{'x' * n}"], "answer": []} for n in range(3)]
+    path = lines(tmp_path / "t.jsonl", *rows, {**rows[0], "topic_id": "9", "references": 3})
+    warned = [line for line in autoais("validate", path).stdout.splitlines() if "'references': 'page" in line]
+    assert warned == [
+        f"{path}:1: warning: field 'references': 'page' is not a docid of the track's corpus (1 such); "
+        "2 more of this kind"
+    ]
+    assert len([one for one in messages(path) if "'references': 'page" in one]) == 3
+
+
+def test_judgements_of_score_are_known(tmp_path: Path, autoais: Command) -> None:
+    out = tmp_path / "judgements.jsonl"
+    assert autoais("score", sample(tmp_path, "hagrid"), "--judge", "lexical", "--out", out).returncode == 0
+    shown = autoais("validate", out)
+    assert (shown.returncode, formats.detect(out)) == (0, "judgements")
+    assert shown.stdout.startswith(f"{out}: judgements, ")
+    one_line_error(autoais("score", out), "judgements holds no answers; formats that do: ")
+
+
 def test_schema_prints_or_lists(autoais: Command) -> None:
     assert json.loads(autoais("schema", "hagrid").stdout)["$schema"].endswith("2020-12/schema")
     assert [line.split()[0] for line in autoais("schema").stdout.splitlines()] == formats.names()
@@ -1130,7 +1158,8 @@ def test_schema_prints_or_lists(autoais: Command) -> None:
 
 def test_validate_lists_exits_and_mends_without_touching_the_input(tmp_path: Path, autoais: Command) -> None:
     path = sample(tmp_path, "trec-rag-24")
-    assert (autoais("validate", path).returncode, autoais("validate", path).stdout) == (0, "")
+    result = autoais("validate", path)
+    assert (result.returncode, result.stdout) == (0, f"{path}: trec-rag-24, 1 record, no faults\n")
     row = SAMPLES["trec-rag-24"][0]
     lines(
         path,
@@ -1140,6 +1169,7 @@ def test_validate_lists_exits_and_mends_without_touching_the_input(tmp_path: Pat
     result = autoais("validate", path, "--apply-fixes")
     assert result.returncode == 1
     assert "field 'references' has an item twice" in result.stdout
+    assert f"{path}: trec-rag-24, 1 record, 1 fault" in result.stdout
     assert "removed 1 duplicate references" in result.stdout
     assert path.read_bytes() == before
     fixed = path.with_name(path.name + ".fixed")

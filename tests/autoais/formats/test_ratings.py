@@ -136,10 +136,12 @@ def test_an_export_of_label_studio_is_read(tmp_path: Path) -> None:
     ]
     tasks[0]["annotations"][0]["result"][0]["value"]["choices"] = ["Perhaps"]  # type: ignore[index]
     path.write_text(json.dumps(tasks))
-    with pytest.raises(FormatError, match=r"export\.json:1: field 'value': question 'interpretable' has yes, no"):
+    with pytest.raises(
+        FormatError, match=r"export\.json:1: \[0\]: field 'value': question 'interpretable' has yes, no"
+    ):
         list(read_ratings(path))
     path.write_text('[{"data": {}, "annotations": [{"result": 3}]}]')
-    with pytest.raises(FormatError, match=r"export\.json:1: field 'annotations\[0\]\.result' should be a list"):
+    with pytest.raises(FormatError, match=r"export\.json:1: \[0\]: field 'annotations\[0\]\.result' should be a list"):
         list(read_ratings(path))
 
 
@@ -263,7 +265,11 @@ def test_the_ais_csv_has_the_released_columns_and_majorities(tmp_path: Path) -> 
     assert lines[1] == 'q/1,p1,NA,s,One. Two.,1,1,0,"Yes, I understand it.","Yes, fully attributable.",3,2'
     # One of two says that it is clear: a tie, written as no; two annotators did not flag it.
     assert lines[2] == 'q/2,p1,NA,t,"It ""is"" so, he said.",0,0,0,"No, the response is unclear.",,1,-1'
-    assert notes == {"ratings of sentences, citations or other questions, left out": 3, "ties, written as no": 1}
+    assert notes == {
+        "ratings of sentences, citations or other questions, left out": 3,
+        "ties, written as no": 1,
+        "answers not rated by five annotators, as `autoais ais-report` assumes: use `autoais agreement`": 2,
+    }
     models = report(read_csv(path))["models"]
     assert [model["ais"]["value"] for model in models] == [1.0, None]
 
@@ -294,6 +300,35 @@ def test_the_consensus_becomes_labels_in_any_format(tmp_path: Path) -> None:
     row = json.loads(converted(tmp_path, sentences, "hagrid").read_text("utf-8").splitlines()[0])
     assert [s["informative"] for s in row["answers"][0]["sentences"]] == [1, 0]
     assert row["answers"][0]["informative"] == 1
+
+
+def test_what_gives_no_label_is_told_and_the_labels_are_counted(tmp_path: Path, autoais: Command) -> None:
+    ratings, answers, out = tmp_path / "r.jsonl", answers_file(tmp_path), tmp_path / "out"
+    alone = [Rating("q/1#0/p1", who, "attributable", "yes", "q/1", 0, "p1") for who in "ab"]
+    whole = [Rating("q/2", who, "attributable", value) for who, value in (("a", "yes"), ("b", "no"))]
+    write_atomic(ratings, write_ratings([*alone, *whole, Rating("q/1", "a", "mood", "good")]))
+    done = autoais("ratings", ratings, out, "--to", "answers", "--answers", answers)
+    assert (done.returncode, done.stderr.splitlines()) == (
+        0,
+        [
+            "0 labels written",
+            "2 ratings left out, because citations have no label for 'attributable'",
+            "1 tie, without a label",
+            "1 rating left out, because answers have no label for 'mood'",
+        ],
+    )
+    write_atomic(ratings, write_ratings([*whole[:1], *LEVELS[:2]]))
+    assert autoais("ratings", ratings, out, "--to", "answers", "--answers", answers).stderr == "3 labels written\n"
+    done = autoais("ratings", ratings, out, "--to", "hagrid", "--answers", answers)
+    assert done.stderr.splitlines()[:2] == ["1 label written", "2 levels of support, left out, as hagrid has none"]
+
+
+def test_fewer_than_five_annotators_are_told_where_the_csv_is_read(tmp_path: Path, autoais: Command) -> None:
+    five = [Rating("q/1", who, "attributable", "yes", system="s") for who in "abcde"]
+    for count, warned in ((5, False), (3, True)):
+        path = converted(tmp_path, five[:count], "ais-csv")
+        done = autoais("ais-report", path)
+        assert (done.returncode, "at most 3 annotators agree on an item" in done.stderr) == (0, warned)
 
 
 def test_the_command_converts_and_says_what_is_lost(tmp_path: Path, autoais: Command) -> None:

@@ -15,7 +15,7 @@ from autoais import formats
 from autoais.answers import CitedAnswer
 from autoais.corpora import detect_corpus, read_passages
 from autoais.errors import FormatError
-from autoais.formats.contexts import ALL_CITED
+from autoais.formats.contexts import ALL_CITED, NONE_CITED, has_markers
 from autoais.io.jsonl import write_atomic
 from autoais.questions import read_questions
 from autoais.testing import check_format
@@ -83,12 +83,34 @@ def test_what_is_written_is_read_back(
 
 
 @pytest.mark.parametrize("name", CONTEXTS)
-def test_an_answer_without_markers_is_judged_against_all_its_contexts(tmp_path: Path, name: str) -> None:
+def test_answers_of_a_file_without_markers_are_judged_against_all_their_contexts(tmp_path: Path, name: str) -> None:
     notes = formats.Notes()
-    first = next(iter(formats.read(sample(tmp_path, name), notes=notes)))
+    path = sample(tmp_path, name)
+    silent = [one for one in formats.read(path) if not has_markers(one) and one.sentences and one.passages]
+    write_atomic(tmp_path / "silent", formats.write(silent[:1], name))
+    (first,) = formats.read(tmp_path / "silent", name, notes=notes)
     assert first.sentences
     assert all(one.cites == tuple(first.passages) for one in first.sentences)
-    assert notes[ALL_CITED] >= 1
+    assert notes == {ALL_CITED: 1}
+
+
+SILENT = {"query": "capital?", "response": "It is Warsaw.", "contexts": [POLAND, RIVER]}
+
+
+@pytest.mark.parametrize("marker", ["[1]", "[9]"])
+def test_an_answer_without_markers_cites_nothing_where_another_has_some(tmp_path: Path, marker: str) -> None:
+    rows = [SILENT, SILENT | {"response": f"It is Warsaw {marker}."}, SILENT]
+    notes = formats.Notes()
+    first, _, third = formats.read(lines(tmp_path / "a.jsonl", *rows), notes=notes)
+    assert [one.cites for answer in (first, third) for one in answer.sentences] == [(), ()]
+    assert not first.whole_context
+    assert notes == {NONE_CITED: 2}
+
+
+def test_a_year_in_brackets_is_no_marker(tmp_path: Path) -> None:
+    year = SILENT | {"response": "It is Warsaw [1998]."}
+    first, _ = formats.read(lines(tmp_path / "a.jsonl", SILENT, year))
+    assert first.whole_context
 
 
 def test_an_answer_with_markers_cites_what_they_say(tmp_path: Path) -> None:
@@ -103,8 +125,11 @@ def test_an_uncited_answer_is_counted_when_its_reader_would_cite_everything(tmp_
     notes = formats.Notes()
     path = tmp_path / "out.jsonl"
     write_atomic(path, formats.write([answer, cited], "ragas", notes))
-    assert notes["answers without citations; readers of this format judge them against all their contexts"] == 1
-    assert [[len(s.cites) for s in one.sentences] for one in formats.read(path)] == [[1], [1, 0]]
+    says = "answers without citations; judged against all their contexts if no answer of the file has markers"
+    assert notes[says] == 1
+    assert [[len(s.cites) for s in one.sentences] for one in formats.read(path)] == [[0], [1, 0]]
+    write_atomic(path, formats.write([answer], "ragas"))
+    assert [[len(s.cites) for s in one.sentences] for one in formats.read(path)] == [[1]]
 
 
 def test_lists_in_a_csv_are_json_or_what_python_writes(tmp_path: Path) -> None:
@@ -418,13 +443,13 @@ def test_a_toml_file_is_named(tmp_path: Path, autoais: Command) -> None:
 def test_a_file_of_another_tool_is_scored(tmp_path: Path, autoais: Command) -> None:
     path = sample(tmp_path, "ragchecker")
     result = autoais("score", path, "--judge", "lexical", "--json")
-    assert f"1 {ALL_CITED}" in result.stderr
+    assert "1 answer without citations, judged against all their contexts" in result.stderr
     report = json.loads(result.stdout)
     assert (report["format"], report["metrics"]["sentences"]["n"]) == ("ragchecker", 1)
     assert report["metrics"]["sentences"]["value"] == 1
     assert report["metrics"]["citation_recall"]["value"] is None
     shown = autoais("score", path, "--judge", "lexical").stdout
-    assert "1 answers without citations are left out of the citation metrics" in shown
+    assert "1 answer without citations is left out of the citation metrics" in shown
 
 
 def test_the_table_of_formats_in_the_handbook_is_what_there_is() -> None:
@@ -435,7 +460,7 @@ def test_the_table_of_formats_in_the_handbook_is_what_there_is() -> None:
         told |= {name.strip("` "): (reads, writes != "no") for name in names.split(",")}
     found = {formats.SCORES: ("no", True)}
     for name, one in formats.FORMATS.items():
-        other = "ratings" if name == "ratings" else "passages"
+        other = name if name in ("ratings", "judgements") else "passages"
         reads = ", ".join(["answers"] * bool(one.read) + ["labels"] * bool(one.labels)) or other
         found[name] = (reads, one.write is not None)
     assert told == found

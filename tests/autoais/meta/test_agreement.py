@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from autoais.meta.agreement import (
     SAME,
     SINGLE,
+    UNANIMOUS,
     Coefficient,
     cohen_kappa,
     f1_to_majority,
@@ -22,6 +23,7 @@ from autoais.meta.agreement import (
     mcnemar_exact,
     pairwise_agreement,
 )
+from autoais.metrics.intervals import clopper_pearson
 from autoais.metrics.rates import Mean
 
 Table = list[list[int]]
@@ -83,7 +85,22 @@ def test_items_with_different_numbers_of_ratings() -> None:
     found = f1_to_majority(rated)
     assert found.value == pytest.approx((2 * 5 / (2 * 5 + 1) + 0) / 2)
     assert found.n == 2
-    assert f1_to_majority([(2, 0)]).value == 1.0  # of the values that occur
+    assert f1_to_majority([(3, 0)]).value == 1.0  # of the values that occur
+
+
+def test_two_annotators_have_no_f1_to_a_majority_that_is_themselves() -> None:
+    assert f1_to_majority([(2, 0)]) == Coefficient(None, 1, None, UNANIMOUS)
+    assert f1_to_majority([(2, 0), (0, 2), (1, 1), (1, 0)]) == Coefficient(None, 2, None, UNANIMOUS)
+    assert f1_to_majority([(2, 0), (2, 1)]).value is not None
+
+
+def test_agreement_of_two_annotators_is_a_proportion_with_its_exact_interval() -> None:
+    found = pairwise_agreement([(2, 0)] * 13 + [(1, 1)] * 5)
+    assert found.value == 13 / 18
+    assert found.interval95 == pytest.approx(clopper_pearson(13, 18))
+    # Items of one question are no independent ones.
+    clustered = pairwise_agreement([(2, 0), (1, 1)] * 9, np.repeat(np.arange(9), 2))
+    assert clustered.interval95 != pytest.approx(clopper_pearson(9, 18))
 
 
 def test_what_is_undefined_has_a_reason() -> None:

@@ -145,6 +145,19 @@ def test_a_rating_is_compared_with_those_of_the_others_only() -> None:
     assert people[2]["agrees_with_others"]["value"] == 0.0
 
 
+def test_rates_say_how_many_items_have_no_tie(tmp_path: Path, autoais: Command) -> None:
+    two = [one for n, said in enumerate(["yes yes"] * 3 + ["yes no"] * 2 + ["no no"]) for one in
+           rate(str(n), "informative", said)]  # fmt: skip
+    shown = autoais("agreement", written(tmp_path / "r.jsonl", two)).stdout
+    assert "consensus of 4 items without a tie (2 ties): yes 75.0%" in shown
+    assert "of all 6 items at least 50.0% yes (a tie counted as no)" in shown
+    assert "F1 to majority" not in shown  # two that agree are their own majority
+    three = autoais("agreement", written(tmp_path / "s.jsonl", rate("1", "informative", "yes yes no"))).stdout
+    assert "consensus of 1 items: yes 100.0%" in three
+    assert "a tie counted as no" not in three
+    assert "F1 to majority" in three
+
+
 def test_a_task_is_right_if_all_its_audited_values_are() -> None:
     ratings = [*rate("1", "interpretable", "yes"), *rate("1", "attributable", "yes"), *rate("2", "informative", "no")]
     checks = [Rating("1", "lead", "interpretable", "no", phase="audit")]

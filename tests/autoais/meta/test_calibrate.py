@@ -108,7 +108,11 @@ def test_the_consensus_of_a_study_calibrates_a_judge(tmp_path: Path, autoais: Co
     one = result["cross_validation"]["sets"]["answers"]
     assert (result["n"], one["questions"], result["cross_validation"]["folds"]) == (60, 60, 5)
     assert one["gain"] == pytest.approx(one["calibrated"]["macro_f1"] - one["default"]["macro_f1"], abs=1e-6)
-    assert "95 %" in autoais("calibrate", labelled, "--judge", "lexical", "--out", tmp_path / "d.json").stdout
+    shown = autoais("calibrate", labelled, "--judge", "lexical", "--out", tmp_path / "d.json").stdout
+    assert "95 %" in shown
+    gain, (low, _) = result["cross_validation"]["average"]["gain"], one["interval95"]["gain"]
+    assert ("no gain: keep the judge as it is" in shown) == (gain <= 0)
+    assert ("the interval of the gain holds 0: keep the judge as it is" in shown) == (low <= 0 < gain)
 
 
 def test_the_threshold_is_the_best_one_by_hand() -> None:
@@ -253,9 +257,35 @@ def test_labels_of_one_kind_say_what_was_left_out() -> None:
     labels, judge = told((True, Judgement(YES, 0.8)))
     uncited = Labelled("More", "9", Attribution("uncited"), False)
     with pytest.raises(
-        UserError, match=r"labels are all the same \(left out: 1 by rule\); a threshold needs claims of"
+        UserError,
+        match=r"labels are all the same \(left out: 1 decided without the judge \(nothing said or cited\)\); a",
     ):
         calibrate([*labels, uncited], judge)
+
+
+def test_a_question_of_two_data_sets_is_in_one_fold() -> None:
+    labels, judge = noisy(60, slope=1, intercept=0)
+    asked = [replace(one, attribution=replace(one.attribution, question=f"Q {n}?")) for n, one in enumerate(labels)]
+    both = [*asked, *(replace(one, dataset="Other") for one in asked)]
+    claims = collect(both, judge, 5)
+    assert len(np.unique(claims.fold)) == 5
+    for question in np.unique(claims.question):
+        there = claims.question == question
+        assert sorted(claims.dataset[there]) == [0, 1]
+        assert len(np.unique(claims.fold[there])) == 1
+
+
+def test_a_set_with_labels_of_one_class_is_not_in_fit_and_average() -> None:
+    labels, judge = noisy(200, slope=1, intercept=0)
+    single, second = told(*[(False, Judgement(YES, p)) for p in (0.6, 0.7, 0.8, 0.9)] * 9, dataset="Single")
+    judge.says |= second.says
+    alone, together = calibrate(labels, judge), calibrate([*labels, *single], judge)
+    assert together["threshold"] == alone["threshold"]
+    cross = together["cross_validation"]
+    assert (cross["sets"]["Single"]["one_class"], cross["sets"]["Told"]["one_class"]) == (True, False)
+    assert cross["average"]["gain"] == cross["sets"]["Told"]["gain"]
+    assert cross["average"]["calibrated"]["macro_f1"] == cross["sets"]["Told"]["calibrated"]["macro_f1"]
+    assert cross["average"]["interval95"]["gain"] == pytest.approx(cross["sets"]["Told"]["interval95"]["gain"])
 
 
 def test_labels_that_the_judge_tells_apart_cleanly_still_give_finite_numbers() -> None:
@@ -301,6 +331,7 @@ def test_a_calibration_is_kept_read_and_used(tmp_path: Path, autoais: Command) -
     labels, out = write(tmp_path / "l.jsonl", *rows), tmp_path / "fit.json"
     done = autoais("calibrate", labels, "--judge", "lexical", "--out", out)
     assert "+0." in done.stdout or "-0." in done.stdout or "0.000" in done.stdout, done
+    assert "no gain: keep the judge as it is" in done.stdout  # the judge has no error
     kept = json.loads(out.read_text())
     assert kept["judge"] == LexicalJudge().name
     assert kept["provenance"]["inputs"]["labels1"]["file"] == "l.jsonl"

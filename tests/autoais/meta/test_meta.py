@@ -171,9 +171,13 @@ def test_a_set_with_one_kind_of_label_has_reasons_and_the_average_leaves_it_out(
     assert one["reasons"]["cohen_kappa"] == "labels and verdicts are all the same"
     assert result["average"]["roc_auc"] == 0.0
     assert result["average"]["sets"] == {
-        "macro_f1": 2, "macro_f1_floor": 2, "balanced_accuracy": 1, "false_positive_rate": 1, "false_negative_rate": 2,
+        "macro_f1": 1, "macro_f1_floor": 1, "balanced_accuracy": 1, "false_positive_rate": 1, "false_negative_rate": 2,
         "roc_auc": 1, "cohen_kappa": 1, "calibration_error": 2,
     }  # fmt: skip
+    assert (one["one_class"], one["macro_f1"], result["sets"]["Other"]["one_class"]) == (True, 1.0, False)
+    assert result["average"]["macro_f1"] == result["sets"]["Other"]["macro_f1"] == 1.0
+    alone = evaluate(labels, judge)["average"]
+    assert (alone["macro_f1"], alone["reasons"]["macro_f1"]) == (None, "no data set has labels of both classes")
 
 
 def test_nothing_decided_is_null_with_reasons() -> None:
@@ -657,6 +661,24 @@ def test_levels_of_support_are_compared_where_people_gave_them() -> None:
     assert together["confusion"] == one["levels"]["confusion"]
     assert together != one["levels"]  # the intervals are over questions
     assert evaluate(labels, judge)["sets"]["Told"]["reasons"]["levels"] == "the labels have no levels of support"
+
+
+def test_the_table_says_which_levels_it_leaves_out_and_which_sets_have_one_class(
+    tmp_path: Path, autoais: Command
+) -> None:
+    same = [
+        {"dataset": "Same", "id": n, "claim": f"Warsaw {n}", "evidence": [f"{EVIDENCE} {n}"], "label": 1}
+        for n in range(3)
+    ]
+    levels = [
+        {"dataset": "Levels", "id": n, "claim": f"Warsaw {n}", "evidence": [EVIDENCE], "label": n, "support": support}
+        for n, support in enumerate(["partial", "full"])
+    ]
+    shown = autoais("meta", write(tmp_path / "l.jsonl", *ROWS, *same, *levels), "--judge", "lexical").stdout
+    assert "labels all the same, so macro-F1 says little and is not in the average: Same\n" in shown
+    said = "levels of support not compared: the judge never says partial, only attributable or not"
+    assert f"Levels: {said}" in shown
+    assert shown.count("not compared") == 1
 
 
 def test_disagreements_come_with_the_most_certain_first() -> None:

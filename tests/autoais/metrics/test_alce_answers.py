@@ -136,6 +136,7 @@ def test_undecided_claims_count_as_no_and_are_told(tmp_path: Path) -> None:
     report = autoais.score(result_file(tmp_path, *rows), judge=Unsure())
     assert (report.metrics["claims_nli"].value, report.metrics["claims_nli"].n) == (0.5, 3)
     assert report.record["metrics"]["claims_nli"]["undecided_as_no"] == 3
+    assert report.metrics["claims_nli"].undecided == 3
 
 
 def test_answers_to_one_question_are_no_independent_ones(tmp_path: Path) -> None:
@@ -208,7 +209,7 @@ def test_broken_references_are_named(tmp_path: Path, field: str, value: object, 
     path = result_file(tmp_path, {"question": "?", "docs": [], "output": "", field: value})
     with pytest.raises(FormatError) as error:
         autoais.score(path, judge="lexical")
-    assert str(error.value).startswith(f"{path}:1: field {message}")
+    assert str(error.value).startswith(f"{path}:1: data[0]: field {message}")
 
 
 def test_references_of_another_shape_in_our_own_rows_are_left_alone() -> None:

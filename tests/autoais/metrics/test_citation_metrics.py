@@ -442,6 +442,14 @@ def test_strict_scores_count_what_they_leave_out_and_what_was_undecided() -> Non
     assert three(scores.averaged())[:2] == [0.25, 0.25]
 
 
+def test_strict_scores_of_pairs_that_were_all_undecided_have_no_value() -> None:
+    judge, scores = table(undecided=["a", "b"]), StrictScores()
+    scores.add(judged(judge, "a", ""))
+    scores.add(judged(judge, "b"))
+    for record in scores.records().values():
+        assert (record["value"], record["reason"], record["undecided_as_no"]) == (None, "nothing was decided", 2)
+
+
 def test_an_unresolved_marker_is_a_wrong_citation_of_liu_and_support_may_be_partial() -> None:
     scores = CitationScores()
     liu.add(scores, map(liu.judged_statement, judged(table("a"), "a")), unresolved=1)

@@ -14,6 +14,7 @@ from autoais.meta import evaluate
 from autoais.metrics import intervals
 from autoais.metrics.intervals import Estimate, clopper_pearson, number_of
 from autoais.metrics.rates import Mean, Rate, Tally
+from autoais.metrics.scores import CitationScores
 
 Floats = NDArray[np.float64]
 
@@ -78,6 +79,19 @@ def test_yes_and_no_of_whole_questions_are_exact() -> None:
     # One longer answer weighs more: that is no longer three equal outcomes.
     tally.add([1, 1, 1, 1])
     assert tally.rate().interval != clopper_pearson(3, 4)
+
+
+def test_the_f1_of_a_ratio_with_itself_is_that_ratio() -> None:
+    right = np.array([1.0] * 18 + [0.0] * 2)
+    same = intervals.ratio(right, np.ones(20)), intervals.ratio(right, np.ones(20))
+    found = intervals.interval(intervals.harmonic_mean(*same))
+    assert found == pytest.approx(clopper_pearson(18, 20))
+    other = intervals.harmonic_mean(same[0], intervals.ratio(right[::-1], np.ones(20)))
+    assert intervals.interval(other) != pytest.approx(clopper_pearson(18, 20))
+    scores = CitationScores()
+    for one in right:
+        scores.add([one], [one])
+    assert scores.pooled()["f1"].interval95 == pytest.approx(clopper_pearson(18, 20))
 
 
 def test_where_all_questions_agree_the_unseen_others_are_bounded() -> None:

@@ -37,7 +37,9 @@ def test_a_study_from_answers_to_export(rag: Command, answers: Path, tmp_path: P
     assert rag("annotate", "revoke", folder, "bob").stdout == "bob: the link is revoked\n"
     shown = rag("annotate", "progress", folder).stdout
     assert shown.splitlines()[0] == "1 of 8 items finished, 2 verdicts, 0 ties"
+    assert shown.splitlines()[1] == "7 items with 0 ratings, 1 item with 1 rating"
     assert "revoked" in shown
+    assert not re.search("[\u2500-\u257f]", shown)  # no boxes
     told = json.loads(rag("annotate", "progress", folder, "--json").stdout)
     assert (told["total"], told["finished"], told["people"][0]["done"]) == (8, 1, 1)
     exported = rag("annotate", "export", folder, tmp_path / "none", "--without", "ada")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.bench.benchmark import list_benchmarks, read_benchmark
+from rag.bench.benchmark import list_benchmarks, read_benchmark, read_label_set
 from rag.bench.questions import questions_of, sample
 from rag.bench.tables import inside, is_below
 from rag.errors import RagError, UserError
@@ -119,8 +119,10 @@ def test_files_of_another_kind_are_refused(tmp_path: Path) -> None:
     for name in ("big", "deep", "bytes", "absent"):
         with pytest.raises(RagError):
             read_benchmark(tmp_path / f"{name}.toml")
-    with pytest.raises(RagError, match="no benchmark called 'nope'; there are: attributionbench, clapnq-pool"):
+    with pytest.raises(RagError, match="no benchmark called 'nope'; there are: clapnq-pool"):
         read_benchmark("nope")
+    with pytest.raises(RagError, match="no labelled set called 'nope'; there are: attributionbench, "):
+        read_label_set("nope")
 
 
 def test_a_link_beside_a_benchmark_leads_nowhere_else(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoais.errors import UserError
+from autoais.io.jsonl import dumps, read_objects, write_atomic
 from autoais.metrics.paired import holm
 from rag.bench.compare import compare_runs, compare_values, letters, smallest_difference
 from rag.bench.items import read_items, write_items
@@ -113,6 +114,38 @@ def test_systems_of_two_runs_are_compared(tmp_path: Path) -> None:
     assert all(len(set(one["ways"].values())) > 1 for one in group["differences"])
     assert group["correlation"]["em and autoais"]["kendall_tau_b"] is not None
     assert group["correlation"]["em and human"]["reason"] == "0 systems have both; at least 3 are needed"
+
+
+def test_a_system_that_says_nothing_is_compared_on_the_questions_that_both_answer(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", n=40, hostile=False)
+    for label in ("reader", "extractive"):
+        path = run / label / "judgements.jsonl"
+        rows = [row for _, row in read_objects(path)]
+        scored = [row["scores"] for row in rows if "scores" in row]
+        for place, scores in enumerate(scored):
+            scores["sentences"] = [0, 0] if label == "reader" and place < 15 else [1, 1]
+        write_atomic(path, [dumps(row) + "\n" for row in rows])
+    group = compare_runs(run)["groups"][0]
+    metric = group["metrics"]["sentences"]
+    (pair,) = metric["pairs"]
+    assert (pair["n"], metric["n"], pair["p"]) == (len(scored) - 15, len(scored) - 15, 1.0)
+    assert metric["values"] == {"reader": 1.0, "extractive": 1.0}
+    assert "own" not in pair
+
+
+def test_an_interval_and_a_test_that_disagree_are_named(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", n=40, hostile=False)
+    for label, wrong in (("reader", 0), ("extractive", 5)):
+        items = read_items(run / label / "items.jsonl")
+        em = {item.id: float(place >= wrong) for place, item in enumerate(one for one in items if one.answerable)}
+        write_items(run / label / "items.jsonl", [replace(item, em=em.get(item.id)) for item in items])
+    group = compare_runs(run)["groups"][0]
+    (pair,) = group["metrics"]["em"]["pairs"]
+    assert pair["p"] == 0.0625
+    assert pair["interval95"][0] * pair["interval95"][1] > 0
+    (note,) = group["notes"]
+    assert f"em ({pair['a']} - {pair['b']})" in note
+    assert "go by p" in note
 
 
 def test_a_system_that_is_slower_and_worse_is_not_on_the_front(tmp_path: Path) -> None:

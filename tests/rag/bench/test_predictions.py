@@ -173,7 +173,7 @@ def test_human_labels_correct_the_judge(towns: Callable[..., BenchRun], tmp_path
         row["attributable"] = row["id"] != "1"  # people disagree with the judge once
     labelled.append(cited(POLAND, "Another answer.", "b#1", attributable=True))
     human = rows_of(tmp_path / "human.jsonl", labelled)
-    with pytest.raises(RagError, match="started with another human"):
+    with pytest.raises(RagError, match="started with other human"):
         towns(resume=True, human=human, judge=None)
     metrics = towns(stage="measure", human=human).metrics("extractive")
     raw, corrected = metrics["metrics"]["autoais"], metrics["metrics"]["autoais_corrected"]

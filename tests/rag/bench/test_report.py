@@ -67,6 +67,8 @@ def test_the_report_fits_its_schema(written: Path) -> None:
         assert svg.read_text("utf-8").startswith("<?xml")
         assert png.read_bytes().startswith(b"\x89PNG")
         assert len(figure["text"]) > 20
+    told = {Path(figure["files"][0]).stem: figure["text"] for figure in group["figures"]}
+    assert re.match(r"reader: \d+\.\d % \[\d+\.\d, \d+\.\d\] for \S+ seconds", told["pareto-seconds"])
     names = [Path(figure["files"][0]).stem for figure in group["figures"]]
     assert names == [
         "ways", "ranks", "quality", "reliability", "risk", "pareto-seconds", "pareto-tokens", "latency", "citations",
@@ -108,6 +110,8 @@ def test_the_figures_have_texts_and_the_tables_have_headings(html: LexborHTMLPar
     assert all(len(image.attributes["alt"] or "") > 20 for image in html.css("img"))
     assert len(html.css("img")) == 9
     assert all(table.css("th[scope=col]") for table in html.css("table.numbers"))
+    (metrics,) = html.css("[aria-label='Table of the metrics'] table")
+    assert all(cell.text() for cell in metrics.css("tbody td:last-child"))
 
 
 # --- texts of others -------------------------------------------------------------------------------------------

@@ -141,10 +141,8 @@ def test_a_file_that_is_not_what_its_stage_wrote_is_refused(tmp_path: Path, name
     edit(run / "run.json", stages={"judge": {f"reader/{name}": {"rows": 1, "sha256": sha256_file(path)}}})
     read_run(run)
     path.write_bytes(path.read_bytes() + b"\n")
-    with pytest.raises(
-        UserError,
-        match=f"{name} was changed after the run wrote it; make it again: rag bench run towns --out .* --stage judge",
-    ):
+    again = "rag bench run towns.toml --out .* --stage judge"
+    with pytest.raises(UserError, match=f"{name} was changed after the run wrote it; make it again: {again}"):
         read_run(run)
     if name == "judgements.jsonl":
         path.unlink()

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -277,7 +279,7 @@ def test_an_existing_run_is_not_overwritten(towns: Callable[..., BenchRun], tmp_
     towns()
     with pytest.raises(RagError, match="holds a run: finish it with --resume"):
         towns()
-    with pytest.raises(RagError, match="cannot be continued: it was started with another judge, limit"):
+    with pytest.raises(RagError, match="cannot be continued: it was started with other judge, limit"):
         towns(resume=True, judge="minilm", limit=2)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").touch()
@@ -311,7 +313,7 @@ def test_a_stage_that_runs_again_drops_those_after_it(towns: Callable[..., Bench
     assert not (tmp_path / "RUN" / "extractive" / "metrics.json").exists()
     run = towns(stage="measure", metrics=None)
     assert "trec_recall" in run.metrics("extractive")["metrics"]
-    with pytest.raises(RagError, match="started with another metrics"):
+    with pytest.raises(RagError, match="started with other metrics"):
         towns(stage="measure", metrics="alce")
     with pytest.raises(RagError, match="no stage called 'think'"):
         towns(stage="think")
@@ -340,7 +342,7 @@ def test_a_wrong_name_is_told_before_anything_is_done(
 
 def test_citation_metrics_can_be_taken_out(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
     towns()
-    with pytest.raises(RagError, match="started with another metrics"):
+    with pytest.raises(RagError, match="started with other metrics"):
         towns(resume=True, metrics="none")
     towns(stage="judge", metrics="none")
     run = towns(stage="measure", metrics=None)
@@ -505,6 +507,47 @@ def test_wrong_calls_are_one_line(towns: Callable[..., BenchRun], tmp_path: Path
     one_line_error(rag("bench", "run", "handbook", "--metrics", "best", "--out", tmp_path / "A"), "no citation metrics")
     with pytest.raises(RagError, match="has several corpora"):
         run_benchmark("own-documents", tmp_path / "A", tmp_path, corpus=tmp_path)
+    assert not (tmp_path / "A").exists()
+
+
+def test_a_folder_that_was_there_is_left_where_a_run_fails(tmp_path: Path) -> None:
+    (tmp_path / "A").mkdir()
+    with pytest.raises(RagError, match="name the folder with --data"):
+        run_benchmark("open-nq-pool", tmp_path / "A")
+    assert (tmp_path / "A").is_dir()
+
+
+def test_the_table_says_what_each_number_is_over(towns: Callable[..., BenchRun], tmp_path: Path, rag: Command) -> None:
+    run = towns(limit=None)
+    answers = [json.loads(line) for line in (tmp_path / "RUN/extractive/answers.jsonl").read_text("utf-8").splitlines()]
+    given = [
+        answer | {"attributable": number == 0} for number, answer in enumerate(a for a in answers if a["sentences"])
+    ]
+    (tmp_path / "labels.jsonl").write_text("".join(dumps(answer) + "\n" for answer in given[:2]), "utf-8")
+    toml, data = tmp_path / "towns.toml", tmp_path / "data"
+    again = ("bench", "run", toml, "--data", data, "--stage", "measure", "--human", tmp_path / "labels.jsonl")
+    done = rag(*again, "--out", tmp_path / "RUN")
+    assert done.returncode == 0, done.stderr
+    rows = {line[:20].strip(): re.split(" {2,}", line) for line in done.stdout.splitlines()}
+    assert rows["right"][-1] == "4"
+    assert rows["unanswerable_refused"][-1] == "1"
+    assert rows["labelled answers"][-1] == "2"
+    share = run.metrics("extractive")["ways"]["wrong_attributed"]
+    low, high = share["interval95"]
+    cell = f"{share['share']:.3f} [{low:.3f}, {high:.3f}]"
+    assert rows["wrong attributed"] == ["wrong attributed", cell, f"{share['count']}/5"]
+
+
+def test_the_command_that_an_unfinished_run_advises_finishes_it(tmp_path: Path, rag: Command) -> None:
+    out = tmp_path / "a run"
+    run_benchmark("handbook", out, systems=["extractive"], judge="lexical", limit=2, stage="retrieve")
+    run_benchmark("handbook", out, stage="answer")
+    failed = rag("bench", "report", out)
+    one_line_error(failed, "finish it with: rag bench run handbook --out ")
+    command = failed.stderr.partition("finish it with: ")[2].partition(", with --data and --index as before")[0]
+    done = rag(*shlex.split(command)[1:])
+    assert done.returncode == 0, done.stderr
+    assert rag("bench", "report", out).returncode == 0
 
 
 def test_full_disks_are_one_line(
@@ -533,3 +576,10 @@ def test_the_folder_of_a_run_names_no_code_to_run(tmp_path: Path, monkeypatch: p
     with pytest.raises(RagError, match="its judge is 'evil:Judge', whose code would run; name it with --judge"):
         run_benchmark("handbook", out, stage="judge")
     assert not marker.exists()
+
+
+@pytest.mark.parametrize("command", ["bench run", "bench judges", "collect build", "collect import", "collect report"])
+def test_options_that_repeat_show_no_types_of_python(command: str, rag: Command) -> None:
+    done = rag(*command.split(), "--help")
+    assert done.returncode == 0
+    assert "list[" not in done.stdout

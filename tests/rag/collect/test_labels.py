@@ -164,7 +164,9 @@ def test_simulated_labels_are_called_simulated(asked: Path, tmp_path: Path) -> N
     assert f"**{drawn}**" in text
     report = report_collection(packed.folder, judge="none", similarity="static")
     assert report.record["labelled_by"] == {"people": 0, "simulated": 3}
-    assert drawn in report.page.read_text("utf-8")
+    page = report.page.read_text("utf-8")
+    assert drawn in page
+    assert "Labels of people" not in page
     pack_collection(built.folder, relabelled(built.folder / "answers.jsonl", yes, tmp_path / "people.jsonl"))
     assert "\nPeople judged 3 answers.\n" in (built.folder / "README.md").read_text("utf-8")
 
@@ -177,7 +179,7 @@ def test_simulated_labels_among_those_of_people_are_counted(asked: Path, tmp_pat
 
     packed = pack_collection(built.folder, relabelled(built.folder / "answers.jsonl", some, tmp_path / "l.jsonl"))
     assert packed.manifest["labelled_by"] == {"people": 1, "simulated": 1}
-    told = "a program drew the labels of 1 answers, or some of them. People alone judged 1 answers."
+    told = "a program drew the labels of 1 answer, or some of them. People alone judged 1 answer."
     assert told in (built.folder / "README.md").read_text("utf-8")
     assert told in rag("collect", "report", built.folder, "--judge", "none", "--similarity", "static").stdout
 
@@ -265,6 +267,9 @@ def test_a_report_of_a_labelled_collection(asked: Path, tmp_path: Path, rag: Com
     assert (shares["all"]["people"]["value"], shares["all"]["judge"]["value"]) == (0.0, 1.0)
     assert list(shares["systems"]) == ["extractive", "reader"]
     assert "a stand-in for BERTScore" in record["similarity"]
+    assert "Labels of people" in (built.folder / "report/report.html").read_text("utf-8")
+    told = {figure["name"]: figure["text"] for figure in record["figures"]}
+    assert told["figure-3b"].startswith("n counts pairs of an answer sentence and a cited quote. ")
     for figure in record["figures"]:
         for kind in ("svg", "png"):
             assert (built.folder / f"report/figures/{figure['name']}.{kind}").stat().st_size > 1000

@@ -58,6 +58,13 @@ def test_a_minimum_confidence_decides_alone(tmp_path: Path) -> None:
     assert refused.reason == "the retrieved passages do not seem to answer it (confidence 0.48, minimum 0.5)"
 
 
+def test_the_reason_shows_by_how_much_it_is_too_little(tmp_path: Path) -> None:
+    close = reader(tmp_path, row(answerable=-1.5, threshold=0.1834)).generate(ASKED, HITS)
+    assert close.reason == "the retrieved passages do not seem to answer it (answerable 0.182, minimum 0.183)"
+    whole = reader(tmp_path, row(right=9.0), 1.0).generate(ASKED, HITS)
+    assert whole.reason == "the retrieved passages do not seem to answer it (confidence 0.9999, minimum 1.0)"
+
+
 def test_the_name_says_when_the_reader_abstains(tmp_path: Path) -> None:
     assert reader(tmp_path, row()).name == "quotes.v4(scripted@16, answerable >= 0.4)"
     assert reader(tmp_path, row(), 0.2).name == "quotes.v4(scripted@16, confidence >= 0.2)"

@@ -130,6 +130,11 @@ def test_a_list_item_brings_its_lead_in() -> None:
     assert answered(Scripted(["Sand"]), text).text.startswith("Proceed as follows:\n- Cut the planks.\n- Sand them.")
 
 
+def test_a_list_of_single_words_is_quoted_to_its_end() -> None:
+    text = "The shed has no:\n\n- light\n\n- running water\n\n- door"
+    assert answered(Scripted(["shed"]), text).text == "The shed has no:\n- light\n- running water\n- door"
+
+
 def test_a_sentence_that_leans_brings_the_one_before_it() -> None:
     first = "Wood " + "is dear and " * 20 + "good."
     second = "However, planks " + "split and " * 5 + "break."

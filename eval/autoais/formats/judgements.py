@@ -1,0 +1,33 @@
+"""The judgements of `autoais score --out`, a sentence a line; `autoais compare` reads them."""
+
+from autoais.formats.base import Format
+from autoais.io.schema import IDENTIFIER, INTEGER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, listed, record
+from autoais.judged import NOT_APPLICABLE
+from autoais.types import Verdict
+
+_VERDICT = {"type": "string", "enum": [*(verdict.value for verdict in Verdict), NOT_APPLICABLE]}
+
+JUDGEMENTS = Format(
+    name="judgements",
+    description="judgements of `score --out` (jsonl), for `compare`: id, sentence, text, cites, verdict, judge",
+    schema=record(
+        {
+            "id": IDENTIFIER,
+            "sentence": {"type": ["integer", "null"], "minimum": 0},
+            "text": STRING,
+            "cites": listed(STRING),
+            "verdict": _VERDICT,
+            "judge": STRING,
+        },
+        {
+            "probability": NUMBER_OR_NULL,
+            "reason": TEXT_OR_NULL,
+            "alone": listed(STRING),
+            "evidence": listed(record({"passage": STRING, "start": INTEGER, "end": INTEGER})),
+            "unsupported": listed(listed(INTEGER)),
+            "answer": _VERDICT,
+            "scores": {"type": "object"},
+        },
+    ),
+    required_fields=("id", "sentence", "verdict", "judge"),
+)
