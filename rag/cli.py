@@ -301,7 +301,11 @@ def search(
     server: ServerOption = None,
     k: KOption = 10,
     recipe: Annotated[
-        str, typer.Option(help="Retriever: a recipe of indexes/, a .toml file, a+b to fuse two, or remote:URL.")
+        str,
+        typer.Option(
+            help="Retriever: a recipe of indexes/ (`default` is that of `rag ask`), a .toml file, a+b to fuse two, or "
+            "remote:URL."
+        ),
     ] = "bm25",
     run_file: Annotated[Path | None, typer.Option("--run", help="Write a TREC run to this file.")] = None,
     as_json: JsonLinesOption = False,

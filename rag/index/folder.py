@@ -14,11 +14,8 @@ LOCK = ".rag-lock"
 
 
 @contextmanager
-def claimed(to: Path, *, shared: bool = False) -> Iterator[None]:
-    """Create the folder, or check that it is an index or empty, lock it against other writers, and sweep it.
-
-    With `shared`, for those who add a part, others may add theirs at the same time and nothing is swept.
-    """
+def claimed(to: Path) -> Iterator[None]:
+    """Create the folder, or check that it is an index or empty, lock it against other writers, and sweep it."""
     if to.exists() and not to.is_dir():
         raise IndexingError(f"{to} is a file; name a folder for the index")
     with ExitStack() as stack:
@@ -27,9 +24,8 @@ def claimed(to: Path, *, shared: bool = False) -> Iterator[None]:
             if not all(_ours(path.name) for path in to.iterdir()):
                 raise IndexingError(f"{to} holds other files and is not an index; name a new or an empty folder")
             busy = IndexingError(f"{to}: another build is running in it; wait for it")
-            stack.enter_context(exclusive_lock(to / LOCK, busy, shared=shared))
-            if not shared:
-                sweep(to)
+            stack.enter_context(exclusive_lock(to / LOCK, busy))
+            sweep(to)
         except OSError as error:
             raise IndexingError(f"{to}: cannot be written: {error.strerror}") from error
         yield
