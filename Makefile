@@ -174,8 +174,6 @@ POOL = .venv-test/bin/rag bench run open-nq-pool --data $(DATA) --index $(INDEX)
 READERS = --system first-passage --system first-passage,recipe=best --system first-passage,recipe=gold --system extractive \
 	--system reader --system reader,min_confidence=0.3 --system reader,recipe=static --system reader,recipe=best \
 	--system reader,recipe=gold
-OTHERS = --system first-passage --system extractive --system reader --system first-passage,recipe=best \
-	--system reader,recipe=best
 OWN = .venv-test/bin/rag bench run own-documents-kept --data $(DOCUMENTS) --index work/bench/documents
 FRESH = .venv-test/bin/rag bench run own-documents-fresh --data work/fresh-docs --index work/bench/fresh-documents
 ATTRIBUTE = .venv-test/bin/rag attribute --index $(INDEX)
@@ -193,8 +191,6 @@ results: .venv-test/done
 		--predictions work/bench/post-hoc-closed-book.jsonl --predictions work/bench/as-parsed.jsonl --out work/bench/given
 	$(POOL) --limit 100 --seed 13 $(READERS) --out work/bench/sample
 	$(POOL) $(READERS) --predictions work/bench/post-hoc-references.jsonl --out work/bench/pool
-	$(POOL:open-nq-pool=miracl-pool) $(OTHERS) --out work/bench/miracl-pool
-	$(POOL:open-nq-pool=clapnq-pool) $(OTHERS) --out work/bench/clapnq-pool
 	$(OWN) --system first-passage --system first-passage,recipe=best --system first-passage,recipe=hybrid-reranked \
 		--system extractive --system extractive,recipe=best \
 		--system reader --system reader,recipe=shortlist --system reader,recipe=static --system reader,recipe=best \
@@ -204,8 +200,6 @@ results: .venv-test/done
 	$(OWN) --system closed-book:gguf:$(MODEL) --out work/bench/own-documents-kept-closed-book
 	$(OWN) --system gguf:$(MODEL),k=5 --out work/bench/own-documents-kept-gguf
 	$(COLLECT) work/bench/pool --out eval/results/systems/open-nq-pool.json
-	$(COLLECT) work/bench/miracl-pool --out eval/results/systems/miracl-pool.json
-	$(COLLECT) work/bench/clapnq-pool --out eval/results/systems/clapnq-pool.json
 	$(COLLECT) $(addprefix work/bench/,sample closed-book llm-retriever gguf given) --out eval/results/systems/open-nq-pool-100.json
 	$(COLLECT) work/bench/own-documents-kept $(addprefix work/bench/own-documents-kept-,closed-book gguf) --out eval/results/systems/own-documents-kept.json
 	$(COLLECT) work/bench/own-documents-fresh --out eval/results/systems/own-documents-fresh.json
