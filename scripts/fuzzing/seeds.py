@@ -272,6 +272,7 @@ _JUDGED: dict[str, Any] = {"fluency": "Agree", "perceived_utility": "Agree", "st
     "It is old.": {"statement_is_verification_worthy": True, "statement_supported": "Yes", "citation_annotations": [
         {"citation_text": "[1]", "citation_supports": "Citation Completely Supports Statement", "evidence": "1802"}]},
     "Good.": {"statement_is_verification_worthy": False, "statement_supported": None, "citation_annotations": None}}}  # fmt: skip
+TEXTS = json_lines(*({"docid": name, "title": "Arlen", "text": MILL} for name in ("d#0", "d#1", "x#1")))
 ANSWERS: Seeds = (
     ("answers.jsonl", json_lines(
         {"id": "1", "question": QUESTION, "answer": "In 1802. By a guild.", "output": "In 1802 [1]. By a guild [2][7].",

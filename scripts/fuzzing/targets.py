@@ -144,7 +144,9 @@ def _answers(case: Case) -> None:
     _sane(list(formats.read(own, "answers")) == answers, "another answer is read back than was written")
     other = case.rng.choice([key for key, one in formats.FORMATS.items() if one.write])
     write_atomic(own, formats.write(answers, other))
-    report = autoais.score(case.file, judge="lexical", metrics="alce,hagrid,liu,trec")
+    texts = case.folder / "texts.jsonl"  # of the passages that seeds cite by id alone
+    texts.write_bytes(seeds.TEXTS)
+    report = autoais.score(case.file, judge="lexical", metrics="alce,hagrid,liu,trec", corpus=[texts])
     json.dumps(report.to_dict(), allow_nan=False)
 
 

@@ -327,7 +327,10 @@ def test_what_adds_nothing_says_so(rag: Command, shelf: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "bm25: adds nothing to the index" in done.stderr
     one_line_error(rag("index", "build", "--to", shelf), "nothing to build")
-    one_line_error(rag("index", "build", "--to", shelf, "--recipe", "bm25", "--memory", "much"), "write it as 8GiB")
+    one_line_error(
+        rag("index", "build", "--to", shelf, "--recipe", "bm25", "--memory", "much"),
+        "write passages as 33M, memory as 8GiB",
+    )
 
 
 def test_what_cannot_be_added_is_refused_before_anything_is_built(rag: Command, shelf: Path, tmp_path: Path) -> None:
@@ -335,7 +338,9 @@ def test_what_cannot_be_added_is_refused_before_anything_is_built(rag: Command, 
     corpus = write_corpus(tmp_path / "c.jsonl", [("1", "", "a text")])
     build = ("index", "build", corpus, "--to", shelf)
     one_line_error(rag(*build, "--recipe", "nope"), "no recipe called 'nope'")
-    one_line_error(rag(*build, "--recipe", "static", "--memory", "9" * 400 + "GiB"), "write it as 8GiB")
+    one_line_error(
+        rag(*build, "--recipe", "static", "--memory", "9" * 400 + "GiB"), "write passages as 33M, memory as 8GiB"
+    )
     one_line_error(rag(*build, "--memory", "8GiB"), "--memory is for the parts that --recipe NAME adds")
     assert (shelf / "manifest.json").read_bytes() == before
 
