@@ -161,7 +161,7 @@ def test_the_figures_of_the_systems_are_those_of_the_result_file(system: str) ->
     names = ("right", "em", "f1", "autoais", "Success@1", "Success@20")
     found = [metric_of(result, name)["value"] for name in names]
     cells = ["–" if value is None else f"{100 * value:.1f} %" for value in found]
-    row = f"| `{system}` | {' | '.join(cells)} | {1000 * result['latency']['p50']:.0f} ms |"
+    row = f"| `{system}` | {' | '.join(cells)} |\n"
     for page in ("README.md", "docs/handbook/benchmarks.md"):
         assert row in (ROOT / page).read_text("utf-8")
     assert group["closed_pool"]
