@@ -254,7 +254,7 @@ def test_a_build_cannot_go_on_with_other_systems_or_data(asked: Path, tmp_path: 
     assert built.returncode == 0, built.stderr
     one_line_error(rag("collect", "build", out, "--questions", asked), "--resume")
     resume = ("collect", "build", out, "--questions", asked, "--resume")
-    one_line_error(rag(*resume, "--system", "extractive"), "another systems")
+    one_line_error(rag(*resume, "--system", "extractive"), "other systems")
     one_line_error(rag(*resume, "--dev", "0.5"), "another dev")
     assert rag(*resume).returncode == 0
     asked.write_text(asked.read_text() + "\n")
