@@ -255,10 +255,10 @@ def test_a_build_cannot_go_on_with_other_systems_or_data(asked: Path, tmp_path: 
     one_line_error(rag("collect", "build", out, "--questions", asked), "--resume")
     resume = ("collect", "build", out, "--questions", asked, "--resume")
     one_line_error(rag(*resume, "--system", "extractive"), "other systems")
-    one_line_error(rag(*resume, "--dev", "0.5"), "another dev")
+    one_line_error(rag(*resume, "--dev", "0.5"), "other dev")
     assert rag(*resume).returncode == 0
     asked.write_text(asked.read_text() + "\n")
-    one_line_error(rag(*resume), "another data")
+    one_line_error(rag(*resume), "other data")
 
 
 def test_what_others_changed_is_noticed(asked: Path, tmp_path: Path) -> None:
