@@ -27,7 +27,7 @@ ask: .venv/ask.done
 demo: .venv/serve.done
 	.venv/bin/python -m scripts.demo
 
-# uv installs many packages at once: the tests' 230 take 20 seconds instead of minutes.
+# uv downloads and unpacks many packages at once, which pip does one by one.
 UV = .venv-uv/bin/uv
 .venv-uv/done:
 	$(PYTHON) -m venv .venv-uv

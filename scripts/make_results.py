@@ -42,7 +42,6 @@ class Part:
     title: str
     metrics: Mapping[str, str]
     text: str
-    seconds: bool = True
 
 
 QUALITY = {
@@ -76,20 +75,18 @@ PARTS = [
         "All 2,000 questions of `open-nq-pool`, systems without a language model. An answer is right if a reference "
         "occurs in its text. The pool is closed: 1,148,001 passages of Wikipedia into which the gold passages were "
         "placed. Constants of the reader were chosen on every eighth of these questions, the title weight of BM25 on "
-        "all of them. These seconds were measured beside other work, so they are left out; `eval/results/harness.json` "
-        "has those of the reader alone.",
-        seconds=False,
+        "all of them. The seconds were measured beside other work and are left out; `eval/results/harness.json` has "
+        "those of the reader.",
     ),
     Part(
         "open-nq-pool-100",
         "The same with a language model, 100 questions",
         QUALITY,
         "A sample of 100 of these questions (seed 13), because the model needs about 10 seconds for each on two cores. "
-        "It is Qwen2.5-Coder-1.5B-Instruct, 4-bit, far smaller than the models of papers. These seconds were partly "
-        "measured beside other work, so they are left out. The reader and the judge are earlier "
+        "It is Qwen2.5-Coder-1.5B-Instruct, 4-bit, far smaller than the models of papers. The seconds were partly "
+        "measured beside other work and are left out. The reader and the judge are earlier "
         "ones than those that ship: the reader refused by another rule and had none for questions about a name, and "
         "texts about other things beside the evidence turned the judge's verdicts.",
-        seconds=False,
     ),
     Part(
         "own-documents-kept",
@@ -100,7 +97,6 @@ PARTS = [
         "questions. They name no gold passages, so there is no oracle. Lines that are no sentences, such as "
         "headings, are often not attributable by themselves, though they are quoted. The reader and "
         "the judge are those of the part before; `eval/results/own-documents/kept.json` has the reader that ships.",
-        seconds=False,
     ),
     Part(
         "own-documents-fresh",
@@ -109,7 +105,6 @@ PARTS = [
         "80 questions with an answer and 16 without, over eight collections with which nothing was trained. On half of "
         "them nothing was chosen; the answers to the other half were read once, and one rule of quoting was made with "
         "them in view. An answer is right if its first 120 words hold all nuggets. No language model took part.",
-        seconds=False,
     ),
 ]
 SECOND = "lexical"  # a judge that is a part of no system
@@ -214,7 +209,7 @@ def _part(part: Part) -> Iterator[str]:
     yield from ("", f"## {part.title}", "", part.text, "")
     yield f"![What happened to the questions](results/{part.name}.svg)"
     yield ""
-    columns = ["system", *part.metrics.values(), *_costs(group, part)]
+    columns = ["system", *part.metrics.values(), *(["tokens"] if _has_tokens(group) else [])]
     yield f"| {' | '.join(columns)} |"
     yield f"|---|{'---:|' * (len(columns) - 1)}"
     for one in group["systems"]:
@@ -249,19 +244,15 @@ def further_table(group: Mapping[str, Any]) -> Iterator[str]:
 
 def _row(one: Mapping[str, Any], group: Mapping[str, Any], part: Part) -> list[str]:
     star = r"\*" if one["same_judge"] else ""
-    seconds = (one["latency"] or {}).get("p50")
-    costs = {"seconds": "" if seconds is None else f"{seconds:.2g}", "tokens": _tokens(one["tokens"])}
     return [
         f"`{one['label']}`{star}",
         *(_cell(one, name, group["comparison"]["metrics"]) for name in part.metrics),
-        *(costs[name] for name in _costs(group, part)),
+        *([_tokens(one["tokens"])] if _has_tokens(group) else []),
     ]
 
 
-def _costs(group: Mapping[str, Any], part: Part) -> list[str]:
-    """The costs that a part shows."""
-    counted = any(one["tokens"] for one in group["systems"])
-    return [*(["seconds"] if part.seconds else []), *(["tokens"] if counted else [])]
+def _has_tokens(group: Mapping[str, Any]) -> bool:
+    return any(one["tokens"] for one in group["systems"])
 
 
 def _cell(one: Mapping[str, Any], name: str, compared: Mapping[str, Any]) -> str:

@@ -158,6 +158,7 @@ def compare(
     both = sum(ours is True and theirs is True for ours, theirs in pairs)
     columns = [_summed(units, [(float(pair[side] is True), 1.0) for pair in pairs]) for side in (0, 1)]
     (difference,) = _tested([_Metric(*columns)])
+    tested, no_common = _metrics(answers, units, scores, depth, metrics)
     return {
         "rule": "an answer is attributable if every sentence is attributable to its citations together",
         "questions": questions,
@@ -174,7 +175,8 @@ def compare(
         }
         if questions == len(answers)
         else {"reason": "some questions have several answers, which are not independent"},
-        **dict(zip(("metrics", "no_common"), _metrics(answers, units, scores, depth, metrics), strict=True)),
+        "metrics": tested,
+        "no_common": no_common,
     }
 
 

@@ -3,8 +3,8 @@
 Every stage can be run alone and continues after a kill. The folder is described in the handbook (benchmarking.md).
 """
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -90,7 +90,7 @@ def run_benchmark(
     made = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with exclusive_lock(folder / LOCK, busy):
+        with exclusive_lock(folder / LOCK, busy), _swept(folder, made=made):
             root = None if data is None else Path(data)
             searched = None if corpus is None else opened.other_corpus(corpus, root)
             show = progress or (lambda what, done, total: None)
@@ -103,17 +103,18 @@ def run_benchmark(
             return replace(found, served=stages.served)
     except OSError as error:
         raise RagError(f"{error.filename or folder}: cannot be read or written: {error.strerror}") from error
+
+
+@contextmanager
+def _swept(folder: Path, *, made: bool) -> Iterator[None]:
+    """Remove a folder that this run made if nothing but its lock was written; the lock is held meanwhile."""
+    try:
+        yield
     finally:
-        if made:
-            _remove_empty(folder)
-
-
-def _remove_empty(folder: Path) -> None:
-    """Remove a folder in which nothing but its lock was written."""
-    with suppress(OSError):
-        if [one.name for one in folder.iterdir()] == [LOCK]:
-            (folder / LOCK).unlink()
-            folder.rmdir()
+        with suppress(OSError):
+            if made and [one.name for one in folder.iterdir()] == [LOCK]:
+                (folder / LOCK).unlink()
+                folder.rmdir()
 
 
 def _checked(

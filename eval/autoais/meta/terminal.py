@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from autoais.meta.agreement import UNANIMOUS
 from autoais.meta.calibrate import left_out
 from autoais.meta.evaluate import NO_LEVELS, TWO_WAY
-from autoais.terminal import clean
+from autoais.terminal import clean, how_many
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -234,8 +234,9 @@ def _show_question(console: "Console", name: str, one: dict[str, Any]) -> None:
         return
     shares = [f"{value} {_percents(rate)}" for value, rate in one["consensus"].items()]
     ties = len(one["ties"])
-    tied = f"({ties} {'tie' if ties == 1 else 'ties'})"
-    left = f"{one['items'] - ties} items without a tie {tied}" if ties else f"{one['items']} items"
+    left = how_many(one["items"] - ties, "items")
+    if ties:
+        left += f" without a tie ({how_many(ties, 'ties')})"
     _line(console, f"  consensus of {left}: {'; '.join(shares) or 'none'}")
     if ties or one["adjudicated"]:
         shown = ", ".join(one["ties"][:5]) + (", ..." if ties > 5 else "")

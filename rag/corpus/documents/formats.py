@@ -30,12 +30,12 @@ def _html(source: Source) -> tuple[str, list[Block]]:
 
 def _text(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.encodings import decoded
-    from rag.corpus.documents.rst import is_rst
+    from rag.corpus.documents.rst import is_rst, rst_blocks
     from rag.corpus.documents.text import plain_blocks
 
     text = decoded(source.data, source.where)
     if is_rst(text):
-        return _rst(source)
+        return rst_blocks(text, source.dropped, source.name)
     blocks = [*plain_blocks(text, source.dropped)]
     top = [block.text for block in blocks if block.kind is Kind.HEADING and block.level == 1]
     if len(top) == 1 and blocks[0].kind is Kind.HEADING and blocks[0].level == 1:  # several are sections

@@ -8,8 +8,9 @@ from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block
 from rag.corpus.documents.html import html_blocks
 
-_DIRECTIVE = re.compile(r"^[ \t]*\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w:+.-]+)::", re.MULTILINE)
-_UNINDENTED = re.compile(r"^\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?[\w:+.-]+::(?:[ \t]|$)", re.MULTILINE)
+_CALL = r"\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w:+.-]+)::"
+_DIRECTIVE = re.compile(rf"^[ \t]*{_CALL}", re.MULTILINE)
+_UNINDENTED = re.compile(rf"^{_CALL}(?:[ \t]|$)", re.MULTILINE)
 _ROLE = re.compile(r":([\w+.-]+(?::[\w+.-]+)*):`")
 _TARGET = re.compile(r"^(.*?)\s*<[^<>]+>$", re.DOTALL)
 _CONTENTS = frozenset(["toctree", "contents", "sectnum", "autosummary", "listing-table", "genindex"])
