@@ -153,7 +153,7 @@ def test_rates_say_how_many_items_have_no_tie(tmp_path: Path, autoais: Command) 
     assert "of all 6 items at least 50.0% yes (a tie counted as no)" in shown
     assert "F1 to majority" not in shown  # two that agree are their own majority
     three = autoais("agreement", written(tmp_path / "s.jsonl", rate("1", "informative", "yes yes no"))).stdout
-    assert "consensus of 1 items: yes 100.0%" in three
+    assert "consensus of 1 item: yes 100.0%" in three
     assert "a tie counted as no" not in three
     assert "F1 to majority" in three
 
