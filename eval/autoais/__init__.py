@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from autoais.answers import CitedAnswer
     from autoais.api import (
+        Conversion,
         Metric,
         Report,
         RunReport,
         agreement,
+        calibrate_judge,
         compare,
+        convert,
         evaluate_judge,
         evaluate_run,
         read_answers,
@@ -45,11 +48,14 @@ if TYPE_CHECKING:
 _WHERE = {
     "autoais.answers": ["CitedAnswer"],
     "autoais.api": [
+        "Conversion",
         "Metric",
         "Report",
         "RunReport",
         "agreement",
+        "calibrate_judge",
         "compare",
+        "convert",
         "evaluate_judge",
         "evaluate_run",
         "read_answers",
@@ -79,6 +85,7 @@ __all__ = [
     "CitationError",
     "CitedAnswer",
     "CitedSentence",
+    "Conversion",
     "FormatError",
     "Judge",
     "Judgement",
@@ -94,7 +101,9 @@ __all__ = [
     "Verdict",
     "__version__",
     "agreement",
+    "calibrate_judge",
     "compare",
+    "convert",
     "evaluate_judge",
     "evaluate_run",
     "open_judge",

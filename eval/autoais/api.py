@@ -1,27 +1,34 @@
 """The public functions of `autoais`. Paths may be strings."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autoais import formats
 from autoais.answers import CitedAnswer, HasCited, as_cited
+from autoais.attributed_qa import check_mode
 from autoais.errors import UsageError, UserError, check_type
-from autoais.io.jsonl import round_floats
+from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import judge_record, provenance
 from autoais.judged import JudgedAnswer
 from autoais.judges import DEFAULT, open_judge
 from autoais.questions import read_questions as questions_of
 from autoais.ratings import RELAXED, STRICT, Rating, check_annotators, read_expected, read_ratings
 from autoais.runs import MEASURES, Qrels, Run, as_qrels, as_run, evaluate, open_measures
-from autoais.scoring import DEFAULT_METRICS, Measures, ScoreRun, answers_to_score, checked, choose_metrics, with_notes
+from autoais.scoring import DEFAULT_METRICS, Measures, ScoreRun, Scoring, choose_metrics, score_answers
 from autoais.types import Judge, Question
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def _silent(line: str) -> None:
+    pass
+
 
 Ratings = str | Path | Sequence[str | Path] | Iterable[Rating]
 
@@ -126,55 +133,121 @@ def score(
     answers: str | Path | Iterable[object],
     *,
     judge: str | Judge = DEFAULT,
+    calibration: str | Path | None = None,
     questions: str | Path | Iterable[Question] | None = None,
     corpus: Sequence[str | Path] = (),
     metrics: str | Sequence[str] = DEFAULT_METRICS,
     format: str | None = None,  # noqa: A002  (named as the command's option)
+    compat: str | None = None,
     cache: str | Path | None = None,
     alce_splitter: str | None = None,
     mauve: str | Path | None = None,
     trec_all: bool = False,
+    skip_bad: bool = False,
 ) -> Report:
     """Judge every sentence against the passages it cites, and compute the metrics.
 
     `answers` is a file in any format of `autoais schema`, or a list of `CitedAnswer`, of `rag.Answer`, or of rows of
-    `answers.jsonl` (dicts). `questions` is the whole benchmark; unanswered questions count as not attributable.
-    `corpus` supplies the texts of passages known by id only. `metrics` names citation metrics (alce, hagrid, liu,
-    trec). `cache` is a file that keeps judgements. `alce_splitter` is nltk (the default, where installed) or sentencex,
-    for ALCE's strict metrics; `mauve` is a folder with GPT-2 large, for ALCE's MAUVE. `trec_all` counts all citations
-    of a sentence in TREC's metrics, not only the first. Raises `UserError` (also `FormatError`, `UsageError`), also
-    where no row has an answer and none abstains, and where no text is known for any cited passage.
+    `answers.jsonl` (dicts). `calibration` is a file of `autoais calibrate` for the judge. `questions` is the whole
+    benchmark; unanswered questions count as not attributable. `corpus` supplies the texts of passages known by id only;
+    `skip_bad` skips its broken lines. `metrics` names citation metrics (alce, hagrid, liu, trec). With
+    `compat="google-2023"`, predictions of Attributed QA are scored as its released script does. `cache` is a file that
+    keeps judgements. `alce_splitter` is nltk (the default, where installed) or sentencex, for ALCE's strict metrics;
+    `mauve` is a folder with GPT-2 large, for ALCE's MAUVE. `trec_all` counts all citations of a sentence in TREC's
+    metrics, not only the first. Raises `UserError` (also `FormatError`, `UsageError`), also where no row has an answer
+    and none abstains, and where no text is known for any cited passage.
     """
     chosen = _judge(judge)
     check_type("metrics", metrics, "names of metrics, or 'none'", str, Iterable)
-    measured = choose_metrics(metrics if isinstance(metrics, str) else ",".join(metrics) or "none")
-    benchmark = _benchmark(questions)
-    notes = formats.Notes()
-    with ExitStack() as stack:
-        asked = chosen
-        if cache is not None:
-            from autoais.judges.cache import CachedJudge, JudgementCache
+    named = metrics if isinstance(metrics, str) else ",".join(metrics) or "none"
+    gpt2 = None if mauve is None else Path(mauve)
+    measures = Measures(choose_metrics(named), splitter=alce_splitter, mauve=gpt2, trec_all=trec_all)
+    judgements: list[dict[str, Any]] = []
+    scored = score_into(
+        judgements,
+        answers,
+        chosen,
+        measures,
+        calibration=calibration,
+        questions=questions,
+        corpus=corpus,
+        format=format,
+        compat=compat,
+        cache=cache,
+        skip_bad=skip_bad,
+    )
+    found = {key: Metric.of(value) for key, value in scored.record["metrics"].items()}
+    return Report(scored.run.judge.name, found, judgements, scored.record)
 
-            asked = CachedJudge(chosen, stack.enter_context(JudgementCache(Path(cache))))
-        inputs = {}
-        source: str | Path = "answers"
-        if isinstance(answers, str | Path):
-            source = path = Path(answers)
-            name, inputs["answers"] = format or formats.detect(path), path
-            listed = answers_to_score(path, name, benchmark, [Path(one) for one in corpus], notes)
-        else:
-            if corpus or format is not None:
-                raise UsageError("corpus and format are for files of answers")
-            name = formats.ANSWERS.name
-            listed = with_notes(_listed(answers), notes)
-        gpt2 = None if mauve is None else Path(mauve)
-        run = ScoreRun(asked, Measures(measured, splitter=alce_splitter, mauve=gpt2, trec_all=trec_all))
-        rows = checked(run.records(listed, benchmark), run, source, corpus=bool(corpus))
-        judgements = [round_floats(row) for row in rows]
-    how = provenance(inputs) | {"judge": judge_record(chosen)}
-    record = round_floats({"format": name, **run.report(), "notes": dict(notes), "provenance": how})
-    found = {key: Metric.of(value) for key, value in record["metrics"].items()}
-    return Report(asked.name, found, judgements, record)
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The outcome of `score_into`: the run, its metrics, which are not rounded, and the record of the report."""
+
+    run: ScoreRun
+    metrics: dict[str, Any]
+    record: dict[str, Any]
+
+
+def score_into(
+    out: list[dict[str, Any]] | Path | None,
+    answers: str | Path | Iterable[object],
+    judge: Judge,
+    measures: Measures,
+    *,
+    calibration: str | Path | None = None,
+    questions: str | Path | Iterable[Question] | None = None,
+    corpus: Sequence[str | Path] = (),
+    format: str | None = None,  # noqa: A002
+    compat: str | None = None,
+    cache: str | Path | None = None,
+    skip_bad: bool = False,
+    keep_answers: bool = False,
+    log: Callable[[str], None] = _silent,
+) -> Scored:
+    """Score answers as `score` does, streaming; each judgement goes into `out`, a list or a file written at the end."""
+    benchmark = _benchmark(questions)
+    corpora = [Path(one) for one in corpus]
+    inputs: dict[str, Path] = {}
+    given: Path | Iterable[CitedAnswer]
+    if isinstance(answers, str | Path):
+        inputs["answers"] = given = Path(answers)
+        name = format or formats.detect(given)
+    elif corpora or format is not None:
+        raise UsageError("corpus and format are for files of answers")
+    else:
+        given, name = _listed(answers), formats.ANSWERS.name
+    if isinstance(questions, str | Path):
+        inputs["questions"] = Path(questions)
+    inputs |= {f"corpus{number}": path for number, path in enumerate(corpora, 1)}
+    if calibration is not None:
+        inputs["calibration"] = Path(calibration)
+    measures = replace(measures, as_2023=check_mode(compat, name))
+    how = Scoring(name, benchmark, corpora, measures, skip_bad, keep_answers)
+    with through(judge, calibration, cache, log) as asked:
+        run, notes = score_answers(given, asked, how, out)
+    mode = compat or "default"
+    how_made = provenance(inputs) | {"judge": judge_record(judge), "mode": mode}
+    report = run.report()
+    record = {"format": name, "mode": mode, **report, "notes": dict(notes), "provenance": how_made}
+    return Scored(run, report["metrics"], round_floats(record))
+
+
+@contextmanager
+def through(
+    judge: Judge, calibration: str | Path | None, cache: str | Path | None, log: Callable[[str], None]
+) -> Iterator[Judge]:
+    """Yield the judge with its cache and calibration, if there are any; `log` is called with what the cache notes."""
+    from autoais.judges.cache import CachedJudge, JudgementCache
+    from autoais.meta.calibrate import calibrated
+
+    with ExitStack() as stack:
+        if cache is not None:
+            journal = stack.enter_context(JudgementCache(Path(cache)))
+            if journal.note:
+                log(journal.note)
+            judge = CachedJudge(judge, journal)
+        yield judge if calibration is None else calibrated(judge, Path(calibration))
 
 
 def _judge(judge: str | Judge) -> Judge:
@@ -256,20 +329,105 @@ def compare(
 
 
 def evaluate_judge(
-    labels: str | Path | Sequence[str | Path], judge: str | Judge = DEFAULT, *, worst: int = 0
+    labels: str | Path | Sequence[str | Path],
+    judge: str | Judge = DEFAULT,
+    *,
+    calibration: str | Path | None = None,
+    cache: str | Path | None = None,
+    worst: int = 0,
+    log: Callable[[str], None] = _silent,
 ) -> dict[str, Any]:
     """Measure how well a judge agrees with human labels, per data set and on average (`autoais meta`).
 
-    `labels` are files in any label format. The report lists the `worst` disagreements of each data set.
+    `labels` are files in any label format. `calibration` is a file of `autoais calibrate` for the judge, `cache` a file
+    that keeps judgements, and `log` is called with its notes. The report lists the `worst` disagreements of each data
+    set. Raises `UserError` if there are no labels.
     """
     from autoais.meta.evaluate import evaluate as evaluated
 
+    paths, chosen = _paths(labels), _judge(judge)
+    with through(chosen, calibration, cache, log) as asked:
+        result = evaluated((label for path in paths for label in formats.read_labels(path)), asked, worst=worst)
+    if not result["sets"]:
+        raise UserError(f"{', '.join(map(str, paths))}: no labels in it")
+    inputs = _numbered(paths) | ({} if calibration is None else {"calibration": Path(calibration)})
+    record: dict[str, Any] = round_floats(result | {"provenance": provenance(inputs) | {"judge": judge_record(chosen)}})
+    return record
+
+
+def calibrate_judge(
+    labels: str | Path | Sequence[str | Path],
+    to: str | Path,
+    judge: str | Judge = DEFAULT,
+    *,
+    by: str = "macro_f1",
+    folds: int = 5,
+    cache: str | Path | None = None,
+    log: Callable[[str], None] = _silent,
+) -> dict[str, Any]:
+    """Fit a judge's threshold and probabilities to human labels, and write them to the file `to` (json).
+
+    `score` and `evaluate_judge` take the file as `calibration`. `by` is what the threshold maximises, macro_f1 or
+    balanced_accuracy. The dict returned is what the file holds, with the gain in cross-validation. Raises `UserError`
+    if nothing can be fitted.
+    """
+    from autoais.meta.calibrate import calibrate as fit
+
+    paths, chosen = _paths(labels), _judge(judge)
+    with through(chosen, None, cache, log) as asked:
+        result = fit((label for path in paths for label in formats.read_labels(path)), asked, by=by, folds=folds)
+    made = provenance(_numbered(paths)) | {"judge": judge_record(chosen)}
+    record: dict[str, Any] = round_floats(result | {"provenance": made})
+    write_atomic(Path(to), [dumps(record, indent=2)])
+    return record
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """What `convert` had to say: counts by note, and answers by what the new format has no field for (`lost`)."""
+
+    notes: Mapping[str, int]
+    lost: Mapping[str, int]
+
+
+def convert(
+    source: str | Path,
+    target: str | Path,
+    to: str,
+    *,
+    format: str | None = None,  # noqa: A002  (named as in `score`)
+    corpus: Sequence[str | Path] = (),
+    questions: str | Path | Iterable[Question] | None = None,
+    skip_bad: bool = False,
+) -> Conversion:
+    """Write the answers of a file in another format (`autoais convert`).
+
+    `format` is that of the source (default: detected), `corpus` supplies texts of passages and `skip_bad` skips its
+    broken lines; `questions` are the benchmark, which adds ids and references and drops answers to other questions.
+    Raises `UserError` if nothing can be written, and changes no file then.
+    """
+    from autoais.formats.convert import count_losses, count_textless
+
+    notes, lost, wanted = formats.Notes(), Counter[str](), formats.to_write(to)
+    corpora, benchmark = [Path(one) for one in corpus], _benchmark(questions)
+    answers = formats.read(Path(source), format, corpus=corpora, questions=benchmark, notes=notes, skip_bad=skip_bad)
+    if "texts of passages" in wanted.supports:
+        answers = count_textless(answers, notes)
+    written = formats.write(count_losses(answers, wanted, lost), to, notes)
+    first = next(written, None)
+    if first is None:
+        raise UserError(f"{source}: nothing in it can be written as {to}; {target} was not changed")
+    write_atomic(Path(target), chain([first], written))
+    return Conversion(dict(notes), dict(lost))
+
+
+def _paths(labels: str | Path | Sequence[str | Path]) -> list[Path]:
     check_type("labels", labels, "a file or a list of files", str, Path, Iterable)
-    paths = [labels] if isinstance(labels, str | Path) else list(labels)
-    chosen = _judge(judge)
-    rows = (label for path in paths for label in formats.read_labels(Path(path)))
-    result: dict[str, Any] = round_floats(evaluated(rows, chosen, worst=worst))
-    return result
+    return [Path(path) for path in ([labels] if isinstance(labels, str | Path) else labels)]
+
+
+def _numbered(labels: Sequence[Path]) -> dict[str, Path]:
+    return {f"labels{number}": path for number, path in enumerate(labels, 1)}
 
 
 def agreement(

@@ -3,7 +3,7 @@
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -13,12 +13,11 @@ from autoais.judges import DEFAULT
 from autoais.terminal import how_many, new_console, say, show_ais, show_comparison, show_other_tables, show_report
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from contextlib import ExitStack
 
+    from autoais.api import Scored
     from autoais.engines import Engine
-    from autoais.formats import Notes
-    from autoais.scoring import ScoreRun
-    from autoais.types import Judge
 
 HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -121,85 +120,68 @@ def score(
     """
     from contextlib import ExitStack
 
-    from autoais import attributed_qa, formats
-    from autoais.io.jsonl import check_outputs, round_floats
-    from autoais.io.provenance import judge_record, provenance
+    from autoais.api import score_into
+    from autoais.attributed_qa import GOOGLE_2023
+    from autoais.io.jsonl import check_outputs
     from autoais.judges import open_judge
     from autoais.judges.engine import EngineJudge
     from autoais.judges.options import parse_options
-    from autoais.meta.calibrate import calibrated
-    from autoais.questions import read_questions
-    from autoais.scoring import Measures, Scoring, choose_metrics, score_file
+    from autoais.scoring import Measures, choose_metrics
 
     corpora = corpus or []
     check_outputs([file, questions, calibration, *corpora], [out, report, scores, ais_csv, cache])
-    measured = choose_metrics(metrics)
-    name = name or formats.detect(file)
-    as_2023 = attributed_qa.check_mode(compat, name)
+    measures = Measures(choose_metrics(metrics), splitter=alce_splitter, mauve=mauve, trec_all=trec_all)
     options = parse_options(judge_option or ())
-    if as_2023 and judge.partition(":")[0] == "hf":
-        options.setdefault("compat", attributed_qa.GOOGLE_2023)
+    if compat == GOOGLE_2023 and judge.partition(":")[0] == "hf":
+        options.setdefault("compat", GOOGLE_2023)
     chosen = open_judge(judge, **options)
-    benchmark = None if questions is None else list(read_questions(questions))
-    how = Scoring(
-        name,
-        benchmark,
-        corpora,
-        Measures(measured, as_2023, alce_splitter, mauve, trec_all),
-        skip_bad,
-        keep_answers=ais_csv is not None,
-    )
     with ExitStack() as stack:
         held = held_engine(engine, address, workers, stack)
-        over = chosen if held is None else EngineJudge(chosen, judge, options, held)
-        asked = _cached(over, cache, stack)
-        if calibration is not None:
-            asked = calibrated(asked, calibration)
-        run, notes = score_file(file, asked, how, out)
-    _say_notes(notes)
+        scored = score_into(
+            out,
+            file,
+            chosen if held is None else EngineJudge(chosen, judge, options, held),
+            measures,
+            calibration=calibration,
+            questions=questions,
+            corpus=corpora,
+            format=name,
+            compat=compat,
+            cache=cache,
+            skip_bad=skip_bad,
+            keep_answers=ais_csv is not None,
+            log=_say,
+        )
+    _say_notes(scored.record["notes"])
     if (client := getattr(chosen, "client", None)) is not None:
-        say(f"{chosen.name}: {client.usage}", err=True)
+        _say(f"{chosen.name}: {client.usage}")
     if (note := getattr(chosen, "note", None)) is not None:
-        say(f"{chosen.name}: {note}", err=True)
-    inputs = {"answers": file} | ({"questions": questions} if questions else {})
-    inputs |= {f"corpus{number}": path for number, path in enumerate(corpora, 1)}
-    inputs |= {"calibration": calibration} if calibration else {}
-    mode = compat or "default"
-    made_by = provenance(inputs) | {"judge": judge_record(chosen), "mode": mode}
-    result = {"format": name, "mode": mode, **run.report(), "notes": dict(notes)}
-    shown = round_floats({**result, "provenance": made_by})
+        _say(f"{chosen.name}: {note}")
     # Judging may be expensive: a closed pipe (`| head`) must not lose the files, nor a full disk the printed report.
     try:
-        _write_scores(run, file, result, shown, report=report, scores=scores, ais_csv=ais_csv, as_2023=as_2023)
+        _write_scores(scored, file, report=report, scores=scores, ais_csv=ais_csv)
     finally:
         if as_json:
-            _print_json(shown)
+            _print_json(scored.record)
         else:
-            show_report(shown)
+            show_report(scored.record)
 
 
 def _write_scores(
-    run: "ScoreRun",
-    file: Path,
-    result: dict[str, Any],
-    shown: dict[str, Any],
-    *,
-    report: Path | None,
-    scores: Path | None,
-    ais_csv: Path | None,
-    as_2023: bool,
+    scored: "Scored", file: Path, *, report: Path | None, scores: Path | None, ais_csv: Path | None
 ) -> None:
     """Write the output files of `score`."""
     from autoais import attributed_qa
     from autoais.formats.aqa import ais_lines, last_question
     from autoais.io.jsonl import dumps, write_atomic
 
+    run, as_2023 = scored.run, scored.run.measures.as_2023
     if report is not None:
-        write_atomic(report, [dumps(shown, indent=2)])
+        write_atomic(report, [dumps(scored.record, indent=2)])
     if ais_csv is not None:
         write_atomic(ais_csv, ais_lines(run.kept, compat=as_2023, last=last_question(file) if as_2023 else ""))
     if scores is not None:
-        write_atomic(scores, attributed_qa.scores(result["metrics"]))
+        write_atomic(scores, attributed_qa.scores(scored.metrics))
         say(f"AutoAIS in {scores} is from judge {run.judge.name}", err=True)
 
 
@@ -350,15 +332,11 @@ def meta(
     as_json: JsonOption = False,
 ) -> None:
     """Measure how well a judge agrees with human labels, per data set and on average."""
-    from contextlib import ExitStack
-
-    from autoais.formats import read_labels
-    from autoais.io.jsonl import check_distinct, check_outputs, dumps, round_floats, write_atomic
-    from autoais.io.provenance import judge_record, provenance
+    from autoais.api import evaluate_judge
+    from autoais.io.jsonl import check_distinct, check_outputs, dumps, write_atomic
     from autoais.judges import open_judge
     from autoais.judges.options import parse_options
-    from autoais.meta.calibrate import calibrated
-    from autoais.meta.evaluate import evaluate, without_texts
+    from autoais.meta.evaluate import without_texts
     from autoais.meta.plot import reliability_svg
     from autoais.meta.terminal import show_meta
 
@@ -367,16 +345,7 @@ def meta(
     if plot is not None and plot.suffix != ".svg":
         raise UserError(f"{plot}: the plot is an SVG; name a file that ends in .svg")
     chosen = open_judge(judge, **parse_options(judge_option or ()))
-    with ExitStack() as stack:
-        asked = _cached(chosen, cache, stack)
-        if calibration is not None:
-            asked = calibrated(asked, calibration)
-        result = evaluate((label for path in labels for label in read_labels(path)), asked, worst=worst)
-    if not result["sets"]:
-        raise UserError(f"{', '.join(map(str, labels))}: no labels in it")
-    inputs = {f"labels{number}": path for number, path in enumerate(labels, 1)}
-    inputs |= {"calibration": calibration} if calibration else {}
-    result = round_floats(result | {"provenance": provenance(inputs) | {"judge": judge_record(chosen)}})
+    result = evaluate_judge(labels, chosen, calibration=calibration, cache=cache, worst=worst, log=_say)
     if report is not None:
         write_atomic(report, [dumps(result if texts else without_texts(result), indent=2)])
     if plot is not None:
@@ -404,25 +373,16 @@ def calibrate(
 
     Prints the gain in cross-validation.
     """
-    from contextlib import ExitStack
-
-    from autoais.formats import read_labels
-    from autoais.io.jsonl import check_distinct, check_outputs, dumps, round_floats, write_atomic
-    from autoais.io.provenance import judge_record, provenance
+    from autoais.api import calibrate_judge
+    from autoais.io.jsonl import check_distinct, check_outputs
     from autoais.judges import open_judge
     from autoais.judges.options import parse_options
-    from autoais.meta.calibrate import calibrate as fit
     from autoais.meta.terminal import show_calibration
 
     check_outputs(labels, [out, cache])
     check_distinct(labels)
     chosen = open_judge(judge, **parse_options(judge_option or ()))
-    with ExitStack() as stack:
-        asked = _cached(chosen, cache, stack)
-        result = fit((label for path in labels for label in read_labels(path)), asked, by=by, folds=folds)
-    inputs = {f"labels{number}": path for number, path in enumerate(labels, 1)}
-    result = round_floats(result | {"provenance": provenance(inputs) | {"judge": judge_record(chosen)}})
-    write_atomic(out, [dumps(result, indent=2)])
+    result = calibrate_judge(labels, out, chosen, by=by, folds=folds, cache=cache, log=_say)
     if as_json:
         _print_json(result)
     else:
@@ -442,18 +402,6 @@ def held_engine(name: str | None, address: str | None, workers: int | None, stac
     return stack.enter_context(closing(open_engine(name, address, workers)))
 
 
-def _cached(judge: "Judge", cache: Path | None, stack: "ExitStack") -> "Judge":
-    """Return the judge, wrapped with the cache if one is named; `stack` closes the cache."""
-    from autoais.judges.cache import CachedJudge, JudgementCache
-
-    if cache is None:
-        return judge
-    journal = stack.enter_context(JudgementCache(cache))
-    if journal.note:
-        say(journal.note, err=True)
-    return CachedJudge(judge, journal)
-
-
 @app.command()
 def convert(
     source: Annotated[Path, typer.Argument(metavar="IN", help="Answers in any format of `autoais schema`.")],
@@ -467,27 +415,14 @@ def convert(
     skip_bad: SkipBadOption = False,
 ) -> None:
     """Convert answers to another format, and report what that format cannot hold."""
-    from collections import Counter
-    from itertools import chain
+    from autoais import api
+    from autoais.io.jsonl import check_outputs
 
-    from autoais import formats
-    from autoais.formats.convert import count_losses, count_textless
-    from autoais.io.jsonl import check_outputs, write_atomic
-    from autoais.questions import read_questions
-
-    check_outputs([source, questions, *(corpus or [])], [target])
-    benchmark = None if questions is None else list(read_questions(questions))
-    notes, lost, wanted = formats.Notes(), Counter[str](), formats.to_write(to)
-    answers = formats.read(source, come_from, corpus=corpus or (), questions=benchmark, notes=notes, skip_bad=skip_bad)
-    if "texts of passages" in wanted.supports:
-        answers = count_textless(answers, notes)
-    written = formats.write(count_losses(answers, wanted, lost), to, notes)
-    first = next(written, None)
-    if first is None:
-        raise UserError(f"{source}: nothing in it can be written as {to}; {target} was not changed")
-    write_atomic(target, chain([first], written))
-    _say_notes(notes)
-    for what, count in lost.items():
+    corpora = corpus or []
+    check_outputs([source, questions, *corpora], [target])
+    made = api.convert(source, target, to, format=come_from, corpus=corpora, questions=questions, skip_bad=skip_bad)
+    _say_notes(made.notes)
+    for what, count in made.lost.items():
         say(f"lost, because {to} has no field for it: {what} ({how_many(count, 'answers')})", err=True)
 
 
@@ -572,7 +507,11 @@ def validate(
     raise SystemExit(1 if faults else 0)
 
 
-def _say_notes(notes: "Notes") -> None:
+def _say(line: str) -> None:
+    say(line, err=True)
+
+
+def _say_notes(notes: "Mapping[str, int]") -> None:
     for what, count in notes.items():
         say(how_many(count, what), err=True)
 

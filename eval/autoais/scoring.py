@@ -369,7 +369,7 @@ def names_model(system: object, model: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """Settings of `score_file`: format, benchmark, corpora with passage texts, and what is measured.
+    """Settings of `score_answers`: format, benchmark, corpora with passage texts, and what is measured.
 
     `skip_bad` skips broken lines of the corpora. `keep_answers` keeps each answer with its outcome (`ScoreRun.kept`).
     """
@@ -382,23 +382,36 @@ class Scoring:
     keep_answers: bool = False
 
 
-def score_file(path: Path, judge: Judge, how: Scoring, out: Path | None = None) -> "tuple[ScoreRun, Notes]":
-    """Score the answers of a file, streaming; `out` receives one judgement per sentence, and only if all succeed.
+def score_answers(
+    answers: Path | Iterable[CitedAnswer],
+    judge: Judge,
+    how: Scoring,
+    out: Path | list[dict[str, Any]] | None = None,
+) -> "tuple[ScoreRun, Notes]":
+    """Score the answers of a file or a list, streaming.
 
-    Raises `UserError` for a file that gives nothing to judge (`checked`).
+    `out` receives one judgement per sentence; a file is written only if all succeed. Raises `UserError` for answers
+    that give nothing to judge (`checked`).
     """
     notes = Notes()
     as_2023 = how.measures.as_2023
-    answers = answers_to_score(path, how.format, how.questions, how.corpus, notes, skip_bad=how.skip_bad or as_2023)
+    if isinstance(answers, Path):
+        skip_bad = how.skip_bad or as_2023
+        read = answers_to_score(answers, how.format, how.questions, how.corpus, notes, skip_bad=skip_bad)
+    else:
+        read = with_notes(answers, notes)
     if as_2023:
-        answers = as_read_in_2023(answers)
+        read = as_read_in_2023(read)
     run = ScoreRun(judge, how.measures, keep_answers=how.keep_answers)
-    judged = checked(run.records(answers, how.questions), run, path, corpus=bool(how.corpus))
-    rows = (dumps(round_floats(row)) for row in judged)
-    if out is None:
+    source = answers if isinstance(answers, Path) else "answers"
+    judged = checked(run.records(read, how.questions), run, source, corpus=bool(how.corpus))
+    rows = map(round_floats, judged)
+    if isinstance(out, Path):
+        write_atomic(out, map(dumps, rows))
+    elif out is None:
         deque(rows, maxlen=0)
     else:
-        write_atomic(out, rows)
+        out.extend(rows)
     return run, notes
 
 

@@ -15,7 +15,7 @@ import torch
 
 from autoais.metrics.short_answers import answer_spans, has_answer
 from autoais.text.sentences import sentence_spans
-from autoais.training.loop import Tensors, batches_of_like_length, pair_of
+from autoais.training.loop import Tensors, batches_of_like_length, mixed_precision, pair_of
 from autoais.types import Question
 from rag.errors import QuestionError, RagError
 from rag.reader import Window, WindowEncoder
@@ -107,7 +107,7 @@ def similarity(base: Path, batch: int = 32) -> Similar:
 
     def vectors(texts: Sequence[str]) -> torch.Tensor:
         read = tokenizer(list(texts), padding=True, truncation=True, max_length=128, return_tensors="pt")
-        with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.inference_mode(), mixed_precision():
             hidden = encoder(**read).last_hidden_state.float()
         weight = read["attention_mask"].unsqueeze(-1).float()
         return torch.nn.functional.normalize((hidden * weight).sum(1) / weight.sum(1), dim=1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 
 from autoais.models.pairs import TYPES
-from autoais.training.loop import Tensors
+from autoais.training.loop import Tensors, mixed_precision
 from rag.errors import RagError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def loss_of(network: Network, tensors: Tensors) -> tuple[torch.Tensor, float]:
     A group without a positive counts in the second term alone.
     """
     ids, mask, types, keep, places, first, spans = tensors
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with mixed_precision():
         relevance, starts, ends, kept = (output.float() for output in network(ids, mask, types))
     cross_entropy, binary = torch.nn.functional.cross_entropy, torch.nn.functional.binary_cross_entropy_with_logits
     answered = places[:, 0] >= 0

@@ -144,6 +144,53 @@ def test_evaluate_judge_reads_labels(tmp_path: Path) -> None:
     assert result["sets"]["towns"]["balanced_accuracy"] == 0.75
 
 
+def test_what_the_commands_do_the_functions_do(tmp_path: Path) -> None:
+    answers, labels, calibration = tmp_path / "answers.jsonl", tmp_path / "labels.jsonl", tmp_path / "calibration.json"
+    answers.write_text(json.dumps(ROW) + "\n")
+    known, other = "Town {0} has {0} bridges.", "Bridge {0} is made of wood."
+    rows = [(known.format(n), (known if n % 2 else other).format(n), n % 2) for n in range(40)]
+    labels.write_text(
+        "".join(
+            json.dumps({"dataset": "towns", "id": str(n), "claim": c, "evidence": [e], "label": label}) + "\n"
+            for n, (c, e, label) in enumerate(rows)
+        )
+    )
+    made = autoais.calibrate_judge(labels, calibration, "lexical", cache=tmp_path / "judgements")
+    assert made == json.loads(calibration.read_text())
+    assert made["provenance"]["inputs"]["labels1"]["sha256"]
+    plain = autoais.evaluate_judge(labels, "lexical")
+    asked = autoais.evaluate_judge(labels, "lexical", calibration=calibration, cache=tmp_path / "judgements")
+    assert asked["judge"] != plain["judge"]
+    assert asked["judge"].startswith("lexical")
+    report = autoais.score(answers, judge="lexical", calibration=calibration)
+    assert report.judge == asked["judge"]
+    assert report.to_dict()["provenance"]["inputs"]["calibration"]
+    with pytest.raises(autoais.UserError, match="not for 'strict'"):
+        autoais.score(answers, judge=Strict(), calibration=calibration)
+    (tmp_path / "empty.jsonl").write_text("")
+    with pytest.raises(autoais.UserError, match=r"empty\.jsonl: "):
+        autoais.evaluate_judge(tmp_path / "empty.jsonl", "lexical")
+
+
+def test_convert_says_what_is_lost(tmp_path: Path) -> None:
+    answers, to = tmp_path / "answers.jsonl", tmp_path / "hagrid.jsonl"
+    answers.write_text(json.dumps(ROW) + "\n")
+    made = autoais.convert(str(answers), to, "hagrid")
+    assert made.lost
+    assert "Warsaw" in to.read_text()
+    before = to.read_text()
+    with pytest.raises(autoais.UserError, match="nothing can be converted to 'word'"):
+        autoais.convert(answers, to, "word")
+    assert to.read_text() == before
+
+
+def test_predictions_are_scored_as_in_2023(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    path.write_text(json.dumps(ROW) + "\n")
+    with pytest.raises(autoais.UserError, match="google-2023 is for"):
+        autoais.score(path, judge="lexical", compat="google-2023")
+
+
 # --- runs ------------------------------------------------------------------------------------------------------
 
 RUN = {"q1": {"a": 2.0, "b": 1.0}, "q2": {"c": 1.0}}

@@ -20,7 +20,7 @@ from autoais.judges.lexical import LexicalJudge
 from autoais.markers.grammar import parse
 from autoais.meta.human import HumanSummary
 from autoais.metrics.intervals import clopper_pearson
-from autoais.scoring import Measures, Scoring, Summary, choose_metrics, model_of, names_model, score_file
+from autoais.scoring import Measures, Scoring, Summary, choose_metrics, model_of, names_model, score_answers
 from autoais.terminal import show_report
 from autoais.types import Attribution, Judge, Judgement, Question, Span, Verdict
 from tests.conftest import Command, one_line_error
@@ -279,7 +279,7 @@ def test_citation_metrics_by_hand(tmp_path: Path) -> None:
 
 def citation_metrics(path: Path) -> tuple[dict[str, Any], int]:
     """The citation metrics, and the number of answers left out of them."""
-    run, _ = score_file(
+    run, _ = score_answers(
         path, LexicalJudge(), Scoring(formats.detect(path), measures=Measures(("alce", "hagrid", "liu", "trec")))
     )
     report = run.report()
@@ -304,7 +304,7 @@ def test_contexts_that_no_answer_cites_are_no_citations(tmp_path: Path) -> None:
         for metric in found.values():
             assert (metric["value"], metric["reason"][:38]) == (None, "no answer has citations of its own: th")
     out = tmp_path / "out.jsonl"
-    score_file(path, LexicalJudge(), Scoring("ragas"), out)
+    score_answers(path, LexicalJudge(), Scoring("ragas"), out)
     first = json.loads(out.read_text().splitlines()[0])
     assert first["verdict"] == "attributable"
     assert not any(name.startswith(("citation", "hagrid")) for name in first["scores"])

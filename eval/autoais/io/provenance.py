@@ -110,6 +110,7 @@ def judge_record(judge: Judge) -> dict[str, Any]:
     requests, including retries, and the server's token counts, of this run only, without cached judgements. `code` is
     the class of a judge from elsewhere, with the SHA-256 of its file. `note` is what a judge of people's labels lacks.
     """
+    judge = getattr(judge, "wrapped", judge)  # of an engine
     record: dict[str, Any] = {"name": judge.name}
     if (made := type(judge)).__module__.partition(".")[0] != "autoais":
         record["code"] = {"class": f"{made.__module__}:{made.__qualname__}", "sha256": _source_hash(made)}

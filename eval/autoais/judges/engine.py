@@ -47,14 +47,14 @@ class EngineJudge(Judge):
                 f"judge {name!r} asks a server, which an engine does not make faster; leave out --engine, and give "
                 "--judge-option concurrency=..."
             )
-        self._judge, self._engine = judge, engine
+        self.wrapped, self._engine = judge, engine
         self._make = OpenJudge(name, dict(options), judge.name)
         self._piece: int = getattr(judge, "at_once", _PIECE)
 
     @property
     def name(self) -> str:
         """The name of the judge."""
-        return self._judge.name
+        return self.wrapped.name
 
     @property
     def at_once(self) -> int:
@@ -63,11 +63,11 @@ class EngineJudge(Judge):
 
     def by_rule(self, attribution: Attribution) -> Judgement | None:
         """Return what the judge decides by rule."""
-        return self._judge.by_rule(attribution)
+        return self.wrapped.by_rule(attribution)
 
     def of_answer(self, attribution: Attribution) -> Judgement | None:
         """Return what the judge says of a whole answer."""
-        return self._judge.of_answer(attribution)
+        return self.wrapped.of_answer(attribution)
 
     def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Judge the pieces side by side."""

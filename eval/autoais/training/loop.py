@@ -119,13 +119,19 @@ def pair_of(arrays: Mapping[str, np.ndarray], place: int) -> tuple[torch.Tensor,
     return ids, types
 
 
+def mixed_precision() -> torch.autocast:
+    """A context of bfloat16 where the processor computes in it; elsewhere that takes four times as long as float32."""
+    computes = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return torch.autocast("cpu", dtype=torch.bfloat16, enabled=computes)
+
+
 def loss_of(network: Network, tensors: Tensors, token_weight: float) -> tuple[torch.Tensor, float]:
     """The loss and the accuracy of a batch.
 
     The loss is the mean binary cross-entropy of the pairs plus `token_weight` times that of the labelled tokens.
     """
     ids, mask, types, tokens, labels = tensors
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with mixed_precision():
         pair, token = network.logits(ids, mask, types)
     pair, token = pair.float(), token.float()
     loss = torch.nn.functional.binary_cross_entropy_with_logits(pair, labels)
