@@ -27,6 +27,10 @@ Progress = Callable[[str, int, int], None]
 """Called with the name of the step, the amount done and the total (bytes of a corpus, files, pages or passages)."""
 
 
+def _silent(line: str) -> None:
+    pass
+
+
 def open_index(folder: str | Path | None = None) -> Index:
     """Open an index folder, also a Lucene index built by Anserini; None opens the handbook that ships with rag.
 
@@ -54,6 +58,7 @@ def build_index(
     replace: bool = False,
     allow_network: bool = False,
     progress: Progress | None = None,
+    log: Callable[[str], None] = _silent,
 ) -> Index:
     """Build an index of documents, corpus files, or with `allow_network` URLs in the folder `to`, and open it.
 
@@ -61,14 +66,14 @@ def build_index(
     eight parts of the sources; passages of a page or file stay together. `recipes` name retrievers that add their own
     part to the index, such as vectors (default: those of `default_recipes`); `memory` (bytes, or a string such as
     `8GiB`) limits the memory a part takes while searching. `format` is a corpus format (default: detected). Documents
-    that cannot be read are skipped, and so are pages that cannot be fetched. Raises `FormatError` at a broken line,
-    unless `skip_bad`, and at such a document if `strict`; `UsageError` for a URL that may not be fetched;
+    that cannot be read are skipped, and so are pages that cannot be fetched. `log` is called with a line for what is
+    needed of disk and memory, what was skipped or left out and why, and what was built. Raises `FormatError` at a
+    broken line, unless `skip_bad`, and at such a document if `strict`; `UsageError` for a URL that may not be fetched;
     `IndexingError` for a URL of which nothing can be had, for a page that cannot be fetched if `strict`, and for an
     index that exists, unless `replace`, which replaces it when the new one is complete.
     """
     from rag.corpus.reader import Corpus
     from rag.corpus.sources import Shard
-    from rag.index.build import build
     from rag.index.parts import parse_size
     from rag.index.web import Fetching, check_sources, fetched
 
@@ -84,13 +89,54 @@ def build_index(
 
     how = Fetching(chosen, left, strict, _counted("fetching", progress))
     with fetched(Path(to), listed, how, replace=replace) as found:
+        for line in found.notes:
+            log(line)
         corpus = Corpus(
             found.paths, format, skip_bad, include=chosen, exclude=left, strict=strict, urls=found.urls, shard=part
         )
-        build(corpus, Path(to), _indexed(corpus, progress), replace=replace)
+        _build(corpus, Path(to), progress, log, replace=replace)
     for recipe in default_recipes(to) if recipes is None else recipes:
-        add_recipe(to, recipe, memory=budget, progress=progress)
+        add_recipe(to, recipe, memory=budget, progress=progress, log=log)
     return open_index(to)
+
+
+def import_index(
+    folder: str | Path,
+    to: str | Path,
+    *,
+    skip_bad: bool = False,
+    replace: bool = False,
+    progress: Progress | None = None,
+    log: Callable[[str], None] = _silent,
+) -> Index:
+    """Build an index of the passages that a Lucene index of Anserini stores; other options as in `build_index`."""
+    from rag.index.lucene import Stored
+
+    _build(Stored(_folder(folder), skip_bad=skip_bad), Path(to), progress, log, replace=replace)
+    return open_index(to)
+
+
+def _build(corpus: "Corpus", to: Path, progress: Progress | None, log: Callable[[str], None], *, replace: bool) -> None:
+    """Build passages and postings."""
+    from rag.index.build import build, check_new, estimate
+    from rag.terminal import counted, free_disk, left_out, megabytes
+
+    if not replace:
+        check_new(to)
+    needed = estimate(corpus)
+    log(f"needs about {megabytes(needed.disk)} of disk ({free_disk(to)} free), {megabytes(needed.memory)} of memory")
+    try:
+        manifest = build(corpus, to, _indexed(corpus, progress), replace=replace)
+    except KeyboardInterrupt:
+        log(f"stopped; {to} is whole, as before or with the new build")
+        raise
+    for reason in corpus.reasons:
+        log(f"skipped {reason}")
+    if corpus.bad > len(corpus.reasons):
+        log(f"... and {corpus.bad - len(corpus.reasons)} more skipped")
+    for line in left_out(corpus):
+        log(line)
+    log(f"{counted(manifest['passages'], 'passage')} in {to}, {manifest['skipped']:,} skipped")
 
 
 def default_recipes(folder: str | Path) -> tuple[str, ...]:
@@ -241,25 +287,46 @@ def check_recipes(recipes: Sequence[str]) -> None:
 
 
 def add_recipe(
-    folder: str | Path, recipe: str, *, memory: int | None = None, progress: Progress | None = None
+    folder: str | Path,
+    recipe: str,
+    *,
+    memory: int | None = None,
+    progress: Progress | None = None,
+    log: Callable[[str], None] = _silent,
 ) -> list[str]:
     """Add the parts that a recipe needs to an existing index and return their names; a stopped run resumes.
 
-    Raises `IndexingError` on a full disk, or if another process is adding the part.
+    `log` is called with a line for what each part needs of disk and memory, and when it is there. Raises
+    `IndexingError` on a full disk, or if another process is adding the part.
     """
     from rag.retrievers import kind_of, parts_of
+    from rag.terminal import free_disk, megabytes
 
     added = []
     for name, part in parts_of(recipe):
         index, kind = open_index(folder), kind_of(part)
 
-        def report(done: int, what: str, total: int = index.manifest["passages"]) -> None:
+        def report(done: int, what: str, name: str = name, total: int = index.manifest["passages"]) -> None:
             if progress is not None:
-                progress(what, done, total)
+                progress(f"{name} {what}".strip(), done, total)
 
-        if kind.add is not None:
-            kind.add(index, part, memory, report)
+        if kind.needs is not None:
+            needs = kind.needs(index, part, memory)
+            disk, building, searching = (megabytes(size) for size in (needs.disk, needs.memory, needs.resident))
+            log(
+                f"{name}: {needs.why + '; ' if needs.why else ''}needs about {disk} of disk ({free_disk(Path(folder))} "
+                f"free), {building} of memory to build and {searching} to search"
+            )
+        try:
+            if kind.add is not None:
+                kind.add(index, part, memory, report)
+        except KeyboardInterrupt:
+            log(f"stopped; rag index build --to {folder} --recipe {recipe} goes on, and until then the part is missing")
+            raise
+        log(f"{name} is in {folder}")
         added.append(name)
+    if not added:
+        log(f"{recipe}: adds nothing to the index")
     return added
 
 
@@ -272,7 +339,7 @@ def plan_index(
     sample: int = 50_000,
     format: str | None = None,  # noqa: A002  (named like the command-line option)
     skip_bad: bool = False,
-    log: Callable[[str], None] = lambda line: None,
+    log: Callable[[str], None] = _silent,
 ) -> "Plan":
     """Plan what `build_index` would take on this machine: seconds, disk and memory of each step.
 

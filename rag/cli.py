@@ -16,12 +16,9 @@ from rag.config import DEFAULT_SYSTEM, command_defaults
 from rag.serve.cli import mcp, serve
 
 if TYPE_CHECKING:
-    from rag.corpus.reader import Corpus
-    from rag.corpus.sources import Shard
     from rag.export import Link
     from rag.index.index import Index
     from rag.index.rebuild import Changes
-    from rag.index.web import Fetching
     from rag.retrievers import Retriever
     from rag.systems import System
 
@@ -584,12 +581,11 @@ def build(
 
     To change an existing index, use add, remove or update.
     """
-    from rag.api import check_recipes, default_recipes
-    from rag.corpus.sources import Shard
+    from rag.api import add_recipe, build_index, check_recipes
     from rag.encoders import encoding_on
     from rag.errors import UserError
     from rag.index.parts import parse_size
-    from rag.index.web import Fetching
+    from rag.terminal import build_progress
 
     if not sources and not recipe:
         raise UserError("nothing to build: give SOURCES, or --recipe NAME to add a part to an existing index")
@@ -600,24 +596,30 @@ def build(
     if shard is not None and not sources:
         raise UserError("--shard is for SOURCES; an index that is a shard stays one")
     budget = None if memory is None else parse_size(memory)
-    part = None if shard is None else Shard.parse(shard)
     check_recipes(recipe or [])
     with ExitStack() as stack:
         stack.enter_context(encoding_on(held_engine(engine, address, workers, stack)))
+        progress, log = stack.enter_context(build_progress())
         if sources:
-            how = Fetching(include or [], exclude or [], strict)
-            _build_sources(
+            build_index(
                 sources,
                 to,
-                how,
+                recipes=recipe,
+                memory=budget,
                 format=format_,
-                shard=part,
+                include=include or [],
+                exclude=exclude or [],
+                shard=shard,
                 skip_bad=skip_bad,
+                strict=strict,
                 replace=replace,
                 allow_network=allow_network,
+                progress=progress,
+                log=log,
             )
-        for name in default_recipes(to) if recipe is None else recipe:
-            _add_parts(to, name, budget)
+        else:
+            for name in recipe or []:
+                add_recipe(to, name, memory=budget, progress=progress, log=log)
 
 
 @index_app.command()
@@ -820,9 +822,11 @@ def import_(
     ] = False,
 ) -> None:
     """Build an index from the passages of a Lucene index, for all retrievers."""
-    from rag.index.lucene import Stored
+    from rag.api import import_index
+    from rag.terminal import build_progress
 
-    _build_base(Stored(folder, skip_bad=skip_bad), to, replace=replace)
+    with build_progress(indexing="passages") as (progress, log):
+        import_index(folder, to, skip_bad=skip_bad, replace=replace, progress=progress, log=log)
 
 
 @app.command()
@@ -878,106 +882,6 @@ def doctor(as_json: JsonOption = False) -> None:
         _print_json([asdict(check) for check in found])
     else:
         show(found)
-
-
-def _build_sources(
-    sources: list[str],
-    to: Path,
-    how: "Fetching",
-    *,
-    format: str | None,  # noqa: A002
-    shard: "Shard | None",
-    skip_bad: bool,
-    replace: bool,
-    allow_network: bool,
-) -> None:
-    """Build passages and postings of sources, and fetch the pages of URLs before."""
-    from dataclasses import replace as changed
-
-    from rag.corpus.reader import Corpus
-    from rag.corpus.urls import is_url
-    from rag.index.web import check_sources, fetched
-    from rag.terminal import files_progress
-
-    check_sources(sources, allow_network=allow_network, format=format)
-    with ExitStack() as fetching, ExitStack() as bar:
-        if any(map(is_url, sources)):
-            advance = bar.enter_context(files_progress("fetching", "pages"))
-            how = changed(how, progress=lambda done, total: advance("", done, total))
-        found = fetching.enter_context(fetched(to, sources, how, replace=replace))
-        bar.close()
-        for line in found.notes:
-            _note(line)
-        corpus = Corpus(
-            found.paths,
-            format,
-            skip_bad,
-            include=how.include,
-            exclude=how.exclude,
-            strict=how.strict,
-            urls=found.urls,
-            shard=shard,
-        )
-        _build_base(corpus, to, replace=replace)
-
-
-def _build_base(corpus: "Corpus", to: Path, *, replace: bool) -> None:
-    """Build passages and postings; print an estimate of disk and memory first, and the skipped lines at the end."""
-    from rag.index.build import build, check_new, estimate
-    from rag.terminal import counted, free_disk, left_out, megabytes, progress_bar
-
-    if not replace:
-        check_new(to)
-    needed = estimate(corpus)
-    _note(f"needs about {megabytes(needed.disk)} of disk ({free_disk(to)} free), {megabytes(needed.memory)} of memory")
-    try:
-        with progress_bar("indexing", corpus.bytes_total, corpus.unit) as advance:
-            manifest = build(
-                corpus,
-                to,
-                lambda reading, passages: advance(reading.bytes_read, f"{passages:,} passages"),
-                replace=replace,
-            )
-    except KeyboardInterrupt:
-        _note(f"stopped; {to} is whole, as before or with the new build")
-        raise
-    for reason in corpus.reasons:
-        _note(f"skipped {reason}")
-    if corpus.bad > len(corpus.reasons):
-        _note(f"... and {corpus.bad - len(corpus.reasons)} more skipped")
-    for line in left_out(corpus):
-        _note(line)
-    _note(f"{counted(manifest['passages'], 'passage')} in {to}, {manifest['skipped']:,} skipped")
-
-
-def _add_parts(to: Path, name: str, memory: int | None) -> None:
-    """Add the parts of a recipe; print an estimate of disk and memory for each first."""
-    from rag.index.open import open_index
-    from rag.retrievers import kind_of, parts_of
-    from rag.terminal import free_disk, megabytes, progress_bar
-
-    parts = list(parts_of(name))
-    if not parts:
-        _note(f"{name}: adds nothing to the index")
-    for part, recipe in parts:
-        kind, index = kind_of(recipe), open_index(to)
-        if kind.needs is not None:
-            needs = kind.needs(index, recipe, memory)
-            disk, building, searching = (megabytes(size) for size in (needs.disk, needs.memory, needs.resident))
-            _note(
-                f"{part}: {needs.why + '; ' if needs.why else ''}needs about {disk} of disk ({free_disk(to)} free), "
-                f"{building} of memory to build and {searching} to search"
-            )
-        try:
-            with progress_bar(part, index.manifest["passages"], "passages") as advance:
-                if kind.add is not None:
-                    kind.add(index, recipe, memory, advance)
-        except KeyboardInterrupt:
-            _note(
-                f"stopped; rag index build --to {to} --recipe {name} goes on, and until then the index lacks this part"
-            )
-            raise
-        _note(f"{part} is in {to}")
 
 
 def _note(text: str) -> None:

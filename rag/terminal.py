@@ -5,7 +5,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -433,6 +433,44 @@ def files_progress(what: str, unit: str = "files") -> Iterator[Callable[[str, in
     """A progress bar of files, and then of the passages that are encoded; called with (step, done, total)."""
     with progress_bar(what, None, "") as advance:
         yield lambda step, done, total: advance(done, unit if step in _FILE_STEPS else f"passages, {step}", total)
+
+
+@contextmanager
+def step_bars(
+    unit: Callable[[str], str | None],
+) -> Iterator[tuple[Callable[[str, int, int], None], Callable[[str], None]]]:
+    """A progress bar for each step, and a function that prints a line and ends the bar before it.
+
+    The bars are moved by a function of (step, done, total); `unit` says what a step counts, None for bytes.
+    """
+    step = ""
+    with ExitStack() as stack:
+        advance: Advance | None = None
+
+        def update(what: str, done: int, total: int) -> None:
+            nonlocal step, advance
+            if advance is None or what != step:
+                stack.close()
+                step, advance = what, stack.enter_context(progress_bar(what, total, unit(what)))
+            advance(done, "", total)
+
+        def say(line: str) -> None:
+            nonlocal advance
+            stack.close()
+            advance = None
+            note(line)
+
+        yield update, say
+
+
+@contextmanager
+def build_progress(
+    indexing: str | None = None,
+) -> Iterator[tuple[Callable[[str, int, int], None], Callable[[str], None]]]:
+    """The bars of a build (`step_bars`); `indexing` is what that step counts, None for bytes."""
+    units = {"fetching": "pages", "indexing": indexing}
+    with step_bars(lambda step: units.get(step, "passages")) as both:
+        yield both
 
 
 class Advance(Protocol):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from autoais.terminal import clean, new_console, p_value
 from rag.bench.benchmark import Benchmark, LabelSet
 from rag.bench.predictions import DID_NOT_FIT
-from rag.terminal import counted, note, progress_bar
+from rag.terminal import counted, note, step_bars
 
 if TYPE_CHECKING:
     from rag.bench.folder import BenchRun
@@ -173,24 +173,18 @@ def bench_progress(
     unit: str = "questions", again: str = "--resume continues from there"
 ) -> Iterator[Callable[[str, int, int], None]]:
     """A progress bar for each step of a run; a stopped run prints how to continue."""
-    from contextlib import ExitStack
+    step = "starting"
+    with step_bars(lambda step: unit) as (update, say):
 
-    step = ""
-    with ExitStack() as stack:
-        advance: Any = None
-
-        def update(what: str, done: int, total: int) -> None:
-            nonlocal step, advance
-            if what != step:
-                stack.close()
-                step, advance = what, stack.enter_context(progress_bar(what, total, unit))
-            advance(done, "", total)
+        def moved(what: str, done: int, total: int) -> None:
+            nonlocal step
+            step = what
+            update(what, done, total)
 
         try:
-            yield update
+            yield moved
         except KeyboardInterrupt:
-            stack.close()
-            note(f"stopped while {step or 'starting'}; {again}")
+            say(f"stopped while {step}; {again}")
             raise
 
 
