@@ -111,14 +111,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    if name == "__version__":
-        from importlib.metadata import version
+if not TYPE_CHECKING:  # so that type checkers see names that are not there
 
-        return version("attributed-rag")
-    if name in _MODULE:
-        return getattr(import_module(_MODULE[name]), name)
-    raise AttributeError(f"module 'rag' has no attribute {name!r}")
+    def __getattr__(name: str) -> object:
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("attributed-rag")
+        if name in _MODULE:
+            return getattr(import_module(_MODULE[name]), name)
+        raise AttributeError(f"module 'rag' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

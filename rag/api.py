@@ -128,7 +128,9 @@ def _build(corpus: "Corpus", to: Path, progress: Progress | None, log: Callable[
     try:
         manifest = build(corpus, to, _indexed(corpus, progress), replace=replace)
     except KeyboardInterrupt:
-        log(f"stopped; {to} is whole, as before or with the new build")
+        log(
+            f"stopped; {to} is whole, as before or with the new build" if to.exists() else f"stopped; {to} is not there"
+        )
         raise
     for reason in corpus.reasons:
         log(f"skipped {reason}")

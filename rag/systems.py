@@ -51,11 +51,15 @@ class System(ABC):
         return self.respond(_as_question(question, 1))
 
     def answer(self, questions: Iterable[str | Question]) -> Iterator[Answer]:
-        """Answer questions lazily, in order; raises `UsageError` for a string instead of a list."""
+        """Answer questions lazily, in order; abstains where a question cannot be searched.
+
+        Raises `UsageError` for a string instead of a list.
+        """
         if isinstance(questions, str):
             raise UsageError(f"questions should be a list, found one string; write [{questions[:30]!r}]")
         check_type("questions", questions, "a list of strings or Questions", Iterable)
-        return (self.respond(_as_question(question, number)) for number, question in enumerate(questions, 1))
+        asked = (_as_question(question, number) for number, question in enumerate(questions, 1))
+        return (answer_or_abstain(self, question) for question in asked)
 
     def stream(self, question: str | Question) -> Iterator[str | Answer]:
         """Yield the text in pieces as it is written, or whole if the system cannot stream; then the answer."""

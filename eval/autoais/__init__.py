@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         Judgement,
         Passage,
         Question,
+        Span,
         Support,
         Unresolved,
         Verdict,
@@ -72,6 +73,7 @@ _WHERE = {
         "Judgement",
         "Passage",
         "Question",
+        "Span",
         "Support",
         "Unresolved",
         "Verdict",
@@ -94,6 +96,7 @@ __all__ = [
     "Question",
     "Report",
     "RunReport",
+    "Span",
     "Support",
     "Unresolved",
     "UsageError",
@@ -113,14 +116,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    if name == "__version__":
-        from importlib.metadata import version
+if not TYPE_CHECKING:  # so that type checkers see names that are not there
 
-        return version("attributed-rag")
-    if name in _MODULE:
-        return getattr(import_module(_MODULE[name]), name)
-    raise AttributeError(f"module 'autoais' has no attribute {name!r}")
+    def __getattr__(name: str) -> object:
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("attributed-rag")
+        if name in _MODULE:
+            return getattr(import_module(_MODULE[name]), name)
+        raise AttributeError(f"module 'autoais' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

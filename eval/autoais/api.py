@@ -159,7 +159,7 @@ def score(
     """
     chosen = _judge(judge)
     check_type("metrics", metrics, "names of metrics, or 'none'", str, Iterable)
-    named = metrics if isinstance(metrics, str) else ",".join(metrics) or "none"
+    named = metrics if isinstance(metrics, str) else ",".join(map(str, metrics)) or "none"
     gpt2 = None if mauve is None else Path(mauve)
     measures = Measures(choose_metrics(named), splitter=alce_splitter, mauve=gpt2, trec_all=trec_all)
     judgements: list[dict[str, Any]] = []
@@ -207,7 +207,7 @@ def score_into(
 ) -> Scored:
     """Score answers as `score` does, streaming; each judgement goes into `out`, a list or a file written at the end."""
     benchmark = _benchmark(questions)
-    corpora = [Path(one) for one in corpus]
+    corpora = _files("corpus", corpus)
     inputs: dict[str, Path] = {}
     given: Path | Iterable[CitedAnswer]
     if isinstance(answers, str | Path):
@@ -320,6 +320,9 @@ def compare(
     """
     from autoais.comparison import Judgements, compare_judgements, judgements_of, read_judgements
 
+    if isinstance(metrics, str):
+        raise UsageError(f"metrics should be a list of names, found one string; write [{metrics!r}]")
+
     def read(one: "str | Path | Report", name: str) -> Judgements:
         check_type(name, one, "a Report or a file of judgements", Report, str, Path)
         return judgements_of(one.judgements, name) if isinstance(one, Report) else read_judgements(Path(one))
@@ -409,7 +412,7 @@ def convert(
     from autoais.formats.convert import count_losses, count_textless
 
     notes, lost, wanted = formats.Notes(), Counter[str](), formats.to_write(to)
-    corpora, benchmark = [Path(one) for one in corpus], _benchmark(questions)
+    corpora, benchmark = _files("corpus", corpus), _benchmark(questions)
     answers = formats.read(Path(source), format, corpus=corpora, questions=benchmark, notes=notes, skip_bad=skip_bad)
     if "texts of passages" in wanted.supports:
         answers = count_textless(answers, notes)
@@ -419,6 +422,13 @@ def convert(
         raise UserError(f"{source}: nothing in it can be written as {to}; {target} was not changed")
     write_atomic(Path(target), chain([first], written))
     return Conversion(dict(notes), dict(lost))
+
+
+def _files(what: str, given: Sequence[str | Path]) -> list[Path]:
+    """Return a list of files; raises `UsageError` for one string, whose letters would be taken for files."""
+    if isinstance(given, str | Path):
+        raise UsageError(f"{what} should be a list of files, found one; write [{str(given)[:60]!r}]")
+    return [Path(one) for one in given]
 
 
 def _paths(labels: str | Path | Sequence[str | Path]) -> list[Path]:

@@ -237,6 +237,7 @@ def export(
 ) -> None:
     """Write the ratings, the answers with the consensus, and a manifest."""
     from rag.annotate.create import open_study
+    from rag.terminal import note
 
     opened = open_study(study)
     try:
@@ -245,3 +246,5 @@ def export(
         opened.close()
     for name, file in manifest["files"].items():
         typer.echo(f"{out / name}: {file['bytes']:,} bytes")
+    for line in manifest["notes"]:
+        note(line)

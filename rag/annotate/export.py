@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from autoais import formats
 from autoais.answers import read_answers, write_answers
-from autoais.io.jsonl import dumps, write_atomic
+from autoais.io.jsonl import dumps, parse_object, write_atomic
 from autoais.io.locks import unused
 from autoais.io.provenance import sha256_file
 from autoais.ratings import Rating, consensus, cut, label_answers, write_ratings
@@ -27,6 +27,7 @@ from rag.errors import UserError
 
 _WRITTEN = ("ratings.jsonl", "presses.jsonl", "items.jsonl", "answers.jsonl", "hagrid.jsonl", "ais.csv", "triage.json")
 MANIFEST = "manifest.json"
+_FORMAT = "rag annotate export 1"
 
 
 def export(study: Study, out: Path, *, without: Collection[str] = ()) -> dict[str, Any]:
@@ -43,16 +44,38 @@ def export(study: Study, out: Path, *, without: Collection[str] = ()) -> dict[st
         with unused(out) as free:
             if not free:
                 raise UserError(f"{out}: another process is writing it; wait for it, or name another folder")
+            _check_folder(out)
             return _export(study, out, without)
     except OSError as error:
         raise UserError(f"{out}: cannot be written: {error.strerror or error}") from error
+
+
+def _check_folder(out: Path) -> None:
+    """Raise `UserError` for a folder that holds something else than an export, also one that was killed."""
+    there = {path.name for path in out.iterdir() if not path.name.startswith(".")}
+    if not there:
+        return
+    foreign = sorted(there - {MANIFEST, *_WRITTEN})
+    if not foreign and MANIFEST in there and _format_of(out / MANIFEST) != _FORMAT:
+        foreign = [MANIFEST]
+    if not foreign and not there & {MANIFEST, _WRITTEN[0]}:  # the first to be written, and the last to be removed
+        foreign = sorted(there)
+    if foreign:
+        raise UserError(f"{out} holds something else than an export ({foreign[0]}); name an empty folder")
+
+
+def _format_of(path: Path) -> object:
+    try:
+        return parse_object(path.read_bytes(), str(path)).get("format")
+    except UserError:
+        return None
 
 
 def _export(study: Study, out: Path, without: Collection[str]) -> dict[str, Any]:
     phases: Counter[str] = Counter()
     with study.database.read(snapshot=True) as connection:
         _check_people(connection, without)
-        for name in (MANIFEST, *_WRITTEN):
+        for name in (MANIFEST, *reversed(_WRITTEN)):
             (out / name).unlink(missing_ok=True)
         write_atomic(out / "ratings.jsonl", write_ratings(_counted(ratings(study, connection, without), phases)))
         write_atomic(out / "presses.jsonl", _presses(study, connection))
@@ -66,6 +89,9 @@ def _export(study: Study, out: Path, without: Collection[str]) -> dict[str, Any]
             "ratings": dict(sorted(phases.items())),
             "notes": [f"{what}: {n}" for what, n in sorted(notes.items())],
         }
+        total = manifest["items"].get("study", 0)
+        if open_items := total - manifest["finished"]:
+            manifest["notes"].append(f"items of the study that are not finished: {open_items} of {total}")
     manifest["files"] = {
         name: {"sha256": sha256_file(out / name), "bytes": (out / name).stat().st_size}
         for name in _WRITTEN
@@ -189,7 +215,7 @@ def _manifest(study: Study, connection: "sa.Connection", without: Collection[str
     pools = sa.select(items.c.pool, sa.func.count()).group_by(items.c.pool)
     done = progress_in(study, connection, without)
     found: dict[str, Any] = {
-        "format": "rag annotate export 1",
+        "format": _FORMAT,
         "version": version("attributed-rag"),
         "settings": settings,
         "items": dict(sorted(pairs(connection, pools).items())),

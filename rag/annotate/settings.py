@@ -61,7 +61,7 @@ _INTEGERS = ("annotators", "seed", "training_attempts", "block_after")
 _CHOICES = {"reasons": ("off", "optional", "required"), "evidence": ("off", "optional", "required")}
 _COMMENTS = {
     "title": "What annotators see at the top of each page.",
-    "scheme": "The questions; `rag annotate schemes` lists them. Fixed once the study has begun.",
+    "scheme": "The questions; `rag annotate schemes` lists them. Fixed by `rag annotate init`.",
     "annotators": "People per item; odd, so that a majority of two answers exists.",
     "seed": "The order of the items and the places of gold items follow from it.",
     "lease_minutes": "An item that someone opened goes to another person after so many minutes without a verdict.",
@@ -111,9 +111,12 @@ def read_settings(path: Path) -> Settings:
     except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{path}: cannot be read as settings: {error}") from error
     try:
-        return settings_of(values)
+        found = settings_of(values)
     except UsageError as error:
         raise UserError(f"{path}: {error}") from error
+    if found.guidelines and not (path.parent / found.guidelines).is_file():
+        raise UserError(f"{path}: there is no file {path.parent / found.guidelines} for the guidelines")
+    return found
 
 
 def write_settings(path: Path, settings: Settings) -> None:

@@ -21,7 +21,7 @@ from rag.annotate.queries import ADJUDICATION, AUDIT, FLAG, UNDO, VERDICT, Row
 from rag.annotate.queue import Queue
 from rag.annotate.schemes import Question, flags_for, scheme_of
 from rag.annotate.settings import Settings
-from rag.annotate.store import Database, about, pairs, people
+from rag.annotate.store import Database, about, pairs, people, presses
 from rag.annotate.types import (
     MOST_EVIDENCE,
     Annotator,
@@ -461,14 +461,27 @@ class Study:
         """
         self._review(AUDIT, admin, item, question, value, press, reason)
 
-    def adjudicate(self, admin: str, item: str, question: str, value: str, *, press: str, reason: str = "") -> None:
-        """Decide a question about an item (by its own id) in the place of the consensus; the last decision counts.
+    def adjudicate(
+        self, admin: str, item: str, question: str, value: str, *, press: str, reason: str = "", again: bool = False
+    ) -> None:
+        """Decide a question about an item (by its own id) in the place of the consensus.
 
-        Raises `PressError`.
+        `again` replaces an earlier decision. Raises `PressError`, also for a question that is decided, without `again`.
         """
-        self._review(ADJUDICATION, admin, item, question, value, press, reason)
+        self._review(ADJUDICATION, admin, item, question, value, press, reason, again=again)
 
-    def _review(self, kind: str, admin: str, item: str, question: str, value: str, press: str, reason: str) -> None:
+    def _review(
+        self,
+        kind: str,
+        admin: str,
+        item: str,
+        question: str,
+        value: str,
+        press: str,
+        reason: str,
+        *,
+        again: bool = True,
+    ) -> None:
         reason = _storable("reason", reason, PressError)
         given = {"kind": kind, "annotator": admin, "item": item, "question": question, "value": value}
         for name, text in given.items():
@@ -485,6 +498,12 @@ class Study:
                 raise PressError("only an admin can do this")
             if self._is_repeated(connection, press, given):
                 return
+            if not again:
+                decided = sa.select(presses.c.annotator, presses.c.value).where(
+                    presses.c.kind == kind, presses.c.item == item, presses.c.question == question
+                )
+                if (earlier := connection.execute(decided.order_by(presses.c.id.desc()).limit(1)).first()) is not None:
+                    raise PressError(f"{earlier.annotator} has decided this: {earlier.value}; load the page again")
             values = {
                 "press": press,
                 "attempt": 0,

@@ -49,6 +49,7 @@ from rag.types import Hit, Passage
 QUESTIONS, LEFT_OUT = f"{RAW}/questions.jsonl", f"{RAW}/left-out.jsonl"
 DEV = 0.2
 _TRAILING = ("own", "attach")
+_ON_CARD = ("name", "licence", "text_licence", "language")  # settings of a build that may still change
 _PER_ANSWER = 3_000  # bytes of an answer in all files, besides its quotes
 
 
@@ -257,10 +258,10 @@ class _Build:
         else:
             check_empty(self._folder)
             self._record = self._new()
-            write_manifest(self._folder, self._record)
         path = self._folder / QUESTIONS
         if "quotes" not in self._record:
-            found = find_quotes(self._source, self._progress)
+            found = find_quotes(self._source, self._progress)  # before the first file: a wrong option leaves none
+            write_manifest(self._folder, self._record)
             write_atomic(path, (dumps(one.row()) for one in found.questions))
             write_atomic(self._folder / LEFT_OUT, map(dumps, found.left_out))
             self._record["quotes"] = found.record | {"sha256": sha256_file(path)}
@@ -269,7 +270,7 @@ class _Build:
             raise RagError(f"{path} was changed after the build wrote it; name a new folder to start again")
         self._questions = read_bench_questions(path)
         told = {one.language for one in self._questions if one.language and is_language(one.language)}
-        chosen = self._fixed["settings"]["language"]
+        chosen = self._record["settings"]["language"]
         self._record["language"] = sorted(told) if chosen is None else [chosen]
 
     def _new(self) -> dict[str, Any]:
@@ -294,14 +295,16 @@ class _Build:
             made = "imported" if "settings" not in record else "packed with labels, which building would drop"
             raise RagError(f"{self._folder} cannot be continued: it was {made}; name a new folder")
         before, now = record["settings"], self._fixed["settings"]
-        changed = [key for key in now if before.get(key) != now[key]]
+        changed = [key for key in now if key not in _ON_CARD and before.get(key) != now[key]]
         changed += [key for key, value in self._fixed.items() if key != "settings" and record.get(key) != value]
         if changed:
             raise RagError(
                 f"{self._folder} cannot be continued: it was started with other {', '.join(changed)}; "
                 "name a new folder to start again"
             )
-        return record
+        settings = before | {key: now[key] for key in _ON_CARD if now[key] is not None}
+        licence = {"answers": settings["licence"], "texts": settings["text_licence"]}
+        return record | {"settings": settings, "name": settings["name"] or record["name"], "licence": licence}
 
     def plan(self) -> Plan:
         """Return what there is to do."""

@@ -162,12 +162,17 @@ def pack(
     answers: Annotated[
         Path | None, typer.Option(help="The answers with labels, of `rag annotate export`; nothing else may differ.")
     ] = None,
+    licence: LicenceOption = None,
+    text_licence: TextLicenceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Put labels into a collection, and write its files, card and checksums again."""
     from rag.collect.folder import pack_collection
+    from rag.terminal import note
 
-    _show(pack_collection(out, answers), as_json=as_json)
+    _show(pack_collection(out, answers, licence=licence, text_licence=text_licence), as_json=as_json)
+    if (out / "report").is_dir():
+        note(f"{out / 'report'} is of before: rag collect report {out} writes it again")
 
 
 @collect_app.command("report")

@@ -241,16 +241,26 @@ def _in_dev(answers: Iterable[CitedAnswer], dev: float, seed: int) -> Callable[[
     return lambda answer: question_key(answer) in chosen
 
 
-def pack_collection(folder: str | Path, answers: str | Path | None = None) -> Collection:
+def pack_collection(
+    folder: str | Path,
+    answers: str | Path | None = None,
+    *,
+    licence: str | None = None,
+    text_licence: str | None = None,
+) -> Collection:
     """Write the files of a collection again; with `answers` from labelled ones (of `rag annotate export`).
 
     All files change or, after a kill or an error, none. `answers` may differ from the collection's in the labels alone.
+    `licence` is that of the answers, `text_licence` that of the passages, for the card (default: as they are there).
     Raises `RagError` if an answer is missing, unknown or another one.
     """
     opened = open_collection(folder)  # before the lock, which would create the folder
     with writing(opened.folder):
         opened = open_collection(folder)
         manifest = dict(opened.manifest)
+        named = {"answers": licence, "texts": text_licence}
+        known = {name: text for name, text in named.items() if text is not None}
+        manifest["licence"] = {"answers": None, "texts": None} | dict(manifest.get("licence") or {}) | known
         if answers is not None:
             path = Path(answers)
             digest = sha256_file(path) if path.is_file() else ""

@@ -56,6 +56,11 @@ def import_collection(
     answers = _by_question(list(formats.read(path, kind, corpus=texts, notes=notes)))
     if not answers:
         raise RagError(f"{path}: no answers in it")
+    if empty := [answer for answer in answers if not (answer.sentences or answer.abstained)]:
+        raise RagError(
+            f"{path}: {len(empty):,} of {len(answers):,} answers have no sentences, {empty[0].id!r:.60} first; "
+            "give each its `sentences` with citations, or set `abstained` (ALCE's format takes a text with markers)"
+        )
     files = {"answers": path} | {f"corpus {number}": one for number, one in enumerate(texts, 1)}
     with writing(folder):
         if (folder / MANIFEST).exists():

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -164,8 +164,33 @@ def is_fault(error: BaseException) -> bool:
 
 def count_documents(folder: Path) -> int:
     """The number of passages in the postings of a folder; raises `IndexingError` if they cannot be read."""
-    with _reading():
-        return int(tantivy.Index.open(str(folder)).searcher().num_docs)
+    with _reading(), ExitStack() as stack:
+        return int(_opened(folder, stack).searcher().num_docs)
+
+
+def _opened(folder: Path, stack: ExitStack) -> tantivy.Index:
+    """Open the postings of a folder, which may be read-only; closing `stack` removes what this needs.
+
+    Raises `IndexingError` if they are damaged.
+    """
+    try:
+        return tantivy.Index.open(str(folder))
+    except BaseException as error:
+        if not is_fault(error):
+            raise
+        if os.access(folder, os.W_OK) or not os.access(folder, os.R_OK):
+            raise IndexingError(_damaged(folder, error)) from error
+    # Tantivy needs a lock file even for reading; a temporary folder of links can hold it.
+    links = Path(tempfile.mkdtemp(prefix="rag-"))
+    stack.callback(shutil.rmtree, links, ignore_errors=True)
+    for path in folder.glob("[!.]*"):  # without the writer's old lock files
+        (links / path.name).symlink_to(path.absolute())
+    try:
+        return tantivy.Index.open(str(links))
+    except BaseException as error:
+        if not is_fault(error):
+            raise
+        raise IndexingError(_damaged(folder, error)) from error
 
 
 def _damaged(folder: Path, error: BaseException) -> str:
@@ -195,26 +220,14 @@ class BM25:
     @classmethod
     def open(cls, folder: Path, store: PassageStore, recipe: Recipe, *, untitled: int, passages: int) -> "BM25":
         """Open an index folder, which may be read-only."""
-        counts = {"untitled": untitled, "passages": passages}
-        try:
-            return cls(tantivy.Index.open(str(folder)), store, recipe, **counts)
-        except BaseException as error:
-            if not is_fault(error):
-                raise
-            if os.access(folder, os.W_OK) or not os.access(folder, os.R_OK):
+        with ExitStack() as stack:
+            try:
+                opened = cls(_opened(folder, stack), store, recipe, untitled=untitled, passages=passages)
+            except BaseException as error:
+                if not is_fault(error):
+                    raise
                 raise IndexingError(_damaged(folder, error)) from error
-        # Tantivy needs a lock file even for reading; a temporary folder of links can hold it.
-        links = Path(tempfile.mkdtemp(prefix="rag-"))
-        for path in folder.glob("[!.]*"):  # without the writer's old lock files
-            (links / path.name).symlink_to(path.absolute())
-        try:
-            opened = cls(tantivy.Index.open(str(links)), store, recipe, **counts)
-        except BaseException as error:
-            shutil.rmtree(links, ignore_errors=True)
-            if not is_fault(error):
-                raise
-            raise IndexingError(_damaged(folder, error)) from error
-        weakref.finalize(opened, shutil.rmtree, links, ignore_errors=True)
+            weakref.finalize(opened, stack.pop_all().close)
         return opened
 
     def weighted(self, recipe: Recipe) -> "BM25":

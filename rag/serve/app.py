@@ -4,6 +4,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TypedDict, Unpack, get_type_hints
 from urllib.parse import urlsplit
 
@@ -18,8 +19,9 @@ from starlette.responses import PlainTextResponse, Response
 
 import rag
 from autoais.io.jsonl import dumps
+from rag.api import open_index
 from rag.config import DEFAULT_SYSTEM
-from rag.errors import UsageError, UserError
+from rag.errors import UsageError, UserError, check_type
 from rag.index.index import Index
 from rag.serve import mcp, openai, pages
 from rag.serve.api import Api
@@ -108,7 +110,7 @@ def create_app(service: Service, **options: Unpack[AppOptions]) -> FastAPI:
 
 
 def serve_indexes(
-    indexes: Mapping[str, Index],
+    indexes: Mapping[str, Index | str | Path],
     *,
     systems: Sequence[str] | Mapping[str, str] = (DEFAULT_SYSTEM,),
     judge: str = "minilm",
@@ -125,7 +127,9 @@ def serve_indexes(
     `log_questions` writes questions and outcomes to stderr, as JSON lines; `tell` receives the lines that `rag serve`
     prints. Raises `UserError` for what cannot be opened or used.
     """
-    service = Service(indexes, systems, judge=judge, limits=limits)
+    check_type("indexes", indexes, "a dict of names and indexes", Mapping)
+    opened = {name: one if isinstance(one, Index) else open_index(one) for name, one in indexes.items()}
+    service = Service(opened, systems, judge=judge, limits=limits)
     app = create_app(service, **options)
     if log_questions:
         service.watch(_log)

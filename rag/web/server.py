@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable
 
 from starlette.applications import Starlette
-from starlette.responses import PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag.errors import RagError, missing_extra
@@ -76,7 +76,12 @@ class _Ending:
             await self._app(scope, receive, noting)
         except asyncio.CancelledError:
             if not started:
-                await PlainTextResponse("the server stops\n", 503, {"Retry-After": "10"})(scope, receive, send)
+                later = {"Retry-After": "10"}
+                if scope["path"].startswith("/v1/"):  # an API, whose errors are one object
+                    error = {"type": "BusyError", "message": "the server stops; ask again later"}
+                    await JSONResponse({"error": error}, 503, later)(scope, receive, send)
+                else:
+                    await PlainTextResponse("the server stops\n", 503, later)(scope, receive, send)
 
 
 def _allow_connections() -> None:

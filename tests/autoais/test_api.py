@@ -245,6 +245,9 @@ def test_what_is_no_run_is_one_line(run: object, qrels: object, says: str) -> No
         ),
         (lambda: untyped.open_judge("lexical").support("x", [None]), "evidence should be a list of texts, each"),
         (lambda: untyped.compare(None, "x.jsonl"), "a should be a Report or a file of judgements, found NoneType"),
+        (lambda: untyped.compare("a.jsonl", "b.jsonl", metrics="autoais"), "metrics should be a list of names"),
+        (lambda: untyped.score("a.jsonl", judge="lexical", corpus="p.jsonl"), "corpus should be a list of files"),
+        (lambda: untyped.score([ROW], judge="lexical", metrics=[5]), "no citation metrics called '5'"),
         (lambda: untyped.evaluate_judge(None), "labels should be a file or a list of files, found NoneType"),
         (lambda: untyped.evaluate_run({}, {}, ["answer_hit@1"]), "the judgements have no topics"),
         (lambda: untyped.evaluate_run({}, {}, None), "measures should be a list of names, found NoneType"),
@@ -286,4 +289,4 @@ def test_one_string_of_measures_is_refused() -> None:
 def test_the_version_is_that_of_the_distribution() -> None:
     assert autoais.__version__[0].isdigit()
     with pytest.raises(AttributeError, match="module 'autoais' has no attribute 'nope'"):
-        _ = autoais.nope
+        _ = untyped.nope

@@ -317,4 +317,4 @@ def test_a_name_that_there_is_not_is_an_attribute_error() -> None:
     assert dir(rag) == rag.__all__
     assert rag.__version__[0].isdigit()
     with pytest.raises(AttributeError, match="module 'rag' has no attribute 'nope'"):
-        rag.nope  # noqa: B018
+        rag.nope  # type: ignore[attr-defined]  # noqa: B018

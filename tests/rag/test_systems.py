@@ -37,6 +37,9 @@ def test_one_question_is_not_taken_for_a_list_of_letters(shelf: Path) -> None:
     with pytest.raises(UsageError, match=r"questions should be a list, found one string; write \['Which river\?'\]"):
         system.answer("Which river?")
     assert [answer.question.id for answer in system.answer(["Which river?", Question("x", "Poland?")])] == ["q1", "x"]
+    first, second, third = system.answer(["Which river?", "?!", "Poland?"])  # one that cannot be searched ends nothing
+    assert (first.abstained, second.abstained, third.abstained) == (False, True, False)
+    assert second.reason
 
 
 def test_a_system_of_ones_own_has_a_name_and_answers_one_question() -> None:

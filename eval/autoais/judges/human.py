@@ -58,7 +58,9 @@ class HumanJudge(Judge):
         else:
             self._labels, self._answers = _of_labels(file)
         known = [*self._labels.values(), *self._answers.values()]
-        if all(one.verdict is Verdict.UNDECIDED for one in known):
+        if known and all(one.verdict is Verdict.UNDECIDED for one in known):
+            raise UserError(f"{file}: people are split on all that they judged, so that nothing is decided")
+        if not known:
             raise UserError(f"{file}: no answer, sentence or citation in it has a label of people")
         self._name = f"human@{digest}"
         self._unknown: set[int] = set()
@@ -125,14 +127,14 @@ def _of_ratings(path: Path, answers: Path, likert: int) -> tuple[Labels, Labels]
     for answer in labelled:
         places = split.get(answer.id, set())
         if (None, None) in places and len(answer.sentences) > 1:
-            wholes.setdefault(whole_answer(answer), undecided)
+            wholes[whole_answer(answer)] = undecided
         for number, claim in _claims(answer):
             cites = answer.sentences[number].cites
             if (number, None) in places or ((None, None) in places and len(answer.sentences) == 1):
-                labels.setdefault(claim.against(claim.cited), undecided)
+                labels[claim.against(claim.cited)] = undecided
             for cited, text in zip(cites, claim.cited, strict=True):
                 if (number, cited) in places:
-                    labels.setdefault(claim.against((text,)), undecided)
+                    labels[claim.against((text,))] = undecided
     return labels, wholes
 
 

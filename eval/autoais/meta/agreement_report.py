@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from autoais.errors import UserError
 from autoais.meta.agreement import (
     Coefficient,
     cohen_kappa,
@@ -70,6 +71,8 @@ def report(
         return number_of((asked or {}).get(answer, answer))
 
     ratings = [one for batch in batches.values() for one in batch]
+    if asked is not None and (unknown := next((one.rated for one in ratings if one.rated not in asked), None)):
+        raise UserError(f"answer {unknown!r:.80} has ratings, but is not among the answers; do they belong together?")
     study = [one for one in ratings if one.phase == "study"]
     counted = [one for one in ratings if one.phase in ("study", "adjudication")]
     systems = sorted({one.system for one in study})

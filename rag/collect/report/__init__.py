@@ -56,6 +56,8 @@ def report_collection(
     """
     check_type("source", source, "a collection or a file (str or Path)", str, Path)
     path = Path(source)
+    if not path.exists():
+        raise RagError(f"{path}: no such collection or file")
     if out is None and not path.is_dir():
         raise RagError("name a folder for the report of a file: --out FOLDER")
     folder = path / "report" if out is None else Path(out)

@@ -17,7 +17,7 @@ from autoais.judges import open_judge
 from autoais.judges.human import CONTRADICT, SPLIT
 from autoais.ratings import Rating, write_ratings
 from autoais.testing import SUPPORTED, UNRELATED, check_judge
-from autoais.types import NOT_JUDGED, Attribution, Citation, CitedSentence, Passage, Support, Verdict
+from autoais.types import NOT_JUDGED, Attribution, Citation, CitedSentence, Judge, Passage, Support, Verdict
 from tests.autoais.formats.test_formats import sample
 from tests.conftest import Command, one_line_error
 
@@ -98,6 +98,26 @@ def test_ratings_and_answers_give_the_consensus_and_ties_are_undecided(tmp_path:
     strict = open_judge(f"human:{ratings},answers={answers},likert=5")
     assert strict.judge(asked)[0].verdict is Verdict.NOT_ATTRIBUTABLE
     assert open_judge(f"human:{ratings},answers={answers}").name == relaxed.name != strict.name
+
+
+def test_a_tie_is_undecided_whatever_people_said_of_the_same_sentence_elsewhere(tmp_path: Path) -> None:
+    same = [replace(answer(name, sentence("One.", "p1")), question="Question 1?") for name in "12"]
+    answers = file_of(tmp_path / "a.jsonl", same)
+    ratings = tmp_path / "r.jsonl"
+
+    def judge(first: str, second: str) -> Judge:
+        rows = [
+            Rating(f"{name}#0", who, "attributable", value, name, 0)
+            for name, values in (("1", first), ("2", second))
+            for who, value in zip("ab", values, strict=True)
+        ]
+        write_atomic(ratings, write_ratings(rows))
+        return open_judge(f"human:{ratings}", answers=str(answers))
+
+    assert judge("55", "55").judge([pair("1", "One.", "p1")])[0].verdict is Verdict.ATTRIBUTABLE
+    for first, second in (("55", "52"), ("52", "55"), ("55", "22")):
+        with pytest.raises(UserError, match="people are split on all that they judged"):
+            judge(first, second)
 
 
 def test_the_name_is_that_of_the_content(tmp_path: Path) -> None:

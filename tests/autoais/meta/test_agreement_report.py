@@ -349,6 +349,8 @@ def test_answers_to_one_question_are_one_unit(tmp_path: Path) -> None:
 
     assert width(together) > 1.3 * width(alone)
     assert autoais.agreement(ratings, answers=rows) == together
+    with pytest.raises(UserError, match="answer 'q0/0' has ratings, but is not among the answers"):
+        autoais.agreement(ratings, answers=rows[1:])
 
 
 def test_systems_and_batches(tmp_path: Path, autoais: Command) -> None:

@@ -280,3 +280,23 @@ def test_an_attribution_has_the_whole_source() -> None:
 
     triage(make_items(1), Seeing())
     assert seen[0].evidence == ("Colours. It is known that q 0 is blue.",)
+
+
+def test_an_export_goes_to_no_folder_with_something_else(make_study: MakeStudy, tmp_path: Path) -> None:
+    study = make_study(2)
+    out = tmp_path / "out"
+    first = study.export(out)
+    assert study.export(out) == first  # again
+    assert first["notes"] == ["items of the study that are not finished: 2 of 2"]
+    (out / "manifest.json").unlink()  # as if killed
+    assert study.export(out) == first
+    with pytest.raises(UserError, match=r"holds something else than an export \(.*name an empty folder"):
+        study.export(study.folder)
+    assert (study.folder / "study.toml").exists()
+    for name, text in (("collection.json", "{}"), ("manifest.json", "{}"), ("answers.jsonl", "")):
+        other = tmp_path / name.partition(".")[0]
+        other.mkdir()
+        (other / name).write_text(text)
+        with pytest.raises(UserError, match=f"something else than an export .{name}"):
+            study.export(other)
+        assert (other / name).read_text() == text

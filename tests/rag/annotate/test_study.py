@@ -747,7 +747,9 @@ def test_ties_are_adjudicated_by_an_admin(make_study: MakeStudy, tmp_path: Path)
         study.adjudicate("boss", "q9", "attributable", "no", press=press())
     study.adjudicate("boss", "q0/0", "attributable", "yes", press="a1")
     study.adjudicate("boss", "q0/0", "attributable", "yes", press="a1")
-    study.adjudicate("boss", "q0/0", "attributable", "no", press="a2")
+    with pytest.raises(PressError, match="boss has decided this: yes; load the page again"):
+        study.adjudicate("boss", "q0/0", "attributable", "no", press="a2")
+    study.adjudicate("boss", "q0/0", "attributable", "no", press="a2", again=True)
     assert study.ties() == []
     found = exported(study, tmp_path)
     assert [(row["annotator"], row["value"]) for row in found if row["phase"] == "adjudication"] == [("boss", "no")]

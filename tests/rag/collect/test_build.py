@@ -248,6 +248,15 @@ def test_a_folder_with_something_else_or_in_use(asked: Path, tmp_path: Path, rag
     one_line_error(rag("collect", "report", out), "not a collection")
 
 
+def test_a_wrong_option_leaves_the_folder_free(asked: Path, tmp_path: Path, rag: Command) -> None:
+    out = tmp_path / "c"
+    one_line_error(rag("collect", "build", out, "--questions", asked, "--quotes", "retrieved"), "index")
+    retrieved = ("collect", "build", out, "--questions", asked, "--quotes", "retrieved")
+    one_line_error(rag(*retrieved, "--index", tmp_path / "nowhere"), "nowhere")
+    built = rag("collect", "build", out, "--questions", asked)
+    assert built.returncode == 0, built.stderr
+
+
 def test_a_build_cannot_go_on_with_other_systems_or_data(asked: Path, tmp_path: Path, rag: Command) -> None:
     out = tmp_path / "c"
     built = rag("collect", "build", out, "--questions", asked)
@@ -257,6 +266,12 @@ def test_a_build_cannot_go_on_with_other_systems_or_data(asked: Path, tmp_path: 
     one_line_error(rag(*resume, "--system", "extractive"), "other systems")
     one_line_error(rag(*resume, "--dev", "0.5"), "other dev")
     assert rag(*resume).returncode == 0
+    again = rag(*resume, "--licence", "CC0-1.0", "--text-licence", "GPL-2.0", "--name", "Towns")  # of the card alone
+    assert again.returncode == 0, again.stderr
+    assert json.loads((out / "collection.json").read_text())["licence"] == {"answers": "CC0-1.0", "texts": "GPL-2.0"}
+    assert "CC0-1.0" in (out / "README.md").read_text()
+    assert rag("collect", "pack", out, "--licence", "MIT").returncode == 0
+    assert "MIT" in (out / "README.md").read_text()
     asked.write_text(asked.read_text() + "\n")
     one_line_error(rag(*resume), "other data")
 

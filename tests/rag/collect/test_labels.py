@@ -109,6 +109,15 @@ def test_what_cannot_be_imported(tmp_path: Path, rag: Command) -> None:
     one_line_error(rag("collect", "import", tmp_path / "none.jsonl", tmp_path / "c"), "no such file")
     assert rag("collect", "import", file, tmp_path / "c").returncode == 0
     one_line_error(rag("collect", "import", file, tmp_path / "c"), "holds a collection")
+    row: dict[str, object] = {
+        "id": "q/1",
+        "question": "Who?",
+        "output": "Ada did it [1].",
+        "passages": [{"id": "p", "text": "Ada did it."}],
+    }
+    one_line_error(
+        rag("collect", "import", write_rows(tmp_path / "o.jsonl", [row]), tmp_path / "e"), "have no sentences", "'q/1'"
+    )
     broken = write_lines(tmp_path / "b.jsonl", ['{"query": "q", "quotes": [], "answers": [{"answer": 3}]}'])
     with pytest.raises(FormatError, match=r"b\.jsonl:1"):
         import_collection(broken, tmp_path / "d")

@@ -1,5 +1,7 @@
 import gzip
 import os
+import random
+import zlib
 from pathlib import Path
 
 import pytest
@@ -178,6 +180,12 @@ def test_text_of_any_encoding_is_read(tmp_path: Path, name: str, data: bytes) ->
 def test_binary_data_are_no_text(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"x\.txt: not a text"):
         read(tmp_path, "x.txt", b"\x7fELF\0\0\0\0\0\0\1\2" * 20)
+    with pytest.raises(FormatError, match=r"key\.txt: not a text"):
+        read(tmp_path, "key.txt", random.Random(1).randbytes(5000))
+    with pytest.raises(FormatError, match=r"z\.txt: not a text"):
+        read(tmp_path, "z.txt", zlib.compress(random.Random(2).randbytes(200).hex().encode() * 9, 9))
+    (note,) = read(tmp_path, "note.md", b"# Note\n\nThe red\0 door is open.\n")  # a stray one is none
+    assert "door is open" in note.text
 
 
 def test_a_large_file_is_refused_before_it_is_read(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """What all pages share: escaping, static files, headers, hosts, limits and the server."""
 
+import asyncio
+import json
 import os
 import signal
 import socket
@@ -22,12 +24,13 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
+from starlette.types import Message, Receive, Scope, Send
 
 from rag.errors import RagError, UserError
 from rag.export.escaping import visible
 from rag.web.pages import Pages, escaped
 from rag.web.security import HEADERS, RateLimit, allowed_hosts, csrf_token, is_csrf_token, middleware, signature
-from rag.web.server import is_loopback, serve
+from rag.web.server import _Ending, is_loopback, serve
 
 
 @given(st.text())
@@ -221,6 +224,29 @@ async def hello(request):
 
 serve(Starlette(routes=[Route("/in/{token}", hello)]), port=0, tell=lambda line: print(line, flush=True))
 """
+
+
+@pytest.mark.parametrize(("path", "is_json"), [("/v1/ask", True), ("/v1/chat/completions", True), ("/", False)])
+def test_a_request_that_the_end_of_the_server_cuts_off_is_told_so(path: str, is_json: bool) -> None:
+    async def cut_off(scope: Scope, receive: Receive, send: Send) -> None:
+        raise asyncio.CancelledError
+
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    asyncio.run(_Ending(cut_off)({"type": "http", "path": path}, receive, send))
+    assert sent[0]["status"] == 503
+    assert (b"retry-after", b"10") in sent[0]["headers"]
+    body = sent[1]["body"].decode()
+    if is_json:
+        assert json.loads(body) == {"error": {"type": "BusyError", "message": "the server stops; ask again later"}}
+    else:
+        assert body == "the server stops\n"
 
 
 def test_the_server_says_where_it_is_logs_no_address_and_stops_when_told() -> None:
