@@ -46,7 +46,7 @@ UV = .venv-uv/bin/uv
 # has its turn in `make core`. One thread each, as threads that wait for a busy core cost more than they bring.
 test: export OMP_NUM_THREADS = 1
 test: .venv-test/done
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target whole-others whole-rag whole-pages core-3.13 check docs
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target whole-pages whole-others whole-rag core-3.13 check docs
 
 whole: whole-others whole-rag whole-pages
 

@@ -152,6 +152,7 @@ def serve(
     """Serve the pages of a study until Ctrl-C."""
     from rag.annotate.app import create_app
     from rag.annotate.create import open_study
+    from rag.annotate.guidelines import guidelines_html
     from rag.errors import UsageError
     from rag.web.server import is_loopback
     from rag.web.server import serve as serve_app
@@ -161,6 +162,7 @@ def serve(
         raise UsageError(f"--host {host} needs --base-url too, the address that people type, such as {example}")
     opened = open_study(study)
     try:
+        guidelines_html(opened)  # a missing file is told here, not to annotators
         typer.echo(f"{opened.settings.title}: {opened.pools.get('study', 0):,} items, scheme {opened.scheme.name}")
         if base_url is None and port not in (0, _PORT):
             typer.echo(f"Links of `rag annotate invite` need --base-url http://{host}:{port}")

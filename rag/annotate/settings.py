@@ -111,12 +111,9 @@ def read_settings(path: Path) -> Settings:
     except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{path}: cannot be read as settings: {error}") from error
     try:
-        found = settings_of(values)
+        return settings_of(values)
     except UsageError as error:
         raise UserError(f"{path}: {error}") from error
-    if found.guidelines and not (path.parent / found.guidelines).is_file():
-        raise UserError(f"{path}: there is no file {path.parent / found.guidelines} for the guidelines")
-    return found
 
 
 def write_settings(path: Path, settings: Settings) -> None:

@@ -83,3 +83,6 @@ def test_what_cannot_be_done_is_said_in_one_line(rag: Command, answers: Path, tm
     one_line_error(rag("annotate", "invite", folder, "ada", "--days", "0"), "days should be more than 0")
     one_line_error(rag("annotate", "export", folder, answers), "cannot be written")
     one_line_error(rag("annotate", "serve", folder, "--host", "0.0.0.0"), "needs --base-url")
+    settings = folder / "study.toml"
+    settings.write_text(settings.read_text().replace('guidelines = ""', 'guidelines = "ours.md"'))
+    one_line_error(rag("annotate", "serve", folder, "--port", "0"), "ours.md: the guidelines cannot be read")
