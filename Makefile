@@ -7,7 +7,7 @@ ONLY ?=
 export Q
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: ask demo results test quick check docs whole whole-rag whole-others whole-pages core databases ray integrations bench reproduce chaos coverage fuzz fuzz-guided lock mutation audit sbom licences clean
+.PHONY: ask demo results test quick check docs whole whole-rag whole-indexes whole-others whole-pages core databases ray integrations bench reproduce chaos coverage fuzz fuzz-guided lock mutation audit sbom licences clean
 
 ask: .venv/ask.done
 	@.venv/bin/rag ask "$$Q" || [ $$? -eq 1 ]
@@ -46,9 +46,9 @@ UV = .venv-uv/bin/uv
 # has its turn in `make core`. One thread each, as threads that wait for a busy core cost more than they bring.
 test: export OMP_NUM_THREADS = 1
 test: .venv-test/done
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target whole-pages whole-others whole-rag core-3.13 check docs
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target whole-others whole-pages whole-rag whole-indexes core-3.13 check docs
 
-whole: whole-others whole-rag whole-pages
+whole: whole-others whole-rag whole-indexes whole-pages
 
 # With servers and browsers.
 PAGES = tests/rag/annotate tests/rag/bench tests/rag/collect tests/rag/serve tests/rag/web
@@ -56,8 +56,13 @@ PAGES = tests/rag/annotate tests/rag/bench tests/rag/collect tests/rag/serve tes
 whole-pages: .venv-test/done
 	.venv-test/bin/pytest $(PAGES)
 
+INDEXES = tests/rag/corpus tests/rag/encoders tests/rag/index tests/rag/retrievers
+
+whole-indexes: .venv-test/done
+	.venv-test/bin/pytest $(INDEXES)
+
 whole-rag: .venv-test/done
-	.venv-test/bin/pytest tests/rag $(PAGES:%=--ignore %)
+	.venv-test/bin/pytest tests/rag $(PAGES:%=--ignore %) $(INDEXES:%=--ignore %)
 
 whole-others: .venv-test/done
 	.venv-test/bin/pytest tests --ignore tests/rag
@@ -160,9 +165,10 @@ SECONDS ?= 60
 
 fuzz-guided: .venv-fuzz/done
 	PYTHONPATH=.venv-fuzz .venv-test/bin/python -m scripts.fuzzing.guided --seconds $(SECONDS)
-# How often the 95 % intervals hold the truth, and false positives of `compare`: a quarter of an hour.
+# How often the 95 % intervals hold the truth, and false positives of `compare`: about an hour; goes on where it stopped.
 coverage: .venv-test/done
-	OPENBLAS_NUM_THREADS=1 .venv-test/bin/python -m scripts.coverage --tests 10000 --out eval/results/coverage.json
+	mkdir -p work
+	OPENBLAS_NUM_THREADS=1 .venv-test/bin/python -m scripts.coverage --tests 10000 --keep work/coverage.jsonl --out eval/results/coverage.json
 
 # All systems side by side (docs/results.md): hours, of which the language model takes most. DATA, INDEX (of the pool,
 # built if it is missing), DOCUMENTS (from `python -m scripts.own_documents fetch`; work/fresh-docs likewise, by

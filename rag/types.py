@@ -55,7 +55,7 @@ class Answer:
     reason: str | None = None
     failed: bool = False
     confidence: float | None = None
-    trace: Mapping[str, Any] = field(default_factory=dict)
+    trace: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         shown = {hit.passage.id: hit.passage.text for hit in self.hits}

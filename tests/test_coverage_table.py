@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from autoais.io.jsonl import dumps
 from scripts.coverage import LEVEL, SIZES, covers, exact_coverage, simulate, table, wilson
 
 ROOT = Path(__file__).parents[1]
@@ -44,9 +45,13 @@ def test_exact_coverage_by_hand() -> None:
 
 
 @pytest.mark.slow
-def test_a_simulation_in_small_is_the_same_each_time() -> None:
-    first, second = simulate(2, 1), simulate(2, 1)
-    assert first == second
+def test_a_simulation_in_small_is_the_same_each_time_also_if_it_was_stopped(tmp_path: Path) -> None:
+    kept = tmp_path / "kept.jsonl"
+    first = simulate(2, 1, keep=kept)
+    rows = kept.read_text().splitlines(keepends=True)
+    kept.write_text("".join(rows[: len(rows) // 2]))  # as if it had been stopped
+    assert dumps(simulate(2, 1, keep=kept)) == dumps(first)
+    assert len(kept.read_text().splitlines()) == len(rows)
     assert all(
         0 <= value <= 1 for rows in first["coverage"].values() for row in rows.values() for value in row.values()
     )

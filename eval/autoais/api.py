@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from autoais import formats
 from autoais.answers import CitedAnswer, HasCited, as_cited
-from autoais.attributed_qa import check_mode
+from autoais.attributed_qa import GOOGLE_2023, check_mode
 from autoais.errors import UsageError, UserError, check_type
 from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import judge_record, provenance
@@ -157,7 +157,7 @@ def score(
     metrics, not only the first. Raises `UserError` (also `FormatError`, `UsageError`), also where no row has an answer
     and none abstains, and where no text is known for any cited passage.
     """
-    chosen = _judge(judge)
+    chosen = _judge(judge, compat)
     check_type("metrics", metrics, "names of metrics, or 'none'", str, Iterable)
     named = metrics if isinstance(metrics, str) else ",".join(map(str, metrics)) or "none"
     gpt2 = None if mauve is None else Path(mauve)
@@ -250,9 +250,12 @@ def through(
         yield judge if calibration is None else calibrated(judge, Path(calibration))
 
 
-def _judge(judge: str | Judge) -> Judge:
+def _judge(judge: str | Judge, compat: str | None = None) -> Judge:
     check_type("judge", judge, "a name such as 'minilm' or an open judge", str, Judge)
-    return open_judge(judge) if isinstance(judge, str) else judge
+    if not isinstance(judge, str):
+        return judge
+    as_2023 = compat == GOOGLE_2023 and judge.partition(":")[0] == "hf"
+    return open_judge(judge, **({"compat": compat} if as_2023 else {}))
 
 
 def _listed(answers: Iterable[object]) -> Iterator[CitedAnswer]:

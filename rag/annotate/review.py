@@ -101,10 +101,13 @@ class _Tally:
                 self._pairs[one.annotator].append(one.value == other.value)
                 self._pairs[other.annotator].append(one.value == other.value)
         checks = [one for one in cut(verdicts) if one.phase == "audit"]
+        right: dict[str, bool] = {}  # of a task, as in `autoais agreement` and the AIS paper: all that was audited
         for one in cut(_counted(verdicts)):
-            self._audits[one.annotator] += [
-                one.value == check.value for check in checks if check.question == one.question
-            ]
+            for check in checks:
+                if check.question == one.question:
+                    right[one.annotator] = right.get(one.annotator, True) and one.value == check.value
+        for name, was_right in right.items():
+            self._audits[name].append(was_right)
         self.ties += 0 if is_open else sum(1 for _ in _tied(study, item, verdicts))
 
     def person(self, row: "sa.Row[Any]") -> PersonProgress:

@@ -50,6 +50,12 @@ def test_markers_are_numbered_in_order_of_first_mention_and_stand_before_the_sto
     assert [one.passage for one in answer.citations] == ["y", "x", "y"]
 
 
+def test_answers_are_hashed() -> None:
+    assert (
+        len({build(said(0, 17, QUOTE), trace={"tokens": [1]}), build(said(0, 17, QUOTE), trace={"tokens": [1]})}) == 1
+    )
+
+
 def test_an_uncited_sentence_is_rendered_without_a_marker() -> None:
     assert str(build(said(0, 17), said(18, 35, QUOTE))) == "Paul had a thorn. He wrote letters [1]."
 
