@@ -165,7 +165,7 @@ SECONDS ?= 60
 
 fuzz-guided: .venv-fuzz/done
 	PYTHONPATH=.venv-fuzz .venv-test/bin/python -m scripts.fuzzing.guided --seconds $(SECONDS)
-# How often the 95 % intervals hold the truth, and false positives of `compare`: about an hour; goes on where it stopped.
+# How often the 95 % intervals hold the truth, and false positives of `compare`: an hour of processor time.
 coverage: .venv-test/done
 	mkdir -p work
 	OPENBLAS_NUM_THREADS=1 .venv-test/bin/python -m scripts.coverage --tests 10000 --keep work/coverage.jsonl --out eval/results/coverage.json

@@ -4,8 +4,8 @@
 
 Draws samples from known populations and calls the functions that `autoais` calls. Coverage of a share of independent
 outcomes is computed, not drawn. With 4,000 samples a coverage of 95 % is measured to within 0.7 points (1.0 for 500 and
-1,000 questions, which get half as many). Takes about an hour on two cores; `--samples` and `--tests` shorten it. A case
-depends on the seed and its name only.
+1,000 questions, which get half as many). Takes about an hour of processor time; `--samples` and `--tests` shorten it. A
+case depends on the seed and its name only.
 """
 
 import argparse

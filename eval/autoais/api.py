@@ -224,7 +224,7 @@ def score_into(
         inputs["calibration"] = Path(calibration)
     measures = replace(measures, as_2023=check_mode(compat, name))
     how = Scoring(name, benchmark, corpora, measures, skip_bad, keep_answers)
-    with through(judge, calibration, cache, log) as asked:
+    with _cached_and_calibrated(judge, calibration, cache, log) as asked:
         run, notes = score_answers(given, asked, how, out)
     mode = compat or "default"
     how_made = provenance(inputs) | {"judge": judge_record(judge), "mode": mode}
@@ -234,7 +234,7 @@ def score_into(
 
 
 @contextmanager
-def through(
+def _cached_and_calibrated(
     judge: Judge, calibration: str | Path | None, cache: str | Path | None, log: Callable[[str], None]
 ) -> Iterator[Judge]:
     """Yield the judge with its cache and calibration, if there are any; `log` is called with what the cache notes."""
@@ -352,7 +352,7 @@ def evaluate_judge(
     from autoais.meta.evaluate import evaluate as evaluated
 
     paths, chosen = _paths(labels), _judge(judge)
-    with through(chosen, calibration, cache, log) as asked:
+    with _cached_and_calibrated(chosen, calibration, cache, log) as asked:
         result = evaluated((label for path in paths for label in formats.read_labels(path)), asked, worst=worst)
     if not result["sets"]:
         raise UserError(f"{', '.join(map(str, paths))}: no labels in it")
@@ -380,7 +380,7 @@ def calibrate_judge(
     from autoais.meta.calibrate import calibrate as fit
 
     paths, chosen = _paths(labels), _judge(judge)
-    with through(chosen, None, cache, log) as asked:
+    with _cached_and_calibrated(chosen, None, cache, log) as asked:
         result = fit((label for path in paths for label in formats.read_labels(path)), asked, by=by, folds=folds)
     made = provenance(_numbered(paths)) | {"judge": judge_record(chosen)}
     record: dict[str, Any] = round_floats(result | {"provenance": made})

@@ -121,7 +121,8 @@ def score(
     from contextlib import ExitStack
 
     from autoais.api import score_into
-    from autoais.attributed_qa import GOOGLE_2023
+    from autoais.attributed_qa import GOOGLE_2023, check_mode
+    from autoais.formats import detect
     from autoais.io.jsonl import check_outputs
     from autoais.judges import open_judge
     from autoais.judges.engine import EngineJudge
@@ -130,6 +131,8 @@ def score(
 
     corpora = corpus or []
     check_outputs([file, questions, calibration, *corpora], [out, report, scores, ais_csv, cache])
+    name = name or detect(file)
+    check_mode(compat, name)  # before a judge is loaded
     measures = Measures(choose_metrics(metrics), splitter=alce_splitter, mauve=mauve, trec_all=trec_all)
     options = parse_options(judge_option or ())
     if compat == GOOGLE_2023 and judge.partition(":")[0] == "hf":

@@ -53,15 +53,11 @@ def export(study: Study, out: Path, *, without: Collection[str] = ()) -> dict[st
 def _check_folder(out: Path) -> None:
     """Raise `UserError` for a folder that holds something else than an export, also one that was killed."""
     there = {path.name for path in out.iterdir() if not path.name.startswith(".")}
-    if not there:
-        return
-    foreign = sorted(there - {MANIFEST, *_WRITTEN})
-    if not foreign and MANIFEST in there and _format_of(out / MANIFEST) != _FORMAT:
-        foreign = [MANIFEST]
-    if not foreign and not there & {MANIFEST, _WRITTEN[0]}:  # the first to be written, and the last to be removed
-        foreign = sorted(there)
-    if foreign:
-        raise UserError(f"{out} holds something else than an export ({foreign[0]}); name an empty folder")
+    foreign = there - {MANIFEST, *_WRITTEN}
+    # An export that was killed has no manifest; its ratings are written first and removed last.
+    is_ours = _format_of(out / MANIFEST) == _FORMAT if MANIFEST in there else _WRITTEN[0] in there
+    if there and (foreign or not is_ours):
+        raise UserError(f"{out} holds something else than an export ({min(foreign or there)}); name an empty folder")
 
 
 def _format_of(path: Path) -> object:

@@ -174,7 +174,7 @@ def bench_progress(
 ) -> Iterator[Callable[[str, int, int], None]]:
     """A progress bar for each step of a run; a stopped run prints how to continue."""
     step = "starting"
-    with step_bars(lambda step: unit) as (update, say):
+    with step_bars(lambda _: unit) as (update, say):
 
         def moved(what: str, done: int, total: int) -> None:
             nonlocal step

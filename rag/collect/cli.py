@@ -172,7 +172,7 @@ def pack(
 
     _show(pack_collection(out, answers, licence=licence, text_licence=text_licence), as_json=as_json)
     if (out / "report").is_dir():
-        note(f"{out / 'report'} is of before: rag collect report {out} writes it again")
+        note(f"{out / 'report'} is out of date: rag collect report {out} writes it again")
 
 
 @collect_app.command("report")

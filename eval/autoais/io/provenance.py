@@ -103,6 +103,10 @@ def _source_hash(made: type) -> str | None:
         return None
 
 
+def _is_ours(judge: Judge) -> bool:
+    return type(judge).__module__.partition(".")[0] == "autoais"
+
+
 def judge_record(judge: Judge) -> dict[str, Any]:
     """Return the judge's name, its prompt with SHA-256, and the usage of its server; call it after the run.
 
@@ -110,9 +114,11 @@ def judge_record(judge: Judge) -> dict[str, Any]:
     requests, including retries, and the server's token counts, of this run only, without cached judgements. `code` is
     the class of a judge from elsewhere, with the SHA-256 of its file. `note` is what a judge of people's labels lacks.
     """
-    judge = getattr(judge, "wrapped", judge)  # of an engine
+    if _is_ours(judge):
+        judge = getattr(judge, "wrapped", judge)  # of an engine
     record: dict[str, Any] = {"name": judge.name}
-    if (made := type(judge)).__module__.partition(".")[0] != "autoais":
+    if not _is_ours(judge):
+        made = type(judge)
         record["code"] = {"class": f"{made.__module__}:{made.__qualname__}", "sha256": _source_hash(made)}
     if (note := getattr(judge, "note", None)) is not None:
         record["note"] = note
