@@ -131,10 +131,10 @@ def score(
 
     corpora = corpus or []
     check_outputs([file, questions, calibration, *corpora], [out, report, scores, ais_csv, cache])
-    name = name or detect(file)
-    check_mode(compat, name)  # before a judge is loaded
     measures = Measures(choose_metrics(metrics), splitter=alce_splitter, mauve=mauve, trec_all=trec_all)
     options = parse_options(judge_option or ())
+    name = name or detect(file)
+    check_mode(compat, name)  # before a judge is loaded
     if compat == GOOGLE_2023 and judge.partition(":")[0] == "hf":
         options.setdefault("compat", GOOGLE_2023)
     chosen = open_judge(judge, **options)
