@@ -14,6 +14,7 @@ from rag.bench.items import Item
 from rag.bench.results import Group, SystemRun, grouped, read_run
 
 LEVEL, POWER = 0.05, 0.8
+_NAMED = 3  # pairs that a note names
 
 _Value = Callable[[Item], float | bool | None]
 _VALUES: dict[str, _Value] = {
@@ -154,7 +155,8 @@ def _notes(metrics: Mapping[str, Any]) -> Iterator[str]:
 
     pairs = {f"{name} ({one['a']} - {one['b']})": one for name, metric in metrics.items() for one in metric["pairs"]}
     if names := contradictions(pairs):
-        yield f"{', '.join(names)}: {CONTRADICTION}"
+        more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+        yield f"{', '.join(names[:_NAMED])}{more}: {CONTRADICTION}"
 
 
 def _conclude(metric: dict[str, Any], *, less: bool) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -213,6 +214,20 @@ class RunFolder:
         self.write()
         return bool(lost)
 
+    def remove_report(self) -> None:
+        """Remove the report that was written into the folder, with all that `rag bench report` writes."""
+        report = self.path / "report"
+        for path in [
+            report / "report.html",
+            report / "report.json",
+            *report.glob("figures/*.svg"),
+            *report.glob("figures/*.png"),
+        ]:
+            path.unlink(missing_ok=True)
+        for folder in (report / "figures", report):
+            with suppress(OSError):  # not there, or with files of others
+                folder.rmdir()
+
     def remove(self, files: Iterable[str]) -> None:
         """Remove files of stages, with the records beside them."""
         for name in files:
@@ -267,7 +282,7 @@ def fixed_facts(
             "right": benchmark.right,
             "k": benchmark.k,
             "questions": benchmark.count,
-            "without_gold": sum(not one.question.gold for one in questions),
+            "without_gold": sum(one.answerable and not one.question.gold for one in questions),
         },
         "data": {
             "questions": {"file": benchmark.questions.file, "sha256": benchmark.questions.sha256},

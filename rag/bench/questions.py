@@ -124,7 +124,9 @@ def passage_of(row: Mapping[str, Any], where: str) -> Passage:
 def questions_of(benchmark: Benchmark, data: Path | None, *, gold: bool = True) -> list[BenchQuestion]:
     """Return all questions of a benchmark, with the gold passages of its corpus unless `gold` is false.
 
-    Raises `RagError` if the data is missing or another version, and if a question fits no corpus.
+    A question that no passage answers has no gold passages, whatever the data says (CLAPnq's have the passages that
+    people looked at), so that retrieval is measured over the others. Raises `RagError` if the data is missing or
+    another version, and if a question fits no corpus.
     """
     found = read_bench_questions(benchmark.questions.check(data, benchmark.home), benchmark.part)
     if len(found) != benchmark.count:
@@ -132,8 +134,7 @@ def questions_of(benchmark: Benchmark, data: Path | None, *, gold: bool = True) 
     if gold and benchmark.gold is not None:
         known = {q.text: q for q in read_questions(benchmark.gold.check(data, benchmark.home))}
         found = [_with_gold(one, known.get(one.question.text)) for one in found]
-    if not gold:
-        found = [replace(one, question=replace(one.question, gold=())) for one in found]
+    found = [one if gold and one.answerable else replace(one, question=replace(one.question, gold=())) for one in found]
     for one in found:
         if benchmark.corpora and "" not in benchmark.corpora and one.collection not in benchmark.corpora:
             raise RagError(f"{benchmark.id}: question {one.question.id!r} names no corpus: {one.collection!r}")

@@ -164,9 +164,9 @@ def _read_json(path: Path, schema: Schema, hint: str) -> dict[str, Any]:
 def _command(folder: Path, manifest: dict[str, Any], *options: str) -> str:
     """The command that continues a run. The one in run.json is not shown: it may come from somebody else."""
     name = manifest["benchmark"]["name"]
-    benchmark = name if name in shipped("benchmarks", ".toml") else f"{name}.toml"
-    words = "rag", "bench", "run", benchmark, "--out", str(folder), *options
-    return f"{shlex.join(words)}, with --data and --index as before"
+    ships = name in shipped("benchmarks", ".toml")
+    words = "rag", "bench", "run", name if ships else "BENCHMARK.toml", "--out", str(folder), *options
+    return f"{shlex.join(words)}, with {'' if ships else 'its file, '}--data and --index as before"
 
 
 def _read_system(folder: Path, label: str, name: str, manifest: dict[str, Any]) -> SystemRun:
@@ -279,7 +279,8 @@ def grouped(runs: Iterable[Run], *, allow_different: bool = False) -> list[Group
 
 
 def _difference(run: Run, one: SystemRun, other_run: Run, other: SystemRun) -> str:
-    here, there = f"{run.folder}/{one.label}", f"{other_run.folder}/{other.label}"
+    own = next(each.label for each in run.systems if each.judgements == one.judgements)  # as in its run
+    here, there = f"{run.folder}/{own}", f"{other_run.folder}/{other.label}"
     benchmarks = [f"{one.benchmark} {one.version}" for one in (run, other_run)]
     if benchmarks[0] != benchmarks[1]:
         return f"{here} ran the benchmark {benchmarks[0]!r}, {there} {benchmarks[1]!r}"

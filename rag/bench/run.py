@@ -19,6 +19,7 @@ from rag.bench.benchmark import Benchmark, read_benchmark
 from rag.bench.corpora import Corpora, Progress
 from rag.bench.folder import LOCK, STAGES, BenchRun, RunFolder, fixed_facts
 from rag.bench.human import HumanLabels
+from rag.bench.predictions import join_predictions
 from rag.bench.questions import questions_of
 from rag.bench.stages import Stages
 from rag.errors import RagError, UsageError, check_type
@@ -50,15 +51,15 @@ def run_benchmark(
 
     `benchmark` is a name (`list_benchmarks`) or your own .toml file, `data` the folder of its files. `systems` are
     names as for `rag.open_system`, with options after commas (`reader,recipe=best,k=16`); `predictions` are files of
-    others' answers in any format of `autoais schema`. Without either, the default system runs. `index` is the index of
-    the corpus, built there if it is missing (default: in `out`); `corpus` replaces the benchmark's corpus: a path, or
-    one of its `other_corpora` by name. `metrics` are citation metrics, `human` a file of labelled answers of these
+    others' answers in any format of `autoais schema`. Without either, the default system runs. `index` is the index
+    of the corpus, built there if it is missing (default: in `out`); `corpus` replaces the benchmark's corpus: a path,
+    or one of its `other_corpora` by name. `metrics` are citation metrics, `human` a file of labelled answers of these
     systems, `price` (input, output) is per million tokens. `limit` draws a sample by `seed`. `stage` runs one stage
-    alone, again if it is done; later ones are then out of date and removed. `resume` continues a stopped run, which
-    ends with the same files; what is not given is taken from it. `concurrency` is the number of questions asked at
-    once, or `auto`: as many as make a model server faster, and one of a system that asks none. The workers of `engine`
-    answer and judge (`autoais.engines`), with the same results. Raises `RagError` if `out` holds a run and neither is
-    set, or another process is writing it.
+    alone, again if it is done; later ones are then out of date and removed, and so is a report in `out`. `resume`
+    continues a stopped run, which ends with the same files; what is not given is taken from it. `concurrency` is the
+    number of questions asked at once, or `auto`: as many as make a model server faster, and one of a system that asks
+    none. The workers of `engine` answer and judge (`autoais.engines`), with the same results. Raises `RagError` if
+    `out` holds a run and neither is set, or another process is writing it.
     """
     check_type("out", out, "a folder (str or Path)", str, Path)
     for what, listed in (("systems", systems), ("predictions", predictions)):
@@ -96,6 +97,8 @@ def run_benchmark(
             show = progress or (lambda what, done, total: None)
             corpora = Corpora(opened, root, folder / "index" if index is None else Path(index), searched, show)
             questions = questions_of(opened, root, gold=corpus is None)
+            for path in map(Path, predictions):  # a broken file is told before any system has answered
+                join_predictions(path, questions, (), None)
             fixed = fixed_facts(opened, questions, corpora.source_record(), other_corpus=corpus is not None)
             started = RunFolder(folder, given, fixed, questions, stage=stage, resume=resume)
             stages = Stages(started, opened, questions, corpora, opened_judge, people, concurrency, show, engine)
@@ -142,6 +145,7 @@ def _run(run: RunFolder, stages: Stages, corpora: Corpora, only: str | None, *, 
         if run.forget(dropped):
             run.record["reruns"].append(command())
         run.remove(name for stage in dropped for _, files, _ in stages.work(stage) for name in files)
+        run.remove_report()
     run.write()
     for stage in [only] if only else STAGES:
         for before in STAGES[: STAGES.index(stage)]:

@@ -117,7 +117,7 @@ def show_run(run: "BenchRun", measured: Sequence[Mapping[str, Any]]) -> None:
     if any(one["latency"] for one in measured):
         for name in ("p50", "p95"):
             times = (one["latency"] for one in measured)
-            cells = ((f"{time[name]:.2f}", f"{time['n']:,}") if time else ("", "") for time in times)
+            cells = ((_seconds(time[name]), f"{time['n']:,}") if time else ("", "") for time in times)
             table.add_row(f"seconds, {name}", *_pairs(cells))
     if any(one["money"] for one in measured):
         money = (one["money"] for one in measured)
@@ -126,6 +126,10 @@ def show_run(run: "BenchRun", measured: Sequence[Mapping[str, Any]]) -> None:
     for line in _remarks(run, measured):
         note(line)
     note(f"run in {run.folder}")
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
 
 
 def _pairs(cells: Iterable[tuple[str, str]]) -> Iterator[str]:

@@ -393,12 +393,17 @@ def published(sets: Iterable[str]) -> list[dict[str, Any]]:
     """Return the published figures for these sets by name, and for averages by the name of the collection.
 
     They are those of `published-judges.toml`. Each has `set`, `judge`, `metric`, `value` (percent), `source`, `url` and
-    `differs`: how the set that they were measured on differs from the one at hand.
+    `differs`: how the set that they were measured on differs from the one at hand. An average over a collection is left
+    out if one of its sets is not wanted.
     """
     wanted = list(sets)
     table = tomllib.loads(files("autoais").joinpath("data", _PUBLISHED).read_text("utf-8"))
     found = []
     for beside in table["beside"]:
+        if beside.get("whole") and any(
+            one["set"].startswith(f"{beside['set']}/") and one["set"] not in wanted for one in table["beside"]
+        ):
+            continue
         source = table["sources"][beside["source"]]
         place = source["sets"].index(beside["theirs"])
         for judge, values in source["values"].items():

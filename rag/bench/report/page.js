@@ -1,7 +1,7 @@
 // The table of questions of a benchmark report. Texts of a run come from others: they only ever become textContent.
 "use strict";
 
-const DATA = JSON.parse(document.getElementById("data").textContent);
+const DATA = await unpacked(document.getElementById("data").textContent);
 const PAGE = 50; // rows shown at once
 const MANY = 4; // more systems have signs without words
 const CUT = 1200; // characters of a passage or sentence shown at first
@@ -27,6 +27,12 @@ const VERDICTS = {
 const WINS = new Set(["right_attributed", "refused_right"]);
 // Control characters, halves of characters, and marks that reorder what follows; one sign each, so that offsets fit.
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\p{Cs}]/gu;
+
+/** The JSON in gzip in base64. */
+async function unpacked(text) {
+  const bytes = Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+}
 
 const $ = (id) => document.getElementById(id);
 const shown = (text) => String(text).replace(HIDDEN, "\ufffd");

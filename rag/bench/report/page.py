@@ -1,6 +1,7 @@
-"""`report.html`: one file without a network. What comes from a run is escaped by Jinja2, or JSON that page.js shows."""
+"""`report.html`: one file without a network. What comes from a run is escaped by Jinja2, or packed for page.js."""
 
 import base64
+import gzip
 import hashlib
 import json
 import re
@@ -51,7 +52,7 @@ def page(
         script=script,
         style_hash=csp_hash(style),
         script_hash=csp_hash(script),
-        data=embedded(questions(groups, passages=passages)),
+        data=packed(questions(groups, passages=passages)),
     )
 
 
@@ -73,10 +74,11 @@ def all_visible(value: Any) -> Any:  # noqa: ANN401  (JSON in, JSON out)
     return visible(value) if isinstance(value, str) else value
 
 
-def embedded(value: object) -> str:
-    """Return JSON that no HTML parser can leave: `<`, `>` and `&` are escaped, and so are lone surrogates."""
+def packed(value: object) -> str:
+    """Return JSON, compressed by gzip and written in base64, which no HTML parser can leave."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return re.sub("[<>&\u2028\u2029\ud800-\udfff]", lambda found: f"\\u{ord(found.group()):04x}", text)
+    text = re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found.group()):04x}", text)  # UTF-8 has no lone surrogates
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 # --- the questions, for page.js ---------------------------------------------------------------------------------
@@ -162,6 +164,9 @@ def _warnings(report: Mapping[str, Any]) -> list[str]:
             "The corpus is a closed pool: the gold passages were put into it, so retrieval is easier than over all."
         )
     for group in report["groups"]:
+        if 0 < group["without_gold"] < group["n"]:
+            known = f"{group['without_gold']:,} of {group['n']:,} questions"
+            found.append(f"{known} have no known gold passage in this corpus; they count like the others.")
         for one in group["systems"]:
             if one["same_judge"]:
                 found.append(

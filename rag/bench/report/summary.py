@@ -30,6 +30,7 @@ def summary(
                 "judge": group.judge,
                 "closed_pool": group.closed_pool,
                 "n": len(group.systems[0].items),
+                "without_gold": sum(item.answerable and not item.gold for item in group.systems[0].items),
                 "systems": [
                     {"label": one.label}
                     | {key: one.metrics.get(key) for key in _KEPT}

@@ -310,6 +310,14 @@ def test_published_figures_stand_beside_ours_and_share_no_column(tmp_path: Path)
     assert published(["made/A"]) == []
 
 
+def test_a_published_average_stands_only_beside_all_of_its_sets() -> None:
+    table = tomllib.loads((ROOT / "eval/autoais/data/published-judges.toml").read_text("utf-8"))
+    sets = [one["set"] for one in table["beside"] if one["set"].startswith("LLM-AggreFact/")]
+    assert len(sets) == 11
+    assert "LLM-AggreFact" in {one["set"] for one in published([*sets, "LLM-AggreFact"])}
+    assert "LLM-AggreFact" not in {one["set"] for one in published([*sets[1:], "LLM-AggreFact"])}
+
+
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=12), st.text(min_size=1, max_size=9))
 @settings(max_examples=25, deadline=None)
 def test_any_verdicts_make_a_table(tmp_path_factory: pytest.TempPathFactory, pairs: list[Any], name: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from autoais.errors import UserError
 from autoais.io.jsonl import dumps, read_objects
 from autoais.judges.minilm import MiniLMJudge
 from rag.bench import open_run, run_benchmark, write_report
@@ -136,6 +137,18 @@ def test_values_out_of_range_are_unknown_and_the_run_can_be_read(
 def test_predictions_for_something_else_are_refused(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
     with pytest.raises(RagError, match="no answer has its question in the benchmark; do they belong together"):
         towns(predictions=[rows_of(tmp_path / "other.jsonl", [cited("Who?", "Nobody", "b#1")])])
+
+
+def test_a_broken_file_of_predictions_is_told_before_any_system_answers(
+    towns: Callable[..., BenchRun], tmp_path: Path
+) -> None:
+    sound = rows_of(tmp_path / "sound.jsonl", [cited(POLAND, "Warsaw", "b#1")])
+    broken = rows_of(tmp_path / "broken.jsonl", [cited(POLAND, "Warsaw", "b#1"), {"id": "x", "question": 3}])
+    with pytest.raises(UserError, match=r"broken\.jsonl:2"):
+        towns(systems=["extractive"], predictions=[sound, broken])
+    assert not (tmp_path / "RUN").exists()
+    broken.write_text(sound.read_text("utf-8"), "utf-8")
+    assert towns(systems=["extractive"], predictions=[sound, broken]).labels == ["extractive", "sound", "broken"]
 
 
 def test_the_last_of_two_answers_counts(towns: Callable[..., BenchRun], tmp_path: Path) -> None:

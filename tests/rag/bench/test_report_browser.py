@@ -50,7 +50,7 @@ def test_chromium_draws_hostile_questions_as_text(address: str, items: list[tupl
         [*command, f"{address}#{opened}"], capture_output=True, text=True, timeout=120, check=True, encoding="utf-8"
     ).stdout
     assert drawn.count('class="detail"') == 10
-    body = drawn[: drawn.index('<script type="application/json"')]
+    body = drawn[: drawn.index('<script type="text/plain" id="data"')]
     assert "&lt;script&gt;window.broken = 1&lt;/script&gt;" in body
     assert not re.search(r"<(script|img src=.?x)", body)
     assert "javascript:" not in "".join(re.findall(r'href="[^"]*"', body))
@@ -67,13 +67,19 @@ def browser_page(address: str) -> Iterator[Page]:
         browser.close()
 
 
+def visit(page: Page, url: str) -> None:
+    """Open the page anew, and wait for its table, which is unpacked after the page has loaded."""
+    page.goto("about:blank")
+    page.goto(url)
+    page.wait_for_function("document.getElementById('count').textContent")
+
+
 @pytest.fixture
 def page(browser_page: Page, address: str) -> Iterator[Page]:
     said: list[str] = []
     browser_page.on("console", lambda message: said.append(message.text))
     browser_page.on("pageerror", lambda error: said.append(str(error)))
-    browser_page.goto("about:blank")
-    browser_page.goto(address)
+    visit(browser_page, address)
     yield browser_page
     assert said == []
     assert browser_page.evaluate("window.broken") is None
@@ -94,8 +100,7 @@ def counted(page: Page, n: int) -> None:
 def test_no_request_leaves_the_page(browser_page: Page, address: str) -> None:
     asked: list[str] = []
     browser_page.on("request", lambda request: asked.append(request.url))
-    browser_page.goto("about:blank")
-    browser_page.goto(f"{address}#open=q0")
+    visit(browser_page, f"{address}#open=q0")
     assert [url for url in asked if not url.startswith(("file:", "data:", "about:"))] == []
 
 
@@ -130,13 +135,11 @@ def test_the_address_keeps_the_view(page: Page, address: str, items: list[tuple[
     assert "ways=right_attributed" in url
     assert "system=reader" in url
     before = shown(page)
-    page.goto("about:blank")
-    page.goto(url)
+    visit(page, url)
     assert shown(page) == before == sum(a.way == "right_attributed" for a, _ in items)
     assert page.locator("tr.detail").count() == 1
     assert page.locator("#system").input_value() == "reader"
-    page.goto("about:blank")
-    page.goto(f"{address}#group=9&system=%3Cscript%3E&ways=__proto__,x&page=-4&kind=none&open=__proto__")
+    visit(page, f"{address}#group=9&system=%3Cscript%3E&ways=__proto__,x&page=-4&kind=none&open=__proto__")
     assert page.locator("#system").input_value() == ""
     assert shown(page) == 0  # no question is of that kind
 

@@ -82,7 +82,7 @@ def test_a_folder_that_is_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("other", "said"),
     [
-        ({"benchmark": "villages"}, "ran the benchmark 'towns 1', .* 'villages 1'"),
+        ({"benchmark": "villages"}, "/a/reader ran the benchmark 'towns 1', .*/b/reader 'villages 1'"),
         ({"judge": "lexical@1/sentence.v1"}, "was judged by 'lexical@1/full.v1'"),
         ({"n": 20}, "other questions: 4 only in the first, 0 only in the second"),
         ({"seed": 1, "hostile": False}, "other questions"),
@@ -90,8 +90,9 @@ def test_a_folder_that_is_none(tmp_path: Path) -> None:
 )
 def test_runs_that_do_not_compare_are_refused_or_kept_apart(tmp_path: Path, other: dict[str, int], said: str) -> None:
     runs = [read_run(make_run(tmp_path / "a")), read_run(make_run(tmp_path / "b", **other))]  # type: ignore[arg-type]
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=said) as found:
         grouped(runs)
+    assert "a/a/" not in str(found.value)
     groups = grouped(runs, allow_different=True)
     assert [len(group.systems) for group in groups] == [2, 2]
     assert {one.label for group in groups for one in group.systems} == {
@@ -141,7 +142,7 @@ def test_a_file_that_is_not_what_its_stage_wrote_is_refused(tmp_path: Path, name
     edit(run / "run.json", stages={"judge": {f"reader/{name}": {"rows": 1, "sha256": sha256_file(path)}}})
     read_run(run)
     path.write_bytes(path.read_bytes() + b"\n")
-    again = "rag bench run towns.toml --out .* --stage judge"
+    again = "rag bench run BENCHMARK.toml --out .* --stage judge, with its file, --data and --index as before"
     with pytest.raises(UserError, match=f"{name} was changed after the run wrote it; make it again: {again}"):
         read_run(run)
     if name == "judgements.jsonl":

@@ -19,7 +19,7 @@ from autoais.io.locks import exclusive_lock
 from autoais.io.provenance import sha256_file
 from rag.answering import answer_file
 from rag.api import build_index
-from rag.bench import open_run, read_items, run_benchmark
+from rag.bench import open_run, read_items, run_benchmark, write_report
 from rag.bench.folder import STAGES, BenchRun
 from rag.errors import FormatError, RagError, UsageError, UserError
 from rag.index.open import open_index
@@ -448,6 +448,28 @@ def test_a_question_is_asked_of_its_collection(tmp_path: Path) -> None:
     stray = write_benchmark(tmp_path, [rows[0] | {"collection": "green"}], corpus=corpora)
     with pytest.raises(RagError, match="question 'red' names no corpus: 'green'"):
         run_benchmark(stray, tmp_path / "other", tmp_path / "data")
+
+
+def test_retrieval_is_measured_over_the_questions_that_can_be_answered(tmp_path: Path) -> None:
+    # CLAPnq names the passages that people looked at for questions without an answer too
+    rows = [row | {"gold": ["b#1"], "answerable": number < 2} for number, row in enumerate(QUESTIONS[:3])]
+    benchmark = write_benchmark(tmp_path, rows, 'right = "answer_in_text"')
+    run = run_benchmark(benchmark, tmp_path / "RUN", tmp_path / "data", systems=["extractive"], judge="lexical")
+    assert run.metrics("extractive")["metrics"]["Success@1"]["n"] == 2
+    assert run.items("extractive")[2].gold == ()
+    assert run.record["benchmark"]["without_gold"] == 0
+
+
+def test_a_stage_that_runs_again_removes_the_report_of_before(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    pytest.importorskip("matplotlib")
+    benchmark = write_benchmark(tmp_path, QUESTIONS, 'right = "answer_in_text"')
+    out = tmp_path / "RUN"
+    run_benchmark(benchmark, out, tmp_path / "data", systems=["extractive"], judge="lexical")
+    report = write_report(out).page.parent
+    (report / "notes.txt").write_text("of a person\n")
+    run_benchmark(benchmark, out, tmp_path / "data", stage="measure")
+    assert [path.name for path in report.iterdir()] == ["notes.txt"]
 
 
 def test_what_a_corpus_cannot_answer_is_counted(tmp_path: Path, rag: Command) -> None:
