@@ -98,6 +98,7 @@ FORMATS: Registry[Format] = Registry(
         "ragnarok": "autoais.formats.ragnarok:RAGNAROK",
         "nuggetizer": "autoais.formats.nuggetizer:NUGGETIZER",
         "ragas": "autoais.formats.ragas:RAGAS",
+        "ragas-0.1": "autoais.formats.ragas:RAGAS_0_1",
         "ragchecker": "autoais.formats.ragchecker:RAGCHECKER",
         "open-rag-eval": "autoais.formats.open_rag_eval:OPEN_RAG_EVAL",
         "deepeval": "autoais.formats.deepeval:DEEPEVAL",
@@ -174,7 +175,7 @@ def _first_record(path: Path) -> Row:
 def _of_record(row: dict[str, Any], where: str) -> Format:
     fitting = [one for _, one in FORMATS.items() if all(mark in row for mark in one.required_fields)]
     if not fitting:
-        near = "".join(f"{one.name} also has {_missing(row, one)}; " for one in _near(row)[:_SHOWN])
+        near = "".join(f"{one.name} also has {_missing(row, one)}; " for one in (_near(row) or _alike(row))[:_SHOWN])
         raise FormatError(f"{where}: no known format has the fields {field_names(row)}; {near}{_LISTED}")
     return max(fitting, key=lambda one: len(one.required_fields))
 
@@ -188,6 +189,12 @@ def _near(row: dict[str, Any]) -> list[Format]:
 
     ordered = sorted((one for _, one in FORMATS.items()), key=known, reverse=True)
     return [one for one in ordered if known(one)[0] > 1]
+
+
+def _alike(row: dict[str, Any]) -> list[Format]:
+    """Return the formats that share a field with a record; first those that lack the fewest required ones."""
+    found = [one for _, one in FORMATS.items() if any(name in row for name in one.schema["properties"])]
+    return sorted(found, key=lambda one: len([mark for mark in one.required_fields if mark not in row]))
 
 
 def _nearest(row: dict[str, Any]) -> Format | None:

@@ -1,4 +1,7 @@
-"""RAGAS's datasets (`EvaluationDataset.to_jsonl`, `to_csv`): single-turn samples; conversations are refused."""
+"""RAGAS's datasets (`EvaluationDataset.to_jsonl`, `to_csv`): single-turn samples; conversations are refused.
+
+Until RAGAS 0.2 a dataset had other names: question, answer, contexts, ground_truth (before, ground_truths, a list).
+"""
 
 from collections.abc import Iterable, Iterator
 
@@ -16,7 +19,7 @@ from autoais.formats.contexts import (
     texts,
 )
 from autoais.io.jsonl import dumps
-from autoais.io.schema import STRING, TEXT_OR_NULL, record
+from autoais.io.schema import STRING, TEXT_OR_NULL, Schema, record
 
 _OTHERS = ("reference_contexts", "multi_responses", "rubric", "rubrics")
 
@@ -48,12 +51,34 @@ def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
         )
 
 
+def _read_0_1(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
+    for number, (where, row) in enumerate(rows, 1):
+        references = [row["ground_truth"]] if row.get("ground_truth") else strings_in(row, "ground_truths", where)
+        contexts = passages_of((None, "", text) for text in strings_in(row, "contexts", where))
+        yield context_answer(str(number), row["question"], row["answer"], contexts, references=references)
+
+
+_STRINGS: Schema = {"type": ["array", "string", "null"], "items": STRING}
+
+RAGAS_0_1 = Format(
+    name="ragas-0.1",
+    description="samples of RAGAS before 0.2 (jsonl, csv or a JSON list): question, answer, contexts, ground_truth",
+    schema=record(
+        {"question": STRING, "answer": TEXT_OR_NULL, "contexts": _STRINGS},
+        {"ground_truth": TEXT_OR_NULL, "ground_truths": _STRINGS},
+    ),
+    required_fields=("question", "answer", "contexts"),
+    read=_read_0_1,
+    check=lists("contexts", "ground_truths"),
+    csv=True,
+)
+
 RAGAS = Format(
     name="ragas",
     description="RAGAS's single-turn samples (jsonl, csv or a JSON list): user_input, retrieved_contexts, response",
     schema=record(
         {"user_input": STRING, "response": TEXT_OR_NULL},
-        {"retrieved_contexts": {"type": ["array", "string", "null"], "items": STRING}, "reference": TEXT_OR_NULL},
+        {"retrieved_contexts": _STRINGS, "reference": TEXT_OR_NULL},
     ),
     required_fields=("user_input", "response"),
     read=_read,

@@ -82,6 +82,16 @@ ROWS: dict[str, list[dict[str, Any]]] = {
         },
         {"user_input": "And its river?", "retrieved_contexts": [RIVER], "response": "The Vistula [1]. It is long [3]."},
     ],
+    # datasets.Dataset.to_json of the columns that ragas.evaluate took until 0.1
+    "ragas-0.1": [
+        {
+            "question": "What is the capital of Poland?",
+            "answer": "It is Warsaw. It is on the Vistula.",
+            "contexts": [POLAND, RIVER],
+            "ground_truth": "Warsaw",
+        },
+        {"question": "And its river?", "answer": "The Vistula.", "contexts": [RIVER], "ground_truths": ["the Vistula"]},
+    ],
     # ragchecker.RAGResult.to_dict, checked
     "ragchecker": [
         {

@@ -199,6 +199,16 @@ def test_passages_of_open_rag_eval_without_an_id_are_numbered(tmp_path: Path) ->
     assert messages(path) == []
 
 
+def test_samples_of_ragas_before_0_2_are_read(tmp_path: Path) -> None:
+    first, second = formats.read(sample(tmp_path, "ragas-0.1"))
+    assert (first.question, first.answers) == ("What is the capital of Poland?", ("Warsaw",))
+    assert [passage.text for passage in first.passages.values()] == [POLAND, RIVER]
+    assert second.answers == ("the Vistula",)
+    path = lines(tmp_path / "b.jsonl", {**ROWS["ragas-0.1"][0], "contexts": "none"})
+    with pytest.raises(FormatError, match="field 'contexts' should be a list of strings"):
+        list(formats.read(path))
+
+
 def test_a_conversation_of_ragas_is_refused_with_its_field(tmp_path: Path) -> None:
     turns = [{"content": "Hello", "type": "human"}, {"content": "Hi", "type": "ai"}]
     path = lines(tmp_path / "r.jsonl", {"user_input": turns, "response": ""})
@@ -424,7 +434,10 @@ def test_a_document_of_ms_marco_is_refused_with_what_a_segment_has(tmp_path: Pat
      (b"\x80\x04\x95", "a Python pickle, which is never read"),
      (b'{"user_input": "q", "retrieved_contexts": []}', "ragas also has response"),
      (b'{"input": "q", "retrieval_context": []}', "deepeval also has actual_output"),
-     (b'{"query_id": 1, "query": "q", "retrieved_context": []}', "ragchecker also has response")],
+     (b'{"query_id": 1, "query": "q", "retrieved_context": []}', "ragchecker also has response"),
+     (b'{"input": "q", "output": "a"}', "deepeval also has actual_output"),
+     (b'{"query": "q", "reply": "a", "sources": []}', "hagrid also has quotes, answers"),
+     (b'{"user_input": [{"type": "human", "content": "q"}]}', "ragas also has response")],
 )  # fmt: skip
 def test_what_is_not_known_is_refused_with_the_nearest_shape(
     tmp_path: Path, autoais: Command, content: bytes, says: str
