@@ -29,6 +29,7 @@ from autoais.io.provenance import provenance, sha256_files
 from autoais.meta import evaluate
 from autoais.metrics import intervals
 from autoais.metrics.intervals import Interval, clopper_pearson
+from autoais.metrics.ppi import corrected
 from autoais.metrics.rates import Mean
 
 Floats = NDArray[np.float64]
@@ -186,6 +187,15 @@ def small_set(rng: np.random.Generator, n: int, *, p: float) -> Draw:
     return (p + 0.5) / 2, intervals.average([intervals.mean(one) for one in sets])
 
 
+def by_labels(rng: np.random.Generator, n: int, *, p: float, passes: float, rejects: float) -> Draw:
+    """AutoAIS of 5 n answers, corrected by labels of n: the judge passes wrong answers, and rejects right ones."""
+    truth = rng.random(5 * n) < p
+    wrong = rng.random(5 * n) < np.where(truth, rejects, passes)
+    human = dict(enumerate(truth[:n].tolist()))
+    low, high = corrected((truth != wrong).tolist(), human)["interval95"]
+    return p, (low, high)
+
+
 def cases() -> Iterator[tuple[str, str, Callable[[np.random.Generator, int], Draw]]]:
     """Yield group, name and sampler of every case."""
     for p in (0.02, 0.1, 0.5, 0.9, 0.98):
@@ -208,6 +218,9 @@ def cases() -> Iterator[tuple[str, str, Callable[[np.random.Generator, int], Dra
         yield "balanced accuracy, one in ten yes", f"{right} of yes, {refused} of no", sampler
     for p in (0.5, 0.9, 0.95, 0.98):
         yield "average of a small set and 300", f"small set {p}", partial(small_set, p=p)
+    for p, passes, rejects in ((0.5, 0.3, 0.2), (0.5, 0.05, 0.05), (0.9, 0.3, 0.2), (0.9, 0.05, 0.02)):
+        sampler = partial(by_labels, p=p, passes=passes, rejects=rejects)
+        yield "AutoAIS corrected by so many labels", f"{p} right, passes {passes}, rejects {rejects}", sampler
     for alike in (0.0, 0.5):
         population = judged(generator(f"population {alike}"), 200_000, alike=alike)
         for figure, estimate in JUDGE.items():

@@ -226,8 +226,8 @@ def attempts(pairs: Sets, meta: Sets) -> Iterator[str]:
         "0.633 against 0.570 of MiniLM on the same batches; training it on enough pairs takes days on two cores |"
     )
     yield (
-        "| the features in 54 calibrations, other alignments, longer reading, other splits of the layers | means 0.65 to "
-        "0.70 |"
+        "| the features in 54 calibrations, other alignments, longer reading, other splits of the layers | means 0.65 "
+        "to 0.70 |"
     )
     yield (
         "| counting words as a further feature | AttributionBench 0.829 to 0.829, the sets with shared words lower |"

@@ -1,0 +1,100 @@
+"""Measures how much faster a GPU judges and encodes than this machine's CPU, with the same code.
+
+    python -m scripts.bench.gpu --judge hf:FOLDER --encoder st:FOLDER [--pairs N] [--passages N] [--out FILE]
+
+Judges N pairs and encodes N passages, made from the handbook, in one process that sees the GPU and in one that does not
+(CUDA_VISIBLE_DEVICES is empty). A first batch warms up; opening the models comes before the clock. The verdicts of both
+are compared, as a GPU judges in bfloat16. Without a GPU it says "not run", writes nothing and exits with code 3.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from autoais.io.jsonl import dumps, round_floats, write_atomic
+from autoais.io.provenance import processor, provenance
+from autoais.judges import open_judge
+from autoais.types import Attribution
+from rag.encoders import open_encoder, passage_text
+from rag.index.open import open_index
+
+WARM_UP = 64
+NO_GPU = 3
+
+
+def gpu() -> str | None:
+    """The name of the GPU that torch uses; None without one."""
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
+
+
+def measured(judge: str | None, encoder: str | None, pairs: int, passages: int) -> dict[str, Any]:
+    """Pairs and passages a second in this process, the verdicts, and the device."""
+    listed = list(open_index(None).store.scan(0))
+    found: dict[str, Any] = {"device": gpu() or processor()}
+    if judge is not None:
+        claims = (f"{one.title} is number {number}." for number, one in enumerate(islice(cycle(listed), pairs)))
+        asked = [Attribution(claim, (one.text,)) for claim, one in zip(claims, cycle(listed), strict=False)]
+        opened = open_judge(judge)
+        opened.judge(asked[:WARM_UP])
+        started = time.perf_counter()
+        verdicts = opened.judge(asked)
+        found["pairs_per_second"] = len(asked) / (time.perf_counter() - started)
+        found["verdicts"] = [one.verdict.value for one in verdicts]
+    if encoder is not None:
+        texts = list(islice(cycle(map(passage_text, listed)), passages))
+        encoding = open_encoder(encoder)
+        encoding.passages(texts[:WARM_UP])
+        started = time.perf_counter()
+        encoding.passages(texts)
+        found["passages_per_second"] = len(texts) / (time.perf_counter() - started)
+    return found
+
+
+def main(
+    judge: Annotated[str | None, typer.Option(help="Judge by transformers, hf:NAME.")] = None,
+    encoder: Annotated[str | None, typer.Option(help="Encoder by sentence-transformers, st:NAME.")] = None,
+    pairs: Annotated[int, typer.Option(help="Pairs to judge.")] = 2000,
+    passages: Annotated[int, typer.Option(help="Passages to encode.")] = 2000,
+    out: Annotated[Path | None, typer.Option(help="Output file (json).")] = None,
+    here: Annotated[bool, typer.Option("--here", help="Measure in this process, and print.")] = False,
+) -> None:
+    """Measure, print, and write to --out."""
+    if here:
+        print(dumps(measured(judge, encoder, pairs, passages)))
+        return
+    if gpu() is None:
+        print("not run: torch sees no GPU here")
+        raise SystemExit(NO_GPU)
+    sides = {}
+    for side, environment in (("gpu", {}), ("cpu", {"CUDA_VISIBLE_DEVICES": ""})):
+        argv = [sys.executable, "-m", "scripts.bench.gpu", *sys.argv[1:], "--here"]
+        done = subprocess.run(argv, env=os.environ | environment, stdout=subprocess.PIPE, text=True, check=True)
+        sides[side] = json.loads(done.stdout.splitlines()[-1])
+    verdicts = [one.pop("verdicts", []) for one in sides.values()]
+    same = [a == b for a, b in zip(*verdicts, strict=True)]
+    names = [name for name in sides["gpu"] if name.endswith("_per_second")]
+    result = {
+        **sides,
+        "ratios": {name: sides["gpu"][name] / sides["cpu"][name] for name in names},
+        "same_verdicts": sum(same) / len(same) if same else None,
+        "pairs": pairs,
+        "passages": passages,
+        "provenance": provenance({}),
+    }
+    text = dumps(round_floats(result), indent=2)
+    print(text)
+    if out is not None:
+        write_atomic(out, [text])
+
+
+if __name__ == "__main__":
+    typer.run(main)
