@@ -18,6 +18,7 @@ import pytest
 from autoais import open_judge
 from autoais.engines import LocalEngine, open_engine
 from autoais.errors import FormatError, UserError
+from autoais.io.provenance import versions
 from autoais.judges.engine import EngineJudge, OpenJudge
 from autoais.models.onnx import cores
 from autoais.testing import check_judge
@@ -201,9 +202,12 @@ def test_a_cluster_judges_as_this_process_does(
 
 @pytest.mark.slow
 @on_ray
-def test_a_worker_with_another_version_is_named(cluster: "Cluster", monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("autoais.engines.ray.version", lambda package: "99.0")
-    says = r"^node \S+ has attributed-rag \S+, this machine 99\.0; install"
+@pytest.mark.parametrize("package", ["attributed-rag", "numpy", "python"])
+def test_a_worker_with_another_version_is_named(
+    cluster: "Cluster", monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    monkeypatch.setattr("autoais.engines.ray.versions", lambda: versions() | {package: "99.0"})
+    says = rf"^node \S+ has {package} \S+, this machine 99\.0; install {package} 99\.0 on both"
     with closing(open_engine("ray", cluster.address)) as engine, pytest.raises(UserError, match=says):
         list(engine.map(Slow(), [1]))
 

@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
 from autoais.errors import UserError, first_line, missing_extra
+from autoais.io.provenance import versions
 from autoais.terminal import say
 
 In = TypeVar("In")
@@ -84,7 +84,7 @@ class RayEngine:
             num_cpus=1, num_gpus=int(self._on_gpus), max_restarts=0, scheduling_strategy="SPREAD"
         )
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        arguments = version("attributed-rag"), self._ray.cloudpickle.dumps(make), str(Path.cwd()), inherited
+        arguments = versions(), self._ray.cloudpickle.dumps(make), str(Path.cwd()), inherited
         pool = _Pool(self._ray, lambda: actor.remote(*arguments), self.workers)
         self._open = make, pool
         return pool
@@ -163,11 +163,11 @@ def _worker_class() -> type:
     class Worker:
         """Makes the function of a pool, once, and applies it."""
 
-        def __init__(self, version: str, packed: bytes, folder: str, environment: dict[str, str]) -> None:
+        def __init__(self, versions: dict[str, str], packed: bytes, folder: str, environment: dict[str, str]) -> None:
             import contextlib
             import os
 
-            self._version, self._packed = version, packed
+            self._versions, self._packed = versions, packed
             self._work: Any = None
             os.environ.update(environment)
             for name in ("OMP_NUM_THREADS", "RAYON_NUM_THREADS"):  # it has one CPU
@@ -182,13 +182,15 @@ def _worker_class() -> type:
             import platform
 
             node = f"node {platform.node()}"
-            wanted = f"attributed-rag {self._version}"
-            try:
-                found = importlib.metadata.version("attributed-rag")
-            except importlib.metadata.PackageNotFoundError:
-                return f"{node} has no attributed-rag; install {wanted} on it"
-            if found != self._version:
-                return f"{node} has attributed-rag {found}, this machine {self._version}; install {wanted} on both"
+            for name, wanted in self._versions.items():
+                try:
+                    found = platform.python_version() if name == "python" else importlib.metadata.version(name)
+                except importlib.metadata.PackageNotFoundError:
+                    if name == "attributed-rag":  # others may not be needed
+                        return f"{node} has no attributed-rag; install attributed-rag {wanted} on it"
+                    continue
+                if found != wanted:
+                    return f"{node} has {name} {found}, this machine {wanted}; install {name} {wanted} on both"
             from autoais.errors import UserError
 
             try:

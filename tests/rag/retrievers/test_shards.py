@@ -1,9 +1,11 @@
 """A collection in several indexes: the hits of one, and no shard is missing in silence."""
 
+import asyncio
 import json
 import logging
 import random
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -191,6 +193,29 @@ def test_a_shard_that_dies_is_an_error_or_told(folder: Path, shards: Recipe, cap
         alone.search(["salt"], 3)
     with pytest.raises(RagError, match="Connection refused"):  # all have to answer at first
         shards(folder / "part0.index", f"{address}/part1", missing="skip")
+
+
+def test_a_shard_that_answers_too_late_is_an_error_or_told(
+    folder: Path, shards: Recipe, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = create_app(Service({"part1": open_index(folder / "part1.index")}, limits=Limits(workers=1)))
+    late = threading.Event()
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401  (ASGI)
+        if late.is_set():
+            await asyncio.sleep(3)
+        await app(scope, receive, send)
+
+    with serving(slow) as address:
+        places = folder / "part0.index", f"{address}/part1"
+        strict, told = shards(*places, timeout=0.5), shards(*places, timeout=0.5, missing="skip")
+        late.set()
+        with pytest.raises(RagError, match=f"^{address}: .*0.5 s"):
+            strict.search(["salt"], 3)
+        with caplog.at_level(logging.WARNING):
+            alone = open_retriever("bm25", folder / "part0.index").search(["salt"], 60)
+            assert_same(told.search(["salt"], 60), alone)
+        assert f"searched without the shard {address}/part1" in caplog.text
 
 
 def test_a_shard_with_other_passages_than_at_first_is_an_error(folder: Path, tmp_path: Path, shards: Recipe) -> None:
