@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, combinations
 from pathlib import Path
 from statistics import NormalDist
@@ -11,15 +12,23 @@ from typing import Any
 from autoais.errors import UserError
 from autoais.metrics.paired import holm
 from rag.bench.items import Item
+from rag.bench.metrics import WORDS, holds
 from rag.bench.results import Group, SystemRun, grouped, read_run
 
 LEVEL, POWER = 0.05, 0.8
 _NAMED = 3  # pairs that a note names
 
 _Value = Callable[[Item], float | bool | None]
+
+
+def _holds(item: Item, words: int) -> bool | None:
+    return holds(item, words) if item.answerable and item.nuggets else None
+
+
 _VALUES: dict[str, _Value] = {
     "right_attributed": lambda item: item.way == "right_attributed",
     "right": lambda item: bool(item.right) if item.answerable else None,
+    **{f"right@{words}": partial(_holds, words=words) for words in WORDS},
     "em": lambda item: item.em,
     "f1": lambda item: item.f1,
     "answer_recall": lambda item: item.answer_recall,

@@ -13,7 +13,8 @@ from rag.bench.items import WAYS, Item
 from rag.bench.outcomes import holds_nuggets
 from rag.types import Question
 
-_WORDS = (60, 120)  # cuts of an answer for nuggets
+WORDS = (60, 120)
+"""Cuts of an answer for nuggets."""
 
 
 def ways(items: Sequence[Item]) -> dict[str, Any]:
@@ -39,8 +40,8 @@ def item_metrics(items: Sequence[Item]) -> dict[str, Any]:
     given = [item for item in items if not (item.abstained or item.missing)]
     found = {"right": _rate([item.right for item in asked], "the benchmark has no rule for right answers")}
     if any(item.nuggets for item in asked):
-        for most in _WORDS:
-            held = [_holds(item, most) for item in asked if item.nuggets]
+        for most in WORDS:
+            held = [holds(item, most) for item in asked if item.nuggets]
             found[f"right@{most}"] = _rate(held, "")
     found["answerable_refused"] = _rate([_refused(item) for item in asked], "no question is answerable")
     found["unanswerable_refused"] = _rate([_refused(item) for item in others], "every question is answerable")
@@ -53,7 +54,8 @@ def _refused(item: Item) -> bool:
     return item.abstained and not item.failed
 
 
-def _holds(item: Item, words: int) -> bool:
+def holds(item: Item, words: int) -> bool:
+    """Whether the first words of an item's answer hold all nuggets of its question."""
     text = "" if item.abstained else item.answer
     return bool(holds_nuggets(text, Question(item.id, item.question, nuggets=item.nuggets), words))
 

@@ -210,3 +210,14 @@ def test_broken_judgements_are_refused(tmp_path: Path) -> None:
     for label in ("reader", "extractive"):
         (run / label / "judgements.jsonl").unlink()
     assert "citation_recall" not in compare_runs(run)["groups"][0]["metrics"]
+
+
+def test_answers_that_hold_all_nuggets_in_their_first_words_are_compared(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", hostile=False)
+    (group,) = compare_runs(run)["groups"]
+    (pair,) = group["metrics"]["right@60"]["pairs"]
+    reader, extractive = (read_items(run / label / "items.jsonl") for label in ("reader", "extractive"))
+    asked = [(a, b) for a, b in zip(reader, extractive, strict=True) if a.answerable]
+    held = [[not one.abstained and one.nuggets[0][0] in one.answer for one in both] for both in asked]
+    assert group["metrics"]["right@60"]["n"] == len(asked)
+    assert (pair["better"], pair["worse"]) == (sum(a > b for a, b in held), sum(a < b for a, b in held))
