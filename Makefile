@@ -201,8 +201,9 @@ results: .venv-test/done
 		--system extractive --system extractive,recipe=best \
 		--system reader --system reader,recipe=shortlist --system reader,recipe=static --system reader,recipe=best \
 		--system reader,min_confidence=0 --out work/bench/own-documents-kept
-	$(FRESH) --system first-passage --system extractive --system reader --system reader,recipe=shortlist \
-		--system reader,min_confidence=0 --out work/bench/own-documents-fresh
+	$(FRESH) --system first-passage --system first-passage,recipe=hybrid-reranked --system extractive --system reader \
+		--system reader,recipe=shortlist --system reader,recipe=best --system reader,min_confidence=0 \
+		--out work/bench/own-documents-fresh
 	$(OWN) --system closed-book:gguf:$(MODEL) --out work/bench/own-documents-kept-closed-book
 	$(OWN) --system gguf:$(MODEL),k=5 --out work/bench/own-documents-kept-gguf
 	$(COLLECT) work/bench/pool --out eval/results/systems/open-nq-pool.json
