@@ -3,7 +3,7 @@
     python -m scripts.bench.harness DATA INDEX --out eval/results/harness.json
 
 First `rag bench run open-nq-pool --system reader` over all 2,000 questions: seconds, peak memory and the main metrics;
-and the page of its report in Chromium: size and first paint. Then, on LIMIT questions, taking turns: `rag bench run`
+and the page of its report in Chromium (`scripts.bench.page`). Then, on LIMIT questions, taking turns: `rag bench run`
 and `rag bench report`, against `rag answer` and `autoais score`, which answer and judge the same without a run folder.
 The ratio is of CPU seconds, of which both pay the start of two processes; reading and checking the data of the
 benchmark is paid by the harness alone, so the ratio falls with more questions.
@@ -25,10 +25,9 @@ import typer
 
 from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import processor, provenance
-from rag.bench.report import write_report
 from rag.bench.report.tables import metric_of
 from rag.bench.results import read_run
-from scripts.browser import chromium
+from scripts.bench.page import page
 from scripts.timeless import timeless
 
 RAG, AUTOAIS = ([sys.executable, "-m", name] for name in ("rag", "autoais"))
@@ -75,20 +74,6 @@ def resumed(command: list[str], run: Path, seconds: float) -> int:
 
 def _again(command: list[str], run: Path) -> list[str]:
     return [*command, "--resume"] if (run / "run.json").exists() else command
-
-
-def page(run: Path, times: int = 5) -> dict[str, Any]:
-    """Size of the page of a run's report, and its first paint in Chromium, the median of some loads."""
-    written = write_report(run).page
-    paints = []
-    with chromium() as browser:
-        for _ in range(times):
-            opened = browser.new_page()
-            opened.goto(written.as_uri())
-            painted = opened.wait_for_function("performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
-            paints.append(painted.json_value())
-            opened.close()
-    return {"mb": written.stat().st_size / 1e6, "first_paint_ms": statistics.median(paints)}
 
 
 def main(
