@@ -1,8 +1,10 @@
-"""Measures the build of an index and its recipes' parts: wall and CPU seconds, peak memory, bytes on disk.
+"""Measures the build of an index and its recipes' parts: seconds, peak memory, disk; and what `rag plan` said before.
 
-    python -m scripts.bench.parts work/subpool.jsonl work/subpool.index bm25 lucene static --out parts.json
+    python -m scripts.bench.parts CORPUS INDEX bm25 lucene static --out eval/results/retrieval/parts.json
 
-`bm25` builds the index itself if it is missing. Parts that are already in the output file are skipped.
+`bm25` builds the index itself if it is missing. Parts that are already in the output file are skipped. `disk` is what
+the step adds to the folder, `bytes` the size of the part alone. `planned` has seconds, memory and disk by `rag plan` of
+the same corpus, made just before, and `to_plan` the ratios of what was measured to it.
 """
 
 import argparse
@@ -14,8 +16,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+import rag
 from autoais.io.jsonl import dumps, round_floats, write_atomic
-from autoais.io.provenance import command, versions
+from autoais.io.provenance import command, processor, versions
 from scripts.retrieval import part_of, size_of
 
 RAG = "from rag.cli import main; main()"
@@ -37,16 +40,26 @@ def main() -> None:
     given = parser.parse_args()
     before: dict[str, Any] = json.loads(given.out.read_text("utf-8")) if given.out.exists() else {}
     found = before.get("parts", {})
+    planned = rag.plan_index(given.corpus, recipes=[name for name in given.recipes if name != "bm25"])
+    steps = {step.name.partition(".")[0]: step for step in planned.steps}
     for name in given.recipes:
         base = name == "bm25"
         if name in found or (base and (given.index / "manifest.json").exists()):
             continue
+        there = size_of(given.index)
         what = ["index", "build", *([given.corpus] if base else []), "--to", given.index]
         row = built([*map(str, what), *([] if base else ["--recipe", name])])
         manifest = json.loads((given.index / "manifest.json").read_text("utf-8"))
         folder = given.index / manifest["build"]
+        row["disk"] = size_of(given.index) - there
         found[name] = {**row, "passages": manifest["passages"], "bytes": size_of(part_of(folder, name))}
-        result = {"checksum": manifest["checksum"], "cores": os.cpu_count(), "parts": found}
+        if (step := steps.get(name)) is not None:
+            plan = {"seconds": step.seconds, "peak_memory_mib": step.memory / 2**20, "disk": step.disk}
+            found[name] |= {
+                "planned": plan | {"passages": planned.passages},
+                "to_plan": {what: row[what] / value for what, value in plan.items() if value},
+            }
+        result = {"processor": processor(), "checksum": manifest["checksum"], "cores": os.cpu_count(), "parts": found}
         write_atomic(
             given.out,
             [
