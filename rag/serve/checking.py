@@ -6,21 +6,17 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from autoais.judged import cited_claims
-from autoais.judges.alignment import Alignment, align
+from autoais.judges.alignment import align, contradicts
 from autoais.markers.grammar import parse
 from autoais.metrics.claims import judge_claims
 from autoais.text.excerpt import unmatched
 from autoais.text.quotes import is_quoted
-from autoais.text.words import content_stems, idf, stem, words
+from autoais.text.words import stem, words
 from autoais.types import Judge, Judgement, Verdict
 from rag.attribution.attributor import Attributor
 from rag.errors import UsageError
 from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 
-# A judge that only says yes or no does not tell a contradiction from too little evidence. It is one if a number, name
-# or negation clashes with the closest sentence of the evidence with a confidence of at least a half, and that sentence
-# has at least half of the claim's other words in the same order (`autoais.judges.alignment`).
-_CLASHES, _SAME_WORDS = 0.5, 0.5
 _MOST_SOURCES = 100
 
 QUOTED = "quoted word for word"
@@ -90,23 +86,13 @@ def _checked(sentence: str, evidence: Sequence[str], judgement: Judgement) -> Se
         Verdict.CONTRADICTORY: SentenceVerdict.CONTRADICTED,
         Verdict.UNDECIDED: SentenceVerdict.UNDECIDED,
     }.get(judgement.verdict, SentenceVerdict.NOT_ENOUGH)
+    # A judge that only says yes or no does not tell a contradiction from too little evidence.
     if judgement.verdict is Verdict.NOT_ATTRIBUTABLE and contradicts(sentence, aligned):
         verdict = SentenceVerdict.CONTRADICTED
     missing = _missing(sentence, evidence, aligned.clashes if verdict is SentenceVerdict.CONTRADICTED else ())
     if verdict is SentenceVerdict.SUPPORTED:  # other words may be said differently, a number may not
         missing = [span for span in missing if sentence[span[0]].isdigit()]
     return SentenceCheck(verdict, judgement.probability, judgement.reason, _joined(sentence, missing))
-
-
-def contradicts(sentence: str, aligned: Alignment) -> bool:
-    """Return whether the closest sentence of the evidence says something else, with a number, a name or a negation."""
-    whole = _weight(sentence)
-    others = whole - sum(_weight(sentence[start:end]) for start, end in aligned.clashes)
-    return aligned.clash >= _CLASHES and aligned.share * whole >= _SAME_WORDS * others > 0
-
-
-def _weight(text: str) -> float:
-    return sum(idf(one) for one in content_stems(text))
 
 
 def _missing(sentence: str, evidence: Sequence[str], clashes: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from autoais.text.excerpt import pieces
-from autoais.text.words import STOP_WORDS, idf, stem, word_spans
+from autoais.text.words import STOP_WORDS, content_stems, idf, stem, word_spans
 
 _NUMBERS = {
     word: number
@@ -28,6 +28,7 @@ _NEGATIONS = frozenset(
 _CLOSEST = 3  # sentences to align: those that share most words with the claim
 # Words of the claim and of the evidence. A longer stretch without a common word is different content, not a clash.
 _LONGEST_OURS, _LONGEST_THEIRS = 4, 6
+_CLASHES, _SAME_WORDS = 0.5, 0.5  # of a contradiction
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,21 @@ def align(claim: str, evidence: Iterable[str]) -> Alignment:
         if (found.share, -found.clash) > (best.share, -best.clash):
             best = found
     return best
+
+
+def contradicts(claim: str, aligned: Alignment) -> bool:
+    """Return whether the closest sentence of the evidence says something else than a claim that it does not support.
+
+    A number, name or negation clashes with it with a confidence of at least a half, and it has at least half of the
+    claim's other words, weighted by IDF, in the same order.
+    """
+    whole = _weight(claim)
+    others = whole - sum(_weight(claim[start:end]) for start, end in aligned.clashes)
+    return aligned.clash >= _CLASHES and aligned.share * whole >= _SAME_WORDS * others > 0
+
+
+def _weight(text: str) -> float:
+    return sum(idf(one) for one in content_stems(text))
 
 
 def _clashing(share: float, parts: Iterable[tuple[Sequence[_Word], Sequence[_Word]]]) -> Alignment:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from autoais.errors import UserError, first_line
 from autoais.io.provenance import sha256_files
-from autoais.judges.alignment import Alignment, align
+from autoais.judges.alignment import Alignment, align, contradicts
 from autoais.judges.partial import check_partial_from, partial_suffix, with_partial
 from autoais.judges.templates import template as hypothesis_template
 from autoais.models.onnx import cores, open_session
@@ -110,8 +110,10 @@ class MiniLMJudge(Judge):
     network is not asked where the evidence has the claim, a sentence, word for word as whole sentences or lines: that
     is attributable. Where claim or evidence is in another language than English, the judge is undecided. `model` is a
     folder written by `autoais train` (default: the shipped model). `template` builds the hypothesis
-    (`judges.templates`). With `partial_from`, a claim below 0.5 is partially attributable from that probability on; its
-    card says how well that agrees with people.
+    (`judges.templates`). With `partial_from`, a claim below 0.5 is partially attributable from that probability on.
+    With `three_way`, a claim that is not attributable is contradictory if a number, name or negation of it clashes
+    with the closest sentence (`judges.alignment.contradicts`), else extrapolatory, the classes of AttrScore. The card
+    says how well both agree with people.
     """
 
     def __init__(
@@ -121,6 +123,7 @@ class MiniLMJudge(Judge):
         threads: int | None = None,
         template: str = TEMPLATE,
         partial_from: float | None = None,
+        three_way: bool = False,
     ) -> None:
         self.folder = SHIPPED if model is None else Path(model)
         if threads is not None and threads < 1:
@@ -128,6 +131,9 @@ class MiniLMJudge(Judge):
         self.threads = threads or cores()
         check_partial_from(partial_from, 0.5)
         self.partial_from = partial_from
+        if not isinstance(three_way, bool):
+            raise UserError(f"three_way {three_way!r}: must be true or false")
+        self.three_way = three_way
         self._template, self._hypothesis = template, hypothesis_template(template)
         for name in ("model.onnx", "tokenizer.json"):
             if not (self.folder / name).is_file():
@@ -137,13 +143,13 @@ class MiniLMJudge(Judge):
     def name(self) -> str:
         """`minilm@<8 hex of the SHA-256 of rules, model, tokenizer and calibration>/<word pieces>/<template>`.
 
-        It ends in `+partial<from>` if `partial_from` is set.
+        It ends in `+partial<from>` if `partial_from` is set, and in `+three-way` if `three_way` is.
         """
         if not (self.folder / "calibration.json").is_file():
             raise UserError(f"{self.folder}: calibration.json is missing; give a folder written by `autoais train`")
         files = (self.folder / name for name in ("model.onnx", "tokenizer.json", "calibration.json"))
         name = f"minilm@{sha256_files(files, str(RULES))[:8]}/{self.encoder.max_length}/{self._template}"
-        return name + partial_suffix(self.partial_from)
+        return name + partial_suffix(self.partial_from) + ("+three-way" if self.three_way else "")
 
     def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Judge each attribution on its own, `threads` at a time."""
@@ -230,7 +236,11 @@ class MiniLMJudge(Judge):
         for (at, _), (_, _, missing) in zip(parts, judged, strict=True):
             shift = at - before
             unsupported += [(max(0, start + shift), end + shift) for start, end in missing if end + shift > 0]
-        judgement = Judgement(Verdict.NOT_ATTRIBUTABLE, probability, None, tuple(spans), tuple(unsupported))
+        verdict = Verdict.NOT_ATTRIBUTABLE
+        if self.three_way:
+            clashes = contradicts(attribution.claim, align(attribution.claim, attribution.evidence))
+            verdict = Verdict.CONTRADICTORY if clashes else Verdict.EXTRAPOLATORY
+        judgement = Judgement(verdict, probability, None, tuple(spans), tuple(unsupported))
         return with_partial(judgement, self.partial_from)
 
     def _parts(self, claim: str) -> list[tuple[int, int]]:

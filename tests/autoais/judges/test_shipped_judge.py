@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from autoais.errors import UserError
 from autoais.io.provenance import sha256_file
 from autoais.judges import DEFAULT, open_judge
 from autoais.judges.minilm import SHIPPED, MiniLMJudge
@@ -146,6 +147,22 @@ def test_partial_support_is_opt_in_and_changes_no_probability() -> None:
         assert (one.verdict is Verdict.PARTIALLY_ATTRIBUTABLE) == partial
     assert Verdict.PARTIALLY_ATTRIBUTABLE in {one.verdict for one in after}
     assert banded.name == plain.name + "+partial0.2"
+
+
+def test_three_answers_are_opt_in_and_tell_a_clash_from_what_is_not_there() -> None:
+    asked = [
+        Attribution("The mill of Aller was built in 1712.", ("The mill of Aller was built in 1840.",)),
+        Attribution("The mill of Aller belongs to a baker from Bremen.", ("The mill of Aller was built in 1840.",)),
+        Attribution("The mill of Aller was built in 1840.", ("The mill of Aller was built in 1840.",)),
+    ]
+    plain, telling = MiniLMJudge(), MiniLMJudge(three_way=True)
+    before, after = plain.judge(asked), telling.judge(asked)
+    assert [one.probability for one in after] == [one.probability for one in before]
+    assert [one.verdict for one in before] == [Verdict.NOT_ATTRIBUTABLE, Verdict.NOT_ATTRIBUTABLE, Verdict.ATTRIBUTABLE]
+    assert [one.verdict for one in after] == [Verdict.CONTRADICTORY, Verdict.EXTRAPOLATORY, Verdict.ATTRIBUTABLE]
+    assert telling.name == plain.name + "+three-way"
+    with pytest.raises(UserError, match="three_way 1: must be true or false"):
+        open_judge("minilm", three_way=1)
 
 
 def test_a_sentence_that_the_evidence_has_word_for_word_holds_whatever_the_network_says() -> None:
