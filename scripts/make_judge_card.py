@@ -6,6 +6,7 @@
         --worst 0 --report eval/results/lexical/meta.json
     python -m scripts.bench.shared_words DATA --out eval/results/lexical/shared-words.json
     python -m scripts.bench.partial DATA --out eval/results/minilm/partial.json
+    python -m scripts.bench.three_way DATA --out eval/results/minilm/three-way.json
     python -m scripts.bench.judge_spans DATA POOL.index --out eval/results/minilm/spans.json
     python -m scripts.own_documents fetch --table eval/recipes/languages.toml --to MANUALS
     python -m scripts.bench.judge_rules DATA MANUALS --out eval/results/minilm/rules.json
@@ -50,22 +51,31 @@ def lines() -> Iterator[str]:
     partial = json.loads((RESULTS / "partial.json").read_text("utf-8"))
     decided = json.loads((RESULTS / "rules.json").read_text("utf-8"))
     spans = json.loads((RESULTS / "spans.json").read_text("utf-8"))
-    for measured in (bench, meta, partial, decided, spans):
+    classes = json.loads((RESULTS / "three-way.json").read_text("utf-8"))
+    for measured in (bench, meta, partial, decided, spans, classes):
         if measured["judge"] != MiniLMJudge().name:
             shipped = MiniLMJudge().name
             raise SystemExit(f"error: the results are for {measured['judge']}, but {shipped} ships; measure again")
     words, shared = (json.loads((LEXICAL / f"{name}.json").read_text("utf-8")) for name in ("meta", "shared-words"))
-    return card(record, bench, decided, meta, words, shared, partial, spans)
+    return card(record, bench, decided, meta, words, shared, partial, spans, classes)
 
 
 def card(
-    record: Sets, bench: Sets, decided: Sets, meta: Sets, words: Sets, shared: Sets, partial: Sets, spans: Sets
+    record: Sets,
+    bench: Sets,
+    decided: Sets,
+    meta: Sets,
+    words: Sets,
+    shared: Sets,
+    partial: Sets,
+    spans: Sets,
+    classes: Sets,
 ) -> Iterator[str]:
     """The lines of the card.
 
     `meta` are the judge's figures on AttributionBench, `words` and `shared` those of the judge `lexical` there and on
     the sets with shared words, `partial` both judges' figures on labels with partial support, `decided` counts of what
-    the rules decide, `spans` what other texts turn and what is marked.
+    the rules decide, `spans` what other texts turn and what is marked, `classes` how well `three_way` does.
     """
     left_out = record["left_out"]
     speed, passages, agreement = bench["speed"], bench["passages"], bench["agreement"]
@@ -181,6 +191,7 @@ def card(
     yield from rules(decided)
     yield from marks(spans)
     yield from partial_support(partial)
+    yield from three_way(classes)
     yield from attempts(kept, meta)
     yield from ("", "## Speed", "")
     yield from paragraph(
@@ -196,6 +207,22 @@ def card(
     )
     yield from ("", "## Files", "")
     yield from (f"- `{name}`: SHA-256 `{digest}`" for name, digest in record["files"].items())
+
+
+def three_way(classes: Sets) -> Iterator[str]:
+    """The section on the verdicts contradictory and extrapolatory."""
+    yield from ("", "## Contradictions", "")
+    yield from paragraph(
+        """With `three_way`, off by default, a claim that is not attributable is contradictory if a number, name or
+        negation of it clashes with the closest sentence, else extrapolatory. It says so seldom: of the contradictions
+        in sets that the judge was not trained on it finds few, and a third or more of those that it tells are none
+        (`eval/results/minilm/three-way.json`; the last column calls every no a contradiction):"""
+    )
+    yield from ("", "| set | n | precision | recall | precision of every no |", "|---|---|---|---|---|")
+    for name, one in classes["sets"]["contrast_train"].items():
+        told = one["contradictory"]
+        cells = (f"{_share(told[figure])}" for figure in ("precision", "recall", "precision_of_every_no"))
+        yield f"| {name} | {one['n']:,} | {' | '.join(cells)} |"
 
 
 def attempts(pairs: Sets, meta: Sets) -> Iterator[str]:

@@ -131,8 +131,6 @@ class MiniLMJudge(Judge):
         self.threads = threads or cores()
         check_partial_from(partial_from, 0.5)
         self.partial_from = partial_from
-        if not isinstance(three_way, bool):
-            raise UserError(f"three_way {three_way!r}: must be true or false")
         self.three_way = three_way
         self._template, self._hypothesis = template, hypothesis_template(template)
         for name in ("model.onnx", "tokenizer.json"):

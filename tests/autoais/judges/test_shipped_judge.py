@@ -161,7 +161,7 @@ def test_three_answers_are_opt_in_and_tell_a_clash_from_what_is_not_there() -> N
     assert [one.verdict for one in before] == [Verdict.NOT_ATTRIBUTABLE, Verdict.NOT_ATTRIBUTABLE, Verdict.ATTRIBUTABLE]
     assert [one.verdict for one in after] == [Verdict.CONTRADICTORY, Verdict.EXTRAPOLATORY, Verdict.ATTRIBUTABLE]
     assert telling.name == plain.name + "+three-way"
-    with pytest.raises(UserError, match="three_way 1: must be true or false"):
+    with pytest.raises(UserError, match="option 'three_way' should be bool"):
         open_judge("minilm", three_way=1)
 
 
