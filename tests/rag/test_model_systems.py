@@ -410,24 +410,27 @@ def test_a_server_that_wants_something_else_ends_the_run_in_one_line_and_resume_
 
 @contextlib.contextmanager
 def hanging_up() -> Iterator[str]:
-    """The base URL of a server that accepts connections and closes them: writing to one raises SIGPIPE."""
+    """The base URL of a server that closes two connections, where writing raises SIGPIPE, and refuses a request."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:
             with contextlib.suppress(OSError):
-                while True:
-                    connection, _ = listening.accept()
-                    connection.close()
+                for _ in range(2):
+                    listening.accept()[0].close()
+                with listening.accept()[0] as connection:
+                    connection.recv(65536)
+                    connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 6\r\n\r\nbroken")
 
         threading.Thread(target=serve, daemon=True).start()
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
 
 
-def test_a_server_that_hangs_up_is_a_failed_answer(shelf: Path, rag_process: Command) -> None:
+def test_a_server_that_hangs_up_is_asked_again(shelf: Path, rag_process: Command) -> None:
     with hanging_up() as address:
         result = rag_process(
             "ask", ASKED[0], "--index", shelf, "--recipe", "bm25", "--system", "openai:tiny",
             OPENAI_BASE_URL=address, OPENAI_API_KEY="",
         )  # fmt: skip
     assert result.returncode == 1, result.stderr
-    assert "Failed: openai:tiny: the connection failed" in result.stdout
+    assert "Failed: openai:tiny: " in result.stdout
+    assert "broken" in result.stdout
