@@ -6,10 +6,13 @@ what `rag plan` estimates.
 VECTORS is an index with the part of `--recipe`, or a `.npy` of shape (vectors, dimension). Q.npy holds real queries of
 the same encoder; `--encoder NAME --topics FILE` encodes some instead. `--tile` repeats the vectors up to that number,
 with seeded noise half as long as the vector added to each copy. Searches use one thread and one query at a time, like
-the retriever; `flat_batch` is FAISS's exact search of all queries at once. Passages are not fetched.
+the retriever; `flat_batch` is FAISS's exact search of all queries at once. Passages are not fetched. `--smaller FILE` is
+a result with fewer vectors: `extrapolated` is what it says of this number, over what was measured: the size of a vector,
+and the seconds of a build, which grow as in `rag plan`'s estimate.
 """
 
 import argparse
+import json
 import os
 import sys
 import tempfile
@@ -72,6 +75,7 @@ def main() -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="SETTING=N", help="for all kinds that have this setting"
     )
+    parser.add_argument("--smaller", type=Path)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     if given.queries:
@@ -85,6 +89,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="rag-bench-") as temporary:
         shards = tiled(given.vectors, given.recipe, given.tile, Path(temporary))
         table = measure(shards, queries, given.kinds.split(","), asked_for, Path(temporary))
+    if given.smaller:
+        extrapolate(table["kinds"], json.loads(given.smaller.read_text("utf-8"))["kinds"])
     kind, why = pick(*MIRACL, 6 * GIB)
     resident = estimate(kind, *MIRACL, choose_settings(kind, *MIRACL, {})).resident
     bars = {
@@ -109,6 +115,19 @@ def main() -> None:
     if given.out:
         write_atomic(given.out, [text])
     raise SystemExit(not all(bars.values()))
+
+
+def extrapolate(found: list[dict[str, Any]], fewer: list[dict[str, Any]]) -> None:
+    """Add to each kind what was measured with fewer vectors says of it, over what was measured."""
+    before = {row["kind"]: row for row in fewer}
+    for row in found:
+        if (small := before.get(row["kind"])) is not None:
+            seconds = small["built_cpu_seconds"] * row["estimated_seconds"] / small["estimated_seconds"]
+            row["extrapolated"] = {
+                "bytes_a_vector": small["bytes_a_vector"] / row["bytes_a_vector"],
+                "built_cpu_seconds": seconds / row["built_cpu_seconds"],
+                "recall@100": small["recall@100"] - row["recall@100"],
+            }
 
 
 def tiled(source: Path, recipe: str, to: int | None, folder: Path) -> Shards:
