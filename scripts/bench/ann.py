@@ -6,9 +6,9 @@ what `rag plan` estimates.
 VECTORS is an index with the part of `--recipe`, or a `.npy` of shape (vectors, dimension). Q.npy holds real queries of
 the same encoder; `--encoder NAME --topics FILE` encodes some instead. `--tile` repeats the vectors up to that number,
 with seeded noise half as long as the vector added to each copy. Searches use one thread and one query at a time, like
-the retriever; `flat_batch` is FAISS's exact search of all queries at once. Passages are not fetched. `--smaller FILE` is
-a result with fewer vectors: `extrapolated` is what it says of this number, over what was measured: the size of a vector,
-and the seconds of a build, which grow as in `rag plan`'s estimate.
+the retriever; `flat_batch` is FAISS's exact search of all queries at once. Passages are not fetched. `--smaller FILE`
+is a result with fewer vectors: `extrapolated` is what it says of this number, divided by what was measured: the size
+of a vector, and the seconds of a build, which grow as `rag plan` estimates; for recall it is the difference.
 """
 
 import argparse
