@@ -16,7 +16,6 @@ from rag.bench.metrics import WORDS, holds
 from rag.bench.results import Group, SystemRun, grouped, read_run
 
 LEVEL, POWER = 0.05, 0.8
-_NAMED = 3  # pairs that a note names
 
 _Value = Callable[[Item], float | bool | None]
 
@@ -164,8 +163,7 @@ def _notes(metrics: Mapping[str, Any]) -> Iterator[str]:
 
     pairs = {f"{name} ({one['a']} - {one['b']})": one for name, metric in metrics.items() for one in metric["pairs"]}
     if names := contradictions(pairs):
-        more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-        yield f"{', '.join(names[:_NAMED])}{more}: {CONTRADICTION}"
+        yield f"{', '.join(names)}: {CONTRADICTION}"
 
 
 def _conclude(metric: dict[str, Any], *, less: bool) -> None:

@@ -17,10 +17,10 @@ from autoais.models.pace import Served
 from autoais.scoring import CITATION_METRICS
 from rag.bench.benchmark import Benchmark
 from rag.bench.items import Item, read_items
-from rag.bench.questions import BenchQuestion, read_bench_questions, sample
+from rag.bench.questions import BenchQuestion, read_bench_questions, sample, without_gold
 from rag.bench.results import check_label
 from rag.config import DEFAULT_SYSTEM
-from rag.errors import FormatError, RagError
+from rag.errors import FormatError, RagError, UserError
 from rag.specs import SystemSpec, distinct, safe
 
 STAGES = ("retrieve", "answer", "judge", "measure")
@@ -41,6 +41,7 @@ _RECORD: Schema = record_schema(
     }
 )  # fmt: skip
 _HITS = re.compile(r"retrieval/[\w@+-][\w.@+-]*\.jsonl", re.ASCII)
+_FIGURE = re.compile(r"figures/[\w-]+\.(svg|png)", re.ASCII)
 _TEMPORARY = re.compile(
     rf"\.({'|'.join(map(re.escape, (RUN, QUESTIONS, ANSWERS, JUDGEMENTS, SCORE, ITEMS, METRICS)))})\.\w+"
 )
@@ -215,15 +216,13 @@ class RunFolder:
         return bool(lost)
 
     def remove_report(self) -> None:
-        """Remove the report that was written into the folder, with all that `rag bench report` writes."""
-        report = self.path / "report"
-        for path in [
-            report / "report.html",
-            report / "report.json",
-            *report.glob("figures/*.svg"),
-            *report.glob("figures/*.png"),
-        ]:
-            path.unlink(missing_ok=True)
+        """Remove the report that was written into the folder: report.html, report.json, and the figures it lists."""
+        report, figures = self.path / "report", set[str]()
+        with suppress(UserError, KeyError, TypeError, AttributeError):  # not there, or not a report
+            for group in read_json(report / "report.json")["groups"]:
+                figures.update(name for one in group["figures"] for name in one["files"] if _FIGURE.fullmatch(name))
+        for name in ["report.html", "report.json", *figures]:
+            (report / name).unlink(missing_ok=True)
         for folder in (report / "figures", report):
             with suppress(OSError):  # not there, or with files of others
                 folder.rmdir()
@@ -282,7 +281,7 @@ def fixed_facts(
             "right": benchmark.right,
             "k": benchmark.k,
             "questions": benchmark.count,
-            "without_gold": sum(one.answerable and not one.question.gold for one in questions),
+            "without_gold": without_gold((one.answerable, one.question.gold) for one in questions),
         },
         "data": {
             "questions": {"file": benchmark.questions.file, "sha256": benchmark.questions.sha256},

@@ -82,7 +82,7 @@ def join_predictions(path: Path, asked: Sequence[BenchQuestion], others: Iterabl
             if question.id in found:
                 duplicates.append(question.text)
             found[question.id] = _of_benchmark(answer, question)
-    if not found and (unknown or not not_asked):
+    if not found and not not_asked:
         raise RagError(f"{path}: no answer has its question in the benchmark; do they belong together?")
     missing = [one.question.text for one in asked if one.question.id not in found]
     repeated = notes.pop("rows with a repeated question, only the last one kept", 0)  # the reader of csv drops them

@@ -1,6 +1,6 @@
 """The questions of a benchmark, with what only a benchmark knows: kind, collection, answerable, given passages."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -141,6 +141,12 @@ def questions_of(benchmark: Benchmark, data: Path | None, *, gold: bool = True) 
         if benchmark.task == "given" and not one.passages:
             raise RagError(f"{benchmark.id}: question {one.question.id!r} comes without passages")
     return found
+
+
+def without_gold(questions: Iterable[tuple[bool, Sequence[str]]]) -> int:
+    """Return how many answerable questions have no gold passage, from (answerable, gold) of each; 0 if none has one."""
+    known = [bool(gold) for answerable, gold in questions if answerable]
+    return known.count(False) if any(known) else 0
 
 
 def _with_gold(one: BenchQuestion, known: Question | None) -> BenchQuestion:

@@ -97,8 +97,8 @@ def run_benchmark(
             show = progress or (lambda what, done, total: None)
             corpora = Corpora(opened, root, folder / "index" if index is None else Path(index), searched, show)
             questions = questions_of(opened, root, gold=corpus is None)
-            for path in map(Path, predictions):  # a broken file is told before any system has answered
-                join_predictions(path, questions, (), None)
+            for path in map(Path, predictions if stage in (None, *STAGES[:2]) else ()):
+                join_predictions(path, questions, (), None)  # tells a broken file before any system has answered
             fixed = fixed_facts(opened, questions, corpora.source_record(), other_corpus=corpus is not None)
             started = RunFolder(folder, given, fixed, questions, stage=stage, resume=resume)
             stages = Stages(started, opened, questions, corpora, opened_judge, people, concurrency, show, engine)

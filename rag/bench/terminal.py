@@ -154,9 +154,8 @@ def _value(metric: Mapping[str, Any], name: str = "value") -> str:
 
 def _remarks(run: "BenchRun", measured: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     benchmark = run.record["benchmark"]
-    if 0 < benchmark["without_gold"] < benchmark["questions"]:
-        known = f"{benchmark['without_gold']:,} of {benchmark['questions']:,} questions"
-        yield f"{known} have no known gold passage in this corpus; they count like the others"
+    if lost := benchmark["without_gold"]:
+        yield f"{lost:,} answerable questions have no known gold passage in this corpus; they count like the others"
     for one in measured:
         if one["same_judge"]:
             count = counted(one["same_judge"], "answer")
@@ -190,6 +189,9 @@ def bench_progress(
         except KeyboardInterrupt:
             say(f"stopped while {step}; {again}")
             raise
+
+
+_NAMED = 3  # pairs that a line names
 
 
 def show_comparison(group: Mapping[str, Any]) -> None:
@@ -228,7 +230,10 @@ def show_comparison(group: Mapping[str, Any]) -> None:
             f"[{low:+.3f}, {high:+.3f}], {pair['better']} wins, {pair['worse']} losses, {p}"
         )
     for line in group["notes"]:
-        console.print(clean(line))
+        names, _, what = line.partition(": ")
+        listed = names.split("), ")  # `metric (a - b)` each
+        more = f"), and {len(listed) - _NAMED:,} more in the JSON" if len(listed) > _NAMED else ""
+        console.print(clean(f"{'), '.join(listed[:_NAMED])}{more}: {what}"))
     for name, one in group["correlation"].items():
         if one["kendall_tau_b"] is not None:
             console.print(f"order of the systems by {name}: Kendall's tau-b {one['kendall_tau_b']:.2f}")

@@ -2,9 +2,10 @@
 
     python -m scripts.bench.gpu --judge hf:FOLDER --encoder st:FOLDER [--pairs N] [--passages N] [--out FILE]
 
-Judges N pairs and encodes N passages, made from the handbook, in one process that sees the GPU and in one that does not
-(CUDA_VISIBLE_DEVICES is empty). A first batch warms up; opening the models comes before the clock. The verdicts of both
-are compared, as a GPU judges in bfloat16. Without a GPU it says "not run", writes nothing and exits with code 3.
+Judges N pairs, of which every second claim is the first line of its passage, and encodes N passages, all made from the
+handbook: in one process that sees the GPU and in one that does not (CUDA_VISIBLE_DEVICES is empty). A first batch
+warms up; opening the models comes before the clock. The verdicts of both are compared, as a GPU judges in bfloat16.
+Without a GPU it says "not run", writes nothing and exits with code 3.
 """
 
 import json
@@ -30,9 +31,11 @@ NO_GPU = 3
 
 
 def gpu() -> str | None:
-    """The name of the GPU that torch uses; None without one."""
-    import torch
-
+    """The name of the GPU that torch uses; None without one, or without torch."""
+    try:
+        import torch
+    except ImportError:
+        return None
     return torch.cuda.get_device_name() if torch.cuda.is_available() else None
 
 
@@ -41,8 +44,10 @@ def measured(judge: str | None, encoder: str | None, pairs: int, passages: int) 
     listed = list(open_index(None).store.scan(0))
     found: dict[str, Any] = {"device": gpu() or processor()}
     if judge is not None:
-        claims = (f"{one.title} is number {number}." for number, one in enumerate(islice(cycle(listed), pairs)))
-        asked = [Attribution(claim, (one.text,)) for claim, one in zip(claims, cycle(listed), strict=False)]
+        asked = [
+            Attribution(one.text.splitlines()[0] if number % 2 else f"{one.title} is number {number}.", (one.text,))
+            for number, one in enumerate(islice(cycle(listed), pairs))
+        ]
         opened = open_judge(judge)
         opened.judge(asked[:WARM_UP])
         started = time.perf_counter()
@@ -68,6 +73,8 @@ def main(
     here: Annotated[bool, typer.Option("--here", help="Measure in this process, and print.")] = False,
 ) -> None:
     """Measure, print, and write to --out."""
+    if judge is None and encoder is None:
+        raise SystemExit("error: nothing to measure: give --judge, --encoder or both")
     if here:
         print(dumps(measured(judge, encoder, pairs, passages)))
         return

@@ -40,24 +40,26 @@ def main() -> None:
     given = parser.parse_args()
     before: dict[str, Any] = json.loads(given.out.read_text("utf-8")) if given.out.exists() else {}
     found = before.get("parts", {})
-    planned = rag.plan_index(given.corpus, recipes=[name for name in given.recipes if name != "bm25"])
+    there = (given.index / "manifest.json").exists()
+    left = [name for name in given.recipes if name not in found and not (name == "bm25" and there)]
+    if not left:
+        return
+    planned = rag.plan_index(given.corpus, recipes=[name for name in left if name != "bm25"])
     steps = {step.name.partition(".")[0]: step for step in planned.steps}
-    for name in given.recipes:
+    for name in left:
         base = name == "bm25"
-        if name in found or (base and (given.index / "manifest.json").exists()):
-            continue
-        there = size_of(given.index)
+        size = size_of(given.index)
         what = ["index", "build", *([given.corpus] if base else []), "--to", given.index]
         row = built([*map(str, what), *([] if base else ["--recipe", name])])
         manifest = json.loads((given.index / "manifest.json").read_text("utf-8"))
         folder = given.index / manifest["build"]
-        row["disk"] = size_of(given.index) - there
+        row["disk"] = size_of(given.index) - size
         found[name] = {**row, "passages": manifest["passages"], "bytes": size_of(part_of(folder, name))}
         if (step := steps.get(name)) is not None:
             plan = {"seconds": step.seconds, "peak_memory_mib": step.memory / 2**20, "disk": step.disk}
             found[name] |= {
                 "planned": plan | {"passages": planned.passages},
-                "to_plan": {what: row[what] / value for what, value in plan.items() if value},
+                "to_plan": {figure: row[figure] / value for figure, value in plan.items() if value},
             }
         result = {"processor": processor(), "checksum": manifest["checksum"], "cores": os.cpu_count(), "parts": found}
         write_atomic(

@@ -4,8 +4,8 @@
 
 Up to 2,000 pairs of each set with three labels, drawn by a hash of their ids. `confusion` counts pairs by label, then
 by verdict. `contradictory` has precision and recall, and the precision of calling every no contradictory, the simplest
-baseline. The judge was trained on the sets of `nli_train`, but not the rule that tells a contradiction; on those of
-`contrast_train` nothing was.
+baseline. The judge was trained on the sets of `nli_train`, but not the rule that tells a contradiction. Nothing was
+trained on the sets of `contrast_train`.
 """
 
 import json
@@ -89,7 +89,7 @@ def main(
             )
             for name in names
         }
-    result = {"judge": MiniLMJudge().name, "sets": found, "provenance": provenance(files)}
+    result = {"judge": judge.name, "sets": found, "provenance": provenance(files)}
     text = dumps(round_floats(result, 4), indent=2)
     print(text)
     write_atomic(out, [text])

@@ -17,6 +17,7 @@ import pytest
 
 from autoais import open_judge
 from autoais.engines import LocalEngine, open_engine
+from autoais.engines.ray import _computing
 from autoais.errors import FormatError, UserError
 from autoais.io.provenance import versions
 from autoais.judges.engine import EngineJudge, OpenJudge
@@ -198,6 +199,11 @@ def test_a_cluster_judges_as_this_process_does(
     )
     assert (on_cluster.returncode, on_cluster.stdout) == (0, local.stdout), on_cluster.stderr
     assert (tmp_path / "ray.jsonl").read_bytes() == (tmp_path / "local.jsonl").read_bytes()
+
+
+def test_workers_need_the_same_versions_of_what_computes_in_any_build() -> None:
+    found = {"python": "3.11.7", "torch": "2.13.0+cpu", "numpy": "2.4.6", "pyserini": "1.6.0"}
+    assert _computing(found) == {"python": "3.11.7", "torch": "2.13.0", "numpy": "2.4.6"}
 
 
 @pytest.mark.slow

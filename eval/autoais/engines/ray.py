@@ -7,7 +7,7 @@ and retries are off: they tie an item to its actor, which waits for room althoug
 import os
 import socket
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,10 @@ _QUIET = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # otherwise a warning
 }
 _GUARDED = {"RAY_AUTH_MODE": "token"}  # Ray listens on all interfaces, and runs what it is sent
+_COMPUTE = (
+    "python", "attributed-rag", "tantivy", "sentencex", "pystemmer", "numpy", "onnxruntime", "tokenizers", "torch",
+    "transformers", "sentence-transformers",
+)  # fmt: skip
 _INHERITED = ("HF_HUB_OFFLINE", "RAG_OFFLINE")  # what the driver may not do, workers may not do
 
 
@@ -84,7 +88,7 @@ class RayEngine:
             num_cpus=1, num_gpus=int(self._on_gpus), max_restarts=0, scheduling_strategy="SPREAD"
         )
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        arguments = versions(), self._ray.cloudpickle.dumps(make), str(Path.cwd()), inherited
+        arguments = _computing(versions()), self._ray.cloudpickle.dumps(make), str(Path.cwd()), inherited
         pool = _Pool(self._ray, lambda: actor.remote(*arguments), self.workers)
         self._open = make, pool
         return pool
@@ -157,6 +161,11 @@ def _check_answers(address: str) -> None:
             raise ConnectionError("another server answers there")
 
 
+def _computing(found: Mapping[str, str]) -> dict[str, str]:
+    """The versions of what computes results, without the build (torch's `+cpu`), which may differ."""
+    return {name: one.partition("+")[0] for name, one in found.items() if name in _COMPUTE}
+
+
 def _worker_class() -> type:
     """The class of the actors. It is sent by value, so that a machine with another version can say so."""
 
@@ -189,7 +198,7 @@ def _worker_class() -> type:
                     if name == "attributed-rag":  # others may not be needed
                         return f"{node} has no attributed-rag; install attributed-rag {wanted} on it"
                     continue
-                if found != wanted:
+                if found.partition("+")[0] != wanted:
                     return f"{node} has {name} {found}, this machine {wanted}; install {name} {wanted} on both"
             from autoais.errors import UserError
 

@@ -192,8 +192,12 @@ def _near(row: dict[str, Any]) -> list[Format]:
 
 
 def _alike(row: dict[str, Any]) -> list[Format]:
-    """Return the formats that share a field with a record; first those that lack the fewest required ones."""
-    found = [one for _, one in FORMATS.items() if any(name in row for name in one.schema["properties"])]
+    """Return the formats with answers that have a required field of a record; first those that lack the fewest."""
+
+    def fits(name: str, one: Format) -> bool:
+        return name in row and not any(faults(row[name], one.schema["properties"][name]))
+
+    found = [one for _, one in FORMATS.items() if one.read and any(fits(mark, one) for mark in one.required_fields)]
     return sorted(found, key=lambda one: len([mark for mark in one.required_fields if mark not in row]))
 
 

@@ -1,6 +1,6 @@
 """RAGAS's datasets (`EvaluationDataset.to_jsonl`, `to_csv`): single-turn samples; conversations are refused.
 
-Until RAGAS 0.2 a dataset had other names: question, answer, contexts, ground_truth (before, ground_truths, a list).
+Until RAGAS 0.2 a dataset had other names: question, answer, contexts, ground_truth (earlier: ground_truths, a list).
 """
 
 from collections.abc import Iterable, Iterator

@@ -28,7 +28,8 @@ _NEGATIONS = frozenset(
 _CLOSEST = 3  # sentences to align: those that share most words with the claim
 # Words of the claim and of the evidence. A longer stretch without a common word is different content, not a clash.
 _LONGEST_OURS, _LONGEST_THEIRS = 4, 6
-_CLASHES, _SAME_WORDS = 0.5, 0.5  # of a contradiction
+# Less than half may be two sentences about different things.
+_CLASHES, _SAME_WORDS = 0.5, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def align(claim: str, evidence: Iterable[str]) -> Alignment:
 
 
 def contradicts(claim: str, aligned: Alignment) -> bool:
-    """Return whether the closest sentence of the evidence says something else than a claim that it does not support.
+    """Return whether the closest sentence of the evidence contradicts a claim that it does not support.
 
     A number, name or negation clashes with it with a confidence of at least a half, and it has at least half of the
     claim's other words, weighted by IDF, in the same order.

@@ -236,7 +236,7 @@ class MiniLMJudge(Judge):
             unsupported += [(max(0, start + shift), end + shift) for start, end in missing if end + shift > 0]
         verdict = Verdict.NOT_ATTRIBUTABLE
         if self.three_way:
-            clashes = contradicts(attribution.claim, align(attribution.claim, attribution.evidence))
+            clashes = contradicts(claim, align(claim, attribution.evidence))
             verdict = Verdict.CONTRADICTORY if clashes else Verdict.EXTRAPOLATORY
         judgement = Judgement(verdict, probability, None, tuple(spans), tuple(unsupported))
         return with_partial(judgement, self.partial_from)

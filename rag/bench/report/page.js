@@ -28,10 +28,16 @@ const WINS = new Set(["right_attributed", "refused_right"]);
 // Control characters, halves of characters, and marks that reorder what follows; one sign each, so that offsets fit.
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\p{Cs}]/gu;
 
-/** The JSON in gzip in base64. */
+/** The JSON, compressed by zlib, in base64. */
 async function unpacked(text) {
-  const bytes = Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+  try {
+    const bytes = Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
+    return await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+  } catch (error) {
+    document.getElementById("count").textContent =
+      "The table cannot be unpacked: the file is damaged, or the browser is older than 2023.";
+    throw error;
+  }
 }
 
 const $ = (id) => document.getElementById(id);

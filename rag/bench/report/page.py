@@ -1,10 +1,10 @@
 """`report.html`: one file without a network. What comes from a run is escaped by Jinja2, or packed for page.js."""
 
 import base64
-import gzip
 import hashlib
 import json
 import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
@@ -75,10 +75,10 @@ def all_visible(value: Any) -> Any:  # noqa: ANN401  (JSON in, JSON out)
 
 
 def packed(value: object) -> str:
-    """Return JSON, compressed by gzip and written in base64, which no HTML parser can leave."""
+    """Return JSON, compressed by zlib and written in base64, which no HTML parser can leave."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     text = re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found.group()):04x}", text)  # UTF-8 has no lone surrogates
-    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+    return base64.b64encode(zlib.compress(text.encode())).decode()
 
 
 # --- the questions, for page.js ---------------------------------------------------------------------------------
@@ -164,9 +164,10 @@ def _warnings(report: Mapping[str, Any]) -> list[str]:
             "The corpus is a closed pool: the gold passages were put into it, so retrieval is easier than over all."
         )
     for group in report["groups"]:
-        if 0 < group["without_gold"] < group["n"]:
-            known = f"{group['without_gold']:,} of {group['n']:,} questions"
-            found.append(f"{known} have no known gold passage in this corpus; they count like the others.")
+        if lost := group["without_gold"]:
+            found.append(
+                f"{lost:,} answerable questions have no known gold passage in this corpus; they count like the others."
+            )
         for one in group["systems"]:
             if one["same_judge"]:
                 found.append(

@@ -5,6 +5,7 @@ from typing import Any
 
 from autoais.io.provenance import versions
 from rag.bench.compare import compare_group
+from rag.bench.questions import without_gold
 from rag.bench.report.figures import Figure, figures
 from rag.bench.results import PREDICTED, Group, Run
 
@@ -30,7 +31,7 @@ def summary(
                 "judge": group.judge,
                 "closed_pool": group.closed_pool,
                 "n": len(group.systems[0].items),
-                "without_gold": sum(item.answerable and not item.gold for item in group.systems[0].items),
+                "without_gold": without_gold((item.answerable, item.gold) for item in group.systems[0].items),
                 "systems": [
                     {"label": one.label}
                     | {key: one.metrics.get(key) for key in _KEPT}

@@ -437,7 +437,8 @@ def test_a_document_of_ms_marco_is_refused_with_what_a_segment_has(tmp_path: Pat
      (b'{"query_id": 1, "query": "q", "retrieved_context": []}', "ragchecker also has response"),
      (b'{"input": "q", "output": "a"}', "deepeval also has actual_output"),
      (b'{"query": "q", "reply": "a", "sources": []}', "hagrid also has quotes, answers"),
-     (b'{"user_input": [{"type": "human", "content": "q"}]}', "ragas also has response")],
+     (b'{"user_input": [{"type": "human", "content": "q"}]}', "has the fields user_input; `autoais schema` lists"),
+     (b'{"text": "a passage"}', "has the fields text; `autoais schema` lists")],
 )  # fmt: skip
 def test_what_is_not_known_is_refused_with_the_nearest_shape(
     tmp_path: Path, autoais: Command, content: bytes, says: str

@@ -1,10 +1,10 @@
 """Reports of run folders: the schema, the same bytes, and texts of others that stay texts."""
 
 import base64
-import gzip
 import hashlib
 import json
 import re
+import zlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -44,7 +44,7 @@ def html(written: Path) -> LexborHTMLParser:
 
 
 def unpacked(text: str) -> Any:  # noqa: ANN401  (JSON)
-    return json.loads(gzip.decompress(base64.b64decode(text)))
+    return json.loads(zlib.decompress(base64.b64decode(text)))
 
 
 def data_of(html: LexborHTMLParser) -> dict[str, Any]:
