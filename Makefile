@@ -204,12 +204,15 @@ results: .venv-test/done
 	$(FRESH) --system first-passage --system first-passage,recipe=hybrid-reranked --system extractive --system reader \
 		--system reader,recipe=shortlist --system reader,recipe=best --system reader,min_confidence=0 \
 		--out work/bench/own-documents-fresh
+	for name in open-nq miracl-pool clapnq-pool nomiracl; do .venv-test/bin/rag bench run $$name --data $(DATA) \
+		--index $(INDEX) --system first-passage --system extractive --system reader --out work/bench/$$name || exit 1; done
 	$(OWN) --system closed-book:gguf:$(MODEL) --out work/bench/own-documents-kept-closed-book
 	$(OWN) --system gguf:$(MODEL),k=5 --out work/bench/own-documents-kept-gguf
 	$(COLLECT) work/bench/pool --out eval/results/systems/open-nq-pool.json
 	$(COLLECT) $(addprefix work/bench/,sample closed-book llm-retriever gguf given) --out eval/results/systems/open-nq-pool-100.json
 	$(COLLECT) work/bench/own-documents-kept $(addprefix work/bench/own-documents-kept-,closed-book gguf) --out eval/results/systems/own-documents-kept.json
 	$(COLLECT) work/bench/own-documents-fresh --out eval/results/systems/own-documents-fresh.json
+	for name in open-nq miracl-pool clapnq-pool nomiracl; do $(COLLECT) work/bench/$$name --out eval/results/systems/$$name.json || exit 1; done
 	.venv-test/bin/python -m scripts.make_results page
 
 # Changes of the code of the evaluator's figures that no test sees: hours. `ONLY="--only metrics/intervals"` tries one module.
