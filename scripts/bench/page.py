@@ -34,7 +34,7 @@ def page(*runs: Path, loads: int = 5) -> dict[str, Any]:
         written = write_report(*runs, out=temporary).page
         size = written.stat().st_size / 1e6
         for _ in range(loads):
-            opened = browser.new_page()
+            opened = browser.new_page(bypass_csp=True)  # the waiting evaluates scripts
             opened.on("console", lambda message: said.append(message.text))
             opened.on("pageerror", lambda error: said.append(str(error)))
             opened.goto(written.as_uri())

@@ -71,7 +71,7 @@ def visit(page: Page, url: str) -> None:
     """Open the page anew, and wait for its table, which is unpacked after the page has loaded."""
     page.goto("about:blank")
     page.goto(url)
-    page.wait_for_function("document.getElementById('count').textContent")
+    page.locator("#count:not(:empty)").wait_for()
 
 
 @pytest.fixture
