@@ -197,9 +197,9 @@ def card(
     yield from paragraph(
         f"""One core of this processor judges {speed["pairs_per_second_and_core"]:.0f} pairs of {speed["tokens"]:.0f}
         word pieces per second: {bench["processor"]}. Of pairs with one passage of 80 to 100 words it judges
-        {passages["pairs_per_second_and_core"]:.0f} per second. With VNNI, revision 4 of the rules, whose network is
-        the same, judged 37 and 51 (`bench.json` at 0bed1cc). It is {speed["times_the_reference_loop"]:.1f}
-        times as fast as PyTorch in float32 with one pair at a time. A pair of {speed["tokens"]:.0f} word pieces
+        {passages["pairs_per_second_and_core"]:.0f} per second. Without VNNI it judged 13 and 17 (`bench.json` at
+        4aaee8a). It is {speed["times_the_reference_loop"]:.1f} times as fast as PyTorch in float32 with one
+        pair at a time. A pair of {speed["tokens"]:.0f} word pieces
         takes {speed["operations_a_pair"] / 1e9:.1f} billion operations, and an 11-billion-parameter T5
         {speed["times_fewer_operations"]:.0f} times as many. Probabilities are within 0.01 of those of {network} on
         {100 * agreement["within_0.01"]:.1f} % of {agreement["pairs"]} pairs (mean difference
