@@ -135,8 +135,8 @@ PARTS = [
         "The kept third of `own-documents`: 48 questions with an answer and 12 without, over ten collections of "
         "documentation. An answer is right if its first 120 words hold all nuggets. Nothing was chosen on these "
         "questions. They name no gold passages, so there is no oracle. Lines that are no sentences, such as "
-        "headings, are often not attributable by themselves, though they are quoted. The reader and "
-        "the judge are those of the part before; `eval/results/own-documents/kept.json` has the reader that ships.",
+        "headings, are often not attributable by themselves, though they are quoted. The language model is that of the "
+        "second part.",
     ),
     Part(
         "own-documents-fresh",
