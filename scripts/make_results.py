@@ -67,7 +67,6 @@ DOCUMENTS = {
     "answerable_refused": "answerable refused",
     "unanswerable_refused": "unanswerable refused",
 }
-SEARCH = {"Success@1": "gold first", "Success@20": "gold among 20 hits"}
 PASSAGES = {
     "right_attributed": "gold cited and attributed",
     "right": "gold cited",
@@ -76,7 +75,8 @@ PASSAGES = {
     "citation_precision": "citation precision",
     "answerable_refused": "answerable refused",
     "unanswerable_refused": "unanswerable refused",
-    **SEARCH,
+    "Success@1": "gold first",
+    "Success@20": "gold among 20 hits",
 }
 PARTS = [
     Part(

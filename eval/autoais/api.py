@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from autoais import formats
 from autoais.answers import CitedAnswer, HasCited, as_cited
-from autoais.attributed_qa import GOOGLE_2023, check_mode
+from autoais.attributed_qa import check_mode, judge_options
 from autoais.errors import UsageError, UserError, check_type
 from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import judge_record, provenance
@@ -254,8 +254,7 @@ def _judge(judge: str | Judge, compat: str | None = None) -> Judge:
     check_type("judge", judge, "a name such as 'minilm' or an open judge", str, Judge)
     if not isinstance(judge, str):
         return judge
-    as_2023 = compat == GOOGLE_2023 and judge.partition(":")[0] == "hf"
-    return open_judge(judge, **({"compat": compat} if as_2023 else {}))
+    return open_judge(judge, **judge_options(compat, judge))
 
 
 def _listed(answers: Iterable[object]) -> Iterator[CitedAnswer]:

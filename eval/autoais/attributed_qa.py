@@ -21,6 +21,11 @@ def check_mode(compat: str | None, format_name: str) -> bool:
     return compat is not None
 
 
+def judge_options(compat: str | None, judge: str) -> dict[str, str]:
+    """Return the options that a mode gives a judge of this name: `hf:` judges read and decode as the script does."""
+    return {"compat": GOOGLE_2023} if compat == GOOGLE_2023 and judge.partition(":")[0] == "hf" else {}
+
+
 def as_read_in_2023(answers: Iterable[CitedAnswer]) -> Iterator[CitedAnswer]:
     """Cut passages at the first newline, as Attributed QA's released script does.
 

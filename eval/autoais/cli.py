@@ -121,7 +121,7 @@ def score(
     from contextlib import ExitStack
 
     from autoais.api import score_into
-    from autoais.attributed_qa import GOOGLE_2023, check_mode
+    from autoais.attributed_qa import check_mode, judge_options
     from autoais.formats import detect
     from autoais.io.jsonl import check_outputs
     from autoais.judges import open_judge
@@ -135,9 +135,7 @@ def score(
     options = parse_options(judge_option or ())
     name = name or detect(file)
     check_mode(compat, name)  # before a judge is loaded
-    if compat == GOOGLE_2023 and judge.partition(":")[0] == "hf":
-        options.setdefault("compat", GOOGLE_2023)
-    chosen = open_judge(judge, **options)
+    chosen = open_judge(judge, **judge_options(compat, judge) | options)
     with ExitStack() as stack:
         held = held_engine(engine, address, workers, stack)
         scored = score_into(

@@ -158,11 +158,19 @@ def _by_judgements(systems: Sequence[SystemRun], known: Collection[str]) -> dict
     return {name: metric for name, metric in found.items() if len(metric["pairs"]) == everywhere}
 
 
-def _notes(metrics: Mapping[str, Any]) -> Iterator[str]:
-    from autoais.comparison import CONTRADICTION, contradictions
+def disagreeing(metrics: Mapping[str, Any]) -> list[str]:
+    """Return the pairs of the `metrics` of a comparison whose interval and p disagree, as `metric (a - b)`."""
+    from autoais.comparison import contradictions
 
-    pairs = {f"{name} ({one['a']} - {one['b']})": one for name, metric in metrics.items() for one in metric["pairs"]}
-    if names := contradictions(pairs):
+    return contradictions(
+        {f"{name} ({one['a']} - {one['b']})": one for name, metric in metrics.items() for one in metric["pairs"]}
+    )
+
+
+def _notes(metrics: Mapping[str, Any]) -> Iterator[str]:
+    from autoais.comparison import CONTRADICTION
+
+    if names := disagreeing(metrics):
         yield f"{', '.join(names)}: {CONTRADICTION}"
 
 

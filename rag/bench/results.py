@@ -279,10 +279,7 @@ def grouped(runs: Iterable[Run], *, allow_different: bool = False) -> list[Group
 
 
 def _difference(run: Run, one: SystemRun, other_run: Run, other: SystemRun) -> str:
-    own = next(
-        each.label for each in run.systems if each.judgements == one.judgements
-    )  # without the folder, which grouping may have put before it
-    here, there = f"{run.folder}/{own}", f"{other_run.folder}/{other.label}"
+    here, there = one.judgements.parent, other.judgements.parent
     benchmarks = [f"{one.benchmark} {one.version}" for one in (run, other_run)]
     if benchmarks[0] != benchmarks[1]:
         return f"{here} ran the benchmark {benchmarks[0]!r}, {there} {benchmarks[1]!r}"

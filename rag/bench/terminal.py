@@ -198,6 +198,9 @@ def show_comparison(group: Mapping[str, Any]) -> None:
     """Print the systems of one group of `compare_runs`: letters, smallest differences, wins and losses."""
     from rich.table import Table
 
+    from autoais.comparison import CONTRADICTION
+    from rag.bench.compare import disagreeing
+
     console = new_console()
     console.print(clean(group["name"]))
     systems = list(group["systems"])
@@ -229,11 +232,9 @@ def show_comparison(group: Mapping[str, Any]) -> None:
             f"right and attributed: {clean(pair['a'])} - {clean(pair['b'])} = {pair['value']:+.3f} "
             f"[{low:+.3f}, {high:+.3f}], {pair['better']} wins, {pair['worse']} losses, {p}"
         )
-    for line in group["notes"]:
-        names, _, what = line.partition(": ")
-        listed = names.split("), ")  # `metric (a - b)` each
-        more = f"), and {len(listed) - _NAMED:,} more in the JSON" if len(listed) > _NAMED else ""
-        console.print(clean(f"{'), '.join(listed[:_NAMED])}{more}: {what}"))
+    if names := disagreeing(group["metrics"]):
+        more = f", and {len(names) - _NAMED:,} more in the JSON" if len(names) > _NAMED else ""
+        console.print(clean(f"{', '.join(names[:_NAMED])}{more}: {CONTRADICTION}"))
     for name, one in group["correlation"].items():
         if one["kendall_tau_b"] is not None:
             console.print(f"order of the systems by {name}: Kendall's tau-b {one['kendall_tau_b']:.2f}")

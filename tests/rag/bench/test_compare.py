@@ -16,6 +16,7 @@ from autoais.io.jsonl import dumps, read_objects, write_atomic
 from autoais.metrics.paired import holm
 from rag.bench.compare import compare_runs, compare_values, letters, smallest_difference
 from rag.bench.items import read_items, write_items
+from rag.bench.terminal import show_comparison
 from tests.rag.bench.folders import edit, make_run
 
 
@@ -221,3 +222,16 @@ def test_answers_that_hold_all_nuggets_in_their_first_words_are_compared(tmp_pat
     held = [[not one.abstained and one.nuggets[0][0] in one.answer for one in both] for both in asked]
     assert group["metrics"]["right@60"]["n"] == len(asked)
     assert (pair["better"], pair["worse"]) == (sum(a > b for a, b in held), sum(a < b for a, b in held))
+
+
+def test_the_terminal_names_three_of_the_pairs_whose_interval_and_p_disagree(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (group,) = compare_runs(make_run(tmp_path / "run", hostile=False))["groups"]
+    for name, metric in group["metrics"].items():
+        (pair,) = metric["pairs"]
+        wrong = name in ("em", "f1", "right", "right@60", "autoais")
+        pair |= {"p": 0.01 if wrong else 1.0, "interval95": [-0.5, 0.5]}
+    show_comparison(group)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "right (reader - extractive), right@60 (reader - extractive), em (reader - extractive), and 2 more" in shown
