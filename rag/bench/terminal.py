@@ -155,7 +155,8 @@ def _value(metric: Mapping[str, Any], name: str = "value") -> str:
 def _remarks(run: "BenchRun", measured: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     benchmark = run.record["benchmark"]
     if lost := benchmark["without_gold"]:
-        yield f"{lost:,} answerable questions have no known gold passage in this corpus; they count like the others"
+        count = counted(lost, "answerable question")
+        yield f"{count} without a known gold passage in this corpus, counted like the others"
     for one in measured:
         if one["same_judge"]:
             count = counted(one["same_judge"], "answer")

@@ -15,6 +15,7 @@ from rag.bench.report.figures import WAY_NAMES, Figure
 from rag.bench.report.tables import HEADLINE, metric_of, visible
 from rag.bench.results import Group
 from rag.errors import missing_extra
+from rag.terminal import counted
 
 _SIGNS = dict(zip(WAY_NAMES, "✔◐▲✘○●?", strict=True))  # as in page.js
 _LIGHT = ("right_attributed", "wrong_unattributed", "refused_wrong")  # dark bars with light numbers
@@ -165,9 +166,8 @@ def _warnings(report: Mapping[str, Any]) -> list[str]:
         )
     for group in report["groups"]:
         if lost := group["without_gold"]:
-            found.append(
-                f"{lost:,} answerable questions have no known gold passage in this corpus; they count like the others."
-            )
+            count = counted(lost, "answerable question")
+            found.append(f"{count} without a known gold passage in this corpus, counted like the others.")
         for one in group["systems"]:
             if one["same_judge"]:
                 found.append(

@@ -210,6 +210,13 @@ def test_costs_and_what_did_not_fit_of_a_file_of_answers_are_shown(tmp_path: Pat
     assert "given: 3 questions outside the benchmark, discarded; 39 questions without an answer" in page.text()
 
 
+def test_questions_without_a_known_gold_passage_are_counted(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", n=12, systems=["reader"], hostile=False)
+    edit(run / "reader" / "items.jsonl", gold=[], first_gold=None)
+    page = LexborHTMLParser(write_report(run).page.read_text("utf-8"))
+    assert "1 answerable question without a known gold passage in this corpus, counted like the others." in page.text()
+
+
 @pytest.mark.slow
 def test_a_single_system_has_no_letters(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", n=12, systems=["reader"], hostile=False)

@@ -21,6 +21,7 @@ from rag.answering import answer_file
 from rag.api import build_index
 from rag.bench import open_run, read_items, run_benchmark, write_report
 from rag.bench.folder import STAGES, BenchRun
+from rag.bench.terminal import show_run
 from rag.errors import FormatError, RagError, UsageError, UserError
 from rag.index.open import open_index
 from rag.index.parts import recipes_of
@@ -486,7 +487,7 @@ def test_what_a_corpus_cannot_answer_is_counted(tmp_path: Path, rag: Command) ->
     arguments = ("--data", tmp_path / "data", "--system", "extractive", "--judge", "lexical")
     done = rag("bench", "run", benchmark, "--out", tmp_path / "RUN", *arguments)
     assert done.returncode == 0, done.stderr
-    assert "2 answerable questions have no known gold passage in this corpus; they count like the others" in done.stderr
+    assert "2 answerable questions without a known gold passage in this corpus, counted like the others" in done.stderr
     run = open_run(tmp_path / "RUN")
     assert run.metrics("extractive")["n"] == 3
     assert run.metrics("extractive")["metrics"]["Success@1"]["n"] == 1
@@ -559,6 +560,17 @@ def test_the_table_says_what_each_number_is_over(towns: Callable[..., BenchRun],
     low, high = share["interval95"]
     cell = f"{share['share']:.3f} [{low:.3f}, {high:.3f}]"
     assert rows["wrong attributed"] == ["wrong attributed", cell, f"{share['count']}/5"]
+
+
+def test_times_below_a_tenth_of_a_second_keep_two_digits(
+    towns: Callable[..., BenchRun], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = towns(limit=None)
+    show_run(run, [run.metrics("extractive") | {"latency": {"n": 5, "p50": 0.00412, "p95": 1.234}}])
+    rows = [re.split(" {2,}", line) for line in capsys.readouterr().out.splitlines()]
+    assert [row for row in rows if row[0].startswith("seconds")] == [
+        ["seconds, p50", "0.0041", "5"], ["seconds, p95", "1.23", "5"],
+    ]  # fmt: skip
 
 
 def test_the_command_that_an_unfinished_run_advises_finishes_it(tmp_path: Path, rag: Command) -> None:
