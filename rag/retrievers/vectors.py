@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -122,13 +123,14 @@ class Shards:
 
         units, slack = _units(queries), self._slack(longest)
         found: list[Rows] = []
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            for first in range(0, len(queries), _QUERIES):
-                some = units[first : first + _QUERIES]
-                parts = pool.map(self._scan, range(len(self._files)), repeat(some), repeat(k), repeat(slack))
-                for each in zip(*parts, strict=True):  # one query, every shard
-                    rows, rough = (np.concatenate(side) for side in zip(*each, strict=True))
-                    found.append(rows[_among_best(rough, k, slack)])
+        for first in range(0, len(queries), _QUERIES):
+            some = units[first : first + _QUERIES]
+            parts = _threads(os.getpid()).map(
+                self._scan, range(len(self._files)), repeat(some), repeat(k), repeat(slack)
+            )
+            for each in zip(*parts, strict=True):  # one query, every shard
+                rows, rough = (np.concatenate(side) for side in zip(*each, strict=True))
+                found.append(rows[_among_best(rough, k, slack)])
         return found
 
     def narrowed(self, query: "Vectors", rows: "Rows", k: int, longest: float) -> "Rows":
@@ -160,6 +162,12 @@ class Shards:
                 each[first : first + len(wide)] = _products(wide, unit)
         best = [_among_best(each, k, slack) for each in scores]
         return [(chosen + shard * self.size, each[chosen]) for chosen, each in zip(best, scores, strict=True)]
+
+
+@cache
+def _threads(process: int) -> ThreadPoolExecutor:
+    """The threads that scan, shared by all searches of a process, so that several at once do not crowd the cores."""
+    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="rag-scan")
 
 
 def _units(queries: "Vectors") -> "Vectors":
