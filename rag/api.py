@@ -146,11 +146,10 @@ def default_recipes(folder: str | Path) -> tuple[str, ...]:
 
     None for corpus files, shards, and more than 20,000 passages, whose vectors would take more than a few minutes.
     """
-    from rag.index.manifest import default_parts
+    from rag.index.manifest import default_parts, is_shard
 
     made = open_index(folder).manifest
-    shard = any(root.get("shard") for root in made.get("roots", ()))
-    return default_parts(made["format"], made["passages"], shard=shard)
+    return default_parts(made["format"], made["passages"], shard=is_shard(made))
 
 
 def _sources(given: str | Path | Sequence[str | Path]) -> list[str | Path]:

@@ -189,14 +189,15 @@ def _indexed(located: Iterator[tuple[str, Passage]], folder: Path, corpus: Corpu
         if corpus is None or not corpus.skip_bad:
             raise error
 
-    with PassageWriter(made, BM25Writer(build / POSTINGS, HEAP_BYTES), refuse) as writer:
+    postings = BM25Writer(build / POSTINGS, HEAP_BYTES, shard=corpus is not None and corpus.shard is not None)
+    with PassageWriter(made, postings, refuse) as writer:
         _, checksum = writer.add(located)
     counts = writer.counts
     manifest = {"build": build.name, **described([], [], counts, checksum), "dead": 0, "roots": [], "files": {}}
     store = PassageStore.open(build / PASSAGES)
-    postings = BM25.open(build / POSTINGS, store, read_recipe(BASE_RECIPE), **counts)
+    bm25 = BM25.open(build / POSTINGS, store, read_recipe(BASE_RECIPE), **counts)
     write_atomic(folder / MANIFEST, [dumps(manifest)])
-    yield Index("plan", build, manifest, store, postings)
+    yield Index("plan", build, manifest, store, bm25)
 
 
 def _noted(located: Iterator[tuple[str, Passage]], kept: list[Passage]) -> Iterator[tuple[str, Passage]]:

@@ -107,9 +107,8 @@ def _build(corpus: Corpus, to: Path, work: Path, progress: Progress | None) -> d
 
 def _fill(corpus: Corpus, work: Path, progress: Progress | None) -> tuple[list[FileRecord], dict[str, int]]:
     store = PassageStore.create(work / PASSAGES)
-    writer = PassageWriter(
-        store, BM25Writer(work / POSTINGS, HEAP_BYTES), corpus.refuse, lambda rows: progress and progress(corpus, rows)
-    )
+    postings = BM25Writer(work / POSTINGS, HEAP_BYTES, shard=corpus.shard is not None)
+    writer = PassageWriter(store, postings, corpus.refuse, lambda rows: progress and progress(corpus, rows))
     records = []
     numbers = {id(source): number for number, source in enumerate(corpus.described)}
     with writer:

@@ -60,6 +60,11 @@ def default_parts(formats: str, passages: int, *, shard: bool = False) -> tuple[
     return ("hybrid",) if formats == DOCUMENTS and not shard and passages <= FEW_PASSAGES else ()
 
 
+def is_shard(manifest: Mapping[str, Any]) -> bool:
+    """Whether an index was built as a part of its sources (`--shard`)."""
+    return any("shard" in root for root in manifest.get("roots", ()))
+
+
 def described(sources: list[str], formats: list[str], counts: dict[str, int], checksum: str) -> dict[str, Any]:
     """The part of the manifest that every index has."""
     return {

@@ -29,7 +29,7 @@ from rag.index.files import (
 from rag.index.folder import claimed, sweep
 from rag.index.index import Index
 from rag.index.integrity import fingerprints
-from rag.index.manifest import MANIFEST, described, read_manifest
+from rag.index.manifest import MANIFEST, described, is_shard, read_manifest
 from rag.index.open import open_build
 from rag.index.parts import recipes_of
 from rag.index.passages import PASSAGES, PassageStore, Store
@@ -241,7 +241,7 @@ def _write_postings(old: Index, build: Path, editor: RowEditor) -> tuple[dict[st
         if update_postings(old.build / POSTINGS, build / POSTINGS, replaced, added, rows):
             return counts, dead
         shutil.rmtree(build / POSTINGS)
-    writer = BM25Writer(build / POSTINGS, HEAP_BYTES)
+    writer = BM25Writer(build / POSTINGS, HEAP_BYTES, shard=is_shard(old.manifest))
     try:
         for row, passage in enumerate(store.scan()):
             writer.add(row, passage)

@@ -2,15 +2,13 @@
 
     python -m scripts.bench.shards INDEX --questions FILE --work DIR [--shards 8] [--recipe bm25] [--out FILE]
 
-Passages are spread over the shards by a hash of their ids. Shards are folders on this machine, built in DIR and kept
+Shards are folders on this machine, built in DIR from the passages of the index (`rag index build --shard`) and kept
 there. Questions go one at a time, in turns to both; the medians and their ratio are told.
 """
 
-import hashlib
 import json
 import statistics
 import time
-from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -33,20 +31,18 @@ _WARM = 10  # questions before anything is timed
 
 def spread(index: Index, work: Path, shards: int) -> list[Path]:
     """The folders of the shards, built if they are missing."""
-    folders = [work / f"{n:03}-of-{shards:03}.index" for n in range(shards)]
+    folders = [work / f"{n:03}-of-{shards:03}.index" for n in range(1, shards + 1)]
     if all(folder.exists() for folder in folders):
         return folders
     work.mkdir(parents=True, exist_ok=True)
-    sources = [folder.with_suffix(".jsonl") for folder in folders]
-    with ExitStack() as stack:
-        files = [stack.enter_context(source.open("w", encoding="utf-8")) for source in sources]
+    source = work / "passages.jsonl"
+    with source.open("w", encoding="utf-8") as file:
         for passage in index.store.scan():
-            number = int.from_bytes(hashlib.sha256(passage.id.encode()).digest()[:4]) % shards
             row = {"docid": passage.id, "title": passage.title, "text": passage.text}
-            files[number].write(json.dumps(row) + "\n")
-    for source, folder in zip(sources, folders, strict=True):
-        build_index(source, folder, replace=True)
-        source.unlink()
+            file.write(json.dumps(row) + "\n")
+    for number, folder in enumerate(folders, 1):
+        build_index(source, folder, shard=f"{number}/{shards}", replace=True)
+    source.unlink()
     return folders
 
 

@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -423,6 +425,26 @@ def asked(shards: Shards, n: int = 40) -> "np.ndarray[Any, np.dtype[np.float32]]
     rng = np.random.default_rng(6)
     found = shards.take(rng.choice(shards.rows, n, replace=False)).astype(np.float32)
     return (found + 0.05 * rng.standard_normal(found.shape)).astype(np.float32)
+
+
+def test_searches_at_once_and_in_a_forked_process_find_the_same(shards: Shards) -> None:
+    queries = asked(shards, 8)
+    searcher = Searcher(shards, "flat", {}, None, longest=shards.longest())
+    wanted = [rows.tolist() for rows, _ in searcher.search(queries, 20)]
+
+    def found(query: "np.ndarray[Any, np.dtype[np.float32]]") -> list[int]:
+        ((rows, _),) = searcher.search(query[None], 20)
+        return cast("list[int]", rows.tolist())
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(found, queries)) == wanted
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads, from Python 3.12 on
+        child = os.fork()
+    if child == 0:  # the threads of the parent are not in the child
+        signal.alarm(30)
+        os._exit(0 if found(queries[0]) == wanted[0] else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-3, 3e4])
