@@ -87,7 +87,7 @@ def measured(name: str, folder: Path, path: Path) -> dict[str, Any]:
             if first is not None:
                 answered[question.id] = first
             advance(done, "")
-    peak, private = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, _private_mib()
+    peak, private = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, private_mib()
     qrels = {question.id: dict.fromkeys(question.gold, 1) for question in asked}
     values = per_topic(measures, qrels, Run(retriever.name, ranked), answered)
     return {
@@ -105,7 +105,8 @@ def measured(name: str, folder: Path, path: Path) -> dict[str, Any]:
     }
 
 
-def _private_mib() -> float | None:
+def private_mib() -> float | None:
+    """The memory of this process without mapped files, in MiB; None if the system does not tell."""
     status = Path("/proc/self/status")
     if not status.exists():  # not Linux
         return None

@@ -1,15 +1,22 @@
-"""Vector databases beside the index's own search: time to fill, disk, time of a query, recall@100.
+"""Vector databases beside the index's own search: time to fill, disk, memory, time of a query, what they find.
 
     python -m scripts.bench.databases INDEX --questions FILE --recipe lancedb [--recipe FILE.toml ...] [--out FILE]
 
-The index must have the part of the base recipe (`static`). Recall@100 is the share of the 100 nearest passages of an
-exact search that the recipe finds. Queries go one at a time; the median is told, beside that of the exact search of the
-same run. Disk is what a database in the index's folder holds; that of a server is not seen.
+The index must have the part of the base recipe (`static`). `recall@100` is the share of the 100 nearest passages of an
+exact search that the recipe finds, and `Success@20` the share of questions with a gold passage among the first 20, for
+both. Queries go one at a time; the median is told, beside that of the exact search of the same run. `private_mib` is
+the memory that this process gained when it opened and searched the database, without mapped files. The recipe
+`pgvector` gets a PostgreSQL server of its own, of the package pgserver; the disk of other servers is not seen, nor the
+memory of any.
 """
 
+import importlib
 import json
 import statistics
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,27 +25,37 @@ import typer
 
 from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import processor, provenance
+from autoais.metrics.rates import Mean
 from autoais.questions import read_questions
+from autoais.types import Question
 from rag.index.index import Index
 from rag.index.open import open_index
-from rag.index.recipes import read_recipe
+from rag.index.recipes import Recipe, read_recipe
 from rag.retrievers import Retriever, kind_of, open_retriever
+from scripts.retrieval import private_mib
 
 _K = 100
+_GOLD = 20
 _WARM = 5  # questions before anything is timed
 
 
-def searched(retriever: Retriever, questions: list[str]) -> tuple[list[set[str]], float]:
-    """The ids of the hits of each question, and the median of milliseconds."""
+def searched(retriever: Retriever, questions: list[Question]) -> tuple[list[list[str]], float]:
+    """The ids of the hits of each question, best first, and the median of milliseconds."""
     for question in questions[:_WARM]:
-        retriever.search([question], _K)
+        retriever.search([question.text], _K)
     found, times = [], []
     for question in questions:
         began = time.perf_counter()
-        (hits,) = retriever.search([question], _K)
+        (hits,) = retriever.search([question.text], _K)
         times.append(1000 * (time.perf_counter() - began))
-        found.append({hit.passage.id for hit in hits})
+        found.append([hit.passage.id for hit in hits])
     return found, statistics.median(times)
+
+
+def success(questions: list[Question], hits: list[list[str]]) -> dict[str, Any]:
+    """The share of questions with a gold passage among the first 20 hits, with n and interval."""
+    both = zip(questions, hits, strict=True)
+    return Mean.of([float(not set(ids[:_GOLD]).isdisjoint(asked.gold)) for asked, ids in both]).record()
 
 
 def size(folder: Path) -> int:
@@ -46,24 +63,42 @@ def size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def measured(index: Index, name: str, questions: list[str], exact: list[set[str]]) -> dict[str, Any]:
-    """What filling and searching a database takes."""
-    recipe = read_recipe(name)
+@contextmanager
+def served(recipe: Recipe) -> Iterator[tuple[Recipe, Path | None]]:
+    """The recipe, and the folder of its server if it needs one of its own."""
+    if recipe.settings["database"] != "pgvector" or recipe.settings["url"] != read_recipe("pgvector").settings["url"]:
+        yield recipe, None
+        return
+    with tempfile.TemporaryDirectory(prefix="rag-pg.") as folder:
+        server = importlib.import_module("pgserver").get_server(folder)
+        try:
+            yield Recipe(recipe.name, recipe.kind, {**recipe.settings, "url": server.get_uri()}), Path(folder)
+        finally:
+            server.cleanup()
+
+
+def measured(index: Index, recipe: Recipe, questions: list[Question], exact: list[list[str]]) -> dict[str, Any]:
+    """What filling and searching a database takes, and what it finds."""
     kind = kind_of(recipe)
     assert kind.add is not None
     assert index.build is not None
-    folder = index.build.parent / "databases" / recipe.name
-    began = time.perf_counter()
-    kind.add(index, recipe, None, lambda done, what: None)
-    seconds = time.perf_counter() - began
-    hits, median = searched(open_retriever(name, index), questions)
-    shares = [len(one & other) / len(other) for one, other in zip(hits, exact, strict=True) if other]
+    with served(recipe) as (here, folder):
+        began = time.perf_counter()
+        kind.add(index, here, None, lambda done, what: None)
+        seconds, memory = time.perf_counter() - began, private_mib()
+        hits, median = searched(kind.open(index, here), questions)
+        memory = None if memory is None else (private_mib() or 0) - memory
+        folder = folder or index.build.parent / "databases" / recipe.name
+        disk = size(folder) if folder.exists() else None
+    shares = [len({*one} & {*other}) / len(other) for one, other in zip(hits, exact, strict=True) if other]
     return {
         "recipe": recipe.record(),
         "fill_seconds": seconds,
-        "disk_bytes": size(folder) if folder.exists() else None,
+        "disk_bytes": disk,
+        "private_mib": memory,
         "median_ms": median,
         f"recall@{_K}": statistics.mean(shares),
+        f"Success@{_GOLD}": success(questions, hits),
     }
 
 
@@ -78,18 +113,19 @@ def main(
 ) -> None:
     """Measure, print, and write to --out."""
     index = open_index(folder)
-    texts = [question.text for question in islice(read_questions(questions), asked)]
+    texts = list(islice(read_questions(questions), asked))
     base = read_recipe(recipe[0]).setting("base", str)
     exact, median = searched(open_retriever(base, index), texts)
     about = {"processor": processor(), "passages": index.manifest["passages"], "checksum": index.manifest["checksum"]}
-    about |= {"questions": len(texts), "base": base}
+    about |= {"questions": len(texts), "base": base, f"exact_Success@{_GOLD}": success(texts, exact)}
+    about = round_floats(about, 4)
     result: dict[str, Any] = {}
     if out is not None and out.exists():
         before = json.loads(out.read_text("utf-8"))
         result = before if all(before.get(name) == value for name, value in about.items()) else {}
     result = about | {"databases": result.get("databases", {})}
     for name in recipe:
-        one = {"exact_median_ms": median} | measured(index, name, texts, exact)
+        one = {"exact_median_ms": median} | measured(index, read_recipe(name), texts, exact)
         result["databases"][one["recipe"]["database"]] = one | {"provenance": provenance({"questions": questions})}
         print(dumps(round_floats({name: one}, 4), indent=2))
         if out is not None:
