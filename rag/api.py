@@ -1,5 +1,6 @@
 """The public API, re-exported by `rag`. Paths may be strings; an index may be a folder or an `Index`."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from numbers import Integral
@@ -98,6 +99,70 @@ def build_index(
     for recipe in default_recipes(to) if recipes is None else recipes:
         add_recipe(to, recipe, memory=budget, progress=progress, log=log)
     return open_index(to)
+
+
+def build_shards(
+    sources: str | Path | Sequence[str | Path],
+    to: str | Path,
+    shards: int,
+    *,
+    processes: int | None = None,
+    recipes: Sequence[str] | None = None,
+    memory: int | str | None = None,
+    format: str | None = None,  # noqa: A002  (named like the command-line option)
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    skip_bad: bool = False,
+    strict: bool = False,
+    replace: bool = False,
+    progress: Progress | None = None,
+    log: Callable[[str], None] = _silent,
+) -> Path:
+    """Build the sources as several indexes in the folder `to`, and return the recipe that searches them as one.
+
+    The indexes are `001-of-008.index` and so on, each built by `build_index` with these options in a process of its
+    own; `processes` of them run at a time (default: one a core). The recipe is `shards.toml`, of kind `shards` over the
+    last of `recipes`, or else over `bm25`. A stopped run resumes: shards that are complete stay, unless `replace`.
+    `memory` is the limit of one shard. Raises `UsageError` for URLs and for fewer than two shards, `IndexingError` as
+    `build_index` does, for a process that was killed, and for a folder that holds other indexes.
+    """
+    from rag.corpus.sources import MOST_SHARDS
+    from rag.corpus.urls import is_url
+    from rag.index.parts import parse_size
+    from rag.index.postings import HEAP_BYTES
+    from rag.sharding import jobs, run, write_recipe
+    from rag.terminal import megabytes
+
+    check_type("to", to, "a folder (str or Path)", str, Path)
+    check_type("shards", shards, "a whole number", Integral)
+    listed = _sources(sources)
+    if not 2 <= shards <= MOST_SHARDS:
+        raise UsageError(f"shards should be from 2 to {MOST_SHARDS}, found {shards}")
+    if any(is_url(source) for source in listed):
+        raise UsageError(
+            "a collection of URLs cannot be built in shards: build one index, or copy the pages to a folder"
+        )
+    check_recipes(() if recipes is None else recipes)
+    if memory is not None and not recipes:
+        raise UsageError("memory is for the parts that recipes add; name recipes too")
+    options = {
+        "recipes": list(recipes or ()),
+        "memory": parse_size(memory) if isinstance(memory, str) else memory,
+        "format": format,
+        "include": _globs("include", include),
+        "exclude": _globs("exclude", exclude),
+        "skip_bad": skip_bad,
+        "strict": strict,
+    }
+    made = jobs([Path(source) for source in listed], Path(to), shards, options, replace=replace)
+    at_once = min(processes or os.cpu_count() or 1, shards)
+    log(f"builds {shards} shards, {at_once} at a time, each with up to {megabytes(HEAP_BYTES)} of memory for postings")
+    for done, (job, lines) in enumerate(run(made, at_once), 1):
+        for line in lines:
+            log(f"{job.folder.name}: {line}")
+        if progress is not None:
+            progress("building shards", done, shards)
+    return write_recipe(Path(to), made, recipes[-1] if recipes else "bm25")
 
 
 def import_index(

@@ -567,6 +567,10 @@ def build(
     shard: Annotated[
         str | None, typer.Option(metavar="N/M", help="Read only part N of M, as a shard of a large collection.")
     ] = None,
+    shards: Annotated[
+        int | None,
+        typer.Option(help="Build so many shards in the folder, one a core at a time, and a recipe that searches them."),
+    ] = None,
     skip_bad: SkipBadOption = False,
     strict: StrictOption = False,
     replace: Annotated[
@@ -581,11 +585,11 @@ def build(
 
     To change an existing index, use add, remove or update.
     """
-    from rag.api import add_recipe, build_index, check_recipes
+    from rag.api import add_recipe, build_index, build_shards, check_recipes
     from rag.encoders import encoding_on
     from rag.errors import UserError
     from rag.index.parts import parse_size
-    from rag.terminal import build_progress
+    from rag.terminal import build_progress, counted
 
     if not sources and not recipe:
         raise UserError("nothing to build: give SOURCES, or --recipe NAME to add a part to an existing index")
@@ -593,14 +597,34 @@ def build(
         raise UserError("--memory is for the parts that --recipe NAME adds")
     if engine is not None and not recipe:
         raise UserError("--engine is for the encoders of the parts that --recipe NAME adds")
-    if shard is not None and not sources:
-        raise UserError("--shard is for SOURCES; an index that is a shard stays one")
+    if (shard or shards) is not None and not sources:
+        raise UserError("--shard and --shards are for SOURCES; an index that is a shard stays one")
+    for other, given in (("--shard", shard), ("--engine", engine), ("--allow-network", allow_network or None)):
+        if shards is not None and given is not None:
+            raise UserError(f"give --shards or {other}, not both")
     budget = None if memory is None else parse_size(memory)
     check_recipes(recipe or [])
     with ExitStack() as stack:
         stack.enter_context(encoding_on(held_engine(engine, address, workers, stack)))
         progress, log = stack.enter_context(build_progress())
-        if sources:
+        if sources and shards is not None:
+            made = build_shards(
+                sources,
+                to,
+                shards,
+                recipes=recipe,
+                memory=budget,
+                format=format_,
+                include=include or [],
+                exclude=exclude or [],
+                skip_bad=skip_bad,
+                strict=strict,
+                replace=replace,
+                progress=progress,
+                log=log,
+            )
+            log(f"{counted(shards, 'shard')} in {to}; search them as one with --recipe {made}")
+        elif sources:
             build_index(
                 sources,
                 to,

@@ -468,7 +468,7 @@ def build_progress(
     indexing: str | None = None,
 ) -> Iterator[tuple[Callable[[str, int, int], None], Callable[[str], None]]]:
     """The bars of a build (`step_bars`); `indexing` is what that step counts, None for bytes."""
-    units = {"fetching": "pages", "indexing": indexing}
+    units = {"fetching": "pages", "indexing": indexing, "building shards": ""}
     with step_bars(lambda step: units.get(step, "passages")) as both:
         yield both
 

@@ -16,6 +16,10 @@ _WEB = Path("web")  # stands for the web in the homes of sources
 LUCENE = "a Lucene index"  # not a format of files: an index that was imported
 
 
+MOST_SHARDS = 256
+"""Shards of a collection that are searched as one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shard:
     """One of `of` parts of a collection, counted from 1: each passage is in the part that the hash of its page says."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from rag.client import Client
+from rag.corpus.sources import MOST_SHARDS
 from rag.errors import QuestionError, RagError, UserError
 from rag.index.analysis import check_query, check_search
 from rag.index.index import Index
@@ -29,7 +30,6 @@ from rag.types import Hit
 
 T = TypeVar("T")
 
-_MOST = 256  # shards
 _WHEN_MISSING = ("error", "skip")
 _log = logging.getLogger(__name__)
 
@@ -52,8 +52,8 @@ def open_shards(index: Index, recipe: Recipe) -> "Shards":
     """
     recipe.only(["shards", "recipe", "missing", "timeout"])
     places = recipe.setting("shards", list)
-    if not 1 <= len(places) <= _MOST or not all(isinstance(place, str) and place for place in places):
-        raise RagError(f"recipe {recipe.name}: shards should be 1 to {_MOST} folders or addresses of servers")
+    if not 1 <= len(places) <= MOST_SHARDS or not all(isinstance(place, str) and place for place in places):
+        raise RagError(f"recipe {recipe.name}: shards should be 1 to {MOST_SHARDS} folders or addresses of servers")
     if len(set(places)) < len(places):
         raise RagError(f"recipe {recipe.name}: a shard is named twice")
     missing = recipe.setting("missing", str, "error")
