@@ -121,23 +121,24 @@ def build_shards(
     """Build the sources as several indexes in the folder `to`, and return the recipe that searches them as one.
 
     The indexes are `001-of-008.index` and so on, each built by `build_index` with these options in a process of its
-    own; `processes` of them run at a time (default: one a core). The recipe is `shards.toml`, of kind `shards` over the
-    last of `recipes`, or else over `bm25`. A stopped run resumes: shards that are complete stay, unless `replace`.
-    `memory` is the limit of one shard. Raises `UsageError` for URLs and for fewer than two shards, `IndexingError` as
-    `build_index` does, for a process that was killed, and for a folder that holds other indexes.
+    own, `processes` at a time (default: one per core). The recipe, `shards.toml`, searches them with the last of
+    `recipes`, or else with `bm25`. Run it again to resume a stopped build: shards that are there are updated, unless
+    `replace`. `memory` limits each shard. Raises `UsageError` for URLs, for fewer than two shards and for a
+    recipe that has shards of its own; `IndexingError` as `build_index` does, for a process that was killed, and for a
+    folder that holds other indexes.
     """
     from rag.corpus.sources import MOST_SHARDS
     from rag.corpus.urls import is_url
     from rag.index.parts import parse_size
-    from rag.index.postings import HEAP_BYTES
-    from rag.sharding import jobs, run, write_recipe
-    from rag.terminal import megabytes
+    from rag.sharding import Options, jobs, recipe_of, run, write_recipe
 
     check_type("to", to, "a folder (str or Path)", str, Path)
-    check_type("shards", shards, "a whole number", Integral)
     listed = _sources(sources)
-    if not 2 <= shards <= MOST_SHARDS:
-        raise UsageError(f"shards should be from 2 to {MOST_SHARDS}, found {shards}")
+    for name, value, least, most in (("shards", shards, 2, MOST_SHARDS), ("processes", processes, 1, MOST_SHARDS)):
+        if value is not None:
+            check_type(name, value, "a whole number", Integral)
+            if not least <= value <= most:
+                raise UsageError(f"{name} should be from {least} to {most}, found {value}")
     if any(is_url(source) for source in listed):
         raise UsageError(
             "a collection of URLs cannot be built in shards: build one index, or copy the pages to a folder"
@@ -145,24 +146,26 @@ def build_shards(
     check_recipes(() if recipes is None else recipes)
     if memory is not None and not recipes:
         raise UsageError("memory is for the parts that recipes add; name recipes too")
-    options = {
-        "recipes": list(recipes or ()),
-        "memory": parse_size(memory) if isinstance(memory, str) else memory,
-        "format": format,
-        "include": _globs("include", include),
-        "exclude": _globs("exclude", exclude),
-        "skip_bad": skip_bad,
-        "strict": strict,
-    }
+    options = Options(
+        recipes=tuple(recipes or ()),
+        memory=parse_size(memory) if isinstance(memory, str) else memory,
+        format=format,
+        include=_globs("include", include),
+        exclude=_globs("exclude", exclude),
+        skip_bad=skip_bad,
+        strict=strict,
+    )
     made = jobs([Path(source) for source in listed], Path(to), shards, options, replace=replace)
-    at_once = min(processes or os.cpu_count() or 1, shards)
-    log(f"builds {shards} shards, {at_once} at a time, each with up to {megabytes(HEAP_BYTES)} of memory for postings")
-    for done, (job, lines) in enumerate(run(made, at_once), 1):
-        for line in lines:
-            log(f"{job.folder.name}: {line}")
-        if progress is not None:
-            progress("building shards", done, shards)
-    return write_recipe(Path(to), made, recipes[-1] if recipes else "bm25")
+    text = recipe_of(made, recipes[-1] if recipes else "bm25")
+    report = _counted("building shards", progress) or (lambda done, total: None)
+    report(0, shards)
+    try:
+        for done, _ in enumerate(run(made, min(processes or os.cpu_count() or 1, shards), log), 1):
+            report(done, shards)
+    except KeyboardInterrupt:
+        log("stopped; run the same command again to resume")
+        raise
+    return write_recipe(Path(to), text)
 
 
 def import_index(

@@ -569,7 +569,10 @@ def build(
     ] = None,
     shards: Annotated[
         int | None,
-        typer.Option(help="Build so many shards in the folder, one a core at a time, and a recipe that searches them."),
+        typer.Option(metavar="N", help="Build N shards in the folder and write the recipe that searches them as one."),
+    ] = None,
+    processes: Annotated[
+        int | None, typer.Option(metavar="N", help="Build at most N shards at a time (default: one per core).")
     ] = None,
     skip_bad: SkipBadOption = False,
     strict: StrictOption = False,
@@ -602,6 +605,8 @@ def build(
     for other, given in (("--shard", shard), ("--engine", engine), ("--allow-network", allow_network or None)):
         if shards is not None and given is not None:
             raise UserError(f"give --shards or {other}, not both")
+    if processes is not None and shards is None:
+        raise UserError("--processes is for --shards")
     budget = None if memory is None else parse_size(memory)
     check_recipes(recipe or [])
     with ExitStack() as stack:
@@ -612,6 +617,7 @@ def build(
                 sources,
                 to,
                 shards,
+                processes=processes,
                 recipes=recipe,
                 memory=budget,
                 format=format_,

@@ -38,7 +38,8 @@ class Estimate:
 
 def estimate(corpus: Corpus) -> Estimate:
     """Estimate memory (the writer's heap and caches) and disk (the passages, and about 0.4 times that for postings)."""
-    return Estimate(memory=HEAP_BYTES + 100_000_000, disk=int(corpus.bytes_unpacked * 1.45))
+    parts = corpus.shard.of if corpus.shard is not None else 1
+    return Estimate(memory=HEAP_BYTES + 100_000_000, disk=int(corpus.bytes_unpacked * 1.45 / parts))
 
 
 def build(corpus: Corpus, to: Path, progress: Progress | None = None, *, replace: bool = False) -> dict[str, Any]:
@@ -108,7 +109,10 @@ def _build(corpus: Corpus, to: Path, work: Path, progress: Progress | None) -> d
 def _fill(corpus: Corpus, work: Path, progress: Progress | None) -> tuple[list[FileRecord], dict[str, int]]:
     store = PassageStore.create(work / PASSAGES)
     postings = BM25Writer(work / POSTINGS, HEAP_BYTES, shard=corpus.shard is not None)
-    writer = PassageWriter(store, postings, corpus.refuse, lambda rows: progress and progress(corpus, rows))
+    empty = "the corpus holds no passages"
+    if corpus.shard is not None:
+        empty = f"part {corpus.shard} of the corpus holds no passages: choose fewer shards"
+    writer = PassageWriter(store, postings, corpus.refuse, lambda rows: progress and progress(corpus, rows), empty)
     records = []
     numbers = {id(source): number for number, source in enumerate(corpus.described)}
     with writer:
@@ -134,8 +138,10 @@ class PassageWriter:
         postings: BM25Writer,
         refuse: Callable[[FormatError], None],
         progress: Callable[[int], object] = lambda rows: None,
+        empty: str = "the corpus holds no passages",
     ) -> None:
         self._store, self._postings, self._refuse, self._progress = store, postings, refuse, progress
+        self._empty = empty
         self.counts = {"passages": 0, "untitled": 0}
 
     def __enter__(self) -> "PassageWriter":
@@ -145,7 +151,7 @@ class PassageWriter:
         try:
             if kind is None:
                 if not self.counts["passages"]:
-                    raise IndexingError("the corpus holds no passages")
+                    raise IndexingError(self._empty)
                 self._store.finish()
                 self._postings.finish()
                 return

@@ -64,8 +64,8 @@ def parameters(recipe: Recipe) -> tuple[float, float]:
 class BM25Writer:
     """Writes passages into a new Tantivy index; `folder` None keeps it in memory.
 
-    Each thread writes segments of its own. A `shard` has one thread: other shards are written beside it, and with few
-    segments all of them are searched faster as one (`rag.index.joined`).
+    Each thread writes segments of its own. A `shard` has one thread, as several shards with few segments are searched
+    faster as one (`rag.index.joined`).
     """
 
     def __init__(self, folder: Path | None, heap_bytes: int, *, shard: bool = False) -> None:

@@ -5,19 +5,23 @@
 The index must have the part of the base recipe (`static`). `recall@100` is the share of the 100 nearest passages of an
 exact search that the recipe finds, and `Success@20` the share of questions with a gold passage among the first 20, for
 both. Queries go one at a time; the median is told, beside that of the exact search of the same run. `private_mib` is
-the memory that this process gained when it opened and searched the database, without mapped files. The recipe
-`pgvector` gets a PostgreSQL server of its own, of the package pgserver; the disk of other servers is not seen, nor the
-memory of any.
+the memory of a process that opens and searches nothing else, without mapped files; that of the exact search is beside
+it. The recipe `pgvector` gets a PostgreSQL server of its own, of the package pgserver; the disk of other servers is not
+seen, nor the memory of any, Milvus's own among them.
 """
 
 import importlib
 import json
+import shutil
 import statistics
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,9 +33,10 @@ from autoais.metrics.rates import Mean
 from autoais.questions import read_questions
 from autoais.types import Question
 from rag.index.index import Index
+from rag.index.integrity import PARTS
 from rag.index.open import open_index
 from rag.index.recipes import Recipe, read_recipe
-from rag.retrievers import Retriever, kind_of, open_retriever
+from rag.retrievers import kind_of
 from scripts.retrieval import private_mib
 
 _K = 100
@@ -39,8 +44,19 @@ _GOLD = 20
 _WARM = 5  # questions before anything is timed
 
 
-def searched(retriever: Retriever, questions: list[Question]) -> tuple[list[list[str]], float]:
-    """The ids of the hits of each question, best first, and the median of milliseconds."""
+@dataclass(frozen=True)
+class Found:
+    """The ids of the hits of each question, best first; median of milliseconds, and memory in MiB."""
+
+    hits: list[list[str]]
+    median_ms: float
+    private_mib: float | None
+
+
+def searched(folder: Path, recipe: Recipe, questions: list[Question]) -> Found:
+    """Search one question at a time; in a process of its own, `private_mib` is that of the search."""
+    index = open_index(folder)
+    retriever = kind_of(recipe).open(index, recipe)
     for question in questions[:_WARM]:
         retriever.search([question.text], _K)
     found, times = [], []
@@ -49,7 +65,13 @@ def searched(retriever: Retriever, questions: list[Question]) -> tuple[list[list
         (hits,) = retriever.search([question.text], _K)
         times.append(1000 * (time.perf_counter() - began))
         found.append([hit.passage.id for hit in hits])
-    return found, statistics.median(times)
+    return Found(found, statistics.median(times), private_mib())
+
+
+def alone(folder: Path, recipe: Recipe, questions: list[Question]) -> Found:
+    """Search in a fresh process."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(searched, folder, recipe, questions).result()
 
 
 def success(questions: list[Question], hits: list[list[str]]) -> dict[str, Any]:
@@ -72,33 +94,36 @@ def served(recipe: Recipe) -> Iterator[tuple[Recipe, Path | None]]:
     with tempfile.TemporaryDirectory(prefix="rag-pg.") as folder:
         server = importlib.import_module("pgserver").get_server(folder)
         try:
-            yield Recipe(recipe.name, recipe.kind, {**recipe.settings, "url": server.get_uri()}), Path(folder)
+            settings = {**recipe.settings, "url": server.get_uri()}
+            yield Recipe("bench-pgvector.v1", recipe.kind, settings), Path(folder)
         finally:
             server.cleanup()
 
 
-def measured(index: Index, recipe: Recipe, questions: list[Question], exact: list[list[str]]) -> dict[str, Any]:
+def measured(index: Index, recipe: Recipe, questions: list[Question], exact: Found) -> dict[str, Any]:
     """What filling and searching a database takes, and what it finds."""
     kind = kind_of(recipe)
     assert kind.add is not None
     assert index.build is not None
-    with served(recipe) as (here, folder):
+    home = index.build.parent
+    with served(recipe) as (here, server):
         began = time.perf_counter()
         kind.add(index, here, None, lambda done, what: None)
-        seconds, memory = time.perf_counter() - began, private_mib()
-        hits, median = searched(kind.open(index, here), questions)
-        memory = None if memory is None else (private_mib() or 0) - memory
-        folder = folder or index.build.parent / "databases" / recipe.name
+        seconds = time.perf_counter() - began
+        found = alone(home, here, questions)
+        folder = server or home / "databases" / recipe.name
         disk = size(folder) if folder.exists() else None
-    shares = [len({*one} & {*other}) / len(other) for one, other in zip(hits, exact, strict=True) if other]
+    if server is not None:
+        shutil.rmtree(index.build / PARTS / here.name)
+    both = zip(found.hits, exact.hits, strict=True)
     return {
         "recipe": recipe.record(),
         "fill_seconds": seconds,
         "disk_bytes": disk,
-        "private_mib": memory,
-        "median_ms": median,
-        f"recall@{_K}": statistics.mean(shares),
-        f"Success@{_GOLD}": success(questions, hits),
+        "private_mib": found.private_mib,
+        "median_ms": found.median_ms,
+        f"recall@{_K}": statistics.mean(len({*one} & {*other}) / len(other) for one, other in both if other),
+        f"Success@{_GOLD}": success(questions, found.hits),
     }
 
 
@@ -115,9 +140,9 @@ def main(
     index = open_index(folder)
     texts = list(islice(read_questions(questions), asked))
     base = read_recipe(recipe[0]).setting("base", str)
-    exact, median = searched(open_retriever(base, index), texts)
+    exact = alone(folder, read_recipe(base), texts)
     about = {"processor": processor(), "passages": index.manifest["passages"], "checksum": index.manifest["checksum"]}
-    about |= {"questions": len(texts), "base": base, f"exact_Success@{_GOLD}": success(texts, exact)}
+    about |= {"questions": len(texts), "base": base, f"exact_Success@{_GOLD}": success(texts, exact.hits)}
     about = round_floats(about, 4)
     result: dict[str, Any] = {}
     if out is not None and out.exists():
@@ -125,7 +150,8 @@ def main(
         result = before if all(before.get(name) == value for name, value in about.items()) else {}
     result = about | {"databases": result.get("databases", {})}
     for name in recipe:
-        one = {"exact_median_ms": median} | measured(index, read_recipe(name), texts, exact)
+        one: dict[str, Any] = {"exact_median_ms": exact.median_ms, "exact_private_mib": exact.private_mib}
+        one |= measured(index, read_recipe(name), texts, exact)
         result["databases"][one["recipe"]["database"]] = one | {"provenance": provenance({"questions": questions})}
         print(dumps(round_floats({name: one}, 4), indent=2))
         if out is not None:

@@ -4,7 +4,7 @@
 
 The shipped weight was chosen on `nq`; the other sets took no part. On `nq`, `miracl` and `clapnq`, Success@k is a gold
 passage among the first k. They flatter titles, as gold passages were put into the pool. No gold passages were put there
-for `training`, 3,000 questions of DPR's development set: of these, the share with an answer string among the first k
+for `dpr`, 3,000 questions of DPR's development set: of these, the share with an answer string among the first k
 hits is told. `from_untitled` and `from_shipped` are differences from no title field and from the shipped weight over
 the same questions, with tests. The pool is closed, so the values do not apply to full Wikipedia.
 """
@@ -34,18 +34,18 @@ from scripts.retrieval import questions_of
 
 KS = (1, 5, 20, 100)
 HITS = (1, 5, 20)
-TRAINING = "topics/topics.dpr.nq.dev.txt"
-MOST = 3000  # questions of TRAINING
+DPR = "topics/topics.dpr.nq.dev.txt"
+MOST = 3000  # questions of DPR
 NEVER = ("nq/nq_pool_dev.jsonl", "nq/NQ-open.dev.jsonl", "miracl/dev_pool.jsonl", "clapnq/dev.jsonl")
 SETS = {"nq": "nq/nq_pool_dev.jsonl", "miracl": "miracl/dev_pool.jsonl", "clapnq": "clapnq/dev.jsonl"}
 UNTITLED, SHIPPED = (0.0, False), (0.2, True)  # weight of titles, and whether a missing one has a stand-in
 WEIGHTS = (UNTITLED, (0.2, False), SHIPPED, *((each, True) for each in (0.3, 0.4, 0.5, 0.7, 1.0)))
 
 
-def training(data: Path) -> list[Question]:
+def of_dpr(data: Path) -> list[Question]:
     """Questions with answer strings that no evaluation set has, chosen by chance."""
     never = held_out(data / file for file in NEVER)
-    asked = [each for each in read_questions(data / TRAINING) if questions_key(each.text) not in never]
+    asked = [each for each in read_questions(data / DPR) if questions_key(each.text) not in never]
     return random.Random(1).sample(asked, MOST)
 
 
@@ -75,7 +75,7 @@ def main(
 ) -> None:
     """Measure each weight on each set and print a table."""
     files = {name: data / path for name, path in SETS.items()}
-    asked = {"training": training(data)} | {name: questions_of(path) for name, path in files.items()}
+    asked = {"dpr": of_dpr(data)} | {name: questions_of(path) for name, path in files.items()}
     opened = open_index(index)
     found = {}
     for weight, stand_in in WEIGHTS:
@@ -105,7 +105,7 @@ def main(
         record = {
             "rows": rows,
             "index": opened.manifest["checksum"],
-            "provenance": provenance({"training": data / TRAINING} | files),
+            "provenance": provenance({"dpr": data / DPR} | files),
         }
         write_atomic(out, [dumps(round_floats(record), indent=2)])
 
