@@ -16,14 +16,14 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -38,6 +38,8 @@ from rag.index.open import open_index
 from rag.index.recipes import Recipe, read_recipe
 from rag.retrievers import kind_of
 from scripts.retrieval import private_mib
+
+T = TypeVar("T")
 
 _K = 100
 _GOLD = 20
@@ -68,10 +70,19 @@ def searched(folder: Path, recipe: Recipe, questions: list[Question]) -> Found:
     return Found(found, statistics.median(times), private_mib())
 
 
-def alone(folder: Path, recipe: Recipe, questions: list[Question]) -> Found:
-    """Search in a fresh process."""
+def filled(folder: Path, recipe: Recipe) -> float:
+    """Fill the database and return the seconds; a process of its own lets go of the files of Milvus."""
+    index, kind = open_index(folder), kind_of(recipe)
+    assert kind.add is not None
+    began = time.perf_counter()
+    kind.add(index, recipe, None, lambda done, what: None)
+    return time.perf_counter() - began
+
+
+def alone(work: Callable[..., T], *arguments: object) -> T:
+    """The result of a function in a fresh process."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        return pool.submit(searched, folder, recipe, questions).result()
+        return pool.submit(work, *arguments).result()
 
 
 def success(questions: list[Question], hits: list[list[str]]) -> dict[str, Any]:
@@ -102,15 +113,11 @@ def served(recipe: Recipe) -> Iterator[tuple[Recipe, Path | None]]:
 
 def measured(index: Index, recipe: Recipe, questions: list[Question], exact: Found) -> dict[str, Any]:
     """What filling and searching a database takes, and what it finds."""
-    kind = kind_of(recipe)
-    assert kind.add is not None
     assert index.build is not None
     home = index.build.parent
     with served(recipe) as (here, server):
-        began = time.perf_counter()
-        kind.add(index, here, None, lambda done, what: None)
-        seconds = time.perf_counter() - began
-        found = alone(home, here, questions)
+        seconds = alone(filled, home, here)
+        found = alone(searched, home, here, questions)
         folder = server or home / "databases" / recipe.name
         disk = size(folder) if folder.exists() else None
     if server is not None:
@@ -140,7 +147,7 @@ def main(
     index = open_index(folder)
     texts = list(islice(read_questions(questions), asked))
     base = read_recipe(recipe[0]).setting("base", str)
-    exact = alone(folder, read_recipe(base), texts)
+    exact = alone(searched, folder, read_recipe(base), texts)
     about = {"processor": processor(), "passages": index.manifest["passages"], "checksum": index.manifest["checksum"]}
     about |= {"questions": len(texts), "base": base, f"exact_Success@{_GOLD}": success(texts, exact.hits)}
     about = round_floats(about, 4)
