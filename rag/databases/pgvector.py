@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _EXACT = 20_000  # vectors up to which a search reads all of them
+_LINKS = 400  # bytes of a vector in HNSW's graph besides its numbers
+_MEMORY = 2 << 30  # that the server may use to build a graph; its own setting counts if it is larger
 
 
 def connect(url: str, key: str | None, timeout: float) -> "PgVector":
@@ -55,13 +57,29 @@ class PgVector:
 
     def finish(self, collection: str) -> None:
         """Index a table that is too large to be read whole."""
-        if (self.count(collection) or 0) > _EXACT:
-            self._connection.execute("SET statement_timeout = 0")
-            self._connection.execute(
-                f"CREATE INDEX IF NOT EXISTS {_named(collection + '_nearest')} ON {_named(collection)} "
-                "USING hnsw (vector vector_ip_ops)"
-            )
+        rows = self.count(collection) or 0
+        if rows > _EXACT:
+            dimension = self._one(f"SELECT vector_dims(vector) FROM {_named(collection)} LIMIT 1")
+            self._index(collection, rows * (4 * dimension + _LINKS))
         self._connection.execute(f"ANALYZE {_named(collection)}")
+
+    def _index(self, collection: str, size: int) -> None:
+        """Build a graph of so many bytes, in memory if the server has it: on disk that takes many times as long."""
+        from psycopg import errors
+
+        graph = (
+            f"CREATE INDEX IF NOT EXISTS {_named(collection + '_nearest')} ON {_named(collection)} "
+            "USING hnsw (vector vector_ip_ops)"
+        )
+        self._connection.execute("SET statement_timeout = 0")
+        given = self._one("SELECT pg_size_bytes(current_setting('maintenance_work_mem'))")
+        self._connection.execute(f"SET maintenance_work_mem = '{max(given, min(size, _MEMORY)) // 1024}kB'")
+        try:
+            self._connection.execute(graph)
+        except (errors.DiskFull, errors.OutOfMemory):  # such as little shared memory in a container
+            self._connection.execute("RESET maintenance_work_mem")
+            self._connection.execute("SET max_parallel_maintenance_workers = 0")
+            self._connection.execute(graph)
 
     def nearest(self, collection: str, queries: "NDArray[np.float32]", count: int) -> list[Sequence[int]]:
         """The rows of the nearest vectors."""

@@ -7,6 +7,7 @@ import shutil
 import ssl
 import subprocess
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 import rag
-from rag.databases import DATABASES
+from rag.databases import DATABASES, pgvector
 from rag.encoders import open_encoder
 from rag.errors import IndexingError, RagError
 from rag.index.index import Index
@@ -260,6 +261,47 @@ def test_a_server_that_is_away_is_one_line(made: Path, name: str) -> None:
     with pytest.raises(RagError, match=rf"^{name} at http://127\.0\.0\.1:9: ") as caught:
         filled(made, away)
     assert "\n" not in str(caught.value)
+
+
+class Crowded:
+    """A connection to a server without room for the first graph."""
+
+    def __init__(self, connection: Any) -> None:  # noqa: ANN401  (its type is no dependency)
+        self._connection, self.sent = connection, list[str]()
+
+    def execute(self, sql: str, *values: object) -> object:
+        self.sent.append(sql)
+        if sql.startswith("CREATE INDEX") and sum(one.startswith("CREATE INDEX") for one in self.sent) == 1:
+            from psycopg import errors
+
+            raise errors.DiskFull("could not resize shared memory segment: No space left on device")
+        return self._connection.execute(sql, *values)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        return getattr(self._connection, name)
+
+
+@pytest.mark.parametrize("crowded", [False, True])
+def test_a_large_table_of_postgresql_has_a_graph(
+    postgresql: str, monkeypatch: pytest.MonkeyPatch, crowded: bool
+) -> None:
+    monkeypatch.setattr(pgvector, "_EXACT", 100)
+    monkeypatch.setattr(pgvector, "_LINKS", 200_000)
+    name = f"graph_{crowded}".lower()
+    vectors = np.random.default_rng(0).standard_normal((500, 8)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    with closing(pgvector.connect(postgresql, None, 30)) as store:
+        connection = store._connection
+        store.create(name, 8)
+        store.add(name, 0, vectors)
+        if crowded:
+            store._connection = Crowded(connection)
+        store.finish(name)
+        assert connection.execute("SHOW maintenance_work_mem").fetchone() == ("64MB" if crowded else "97671kB",)
+        (made,) = connection.execute(f"SELECT indexdef FROM pg_indexes WHERE indexname = '{name}_nearest'").fetchone()
+        assert "USING hnsw" in made
+        connection.execute("SET enable_seqscan = off")
+        assert store.nearest(name, vectors[:20], 1) == [[row] for row in range(20)]
 
 
 def test_a_recipe_adds_the_vectors_that_it_needs(made: Path, tmp_path: Path) -> None:
