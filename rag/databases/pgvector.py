@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _EXACT = 20_000  # vectors up to which a search reads all of them
+_EFFORT, _MOST_EFFORT = 4, 1000  # vectors looked at for each that is asked for, and what pgvector allows
 _LINKS = 400  # bytes of a vector in HNSW's graph besides its numbers
 _MEMORY = 2 << 30  # that the server may use to build a graph; its own setting counts if it is larger
 
@@ -83,7 +84,7 @@ class PgVector:
 
     def nearest(self, collection: str, queries: "NDArray[np.float32]", count: int) -> list[Sequence[int]]:
         """The rows of the nearest vectors."""
-        self._connection.execute(f"SET hnsw.ef_search = {min(1000, max(40, int(count)))}")
+        self._connection.execute(f"SET hnsw.ef_search = {min(_MOST_EFFORT, _EFFORT * int(count))}")
         sql = f"SELECT row FROM {_named(collection)} ORDER BY vector <#> %s::vector LIMIT %s"
         return [[row for (row,) in self._connection.execute(sql, [_text(query), count])] for query in queries.tolist()]
 
