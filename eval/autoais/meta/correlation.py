@@ -51,11 +51,12 @@ def over_systems(names: Sequence[str], cells: NDArray[np.int64], undecided: Sequ
     """Each system's share of attributable claims by human labels and by the judge, and correlations of the two.
 
     `cells` (questions x systems x 4) counts decided claims: no by both, yes by the judge only, yes by humans only, yes
-    by both. The 95 % intervals are the middle of the correlations of resampled questions (a bootstrap, seed 0): they
-    hold for other questions to the same systems. There is none below 10 questions, if the correlation is undefined in
-    more than 5 % of the resamples, or if nearly all resamples have the same one, as of few systems that differ much
-    (`interval95_reason`). Systems without decided claims are listed but left out of the correlations. Rates are
-    fractions.
+    by both. The 95 % intervals are by a bootstrap of the questions (seed 0), for other questions to the same systems:
+    they hold both the percentile and the basic interval (Davison and Hinkley 1997, section 5.2). Rates over few
+    questions are noisy, which lowers correlations, in resamples twice: the percentile interval alone lies too low.
+    There is none below 10 questions, if the correlation is undefined in more than 5 % of the resamples, or if nearly
+    all resamples have the same one, as of few systems that differ much (`interval95_reason`). Systems without decided
+    claims are listed but left out of the correlations. Rates are fractions.
     """
     per_question = cells
     cells = per_question.sum(axis=0)
@@ -95,7 +96,8 @@ def over_systems(names: Sequence[str], cells: NDArray[np.int64], undecided: Sequ
         if missing is None:
             low, high = np.percentile(values, [2.5, 97.5]).tolist()
             if high - low > _NO_WIDTH:
-                result[name] = {"value": value, "interval95": [low, high]}
+                ends = [min(low, 2 * value - high), max(high, 2 * value - low)]
+                result[name] = {"value": value, "interval95": np.clip(ends, -1, 1).tolist()}
                 continue
             missing = "nearly all resamples of the questions have the same correlation; more systems are needed"
         result[name] = {"value": value, "interval95": None, "interval95_reason": missing}

@@ -1,0 +1,84 @@
+"""How often the 95 % intervals of correlations over systems in `autoais meta` hold the truth, by simulation.
+
+    python -m scripts.bench.correlations --out eval/results/correlations.json
+
+Systems differ in how often they are right; the judge follows people on six claims of ten and sees some systems as
+better than they are; questions are easy or hard for all. The truth is the correlation over a million questions. Each
+system has one claim per question.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from autoais.io.jsonl import dumps, round_floats, write_atomic
+from autoais.io.provenance import provenance
+from autoais.meta.correlation import MEASURES, over_systems
+
+POPULATIONS = {  # systems, how far apart they are, and how far the judge is off (logits)
+    "4 systems": (4, 1.5, 0.3),
+    "8 close systems": (8, 0.6, 0.3),
+    "8 systems, a poor judge": (8, 1.5, 1.0),
+    "16 systems": (16, 1.5, 0.5),
+}
+SIZES = (20, 50, 200, 1000)  # questions
+FOLLOWS = 0.6
+MANY = 1_000_000
+
+Counts = NDArray[np.int64]
+
+
+def drawn(rng: np.random.Generator, n: int, people: NDArray[Any], judge: NDArray[Any]) -> Counts:
+    """The kind of each claim, questions x systems: no by both, yes by the judge, by people, by both."""
+    shape = (n, len(people))
+    hard = rng.normal(0, 1, n)[:, None]
+    own, other = rng.logistic(size=shape), rng.logistic(size=shape)
+    truth = people + hard + own > 0
+    said = judge + hard + np.where(rng.random(shape) < FOLLOWS, own, other) > 0
+    return np.asarray(2 * truth + said, dtype=np.int64)
+
+
+def coverage(name: str, samples: int) -> dict[str, Any]:
+    """The true correlations of a population, and the share of intervals that hold them, by measure and size."""
+    systems, apart, off = POPULATIONS[name]
+    rng = np.random.default_rng(1)
+    people = np.linspace(0, apart, systems) - 0.2
+    judge = people + rng.normal(0, off, systems)
+    yes = np.zeros((2, systems))  # by people, and by the judge
+    for _ in range(10):
+        kinds = drawn(rng, MANY // 10, people, judge)
+        yes += [(kinds >= 2).sum(axis=0), (kinds % 2).sum(axis=0)]
+    truth = {measure: correlation(yes[0] / MANY, yes[1] / MANY) for measure, correlation in MEASURES.items()}
+    found: dict[str, Any] = {}
+    for n in SIZES:
+        held: dict[str, list[bool]] = {measure: [] for measure in MEASURES}
+        for _ in range(samples):
+            cells = np.eye(4, dtype=np.int64)[drawn(rng, n, people, judge)]
+            result = over_systems([str(number) for number in range(systems)], cells, [0] * systems)
+            for measure, wanted in truth.items():
+                if (ends := result[measure]["interval95"]) is not None and wanted is not None:
+                    held[measure].append(ends[0] - 1e-9 <= wanted <= ends[1] + 1e-9)
+        found[str(n)] = {
+            measure: {"coverage": sum(one) / len(one) if one else None, "intervals": len(one)}
+            for measure, one in held.items()
+        }
+        print(name, n, dumps(round_floats(found[str(n)], 3)), flush=True)
+    return {"truth": truth, "questions": found}
+
+
+def main(
+    samples: Annotated[int, typer.Option(min=1, help="Samples of each population and size.")] = 150,
+    out: Annotated[Path | None, typer.Option(help="Report (json).")] = None,
+) -> None:
+    """Simulate, print, and write to --out."""
+    found = {name: coverage(name, samples) for name in POPULATIONS}
+    if out is not None:
+        result = {"samples": samples, "populations": found, "provenance": provenance({})}
+        write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
+
+
+if __name__ == "__main__":
+    typer.run(main)
