@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -75,15 +76,11 @@ def build_index(
     """
     from rag.corpus.reader import Corpus
     from rag.corpus.sources import Shard
-    from rag.index.parts import parse_size
     from rag.index.web import Fetching, check_sources, fetched
 
     check_type("to", to, "a folder (str or Path)", str, Path)
     listed = _sources(sources)
-    budget = parse_size(memory) if isinstance(memory, str) else memory
-    check_recipes(() if recipes is None else recipes)
-    if memory is not None and not recipes:
-        raise UsageError("memory is for the parts that recipes add; name recipes too")
+    budget = _budget(memory, recipes)
     chosen, left = _globs("include", include), _globs("exclude", exclude)
     part = None if shard is None else Shard.parse(shard)
     check_sources(listed, allow_network=allow_network, format=format)
@@ -129,7 +126,6 @@ def build_shards(
     """
     from rag.corpus.sources import MOST_SHARDS
     from rag.corpus.urls import is_url
-    from rag.index.parts import parse_size
     from rag.sharding import Options, jobs, recipe_of, run, write_recipe
 
     check_type("to", to, "a folder (str or Path)", str, Path)
@@ -143,12 +139,9 @@ def build_shards(
         raise UsageError(
             "a collection of URLs cannot be built in shards: build one index, or copy the pages to a folder"
         )
-    check_recipes(() if recipes is None else recipes)
-    if memory is not None and not recipes:
-        raise UsageError("memory is for the parts that recipes add; name recipes too")
     options = Options(
         recipes=tuple(recipes or ()),
-        memory=parse_size(memory) if isinstance(memory, str) else memory,
+        memory=_budget(memory, recipes),
         format=format,
         include=_globs("include", include),
         exclude=_globs("exclude", exclude),
@@ -160,8 +153,9 @@ def build_shards(
     report = _counted("building shards", progress) or (lambda done, total: None)
     report(0, shards)
     try:
-        for done, _ in enumerate(run(made, min(processes or os.cpu_count() or 1, shards), log), 1):
-            report(done, shards)
+        with closing(run(made, min(processes or os.cpu_count() or 1, shards), log)) as built:
+            for done, _ in enumerate(built, 1):
+                report(done, shards)
     except KeyboardInterrupt:
         log("stopped; run the same command again to resume")
         raise
@@ -229,6 +223,16 @@ def _sources(given: str | Path | Sequence[str | Path]) -> list[str | Path]:
     for path in listed:
         check_type("source", path, "a path (str or Path)", str, Path)
     return [path if is_url(path) else Path(path) for path in listed]
+
+
+def _budget(memory: int | str | None, recipes: Sequence[str] | None) -> int | None:
+    """The memory limit in bytes; raises for recipes that cannot be read, and for a limit without recipes."""
+    from rag.index.parts import parse_size
+
+    check_recipes(() if recipes is None else recipes)
+    if memory is not None and not recipes:
+        raise UsageError("memory is for the parts that recipes add; name recipes too")
+    return parse_size(memory) if isinstance(memory, str) else memory
 
 
 def _globs(what: str, given: Sequence[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """Builds a collection as several indexes, some at the same time, and the recipe that searches them as one.
 
-Each is built by `rag index build --shard`, in a process of its own. A process whose parent was killed ends with its
-shard.
+Each is built by `rag index build --shard`, in a process of its own. If the process that started them is killed, they
+finish their shards.
 """
 
 import json
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,8 +89,9 @@ class Job:
         self._check()
         yield ["update", str(self.folder.absolute())]
         there = [recipe.record() for recipe in recipes_of(open_index(self.folder))]
-        for name in self.options.recipes:
-            if any(part.record() not in there for _, part in parts_of(name)):
+        parts = {name: part for recipe in self.options.recipes for name, part in parts_of(recipe)}
+        for name, part in parts.items():
+            if part.record() not in there:
                 yield ["build", to, *memory, f"--recipe={name}"]
 
     def _check(self) -> None:
@@ -163,7 +164,7 @@ def write_recipe(to: Path, text: str) -> Path:
     return path
 
 
-def run(made: Sequence[Job], processes: int, log: Callable[[str], None]) -> Iterator[Job]:
+def run(made: Sequence[Job], processes: int, log: Callable[[str], None]) -> Generator[Job, None, None]:
     """Build the shards in so many processes at a time, and yield each that is done; `log` gets the lines of all.
 
     The first error stops the others and is raised, as Ctrl-C does; what was built stays whole.

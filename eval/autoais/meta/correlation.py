@@ -52,8 +52,8 @@ def over_systems(names: Sequence[str], cells: NDArray[np.int64], undecided: Sequ
 
     `cells` (questions x systems x 4) counts decided claims: no by both, yes by the judge only, yes by humans only, yes
     by both. The 95 % intervals are by a bootstrap of the questions (seed 0), for other questions to the same systems:
-    they hold both the percentile and the basic interval (Davison and Hinkley 1997, section 5.2). Rates over few
-    questions are noisy, which lowers correlations, in resamples twice: the percentile interval alone lies too low.
+    they hold both the percentile and the basic interval (Davison and Hinkley 1997, chapter 5). Rates over few questions
+    are noisy, which lowers a correlation. A resample adds this noise again, so percentiles alone lie too low.
     There is none below 10 questions, if the correlation is undefined in more than 5 % of the resamples, or if nearly
     all resamples have the same one, as of few systems that differ much (`interval95_reason`). Systems without decided
     claims are listed but left out of the correlations. Rates are fractions.
