@@ -17,6 +17,7 @@ from autoais.models.pace import AUTO, Pace, Served
 from autoais.questions import read_questions
 from rag.errors import RagError
 from rag.index.index import Index
+from rag.llms import Price, cost
 from rag.systems import System, answer_each
 from rag.types import Question
 
@@ -41,9 +42,9 @@ class AnswerRun:
     completion_tokens: int
     served: Served | None = None
 
-    def cost(self, price: tuple[float, float]) -> float:
+    def cost(self, price: Price) -> float:
         """The cost of the tokens, given the prices per million input and output tokens."""
-        return (self.prompt_tokens * price[0] + self.completion_tokens * price[1]) / 1e6
+        return cost(self.prompt_tokens, self.completion_tokens, price)
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,7 +206,7 @@ def _build(corpus: "Corpus", to: Path, progress: Progress | None, log: Callable[
 def default_recipes(folder: str | Path) -> tuple[str, ...]:
     """The recipes whose parts a new index gets unless others are named: `hybrid` for documents, if they are few.
 
-    None for corpus files, shards, and more than 20,000 passages, whose vectors would take more than a few minutes.
+    Empty for corpus files, shards, and more than 20,000 passages, whose vectors would take more than a few minutes.
     """
     from rag.index.manifest import default_parts, is_shard
 
@@ -310,7 +310,9 @@ def add_to_index(
     )
 
 
-def remove_from_index(folder: str | Path, targets: str | Path | Sequence[str | Path]) -> Changes:
+def remove_from_index(
+    folder: str | Path, targets: str | Path | Sequence[str | Path], *, progress: Progress | None = None
+) -> Changes:
     """Remove sources from an index, or files by name, path, URL or glob, which updates then leave out too.
 
     Raises `IndexingError` for a target that matches nothing, and if no passage would remain.
@@ -322,7 +324,12 @@ def remove_from_index(folder: str | Path, targets: str | Path | Sequence[str | P
     listed = [targets] if isinstance(targets, str | Path) else list(targets)
     for target in listed:
         check_type("target", target, "a path or a glob (str or Path)", str, Path)
-    return remove(_folder(folder), listed, carry=carry_parts)
+    return remove(
+        _folder(folder),
+        listed,
+        carry=partial(carry_parts, progress=progress),
+        progress=_counted("reading", progress),
+    )
 
 
 def verify_index(folder: str | Path) -> list[str]:
@@ -363,19 +370,20 @@ def add_recipe(
     folder: str | Path,
     recipe: str,
     *,
-    memory: int | None = None,
+    memory: int | str | None = None,
     progress: Progress | None = None,
     log: Callable[[str], None] = _silent,
 ) -> list[str]:
     """Add the parts that a recipe needs to an existing index and return their names; a stopped run resumes.
 
-    `log` is called with a line for what each part needs of disk and memory, and when it is there. Raises
-    `IndexingError` on a full disk, or if another process is adding the part.
+    `memory` (bytes, or a string such as `8GiB`) limits the memory that a part takes while searching. `log` is called
+    with a line for what each part needs of disk and memory, and when it is there. Raises `IndexingError` on a full
+    disk, or if another process is adding the part.
     """
     from rag.retrievers import kind_of, parts_of
     from rag.terminal import free_disk, megabytes
 
-    added = []
+    budget, added = _budget(memory, [recipe]), []
     for name, part in parts_of(recipe):
         index, kind = open_index(folder), kind_of(part)
 
@@ -384,7 +392,7 @@ def add_recipe(
                 progress(f"{name} {what}".strip(), done, total)
 
         if kind.needs is not None:
-            needs = kind.needs(index, part, memory)
+            needs = kind.needs(index, part, budget)
             disk, building, searching = (megabytes(size) for size in (needs.disk, needs.memory, needs.resident))
             log(
                 f"{name}: {needs.why + '; ' if needs.why else ''}needs about {disk} of disk ({free_disk(Path(folder))} "
@@ -392,7 +400,7 @@ def add_recipe(
             )
         try:
             if kind.add is not None:
-                kind.add(index, part, memory, report)
+                kind.add(index, part, budget, report)
         except KeyboardInterrupt:
             log(f"stopped; rag index build --to {folder} --recipe {recipe} goes on, and until then the part is missing")
             raise

@@ -10,15 +10,26 @@ import typer
 
 from autoais.cli import HELP, AddressOption, EngineOption, VersionOption, WorkersOption, held_engine, run
 from rag.annotate.cli import annotate_app
-from rag.bench.cli import ConcurrencyOption, bench_app
+from rag.bench.cli import bench_app
 from rag.collect.cli import collect_app
 from rag.config import DEFAULT_SYSTEM, command_defaults
+from rag.index.cli import index_app
+from rag.options import (
+    ConcurrencyOption,
+    FormatOption,
+    JsonLinesOption,
+    JsonOption,
+    PriceOption,
+    ResumeOption,
+    SkipBadOption,
+    note,
+    print_json,
+)
 from rag.serve.cli import mcp, serve
 
 if TYPE_CHECKING:
     from rag.export import Link
     from rag.index.index import Index
-    from rag.index.rebuild import Changes
     from rag.retrievers import Retriever
     from rag.systems import System
 
@@ -30,7 +41,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Answer questions so that every sentence cites its source.",
 )
-index_app = typer.Typer(no_args_is_help=True, help="Build and inspect indexes.")
 app.add_typer(index_app, name="index")
 app.add_typer(bench_app, name="bench")
 app.add_typer(collect_app, name="collect")
@@ -68,28 +78,9 @@ ReviseOption = Annotated[
         "--revise", help="Unsupported sentences of a language model: `drop`, or a model that rewrites (default: keep)."
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-JsonLinesOption = Annotated[bool, typer.Option("--json", help="Print JSON lines: an object for each thing listed.")]
 ConfidenceOption = Annotated[
     float | None,
     typer.Option("--min-confidence", help="Abstain below this confidence (0-1; default: the system's own)."),
-]
-ResumeOption = Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")]
-SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Skip and count broken lines instead of stopping.")]
-StrictOption = Annotated[
-    bool, typer.Option("--strict", help="Stop at a document or page that cannot be read instead of skipping it.")
-]
-FormatOption = Annotated[
-    str | None, typer.Option("--format", help="Corpus format, or `documents` (default: detected).")
-]
-IncludeOption = Annotated[
-    list[str] | None, typer.Option("--include", help="Glob of files in folders to read, such as '*.md' (default: all).")
-]
-ExcludeOption = Annotated[
-    list[str] | None, typer.Option("--exclude", help="Glob of files in folders to leave out, such as 'old/**'.")
-]
-NetworkOption = Annotated[
-    bool, typer.Option("--allow-network", help="Fetch sources that are URLs (not with RAG_OFFLINE=1).")
 ]
 ServerOption = Annotated[
     str | None,
@@ -100,9 +91,7 @@ ServerOption = Annotated[
         show_default=False,
     ),
 ]
-FolderArgument = Annotated[Path, typer.Argument(help="Index folder.")]
 
-_SOURCES = "Corpus files (also .gz, .zst), folders of documents, or URLs of pages and sitemaps."
 
 NOTHING_FOUND = 1  # exit code, as in grep
 _OF_HANDBOOK = "searched rag's own handbook; --index DIR searches your documents"
@@ -178,24 +167,24 @@ def ask(
         options = Options(min_confidence, prompt, context, temperature, seed, revise)
         chosen = open_system(system, opened, options, k=k, recipe=recipe)
     if stream and not chosen.streams:
-        _note(f"{system} does not stream: answers are printed when they are complete")
+        note(f"{system} does not stream: answers are printed when they are complete")
     conversation = Conversation(chosen, turns, history_model)
     # A system from memory has no k: it asks no index.
     of_handbook = server is None and index is None and where != recipe and system_kind(system.partition(":")[0]).k > 0
     if question is None:
         if of_handbook:
-            _note(_OF_HANDBOOK)
+            note(_OF_HANDBOOK)
         converse(conversation, stream=stream)
         return
     asked = conversation.standalone(question)
     if history is not None:
-        _note(f"searched for: {asked}")
+        note(f"searched for: {asked}")
     if to is not None:
         answered = _export_once(chosen, asked, to, server or opened)
     else:
         answered = _ask_once(chosen, asked, where, started, stream=stream, as_json=as_json)
     if of_handbook and not as_json:  # the JSON names its index
-        _note(_OF_HANDBOOK)
+        note(_OF_HANDBOOK)
     if not answered:
         raise typer.Exit(NOTHING_FOUND)
 
@@ -238,7 +227,7 @@ def _ask_once(system: "System", question: str, index: str, started: float, *, st
     if as_json:
         from autoais.answers import to_row
 
-        _print_json(to_row(answer.to_cited(index, time.perf_counter() - started)))
+        print_json(to_row(answer.to_cited(index, time.perf_counter() - started)))
     else:
         show_answer(answer)
         show_uncited(answer)
@@ -335,7 +324,7 @@ def search(
     def refused(topic: Question, error: QuestionError) -> None:
         if query is not None:
             raise error
-        _note(f"{topic.id}: {error}")  # a query that cannot be searched does not end a run
+        note(f"{topic.id}: {error}")  # a query that cannot be searched does not end a run
 
     found = search_each(chosen, topics, k, refused)
     if run_file is not None:
@@ -344,7 +333,7 @@ def search(
             write_run(run_file, found, chosen.name, len(topics), lambda done, _: advance(done, ""))
         seconds = time.perf_counter() - started
         rate = f"{seconds:.1f} s, {len(topics) / seconds:,.1f} queries a second"
-        _note(f"{len(topics):,} queries in {rate}; run in {run_file}")
+        note(f"{len(topics):,} queries in {rate}; run in {run_file}")
         return
     any_hits = False
     for topic, hits in found:
@@ -413,7 +402,7 @@ def eval_run(
     for run_result in result["runs"]:
         del run_result["per_topic"]  # too long to print; only the report has it
     if as_json:
-        _print_json(result)
+        print_json(result)
     else:
         show_evaluation(result)
 
@@ -437,12 +426,7 @@ def answer(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Retry only the questions whose model failed.")
     ] = False,
-    price: Annotated[
-        tuple[float, float] | None,
-        typer.Option(
-            min=0, metavar="INPUT OUTPUT", help="Price per million input and output tokens; prints the total cost."
-        ),
-    ] = None,
+    price: PriceOption = None,
     engine: EngineOption = None,
     address: AddressOption = None,
     workers: WorkersOption = None,
@@ -483,7 +467,7 @@ def answer(
             progress=progress,
         )
     for line in answered(result, out, price):
-        _note(line)
+        note(line)
 
 
 @app.command()
@@ -520,7 +504,7 @@ def attribute(
             answers, out, post_hoc, opened, reviser=reviser, format=name, resume=resume, progress=progress
         )
     cited = f"{counted(result.attached, 'sentence')} with a source, {result.uncited:,} without"
-    _note(f"{counted(result.answers, 'answer')} in {out}: {cited}")
+    note(f"{counted(result.answers, 'answer')} in {out}: {cited}")
 
 
 @app.command()
@@ -544,319 +528,7 @@ def train(
     from rag.index.open import open_index
     from rag.training import run as run_recipe
 
-    run_recipe(recipe, open_index(index), data, out, short=short, log=_note)
-
-
-@index_app.command()
-def build(
-    to: Annotated[Path, typer.Option(help="Folder of the index.")],
-    sources: Annotated[list[str] | None, typer.Argument(metavar="[SOURCES]...", help=_SOURCES)] = None,
-    recipe: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Retriever that adds its own part; without SOURCES, it is added to an existing index "
-            "(default: hybrid for up to 20,000 passages of documents; bm25 adds nothing)."
-        ),
-    ] = None,
-    memory: Annotated[
-        str | None, typer.Option(help="Memory limit of a part while searching, such as 8GiB; selects its index type.")
-    ] = None,
-    format_: FormatOption = None,
-    include: IncludeOption = None,
-    exclude: ExcludeOption = None,
-    shard: Annotated[
-        str | None, typer.Option(metavar="N/M", help="Read only part N of M, as a shard of a large collection.")
-    ] = None,
-    shards: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Build N shards in the folder and write the recipe that searches them as one."),
-    ] = None,
-    processes: Annotated[
-        int | None, typer.Option(metavar="N", help="Build at most N shards at a time (default: one per core).")
-    ] = None,
-    skip_bad: SkipBadOption = False,
-    strict: StrictOption = False,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace an existing index, once the new one is complete.")
-    ] = False,
-    allow_network: NetworkOption = False,
-    engine: EngineOption = None,
-    address: AddressOption = None,
-    workers: WorkersOption = None,
-) -> None:
-    """Build an index, or add a retriever's part to one.
-
-    To change an existing index, use add, remove or update.
-    """
-    from rag.api import add_recipe, build_index, build_shards, check_recipes
-    from rag.encoders import encoding_on
-    from rag.errors import UserError
-    from rag.index.parts import parse_size
-    from rag.terminal import build_progress, counted
-
-    if not sources and not recipe:
-        raise UserError("nothing to build: give SOURCES, or --recipe NAME to add a part to an existing index")
-    if memory is not None and not recipe:
-        raise UserError("--memory is for the parts that --recipe NAME adds")
-    if engine is not None and not recipe:
-        raise UserError("--engine is for the encoders of the parts that --recipe NAME adds")
-    if (shard or shards) is not None and not sources:
-        raise UserError("--shard and --shards are for SOURCES; an index that is a shard stays one")
-    for other, given in (("--shard", shard), ("--engine", engine), ("--allow-network", allow_network or None)):
-        if shards is not None and given is not None:
-            raise UserError(f"give --shards or {other}, not both")
-    if processes is not None and shards is None:
-        raise UserError("--processes is for --shards")
-    budget = None if memory is None else parse_size(memory)
-    check_recipes(recipe or [])
-    with ExitStack() as stack:
-        stack.enter_context(encoding_on(held_engine(engine, address, workers, stack)))
-        progress, log = stack.enter_context(build_progress())
-        if sources and shards is not None:
-            made = build_shards(
-                sources,
-                to,
-                shards,
-                processes=processes,
-                recipes=recipe,
-                memory=budget,
-                format=format_,
-                include=include or [],
-                exclude=exclude or [],
-                skip_bad=skip_bad,
-                strict=strict,
-                replace=replace,
-                progress=progress,
-                log=log,
-            )
-            log(f"{counted(shards, 'shard')} in {to}; search them as one with --recipe {made}")
-        elif sources:
-            build_index(
-                sources,
-                to,
-                recipes=recipe,
-                memory=budget,
-                format=format_,
-                include=include or [],
-                exclude=exclude or [],
-                shard=shard,
-                skip_bad=skip_bad,
-                strict=strict,
-                replace=replace,
-                allow_network=allow_network,
-                progress=progress,
-                log=log,
-            )
-        else:
-            for name in recipe or []:
-                add_recipe(to, name, memory=budget, progress=progress, log=log)
-
-
-@index_app.command()
-def add(
-    folder: FolderArgument,
-    sources: Annotated[list[str], typer.Argument(help=_SOURCES)],
-    format_: FormatOption = None,
-    include: IncludeOption = None,
-    exclude: ExcludeOption = None,
-    skip_bad: SkipBadOption = False,
-    strict: StrictOption = False,
-    allow_network: NetworkOption = False,
-) -> None:
-    """Add sources to an index."""
-    from rag.api import add_to_index
-    from rag.terminal import files_progress
-
-    with files_progress("adding") as progress:
-        changes = add_to_index(
-            folder,
-            sources,
-            format=format_,
-            include=include or [],
-            exclude=exclude or [],
-            skip_bad=skip_bad,
-            strict=strict,
-            allow_network=allow_network,
-            progress=progress,
-        )
-    _tell(changes, folder)
-
-
-@index_app.command()
-def remove(
-    folder: FolderArgument,
-    targets: Annotated[list[str], typer.Argument(help="Sources, or files by name, path, URL or glob.")],
-) -> None:
-    """Remove sources or files from an index.
-
-    Files that are removed stay out of later updates, although they are still there.
-    """
-    from rag.api import remove_from_index
-
-    _tell(remove_from_index(folder, targets), folder)
-
-
-@index_app.command()
-def update(
-    folder: FolderArgument,
-    sources: Annotated[list[str] | None, typer.Argument(help="Some of its sources (default: all).")] = None,
-    include: IncludeOption = None,
-    exclude: ExcludeOption = None,
-    skip_bad: Annotated[
-        bool | None,
-        typer.Option("--skip-bad/--no-skip-bad", help="Skip and count broken lines (default: as it was built)."),
-    ] = None,
-    allow_network: NetworkOption = False,
-) -> None:
-    """Read changed and new files again, and drop deleted ones.
-
-    Globs replace those that the index remembers; --exclude "" clears them.
-    """
-    from rag.api import update_index
-    from rag.terminal import files_progress
-
-    with files_progress("updating") as progress:
-        changes = update_index(
-            folder,
-            sources or [],
-            include=include,
-            exclude=exclude,
-            skip_bad=skip_bad,
-            allow_network=allow_network,
-            progress=progress,
-        )
-    _tell(changes, folder)
-
-
-def _tell(changes: "Changes", folder: Path) -> None:
-    for line in changes.notes:
-        _note(line)
-    for reason in changes.skipped:
-        _note(f"skipped {reason}")
-    for part in changes.left_out:
-        _note(f"{part} was left out: rag index build --to {folder} --recipe NAME adds it again")
-    _note(str(changes))
-
-
-@index_app.command("list")
-def list_(
-    folder: Annotated[Path, typer.Argument(help="Folder to look in.")] = Path(),
-    as_json: JsonOption = False,
-) -> None:
-    """List the indexes in a folder, in ./indexes, and the default one."""
-    import os
-    from dataclasses import asdict
-
-    from rag.config import read_config
-    from rag.index.listing import find_indexes
-    from rag.terminal import show_indexes
-
-    default = os.environ.get("RAG_INDEX") or read_config().get("index")
-    places = [folder, *([Path(default)] if default else []), Path("indexes")]
-    found = find_indexes(places)
-    if as_json:
-        _print_json([asdict(one) | {"path": str(one.path)} for one in found])
-    else:
-        show_indexes(found)
-    if not found:
-        _note(f"no index in {folder.absolute()}: rag index build SOURCE --to NAME.index builds one")
-
-
-@index_app.command()
-def show(
-    folder: FolderArgument,
-    path: Annotated[str | None, typer.Argument(help="A file, by its name in the index or its path.")] = None,
-    as_json: JsonLinesOption = False,
-) -> None:
-    """List the files of an index, or the passages of one file."""
-    from dataclasses import asdict
-
-    from autoais.io.jsonl import dumps
-    from rag.index.listing import files_of, passages_of
-    from rag.terminal import show_files, show_passages
-
-    if path is None:
-        records = files_of(folder)
-        if as_json:
-            for record in records:
-                typer.echo(dumps(asdict(record)))
-        else:
-            show_files(records)
-        return
-    passages = passages_of(folder, path)
-    if as_json:
-        for passage in passages:
-            typer.echo(dumps(asdict(passage)))
-    else:
-        show_passages(passages)
-
-
-@index_app.command()
-def verify(folder: FolderArgument) -> None:
-    """Read every byte of an index and check that it is whole.
-
-    Exits with 2 if it is not.
-    """
-    from rag.errors import IndexingError
-    from rag.index.integrity import verify as faults_of
-
-    first, *others = faults_of(folder) or [""]
-    if not first:
-        _note(f"{folder} is whole")
-        return
-    for fault in others:
-        _note(fault)
-    raise IndexingError(f"{folder} is damaged: {first}: build the index again with rag index build --replace")
-
-
-@index_app.command()
-def info(
-    folder: Annotated[Path | None, typer.Argument(help="Index folder (default: the handbook).")] = None,
-) -> None:
-    """Print the manifest of an index as JSON, and the size of what killed builds left."""
-    from rag.index.listing import about
-    from rag.index.open import open_index
-
-    index = open_index(folder)
-    _print_json(index.manifest if folder is None or index.build is None else about(folder, index.manifest))
-
-
-@index_app.command()
-def fetch(
-    name: Annotated[str, typer.Argument(help="Prebuilt Lucene index, such as miracl-v1.0-en.")],
-    table: Annotated[Path | None, typer.Option(help="Your own table of prebuilt indexes (toml).")] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Do not connect (also RAG_OFFLINE=1).")] = False,
-) -> None:
-    """Download a prebuilt Lucene index and print its folder.
-
-    A broken download continues where it stopped. Search the index with --recipe lucene.
-    """
-    from rag.index.download import fetch as fetch_index
-    from rag.index.download import named, read_table
-    from rag.terminal import megabytes, progress_bar
-
-    item = named(name, read_table(table))
-    _note(f"{item.name}: {item.description}, {megabytes(item.size)} packed")
-    with progress_bar("downloading", item.size, None) as advance:
-        home = fetch_index(item, offline=offline, progress=lambda done: advance(done, ""))
-    typer.echo(home)
-
-
-@index_app.command("import")
-def import_(
-    folder: Annotated[Path, typer.Argument(help="Lucene index of Anserini or Pyserini that stores its texts.")],
-    to: Annotated[Path, typer.Option(help="Folder of the index.")],
-    skip_bad: SkipBadOption = False,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace an existing index, once the new one is complete.")
-    ] = False,
-) -> None:
-    """Build an index from the passages of a Lucene index, for all retrievers."""
-    from rag.api import import_index
-    from rag.terminal import build_progress
-
-    with build_progress(indexing="passages") as (progress, log):
-        import_index(folder, to, skip_bad=skip_bad, replace=replace, progress=progress, log=log)
+    run_recipe(recipe, open_index(index), data, out, short=short, log=note)
 
 
 @app.command()
@@ -891,11 +563,11 @@ def plan(
         sample=sample,
         format=format_,
         skip_bad=skip_bad,
-        log=_note,
+        log=note,
     )
     if as_json:
         totals = {"seconds": found.seconds, "disk": found.disk, "memory": found.memory, "resident": found.resident}
-        _print_json(asdict(found) | totals | ({} if price is None else {"cost": found.seconds / 3600 * price}))
+        print_json(asdict(found) | totals | ({} if price is None else {"cost": found.seconds / 3600 * price}))
     else:
         show_plan(found, price)
 
@@ -909,21 +581,9 @@ def doctor(as_json: JsonOption = False) -> None:
 
     found = examine()
     if as_json:
-        _print_json([asdict(check) for check in found])
+        print_json([asdict(check) for check in found])
     else:
         show(found)
-
-
-def _note(text: str) -> None:
-    from rag.terminal import note
-
-    note(text)
-
-
-def _print_json(value: object) -> None:
-    from autoais.io.jsonl import dumps
-
-    typer.echo(dumps(value, indent=2))
 
 
 def main() -> None:

@@ -53,6 +53,11 @@ def read_config() -> dict[str, Any]:
     return config
 
 
+def default_of(key: str) -> str | None:
+    """The default `index` or `system`: RAG_INDEX or RAG_SYSTEM, or else that of the config file."""
+    return os.environ.get(f"RAG_{key.upper()}") or read_config().get(key)
+
+
 def command_defaults() -> dict[str, Any]:
     """The config file's defaults per command, as a click default map; environment and options take precedence."""
     config = read_config()

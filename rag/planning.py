@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from autoais.io.jsonl import dumps, write_atomic
+from autoais.io.paths import folder_size
 from autoais.io.provenance import processor
 from rag.corpus.reader import Corpus
 from rag.errors import FormatError, RagError, UsageError
@@ -105,7 +106,7 @@ def plan(
         with _indexed(_noted(islice(corpus.read(), sample), some), Path(folder) / "sample", corpus) as index:
             seconds = time.perf_counter() - began
             assert index.build is not None
-            disk = sum(path.stat().st_size for path in index.build.rglob("*") if path.is_file())
+            disk = folder_size(index.build)
             whole = len(some) < sample
             rows = passages or (len(some) if whole else _estimated(corpus, len(some)))
             steps = [_base(seconds, disk, some, rows, corpus, Path(folder) / "short")]

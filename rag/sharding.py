@@ -1,7 +1,7 @@
 """Builds a collection as several indexes, some at the same time, and the recipe that searches them as one.
 
-Each is built by `rag index build --shard`, in a process of its own. If the process that started them is killed, they
-finish their shards.
+Each is built by `rag index build --shard`, in a process of its own. If the process that started them is killed, each
+ends at its next message, and the same command resumes.
 """
 
 import json
@@ -165,7 +165,7 @@ def write_recipe(to: Path, text: str) -> Path:
 
 
 def run(made: Sequence[Job], processes: int, log: Callable[[str], None]) -> Generator[Job, None, None]:
-    """Build the shards in so many processes at a time, and yield each that is done; `log` gets the lines of all.
+    """Build the shards, `processes` at a time, and yield each as it finishes; `log` gets the lines of all.
 
     The first error stops the others and is raised, as Ctrl-C does; what was built stays whole.
     """

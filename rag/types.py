@@ -1,6 +1,6 @@
 """The data types. An `Answer` that cites a passage it was not shown, or misquotes one, cannot be constructed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +9,7 @@ from autoais.errors import CitationError
 from autoais.io.jsonl import round_floats
 from autoais.types import Citation, CitedSentence, Passage, Question, Unresolved
 
-__all__ = ["Answer", "Citation", "CitedSentence", "Hit", "Passage", "Question", "Unresolved", "ranked"]
+__all__ = ["Answer", "Citation", "CitedSentence", "Hit", "Passage", "Question", "Unresolved", "best_first", "ranked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +20,16 @@ class Hit:
     score: float
 
 
+def best_first(hits: Iterable[Hit]) -> list[Hit]:
+    """The hits in descending order of score; ties by passage id."""
+    return sorted(hits, key=lambda hit: (-hit.score, hit.passage.id))
+
+
 def ranked(passages: Sequence[Passage], scores: Sequence[float]) -> list[Hit]:
     """The hits of passages that are in descending order of score; sorts ties by passage id."""
     hits = [Hit(passage, score) for passage, score in zip(passages, scores, strict=True)]
     if len(set(scores)) < len(scores):  # most lists have no ties and need no sort
-        hits.sort(key=lambda hit: (-hit.score, hit.passage.id))
+        return best_first(hits)
     return hits
 
 

@@ -333,7 +333,7 @@ def _named_once(index: Index) -> dict[str, str]:
     """The names that only one passage has, with its id."""
     places: dict[str, set[str]] = {}
     for passage in index.store.scan():
-        for name in set(_NAME.findall(f"{passage.headings} {passage.text}")):
+        for name in set(_NAME.findall(passage.contents)):
             places.setdefault(name, set()).add(passage.id)
     return {name: min(ids) for name, ids in places.items() if len(ids) == 1}
 

@@ -22,6 +22,7 @@ import typer
 
 from autoais.errors import UserError
 from autoais.io.jsonl import dumps, field, read_objects, round_floats, write_atomic
+from autoais.io.paths import folder_size
 from autoais.io.provenance import command, sha256_file, versions
 from autoais.questions import read_questions
 from autoais.types import Question
@@ -131,17 +132,12 @@ def part_of(build: Path, name: str) -> Path:
     return build / "parts" / recipe.name
 
 
-def size_of(folder: Path) -> int:
-    """The bytes on disk of the files in a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
 def sizes(folder: Path, names: Iterable[str]) -> dict[str, int]:
     """The bytes on disk of each recipe's part of the index, and of the passages, which all recipes share."""
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     build = folder / manifest["build"]
     parts = {name: part_of(build, name) for name in names}
-    added = {name: size_of(part) for name, part in parts.items() if part.is_dir()}
+    added = {name: folder_size(part) for name, part in parts.items() if part.is_dir()}
     return {"passages": (build / "passages.sqlite").stat().st_size, **added}
 
 

@@ -57,6 +57,11 @@ class Passage:
         return ", ".join(part for part in (self.title, self.section) if part)
 
     @property
+    def contents(self) -> str:
+        """Headings and text, as retrievers index and encode them."""
+        return f"{self.headings} {self.text}".strip()
+
+    @property
     def evidence(self) -> str:
         """The text that a judge reads: `{headings}. {text}`, the premise of AutoAIS (Bohnet et al. 2022).
 

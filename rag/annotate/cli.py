@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rag.options import JsonOption, note, print_json
+
 if TYPE_CHECKING:
     from rag.annotate.types import Progress
 
@@ -21,7 +23,6 @@ BaseOption = Annotated[
 HostOption = Annotated[
     str, typer.Option(help="Address to listen on; any other than the default lets other machines in.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _PORT = 8000
 _POOLS = {
@@ -113,7 +114,7 @@ def invite(
     study: StudyArgument,
     people: PeopleArgument,
     admin: Annotated[bool, typer.Option("--admin", help="Let them see progress, adjudicate and export.")] = False,
-    days: Annotated[float | None, typer.Option(help="End the links after so many days.")] = None,
+    days: Annotated[float | None, typer.Option(help="Number of days until the links end (default: never).")] = None,
     base_url: BaseOption = None,
 ) -> None:
     """Make a personal link for each person and print it; an earlier link of theirs ends."""
@@ -184,9 +185,9 @@ def progress(study: StudyArgument, as_json: JsonOption = False) -> None:
     finally:
         opened.close()
     if as_json:
-        from autoais.io.jsonl import dumps, round_floats
+        from autoais.io.jsonl import round_floats
 
-        typer.echo(dumps(round_floats(asdict(found)), indent=2))
+        print_json(round_floats(asdict(found)))
     else:
         _show(found)
 
@@ -239,7 +240,6 @@ def export(
 ) -> None:
     """Write the ratings, the answers with the consensus, and a manifest."""
     from rag.annotate.create import open_study
-    from rag.terminal import note
 
     opened = open_study(study)
     try:

@@ -62,7 +62,7 @@ class Attributor:
         """The candidates for the judge: the passages that share most of the claim's words, ties in the given order."""
         known = {passage.id: passage for passage in passages if passage.text.strip()}
         weights = _weights(claim)
-        shares = {key: _share(weights, f"{passage.headings} {passage.text}") for key, passage in known.items()}
+        shares = {key: _share(weights, passage.contents) for key, passage in known.items()}
         return [known[key] for key in sorted(known, key=lambda key: -shares[key])[: self._candidates]]
 
     def support(self, claim: str, passages: Sequence[Passage], question: str = "") -> SupportingSpan | None:

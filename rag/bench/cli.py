@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from autoais.cli import AddressOption, EngineOption, WorkersOption, held_engine
+from rag.options import ConcurrencyOption, JsonOption, PriceOption, ResumeOption, note, print_json
 
 # Commands import what they use, so that `rag --help` loads no engine.
 
@@ -19,17 +20,11 @@ DifferentOption = Annotated[
         help="Show runs with another benchmark, rule, questions, passages or judge in tables of their own.",
     ),
 ]
-ConcurrencyOption = Annotated[
-    str,
-    typer.Option(
-        metavar="N", help="Number of questions to ask a model server at once; auto: as many as make it faster."
-    ),
-]
 
 
 @bench_app.command("list")
 def list_(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List the benchmarks, and the labelled sets for judges."""
     from rag.bench.benchmark import list_benchmarks, list_label_sets
@@ -37,9 +32,7 @@ def list_(
 
     found, labels = list_benchmarks(), list_label_sets()
     if as_json:
-        from autoais.io.jsonl import dumps
-
-        typer.echo(dumps([*map(benchmark_record, found), *map(label_set_record, labels)], indent=2))
+        print_json([*map(benchmark_record, found), *map(label_set_record, labels)])
     else:
         show_benchmarks(found, labels)
 
@@ -74,16 +67,13 @@ def run(
     human: Annotated[
         Path | None, typer.Option(help="Answers of these systems with human labels, which correct AutoAIS.")
     ] = None,
-    price: Annotated[
-        tuple[float, float] | None,
-        typer.Option(min=0, metavar="INPUT OUTPUT", help="Price per million input and output tokens."),
-    ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Ask a sample of so many questions.")] = None,
+    price: PriceOption = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Number of questions to sample (default: all).")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the sample (default: 0).")] = None,
     stage: Annotated[
         str | None, typer.Option(help="Run one stage again: retrieve, answer, judge or measure; drops later ones.")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")] = False,
+    resume: ResumeOption = False,
     concurrency: ConcurrencyOption = "auto",
     engine: EngineOption = None,
     address: AddressOption = None,
@@ -98,7 +88,6 @@ def run(
 
     from rag.bench.run import run_benchmark
     from rag.bench.terminal import bench_progress, show_run
-    from rag.terminal import note
 
     with ExitStack() as stack:
         held = held_engine(engine, address, workers, stack)
@@ -126,9 +115,7 @@ def run(
     if stage in (None, "measure"):
         measured = [found.metrics(label) for label in found.labels]
         if as_json:
-            from autoais.io.jsonl import dumps
-
-            typer.echo(dumps(measured, indent=2))
+            print_json(measured)
         else:
             show_run(found, measured)
     for label, served in found.served.items():
@@ -149,7 +136,6 @@ def report(
 ) -> None:
     """Write a report of runs: report.html, report.json and figures. Nothing is run again."""
     from rag.bench.report import report_table, write_report
-    from rag.terminal import note
 
     if kind != "html":
         typer.echo(report_table(*runs, kind=kind, allow_different=allow_different), nl=False)
@@ -165,7 +151,7 @@ def report(
 def compare(
     runs: RunsArgument,
     out: Annotated[Path | None, typer.Option(help="Write the comparison, with all differing answers, as JSON.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
     allow_different: DifferentOption = False,
 ) -> None:
     """Compare all systems of runs question by question: differences, tests, letters instead of ranks."""
@@ -178,7 +164,7 @@ def compare(
     if out is not None:
         write_atomic(out, [dumps(result, indent=1)])
     if as_json:
-        typer.echo(dumps(result, indent=2))
+        print_json(result)
         return
     for group in result["groups"]:
         show_comparison(group)
@@ -208,9 +194,11 @@ def judges(
     data: Annotated[Path | None, typer.Option(help="Folder with the files of the sets.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the leaderboard with its provenance (json).")] = None,
     cache: Annotated[Path | None, typer.Option(help="Cache judgements in this file; a stopped run resumes.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Draw so many claims of each set.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Number of claims to draw from each set (default: all).")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
-    timed: Annotated[int, typer.Option(min=0, help="Judge so many claims once more, to measure the speed.")] = 200,
+    timed: Annotated[int, typer.Option(min=0, help="Number of claims to judge once more, to measure speed.")] = 200,
     kind: Annotated[str, typer.Option("--format", help="Print a table, md or json.")] = "table",
 ) -> None:
     """Measure judges against people's labels: one leaderboard, beside published figures of others."""
@@ -259,7 +247,6 @@ def reproduce(
     from rag.bench.reproductions import list_reproductions, not_reproducible
     from rag.bench.rerun import reproduce, reproduced_record
     from rag.bench.terminal import show_counts, show_reproduced, show_reproductions
-    from rag.terminal import note
 
     if listed:
         show_reproductions(list_reproductions(), not_reproducible())

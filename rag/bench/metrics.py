@@ -11,6 +11,7 @@ from autoais.metrics.rates import Rate
 from rag.bench.human import HumanLabels
 from rag.bench.items import WAYS, Item
 from rag.bench.outcomes import holds_nuggets
+from rag.llms import Price, cost
 from rag.types import Question
 
 WORDS = (60, 120)
@@ -103,9 +104,9 @@ def tokens(items: Sequence[Item]) -> dict[str, Any] | None:
     return {"read": read, "written": written, "answers": len(counted), "per_answer": each}
 
 
-def money(used: Mapping[str, Any] | None, price: tuple[float, float] | None) -> dict[str, Any] | None:
+def money(used: Mapping[str, Any] | None, price: Price | None) -> dict[str, Any] | None:
     """Return the cost of the tokens of the answers at a price per million input and output tokens."""
     if used is None or price is None:
         return None
-    total = (used["read"] * price[0] + used["written"] * price[1]) / 1e6
+    total = cost(used["read"], used["written"], price)
     return {"price_per_million": list(price), "total": total, "per_answer": total / used["answers"]}

@@ -14,7 +14,7 @@ from rag.bench.questions import BenchQuestion, passage_of, passage_row
 from rag.errors import QuestionError, RagError
 from rag.retrievers import Retriever
 from rag.retrievers.rerank import Scorer
-from rag.types import Hit, Passage
+from rag.types import Hit, Passage, best_first
 
 OF_THE_QUESTION = ("given", "gold")
 """Recipes that search nothing: the passages are known for each question."""
@@ -54,7 +54,7 @@ class Given:
         """Return the first k of the question's passages, best first."""
         passages = [one if one.text else self._known[one.id] for one in self._passages[asked.question.id]]
         scores = self._scorer.score(asked.question.text, passages)
-        return sorted(map(Hit, passages, scores), key=lambda hit: (-hit.score, hit.passage.id))[:k]
+        return best_first(map(Hit, passages, scores))[:k]
 
 
 def search_file(

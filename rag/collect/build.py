@@ -15,6 +15,7 @@ from typing import Any
 
 from autoais.answers import CitedAnswer, from_row, to_row, write_answers
 from autoais.io.jsonl import dumps, read_objects, write_atomic
+from autoais.io.paths import folder_size
 from autoais.io.provenance import command, sha256_file, versions
 from autoais.models.pace import AUTO, Pace
 from rag.answering import Journal, pending
@@ -41,6 +42,7 @@ from rag.collect.folder import (
 from rag.collect.quotes import KINDS, Progress, QuoteSource, find_quotes
 from rag.errors import RagError, UsageError, check_type
 from rag.index.open import open_index
+from rag.llms import cost
 from rag.llms.prompts import Prompt
 from rag.specs import SystemSpec, distinct
 from rag.systems import DEFAULT_PROMPT, RetrieveThenRead, System, answer_or_abstain, in_order, open_system
@@ -323,7 +325,7 @@ class _Build:
 
     def check_disk(self) -> None:
         """Raise `RagError` if the disk is too small for what is left to do."""
-        there = sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
+        there = folder_size(self._folder)
         free, needed = shutil.disk_usage(self._folder).free, self._bytes() - there
         if needed > free:
             raise RagError(f"{self._folder}: about {needed / 1e6:,.0f} MB are needed, {free / 1e6:,.0f} MB are free")
@@ -420,7 +422,7 @@ class _Build:
                 "kept": counted.pop("kept", 0),
                 "filtered": dict(sorted(counted.items())),
                 "tokens": used,
-                "cost": (read * price[0] + written * price[1]) / 1e6 if used and price else None,
+                "cost": cost(read, written, price) if used and price else None,
                 "quoting": label in quoting,
             }
         record["systems"] = {one.label: record["systems"][one.label] for one in self._variants}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag.bench.cli import ConcurrencyOption
+from rag.options import ConcurrencyOption, PriceOption, ResumeOption, note, print_json
 
 if TYPE_CHECKING:
     from rag.collect.folder import Collection
@@ -50,7 +50,7 @@ def build(
     answers: Annotated[
         int, typer.Option(min=1, help="Answers of each language model to a question, with as many seeds.")
     ] = 1,
-    limit: Annotated[int | None, typer.Option(min=1, help="Ask a sample of so many questions.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Number of questions to sample (default: all).")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sample and of the split.")] = 0,
     dev: Annotated[float, typer.Option(min=0, max=1, help="Share of the questions in the development part.")] = 0.2,
     trailing: Annotated[
@@ -63,11 +63,8 @@ def build(
     licence: LicenceOption = None,
     text_licence: TextLicenceOption = None,
     language: LanguageOption = None,
-    price: Annotated[
-        tuple[float, float] | None,
-        typer.Option(min=0, metavar="INPUT OUTPUT", help="Price per million input and output tokens."),
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped build.")] = False,
+    price: PriceOption = None,
+    resume: ResumeOption = False,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Continue, and ask again where a model failed.")
     ] = False,
@@ -81,7 +78,7 @@ def build(
     """
     from rag.bench.terminal import bench_progress
     from rag.collect.build import Plan, build_collection
-    from rag.terminal import counted, megabytes, note
+    from rag.terminal import counted, megabytes
 
     def planned(plan: Plan) -> None:
         asked = f"{counted(plan.questions, 'question')}" + (f" ({plan.left_out:,} left out)" if plan.left_out else "")
@@ -168,7 +165,6 @@ def pack(
 ) -> None:
     """Put labels into a collection, and write its files, card and checksums again."""
     from rag.collect.folder import pack_collection
-    from rag.terminal import note
 
     _show(pack_collection(out, answers, licence=licence, text_licence=text_licence), as_json=as_json)
     if (out / "report").is_dir():
@@ -198,16 +194,13 @@ def report(
     from rag.bench.terminal import bench_progress
     from rag.collect.report import report_collection
     from rag.collect.terminal import show_report
-    from rag.terminal import note
 
     with bench_progress("answers", "the same command starts again") as progress:
         made = report_collection(
             source, out, format=kind, corpus=corpus or (), judge=judge, similarity=similarity, progress=progress
         )
     if as_json:
-        from autoais.io.jsonl import dumps
-
-        typer.echo(dumps(made.record, indent=2))
+        print_json(made.record)
     else:
         show_report(made.record)
     note(str(made.page))
@@ -215,9 +208,7 @@ def report(
 
 def _show(collection: "Collection", *, as_json: bool) -> None:
     if as_json:
-        from autoais.io.jsonl import dumps
-
-        typer.echo(dumps(dict(collection.manifest), indent=2))
+        print_json(dict(collection.manifest))
         return
     from rag.collect.terminal import show_collection
 

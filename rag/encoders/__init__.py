@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from autoais.registry import Registry
 from rag.errors import RagError
-from rag.types import Passage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,8 +87,3 @@ def open_here(name: str) -> Encoder:
     """Open an encoder in this process, whatever `encoding_on` says."""
     kind, _, model = name.partition(":")
     return ENCODERS[kind](model)
-
-
-def passage_text(passage: Passage) -> str:
-    """The text of a passage for encoders: headings and text."""
-    return f"{passage.headings} {passage.text}".strip()

@@ -14,7 +14,7 @@ from rag.generators.units import CODE, ITEM, ROW, SENTENCE, Unit, units
 from rag.index.analysis import asked_name
 from rag.reader import Reader, Reading
 from rag.reader import shipped as shipped_reader
-from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
+from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question, best_first
 
 # Chosen on the part `dev` of own-documents and on reader-validation.jsonl (eval/recipes), and some before that on every
 # eighth question of nq_pool_dev:
@@ -254,7 +254,7 @@ def _may_be_of(name: re.Pattern[str], passage: Passage, reading: Reading, pieces
 
 def _reranked(read: Sequence[_Read], hits: Sequence[Hit]) -> tuple[Hit, ...]:
     """The hits by the score of the reader; those that were not read follow in their order, with lower scores."""
-    first = sorted((Hit(one.hit.passage, one.logit) for one in read), key=lambda hit: (-hit.score, hit.passage.id))
+    first = best_first(Hit(one.hit.passage, one.logit) for one in read)
     rest = hits[len(read) :]
     if not first or not rest:
         return tuple(first or rest)

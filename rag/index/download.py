@@ -164,7 +164,7 @@ def _copy(response: http.client.HTTPResponse, file: BinaryIO, item: Prebuilt, pr
         file.write(block[: item.size - done] if done > item.size else block)
         if progress:
             progress(min(done, item.size))
-        if done > item.size:  # too long: the checksum will fail
+        if done > item.size:  # longer than announced: the rest is dropped, and the checksum decides
             return
 
 

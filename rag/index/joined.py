@@ -55,8 +55,8 @@ class Joined(BM25):
     def __init__(self, indexes: Sequence[Index], recipe: Recipe) -> None:
         folder = Path(tempfile.mkdtemp(prefix="rag-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        # Tantivy reads its segments in the order of the list; a hit names its segment by the place there.
-        self._index_of = _linked(indexes, folder)
+        # Tantivy reads its segments in the order of the list; a hit gives the position of its segment in it.
+        self._index_of, self._indexes = _linked(indexes, folder), len(indexes)
         try:
             opened = tantivy.Index.open(str(folder))
         except BaseException as error:
@@ -68,10 +68,10 @@ class Joined(BM25):
         super().__init__(opened, store, recipe, **counts)
 
     def _rows(self, addresses: list[Any]) -> list[int]:
-        several = max(self._index_of) + 1
         rows = super()._rows(addresses)
         return [
-            row * several + self._index_of[address.segment_ord] for row, address in zip(rows, addresses, strict=True)
+            row * self._indexes + self._index_of[address.segment_ord]
+            for row, address in zip(rows, addresses, strict=True)
         ]
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from autoais.io.paths import folder_size
 from rag.errors import IndexingError
 from rag.index.files import FileRecord, read_files, roots_of
 from rag.index.folder import leftovers
@@ -52,20 +53,15 @@ def _described(path: Path) -> FoundIndex:
         problem = next(sizes(build, manifest.get("files", {})), problem)
         parts = tuple(sorted(part.parent.name for part in (build / PARTS).glob("*/part.json")))
         sources = tuple(map(str, manifest["sources"]))
-        return FoundIndex(path, manifest["passages"], sources, parts, disk_usage(build), problem)
+        return FoundIndex(path, manifest["passages"], sources, parts, folder_size(build), problem)
     except (IndexingError, KeyError, TypeError) as error:
         return FoundIndex(path, problem=str(error))
-
-
-def disk_usage(folder: Path) -> int:
-    """The bytes of all files below a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def about(index: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     """A manifest for people: without checksums per file, with the size on disk and what killed builds left there."""
     told = {name: value for name, value in manifest.items() if name not in ("files", "dead")}
-    return told | {"bytes": disk_usage(index / manifest["build"]), "leftover_bytes": leftovers(index)}
+    return told | {"bytes": folder_size(index / manifest["build"]), "leftover_bytes": leftovers(index)}
 
 
 def files_of(index: Path) -> list[FileRecord]:

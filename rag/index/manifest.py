@@ -54,7 +54,7 @@ FEW_PASSAGES = 20_000
 def default_parts(formats: str, passages: int, *, shard: bool = False) -> tuple[str, ...]:
     """The recipes whose parts a new index gets unless others are named: `hybrid` for documents, if they are few.
 
-    None for corpus files, shards, and more passages than `FEW_PASSAGES`, whose vectors would take more than a few
+    Empty for corpus files, shards, and more passages than `FEW_PASSAGES`, whose vectors would take more than a few
     minutes. `formats` is that of a manifest.
     """
     return ("hybrid",) if formats == DOCUMENTS and not shard and passages <= FEW_PASSAGES else ()

@@ -20,7 +20,7 @@ from rag.index.analysis import check_search, passage_analyzer, query_terms
 from rag.index.passages import PassageStore, Store
 from rag.index.recipes import Recipe, is_weight
 from rag.index.statistics import FIELDS, Statistics, field_text
-from rag.types import Hit, Passage, ranked
+from rag.types import Hit, Passage, best_first, ranked
 
 POSTINGS = "bm25"
 HEAP_BYTES = 500_000_000  # with half of it, a million passages end in twice the segments, which search slower
@@ -272,8 +272,7 @@ class BM25:
         score = whole.scorer(terms, self._weights)
         while True:
             hits = self._search(terms, fetched)
-            found = [Hit(hit.passage, score(hit.passage)) for hit in hits]
-            found.sort(key=lambda hit: (-hit.score, hit.passage.id))
+            found = best_first(Hit(hit.passage, score(hit.passage)) for hit in hits)
             if len(hits) < fetched or found[k - 1].score > hits[-1].score * growth:
                 return found[:k]
             if fetched > _MOST:

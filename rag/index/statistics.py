@@ -14,12 +14,12 @@ from rag.index.analysis import passage_analyzer
 from rag.types import Passage
 
 K1, B = 1.2, 0.75  # fixed by Tantivy's Python binding
-FIELDS = ("contents", "title")  # title, section and text; title and section
+FIELDS = ("contents", "title")  # headings and text; headings alone
 
 
 def field_text(passage: Passage, name: str) -> str:
     """The text of a passage that is indexed in a field."""
-    return passage.headings if name == "title" else f"{passage.headings} {passage.text}"
+    return passage.headings if name == "title" else passage.contents
 
 
 @dataclass(frozen=True, slots=True)

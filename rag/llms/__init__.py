@@ -37,6 +37,15 @@ class Completion:
     completion_tokens: int
 
 
+Price = tuple[float, float]
+"""The prices of a million input and a million output tokens."""
+
+
+def cost(read: float, written: float, price: Price) -> float:
+    """The cost of tokens that a model read and wrote."""
+    return (read * price[0] + written * price[1]) / 1e6
+
+
 def traced(completion: Completion) -> dict[str, Any]:
     """The entries for an answer's trace: `raw` (the output), `tokens`, and `stopped` if it was cut."""
     tokens = {"read": completion.prompt_tokens, "written": completion.completion_tokens}

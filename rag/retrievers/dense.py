@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autoais.io.jsonl import field
-from rag.encoders import BATCH, Encoder, open_encoder, passage_text
+from rag.encoders import BATCH, Encoder, open_encoder
 from rag.errors import FormatError, IndexingError, RagError
 from rag.index.analysis import check_query, check_search
 from rag.index.index import Index
@@ -32,7 +32,7 @@ from rag.retrievers.vectors import (
     shard_path,
     write_shard,
 )
-from rag.types import Hit, Passage
+from rag.types import Hit, Passage, best_first
 
 if TYPE_CHECKING:
     import numpy as np
@@ -212,7 +212,7 @@ def _checked(encoder: Encoder, passages: Sequence[Passage]) -> "NDArray[np.float
     """The vectors of passages; raises `IndexingError` for one that is not finite."""
     import numpy as np
 
-    vectors = encoder.passages([passage_text(passage) for passage in passages])
+    vectors = encoder.passages([passage.contents for passage in passages])
     _check_shape(encoder, vectors.shape, len(passages))
     with np.errstate(over="ignore"):  # values above 65,504 become infinite
         rounded = vectors.astype(np.float16)
@@ -258,7 +258,7 @@ class Dense:
                 rows, scores = rows[:0], scores[:0]
             passages = self._store.rows(rows.tolist())
             hits = [Hit(passage, score) for passage, score in zip(passages, scores.tolist(), strict=True)]
-            found.append(sorted(hits, key=lambda hit: (-hit.score, hit.passage.id))[:k])
+            found.append(best_first(hits)[:k])
         return found
 
 

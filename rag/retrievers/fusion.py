@@ -8,7 +8,7 @@ from rag.index.analysis import asked_name, check_search, is_lookup
 from rag.index.index import Index
 from rag.index.recipes import Recipe, is_weight
 from rag.retrievers import Retriever, RetrieverKind, open_retriever
-from rag.types import Hit, Passage
+from rag.types import Hit, Passage, best_first
 
 METHODS = ("rrf", "scores", "max")
 _COPIED = 20  # words of a text from which on another one like it is a copy
@@ -101,9 +101,9 @@ class Fusion:
         if name is None:
             return hits
         top = sum(self._lookup_weights)
-        there = [bool(name.search(f"{hit.passage.headings} {hit.passage.text}")) for hit in hits]
+        there = [bool(name.search(hit.passage.contents)) for hit in hits]
         raised = [Hit(hit.passage, hit.score + top * has) for hit, has in zip(hits, there, strict=True)]
-        return sorted(raised, key=lambda hit: (-hit.score, hit.passage.id))
+        return best_first(raised)
 
     def _scores(self, hits: Sequence[Hit]) -> list[float]:
         if self._method == "rrf":

@@ -71,7 +71,7 @@ def add(index: Index, recipe: Recipe, memory: int | None, progress: Progress) ->
             done: int = writer.getDocStats().numDocs
             progress(done, "")
             for row, passage in enumerate(index.store.scan(done), done):
-                headings, contents = passage.headings, f"{passage.headings} {passage.text}"
+                headings, contents = passage.headings, passage.contents
                 if not any(character > " " for character in contents):
                     contents = "."  # Anserini refuses documents that are blank for Java
                 made = generator.createDocument(document.fromFields(passage.id, contents))
@@ -178,7 +178,7 @@ class Lucene:
         last = reader.numDocs() - 1
         try:
             (passage,) = self._store.rows([last])
-        except KeyError:
+        except IndexingError:  # the store has no such row
             passage = None
         if passage is None or reader.storedFields().document(last).get("id") != passage.id:
             raise IndexingError("the Lucene index has other passages than the index: add the part again")

@@ -11,7 +11,7 @@ from rag.index.passages import Store
 from rag.index.postings import parameters
 from rag.index.recipes import Recipe
 from rag.retrievers import RetrieverKind
-from rag.types import Hit
+from rag.types import Hit, best_first
 
 MOST_PASSAGES = 200_000  # rank-bm25 scores every passage for every query and keeps all tokens in memory
 
@@ -41,7 +41,7 @@ class Reference:
         self.name = recipe.name
         analyzer = passage_analyzer()
         self._passages = list(store.scan())
-        tokens = [analyzer.analyze(f"{p.headings} {p.text}") or [""] for p in self._passages]
+        tokens = [analyzer.analyze(p.contents) or [""] for p in self._passages]
         self._bm25 = BM25Okapi(tokens, k1=k1, b=b)
         # Okapi's idf is negative for a term in more than half of the passages; the idf of Lucene and Tantivy is not.
         n = len(tokens)
@@ -56,7 +56,7 @@ class Reference:
     def _search(self, terms: Sequence[str], k: int) -> list[Hit]:
         scored = zip(self._passages, self._bm25.get_scores(terms), strict=True)
         hits = [Hit(passage, float(score)) for passage, score in scored if score > 0]
-        return sorted(hits, key=lambda hit: (-hit.score, hit.passage.id))[:k]
+        return best_first(hits)[:k]
 
 
 KIND = RetrieverKind(open_reference)

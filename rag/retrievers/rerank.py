@@ -7,13 +7,12 @@ from typing import Any, Protocol
 from autoais.errors import first_line
 from autoais.io.paths import user_path
 from autoais.registry import Registry
-from rag.encoders import passage_text
 from rag.errors import RagError, missing_extra
 from rag.index.analysis import check_search
 from rag.index.index import Index
 from rag.index.recipes import Recipe
 from rag.retrievers import Retriever, RetrieverKind, open_retriever
-from rag.types import Hit, Passage
+from rag.types import Hit, Passage, best_first
 
 
 class Scorer(Protocol):
@@ -70,7 +69,7 @@ class _Similarity:
         self.name = f"cosine:{self._judge.name.partition('/')[0]}/{MAX_CLAIM}"
 
     def score(self, question: str, passages: Sequence[Passage]) -> list[float]:
-        return self._judge.similarities(question, [passage_text(passage) for passage in passages])
+        return self._judge.similarities(question, [passage.contents for passage in passages])
 
 
 class _Static:
@@ -83,7 +82,7 @@ class _Static:
         self.name = self._encoder.name
 
     def score(self, question: str, passages: Sequence[Passage]) -> list[float]:
-        vectors = self._encoder.passages([passage_text(passage) for passage in passages])
+        vectors = self._encoder.passages([passage.contents for passage in passages])
         # `@` would sum in an order that depends on the number of rows.
         scores: list[float] = (vectors.astype(float) * self._encoder.queries([question])[0]).sum(axis=1).tolist()
         return scores
@@ -172,8 +171,7 @@ class Rerank:
         for hit, score in zip(first, scores, strict=True):
             if not math.isfinite(score):
                 raise RagError(f"{self._scorer.name} returned {score} as the score of passage {hit.passage.id!r}")
-        reranked = [Hit(h.passage, s + self._weight * h.score) for h, s in zip(first, scores, strict=True)]
-        reranked.sort(key=lambda hit: (-hit.score, hit.passage.id))
+        reranked = best_first(Hit(h.passage, s + self._weight * h.score) for h, s in zip(first, scores, strict=True))
         below = [Hit(h.passage, reranked[-1].score - 1 - (first[-1].score - h.score)) for h in rest]
         return (reranked + below)[:k]
 

@@ -26,7 +26,7 @@ from rag.index.recipes import Recipe, read_recipe
 from rag.index.statistics import Statistics
 from rag.retrievers import PartRetriever, Retriever, RetrieverKind, open_retriever
 from rag.retrievers.remote import Remote
-from rag.types import Hit
+from rag.types import Hit, best_first
 
 T = TypeVar("T")
 
@@ -149,7 +149,7 @@ def _part(shard: _Shard) -> PartRetriever:
 
 
 def _merged(lists: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
-    hits = sorted((hit for one in lists for hit in one), key=lambda hit: (-hit.score, hit.passage.id))
+    hits = best_first(hit for one in lists for hit in one)
     seen: set[str] = set()
     for hit in hits:
         if hit.passage.id in seen:

@@ -1,9 +1,9 @@
 """The API for programs: `/v1/search`, `/v1/statistics`, `/v1/ask`, `/v1/judge`, `/v1/attribute`, `/v1/indexes`."""
 
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -31,6 +31,8 @@ from rag.serve.schemas import (
 )
 from rag.serve.service import Asked, AskOptions, Service
 from rag.types import Answer, Hit
+
+Found = TypeVar("Found")
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorResponse, "description": "Something in the request cannot be used."},
@@ -138,29 +140,38 @@ class Api:
     def _search(self, asked: SearchRequest, base: str) -> bytes:
         if (asked.query is None) == (asked.queries is None):
             raise UsageError("give either query or queries")
-        retriever, name = self._service.retriever(asked.index, asked.recipe), self._name(asked.index)
         queries = [asked.query] if asked.query is not None else asked.queries or []
         whole = None if asked.statistics is None else [one.statistics() for one in asked.statistics]
-        lists = self._service.search_many(queries, asked.index, recipe=asked.recipe, k=asked.k, statistics=whole)
+        searched, lists = self._searched(
+            asked,
+            lambda: self._service.search_many(queries, asked.index, recipe=asked.recipe, k=asked.k, statistics=whole),
+        )
         results = [
-            {"query": query, "hits": [_hit_row(rank, hit, name, base) for rank, hit in enumerate(hits, 1)]}
+            {"query": query, "hits": [_hit_row(rank, hit, searched["index"], base) for rank, hit in enumerate(hits, 1)]}
             for query, hits in zip(queries, lists, strict=True)
         ]
-        found = self._searched(name, retriever.name)
-        return _json({**found, **({"results": results} if asked.query is None else {"hits": results[0]["hits"]})})
+        return _json(searched | ({"results": results} if asked.query is None else {"hits": results[0]["hits"]}))
 
     def _statistics(self, asked: StatisticsRequest) -> bytes:
-        found = self._service.statistics(asked.queries, asked.index, asked.recipe)
-        retriever = self._service.retriever(asked.index, asked.recipe)
-        searched = self._searched(self._name(asked.index), retriever.name)
+        searched, found = self._searched(
+            asked, lambda: self._service.statistics(asked.queries, asked.index, asked.recipe)
+        )
         return _json(searched | {"statistics": [asdict(one) for one in found]})
 
     def _name(self, index: str | None) -> str:
         return index or next(iter(self._service.indexes))
 
-    def _searched(self, name: str, retriever: str) -> dict[str, Any]:
-        checksum = str(self._service.indexes[name].manifest["checksum"])
-        return {"index": name, "checksum": checksum, "retriever": retriever}
+    def _searched(
+        self, asked: SearchRequest | StatisticsRequest, work: Callable[[], Found]
+    ) -> tuple[dict[str, Any], Found]:
+        """Do the work, and name what was searched; if the index is replaced meanwhile, do it again with the new one."""
+        name = self._name(asked.index)
+        while True:
+            retriever = self._service.retriever(asked.index, asked.recipe).name  # raises if there is no such index
+            index = self._service.indexes[name]
+            found = work()
+            if self._service.indexes[name] is index:
+                return {"index": name, "checksum": str(index.manifest["checksum"]), "retriever": retriever}, found
 
     def _ask(self, asked: AskRequest, base: str) -> Iterator[bytes]:
         """Yield the answer as JSON at the end, and before that at each piece, so that the work can be stopped."""

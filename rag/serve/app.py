@@ -23,6 +23,7 @@ from rag.api import open_index
 from rag.config import DEFAULT_SYSTEM
 from rag.errors import UsageError, UserError, check_type
 from rag.index.index import Index
+from rag.llms import Price
 from rag.serve import mcp, openai, pages
 from rag.serve.api import Api
 from rag.serve.gate import Gate, SignIn
@@ -31,7 +32,6 @@ from rag.serve.invalid import wrong_request
 from rag.serve.keys import Keys
 from rag.serve.metrics import Measured, Metrics
 from rag.serve.openai import Cite
-from rag.serve.pages import Price
 from rag.serve.service import Asked, Limits, Service
 from rag.web.security import allowed_hosts, middleware
 from rag.web.server import serve

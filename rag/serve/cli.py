@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag.config import DEFAULT_SYSTEM, read_config
+from rag.config import DEFAULT_SYSTEM, default_of
+from rag.options import PriceOption
 
 if TYPE_CHECKING:
     from rag.index.index import Index
@@ -73,12 +74,7 @@ def serve(
         list[str] | None,
         typer.Option("--allow-uploads", metavar="NAME", help="Index that people may add documents to."),
     ] = None,
-    price: Annotated[
-        tuple[float, float] | None,
-        typer.Option(
-            min=0, metavar="INPUT OUTPUT", help="Price per million input and output tokens; pages show costs."
-        ),
-    ] = None,
+    price: PriceOption = None,
     cite: Annotated[
         str, typer.Option(help="How answers cite in OpenAI's API: `markers` with annotations, or Markdown `links`.")
     ] = "markers",
@@ -101,9 +97,7 @@ def serve(
             raise UsageError(f"--host {host} needs --base-url too, the address that people type, such as {example}")
         if not keys and not allow_anonymous:
             raise UsageError(f"--host {host} lets other machines in: give --key-file FILE, or --allow-anonymous")
-    limits = Limits(waiting=waiting, seconds=seconds)
-    if workers is not None:
-        limits = Limits(workers, waiting, seconds)
+    limits = Limits(workers or os.cpu_count() or 1, waiting, seconds)
     serve_indexes(
         open_named(index),
         systems=named_systems(system),
@@ -146,7 +140,8 @@ def open_named(given: Sequence[str] | None) -> dict[str, "Index"]:
     from rag.errors import UsageError
     from rag.index.open import HANDBOOK, open_index
 
-    given = given or _default("index")
+    default = default_of("index")
+    given = given or ([default] if default else [])
     if not given:
         return {HANDBOOK: open_index(None)}
     opened: dict[str, Index] = {}
@@ -165,7 +160,7 @@ def named_systems(given: Sequence[str] | None) -> dict[str, str]:
     from rag.errors import UsageError
 
     found: dict[str, str] = {}
-    for one in given or _default("system") or [DEFAULT_SYSTEM]:
+    for one in given or [default_of("system") or DEFAULT_SYSTEM]:
         name, system = _split(one)
         if (name or system) in found:
             raise UsageError(f"--system {one}: two systems are called {name or system!r}; write NAME=SYSTEM")
@@ -177,9 +172,3 @@ def _split(given: str) -> tuple[str, str]:
     """Split `NAME=VALUE`; the name is empty if there is none, as in a path or options with equals signs."""
     name, equals, value = given.partition("=")
     return (name, value) if equals and not set("/:,") & set(name) else ("", given)
-
-
-def _default(name: str) -> list[str]:
-    """Return what RAG_INDEX or RAG_SYSTEM, or else the config file says, as for `rag ask`."""
-    found = os.environ.get(f"RAG_{name.upper()}") or read_config().get(name)
-    return [found] if found else []

@@ -29,6 +29,7 @@ from autoais.io.jsonl import dumps
 from rag.conversation import Turn
 from rag.errors import NotFoundError, QuestionError, UsageError, UserError
 from rag.index.index import Index
+from rag.llms import Price, cost
 from rag.serve.checking import SentenceCheck, check_answer, check_text, read_sources
 from rag.serve.examples import example_questions
 from rag.serve.http import EventStream, base_of, event, retry_of, status_of
@@ -53,7 +54,6 @@ _EXPORTS = {"markdown": "Markdown", "html": "HTML", "json": "JSON", "bibtex": "B
 _SESSIONS = {"rag-session", "__Host-rag-session"}  # cookies of `rag.serve.gate`
 _SOON = 0.5  # seconds that the first page waits for example questions
 
-Price = tuple[float, float]
 """The price of a million tokens that a model reads, and of a million that it writes."""
 
 
@@ -352,7 +352,7 @@ class AskPages:
             read, written = view.tokens
             found.append(f"{read:,} tokens in, {written:,} out")
             if self._price is not None:
-                found.append(f"cost {(read * self._price[0] + written * self._price[1]) / 1e6:.5f}")
+                found.append(f"cost {cost(read, written, self._price):.5f}")
         else:
             found.append("no language model")
         return found

@@ -4,7 +4,6 @@ One upload at a time for each index. While it is read, questions are answered fr
 takes its place. The name of a file is never used as a path: the file is stored under a name made from its letters.
 """
 
-import hashlib
 import re
 import secrets
 import shutil
@@ -23,6 +22,7 @@ from starlette.formparsers import MultiPartException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
+from autoais.io.provenance import sha256_file
 from rag.api import add_to_index, open_index, update_index
 from rag.corpus.documents import SUFFIXES, kind_of, load_document
 from rag.errors import FormatError, IndexingError, NotFoundError, UsageError, UserError
@@ -84,35 +84,35 @@ class Documents:
         stored: list[Path] = []
         try:
             self._uploads.mkdir(exist_ok=True)
+            known = {sha256_file(path) for path in self._uploads.iterdir() if path.is_file()}
             for given, path in files:
-                kept = self._checked(upload, given, path)
+                kept = self._checked(upload, given, path, known)
                 if kept is not None:
                     stored.append(kept)
             if stored:
                 self._read(upload)
-        except (UserError, OSError) as error:
+        except Exception as error:
             for one in stored:
                 one.unlink(missing_ok=True)
-            upload.problem = f"Nothing was added: {error}."
             upload.files = [(name, False, "not added" if taken else told) for name, taken, told in upload.files]
-        except Exception:
-            upload.problem = "The server has a fault; nothing was added."
-            raise
+            if not isinstance(error, UserError | OSError):
+                upload.problem = "The server has a fault; nothing was added."
+                raise
+            upload.problem = f"Nothing was added: {error}."
         finally:
             upload.running = False
 
-    def _checked(self, upload: Upload, given: str, path: Path) -> Path | None:
-        """Keep a file that can be read, and tell what is in it; None if it is not kept."""
+    def _checked(self, upload: Upload, given: str, path: Path, known: set[str]) -> Path | None:
+        """Keep a file that can be read, and tell what is in it; None if it is not kept, as are `known` checksums."""
         shown = base_name(given)[:200] or "a file without a name"
         name = stored_name(given)
         if name is None:
             upload.files.append((shown, False, f"not a document ({', '.join(sorted(SUFFIXES))})"))
             return None
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        for other in self._uploads.iterdir():
-            if other.is_file() and hashlib.sha256(other.read_bytes()).hexdigest() == digest:
-                upload.files.append((shown, False, "already there"))
-                return None
+        digest = sha256_file(path)
+        if digest in known:
+            upload.files.append((shown, False, "already there"))
+            return None
         target = _free(self._uploads, name)
         try:
             found = load_document(path, target.name)
@@ -124,6 +124,7 @@ class Documents:
             upload.files.append((shown, False, "has no text"))
             return None
         shutil.move(path, target)
+        known.add(digest)
         upload.files.append((shown, True, f"{count:,} passage{'' if count == 1 else 's'}"))
         return target
 

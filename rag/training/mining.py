@@ -73,7 +73,7 @@ def groups(
             continue
         passages = [hit.passage for hit in hits]
         holding = [passage for passage in passages if has_answer(passage.text, references)][:_HOLDING]
-        lacking = [p for p in passages if not has_answer(f"{p.headings} {p.text}", references)]
+        lacking = [p for p in passages if not has_answer(p.contents, references)]
         if not holding or len(lacking) < others:
             continue
         likeness = similar(question.text, holding)
@@ -113,7 +113,7 @@ def similarity(base: Path, batch: int = 32) -> Similar:
         return torch.nn.functional.normalize((hidden * weight).sum(1) / weight.sum(1), dim=1)
 
     def similar(question: str, passages: Sequence[Passage]) -> list[float]:
-        texts = [f"{p.headings} {p.text}".strip() for p in passages]
+        texts = [p.contents for p in passages]
         (asked,) = vectors([question])
         found = torch.cat([vectors(texts[at : at + batch]) for at in range(0, len(texts), batch)])
         return [float(cosine) for cosine in found @ asked]

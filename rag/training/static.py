@@ -189,7 +189,7 @@ def distilled(
     vectors -= vectors.mean(axis=0)
     _, _, axes = np.linalg.svd(vectors, full_matrices=False)
     counts = np.ones(size)
-    for pieces_of in _ids(tokenizer, (f"{p.headings} {p.text}" for p in passages)):
+    for pieces_of in _ids(tokenizer, (p.contents for p in passages)):
         np.add.at(counts, pieces_of, 1)
     weights = sif / (sif + counts / counts.sum())
     table = (vectors @ axes[:dimension].T) * weights[:, None]
@@ -251,7 +251,7 @@ def _asked(
         )
         for group in found:
             passages = [passage for passage in (group.passage, *group.others) if passage is not None]
-            texts = (group.question, *(f"{p.headings} {p.text}" for p in passages))
+            texts = (group.question, *(p.contents for p in passages))
             left, right, wrong = _ids(tokenizer, texts)
             if len(left) and len(right) and len(wrong):
                 yield Taught(left, right, wrong)

@@ -43,7 +43,7 @@ from rag.index.index import Index
 from rag.index.open import open_index
 from rag.reader import SHIPPED
 from rag.retrievers.rerank import Scorer, scorer
-from rag.types import Hit, Passage, Question
+from rag.types import Hit, Passage, Question, best_first
 from scripts.own_documents import share
 
 SETS = {"squad.test": 400}
@@ -61,7 +61,7 @@ app = typer.Typer(add_completion=False)
 def in_order(static: Scorer, question: str, passages: Sequence[Passage]) -> list[Hit]:
     """The passages as hits, ranked by the static embeddings, as in the recipe `shortlist`."""
     scores = static.score(question, passages)
-    return sorted(map(Hit, passages, scores), key=lambda hit: (-hit.score, hit.passage.id))
+    return best_first(map(Hit, passages, scores))
 
 
 def simulated(name: str, most: int, data: Path, index: Index) -> Iterator[tuple[str, list[Hit], bool]]:
@@ -81,7 +81,7 @@ def simulated(name: str, most: int, data: Path, index: Index) -> Iterator[tuple[
             continue
         passages = [hit.passage for hit in hits]
         holding = [p for p in passages[:24] if has_answer(p.text, question.answers)]
-        lacking = [p for p in passages if not has_answer(f"{p.headings} {p.text}", question.answers)]
+        lacking = [p for p in passages if not has_answer(p.contents, question.answers)]
         if not holding or len(lacking) < 10 or max(cosine.score(question.text, holding)) < LIKE:
             continue
         most -= 1

@@ -28,6 +28,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from autoais.io.jsonl import dumps, round_floats, write_atomic
+from autoais.io.paths import folder_size
 from autoais.io.provenance import processor, provenance
 from autoais.metrics.rates import Mean
 from autoais.questions import read_questions
@@ -91,11 +92,6 @@ def success(questions: list[Question], hits: list[list[str]]) -> dict[str, Any]:
     return Mean.of([float(not set(ids[:_GOLD]).isdisjoint(asked.gold)) for asked, ids in both]).record()
 
 
-def size(folder: Path) -> int:
-    """The bytes of the files in a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
 @contextmanager
 def served(recipe: Recipe) -> Iterator[tuple[Recipe, Path | None]]:
     """The recipe, and the folder of its server if it needs one of its own."""
@@ -119,7 +115,7 @@ def measured(index: Index, recipe: Recipe, questions: list[Question], exact: Fou
         seconds = alone(filled, home, here)
         found = alone(searched, home, here, questions)
         folder = server or home / "databases" / recipe.name
-        disk = size(folder) if folder.exists() else None
+        disk = folder_size(folder) if folder.exists() else None
     if server is not None:
         shutil.rmtree(index.build / PARTS / here.name)
     both = zip(found.hits, exact.hits, strict=True)

@@ -23,7 +23,7 @@ from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import processor, provenance
 from autoais.judges import open_judge
 from autoais.types import Attribution
-from rag.encoders import open_encoder, passage_text
+from rag.encoders import open_encoder
 from rag.index.open import open_index
 
 WARM_UP = 64
@@ -55,7 +55,7 @@ def measured(judge: str | None, encoder: str | None, pairs: int, passages: int) 
         found["pairs_per_second"] = len(asked) / (time.perf_counter() - started)
         found["verdicts"] = [one.verdict.value for one in verdicts]
     if encoder is not None:
-        texts = list(islice(cycle(map(passage_text, listed)), passages))
+        texts = list(islice(cycle(passage.contents for passage in listed), passages))
         encoding = open_encoder(encoder)
         encoding.passages(texts[:WARM_UP])
         started = time.perf_counter()

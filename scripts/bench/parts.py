@@ -18,8 +18,9 @@ from typing import Any
 
 import rag
 from autoais.io.jsonl import dumps, round_floats, write_atomic
+from autoais.io.paths import folder_size
 from autoais.io.provenance import command, processor, versions
-from scripts.retrieval import part_of, size_of
+from scripts.retrieval import part_of
 
 RAG = "from rag.cli import main; main()"
 # A process inherits its parent's peak memory, so a small process starts and watches the command.
@@ -48,13 +49,13 @@ def main() -> None:
     steps = {step.name.partition(".")[0]: step for step in planned.steps}
     for name in left:
         base = name == "bm25"
-        size = size_of(given.index)
+        size = folder_size(given.index)
         what = ["index", "build", *([given.corpus] if base else []), "--to", given.index]
         row = built([*map(str, what), *([] if base else ["--recipe", name])])
         manifest = json.loads((given.index / "manifest.json").read_text("utf-8"))
         folder = given.index / manifest["build"]
-        row["disk"] = size_of(given.index) - size
-        found[name] = {**row, "passages": manifest["passages"], "bytes": size_of(part_of(folder, name))}
+        row["disk"] = folder_size(given.index) - size
+        found[name] = {**row, "passages": manifest["passages"], "bytes": folder_size(part_of(folder, name))}
         if (step := steps.get(name)) is not None:
             plan = {"seconds": step.seconds, "peak_memory_mib": step.memory / 2**20, "disk": step.disk}
             found[name] |= {

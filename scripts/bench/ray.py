@@ -25,7 +25,7 @@ from autoais.io.provenance import processor, provenance
 from autoais.judges import open_judge
 from autoais.judges.engine import EngineJudge
 from autoais.types import Attribution
-from rag.encoders import BATCH, open_encoder, passage_text
+from rag.encoders import BATCH, open_encoder
 from rag.encoders.engine import EngineEncoder
 from rag.index.open import open_index
 
@@ -93,7 +93,7 @@ def main(
     os.environ["OMP_NUM_THREADS"] = os.environ["RAYON_NUM_THREADS"] = "1"  # as in a worker
     store = open_index(None).store
     listed = list(store.scan(0))
-    texts = [f"{passage_text(passage)} {n}" for n, passage in enumerate(islice(cycle(listed), passages))]
+    texts = [f"{passage.contents} {n}" for n, passage in enumerate(islice(cycle(listed), passages))]
     asked = [
         Attribution(f"{passage.title} is number {n}.", (passage.text,))
         for n, passage in enumerate(islice(cycle(listed), pairs))

@@ -22,6 +22,7 @@ from typing import Annotated, Any
 import typer
 
 from autoais.io.jsonl import dumps, write_atomic
+from autoais.io.paths import folder_size
 from autoais.io.provenance import processor, provenance
 from rag.index.open import open_index
 
@@ -121,7 +122,7 @@ def main(
         timed("build", "build", site.folder, "--to", fresh)
         assert contents(home) == contents(fresh)
         passages = open_index(fresh).manifest["passages"]
-        disk = sum(path.stat().st_size for path in fresh.rglob("*") if path.is_file())
+        disk = folder_size(fresh)
         shutil.rmtree(fresh)
     result = {
         "files": files,

@@ -175,10 +175,10 @@ def check_distinct(paths: Iterable[Path]) -> None:
         seen.add(path.resolve())
 
 
-def write_atomic(path: Path, lines: Iterable[str]) -> None:
-    """Write lines to `path` atomically: a crash or a full disk leaves the old file intact; `.gz` is compressed."""
+def write_atomic(path: Path, content: Iterable[str] | bytes) -> None:
+    """Write lines, or bytes, to `path` atomically: a crash or a full disk leaves the old file; `.gz` is compressed."""
     if path.exists() and not path.is_file():  # a device or a pipe, such as /dev/stdout, cannot be replaced
-        _write_lines(path, lines)
+        _write(path, content)
         return
     path = path.resolve()  # replace the target of a link, not the link
     try:
@@ -189,7 +189,7 @@ def write_atomic(path: Path, lines: Iterable[str]) -> None:
     os.close(descriptor)
     temporary = Path(name)
     try:
-        _write_lines(temporary, lines, packed=path.suffix == ".gz")
+        _write(temporary, content, packed=path.suffix == ".gz")
         temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
         temporary.replace(path)
         sync(path.parent)
@@ -208,13 +208,13 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _write_lines(path: Path, lines: Iterable[str], *, packed: bool = False) -> None:
+def _write(path: Path, content: Iterable[str] | bytes, *, packed: bool = False) -> None:
     try:
         with path.open("wb") as file:
             # No name and no time in the header: the same lines give the same bytes.
             out = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if packed else file
-            for line in lines:
-                out.write(f"{line}\n".encode())
+            for piece in [content] if isinstance(content, bytes) else (f"{line}\n".encode() for line in content):
+                out.write(piece)
             if packed:
                 out.close()
             file.flush()

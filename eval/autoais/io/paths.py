@@ -1,4 +1,4 @@
-"""Paths that people write."""
+"""Paths and folders: `~` in paths that users give, and what a folder takes."""
 
 import os.path
 from pathlib import Path
@@ -7,3 +7,8 @@ from pathlib import Path
 def user_path(path: str | Path) -> Path:
     """A path in which `~` is the user's home; `~name` of an unknown user stays as it is."""
     return Path(os.path.expanduser(path))  # noqa: PTH111  (that raises RuntimeError for an unknown user)
+
+
+def folder_size(folder: Path) -> int:
+    """The bytes of all files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -43,7 +43,7 @@ def write_report(
         for figure, light, _ in listed:
             svg, png = figure_files(figure, number)
             write_atomic(folder / svg, [light.removesuffix("\n")])
-            write_bytes(folder / png, figure.png())
+            write_atomic(folder / png, figure.png())
     write_atomic(folder / "report.json", [dumps(round_floats(found), indent=1)])
     write_atomic(folder / "report.html", [page(found, groups, images, passages=passages).removesuffix("\n")])
     return Report(folder / "report.html", tuple(found["licences"]))
@@ -68,12 +68,3 @@ def _read(runs: Sequence[str | Path]) -> list[Run]:
     if not runs:
         raise UserError("name at least one run folder")
     return [read_run(run) for run in runs]
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file; raises `UserError` if it cannot be written."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from error

@@ -15,7 +15,6 @@ from autoais.io.provenance import judge_record, provenance
 from autoais.judges import open_judge
 from autoais.metrics.rates import Rate
 from autoais.types import Judge
-from rag.bench.report import write_bytes
 from rag.collect.folder import ANSWERS, MANIFEST, Collection, locked, open_collection
 from rag.collect.quotes import Progress
 from rag.collect.report.analyses import Analyses, Similarity, open_similarity
@@ -110,7 +109,7 @@ def _written(
     drawn = [(one, one.svg(), one.svg(dark=True)) for one in figures(analyses)]
     for figure, light, _ in drawn:
         write_atomic(folder / f"figures/{figure.name}.svg", [light.removesuffix("\n")])
-        write_bytes(folder / f"figures/{figure.name}.png", figure.png())
+        write_atomic(folder / f"figures/{figure.name}.png", figure.png())
     inputs = {"answers": path / ANSWERS, "manifest": path / MANIFEST} if collection else {"answers": path}
     record = round_floats(
         {

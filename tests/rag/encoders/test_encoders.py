@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rag.encoders import open_encoder, passage_text
+from rag.encoders import open_encoder
 from rag.encoders.onnx import Layout, OnnxEncoder, read_layout, unit
 from rag.encoders.sentence import named
 from rag.errors import RagError
@@ -205,8 +205,8 @@ def test_a_vector_of_nothing_stays_nothing() -> None:
 
 
 def test_every_encoder_reads_headings_and_text() -> None:
-    assert passage_text(Passage("1", "Warsaw", "It is a city.", "History")) == "Warsaw, History It is a city."
-    assert passage_text(Passage("1", "", "It is a city.")) == "It is a city."
+    assert Passage("1", "Warsaw", "It is a city.", "History").contents == "Warsaw, History It is a city."
+    assert Passage("1", "", "It is a city.").contents == "It is a city."
 
 
 # --- sentence-transformers -------------------------------------------------------------------------------------

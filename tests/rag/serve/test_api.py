@@ -17,11 +17,13 @@ pytest.importorskip("mcp")
 from starlette.testclient import TestClient
 
 from autoais.answers import read_answers
+from rag.api import build_index
 from rag.errors import UsageError
 from rag.index.index import Index
 from rag.serve import Limits, Service, create_app
 from rag.serve.keys import Keys
 from rag.serve.schemas import AnswerResponse, IndexesResponse, JudgeResponse, SearchResponse
+from rag.types import Hit
 from tests.rag.serve.served import make_index
 
 QUESTION = "When did the Aller bridge open?"
@@ -283,6 +285,24 @@ def test_a_fault_says_nothing_about_itself(client: TestClient, monkeypatch: pyte
     assert response.status_code == 500
     assert "secret" not in response.text
     assert told(response)["error"]["type"] == "InternalError"
+
+
+def test_hits_and_checksum_are_of_the_same_index(index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "new.md").write_text("# Another bridge\n\nThe bridge of Harnholm opened in 1887.\n")
+    other = build_index(tmp_path / "new.md", tmp_path / "new.index")
+    service = Service({"town": index})
+    search = service.search_many
+
+    def replaced(*arguments: Any, **options: Any) -> list[list[Hit]]:  # noqa: ANN401
+        found = search(*arguments, **options)
+        service.replace("town", other)
+        return found
+
+    monkeypatch.setattr(service, "search_many", replaced)
+    with TestClient(create_app(service), base_url="http://localhost") as client:
+        found = told(client.post("/v1/search", json={"query": "bridge"}))
+    assert found["checksum"] == other.manifest["checksum"]
+    assert [hit["id"] for hit in found["hits"]] == ["new.md#1"]
 
 
 # --- OpenAPI ----------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ import rag
 from rag.errors import UsageError
 from rag.serve.app import create_app
 from rag.serve.service import Service
-from rag.serve.uploads import Documents, stored_name
+from rag.serve.uploads import Documents, Upload, stored_name
 from tests.rag.serve.served import make_index
 
 TOWER = b"# The tower of Harnholm\n\nThe tower of Harnholm is 31 metres high. It was lit in 1887.\n"
@@ -79,6 +79,30 @@ def test_documents_are_added_and_then_answered_from(client: TestClient, service:
     assert "1 of 2 files added" in told
     assert "12 metres" in service.ask("How high is the mill of Harnholm?").answer.text
     assert rag.verify_index(tmp_path / "town.index") == []
+
+
+def test_after_a_fault_a_file_can_be_sent_again(
+    client: TestClient, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("secret")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("rag.serve.uploads.add_to_index", broken)
+        with pytest.raises(RuntimeError):
+            add(service, tmp_path)
+    assert list((tmp_path / "town.index.uploads").iterdir()) == []
+    upload = add(service, tmp_path)
+    assert upload.files == [("tower.md", True, "1 passage")]
+    assert "31 metres" in service.ask("How high is the tower of Harnholm?").answer.text
+
+
+def add(service: Service, folder: Path) -> Upload:
+    (folder / "sent").write_bytes(TOWER)
+    documents = Documents(service, "town")
+    upload = documents.begin()
+    documents.add(upload, [("tower.md", folder / "sent")])
+    return upload
 
 
 def test_what_cannot_be_read_is_told_file_by_file(client: TestClient, service: Service) -> None:

@@ -1,0 +1,37 @@
+"""Options that several commands have, and how commands print."""
+
+from typing import Annotated
+
+import typer
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+JsonLinesOption = Annotated[bool, typer.Option("--json", help="Print JSON lines: an object for each thing listed.")]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")]
+SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Skip and count broken lines instead of stopping.")]
+FormatOption = Annotated[
+    str | None, typer.Option("--format", help="Corpus format, or `documents` (default: detected).")
+]
+ConcurrencyOption = Annotated[
+    str,
+    typer.Option(
+        metavar="N", help="Number of questions to ask a model server at once; auto: as many as make it faster."
+    ),
+]
+PriceOption = Annotated[
+    tuple[float, float] | None,
+    typer.Option(min=0, metavar="INPUT OUTPUT", help="Price per million input and output tokens."),
+]
+
+
+def note(text: str) -> None:
+    """Print a line to stderr."""
+    from rag import terminal
+
+    terminal.note(text)
+
+
+def print_json(value: object) -> None:
+    """Print a value as indented JSON."""
+    from autoais.io.jsonl import dumps
+
+    typer.echo(dumps(value, indent=2))
