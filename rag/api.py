@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from autoais.answers import CitedAnswer
 from autoais.types import Judge
-from rag.config import DEFAULT_SYSTEM
-from rag.errors import UsageError, check_type
+from rag.config import DEFAULT_JUDGE, DEFAULT_SYSTEM
+from rag.errors import UsageError, check_list, check_type
 from rag.index.index import Index
 from rag.index.rebuild import Changes
 from rag.retrievers import Retriever
@@ -71,7 +71,7 @@ def build_index(
     that cannot be read are skipped, and so are pages that cannot be fetched. `log` is called with a line for what is
     needed of disk and memory, what was skipped or left out and why, and what was built. Raises `FormatError` at a
     broken line, unless `skip_bad`, and at such a document if `strict`; `UsageError` for a URL that may not be fetched;
-    `IndexingError` for a URL of which nothing can be had, for a page that cannot be fetched if `strict`, and for an
+    `IndexingError` for a URL from which nothing can be fetched, for a page that cannot be if `strict`, and for an
     index that exists, unless `replace`, which replaces it when the new one is complete.
     """
     from rag.corpus.reader import Corpus
@@ -236,9 +236,7 @@ def _budget(memory: int | str | None, recipes: Sequence[str] | None) -> int | No
 
 
 def _globs(what: str, given: Sequence[str]) -> list[str]:
-    check_type(what, given, "a list of globs", Iterable)
-    if isinstance(given, str):
-        raise UsageError(f"{what} should be a list of globs, found one string; write [{given[:30]!r}]")
+    check_list(what, given, "a list of globs")
     for glob in given:
         check_type(what, glob, "a glob (str)", str)
     return list(given)
@@ -257,8 +255,8 @@ def update_index(
     """Bring an index up to date: read changed and new files of its sources, and drop the passages of deleted ones.
 
     `sources` are some of the index's own (default: all). Globs replace those that the index remembers for them; so does
-    `skip_bad`. With `allow_network`, servers are asked for the pages of URLs that have changed; what they do not give
-    stays, and `Changes.notes` name it. Whoever has the index open keeps reading the old one; open it again for the new
+    `skip_bad`. With `allow_network`, changed pages of URLs are fetched again; one that cannot be fetched is kept as it
+    was and named in `Changes.notes`. Whoever has the index open keeps reading the old one; open it again for the new
     one. Raises `IndexingError` if a source is gone, or if another process is writing to the index.
     """
     from rag.index.update import update
@@ -290,8 +288,8 @@ def add_to_index(
 ) -> Changes:
     """Add the passages of further sources to an index; the options are those of `build_index`.
 
-    Raises `IndexingError` for a source that the index has already or a URL of which nothing can be had, `UsageError`
-    for a URL that may not be fetched, and `FormatError` for an id that occurs twice.
+    Raises `IndexingError` for a source that the index has already or a URL from which nothing can be fetched,
+    `UsageError` for a URL that may not be fetched, and `FormatError` for an id that occurs twice.
     """
     from rag.index.update import add
     from rag.retrievers import carry_parts
@@ -359,9 +357,7 @@ def check_recipes(recipes: Sequence[str]) -> None:
     """Raise `RagError` for a recipe that cannot be read, before a long build rather than after it."""
     from rag.retrievers import parts_of
 
-    if isinstance(recipes, str):
-        raise UsageError(f"recipes should be a list of names, found one string; write [{recipes[:30]!r}]")
-    check_type("recipes", recipes, "a list of names", Iterable)
+    check_list("recipes", recipes, "a list of names")
     for recipe in recipes:
         list(parts_of(recipe))
 
@@ -513,7 +509,7 @@ def attribute(
     *,
     recipe: str = "bm25",
     k: int = 10,
-    judge: str | Judge = "minilm",
+    judge: str | Judge = DEFAULT_JUDGE,
     revise: str | None = None,
 ) -> list[Answer]:
     """Add citations to existing answers: (question, answer) pairs, or answers of any system.

@@ -12,7 +12,7 @@ from autoais.cli import HELP, AddressOption, EngineOption, VersionOption, Worker
 from rag.annotate.cli import annotate_app
 from rag.bench.cli import bench_app
 from rag.collect.cli import collect_app
-from rag.config import DEFAULT_SYSTEM, command_defaults
+from rag.config import DEFAULT_JUDGE, DEFAULT_SYSTEM, command_defaults
 from rag.index.cli import index_app
 from rag.options import (
     ConcurrencyOption,
@@ -477,7 +477,7 @@ def attribute(
     index: IndexOption = None,
     recipe: Annotated[str, typer.Option("--recipe", help="Retriever, as for `rag search`.")] = "bm25",
     k: Annotated[int, typer.Option("--k", "-k", help="Number of passages per search.")] = 10,
-    judge: Annotated[str, typer.Option(help="Judge of support, as for `autoais score`.")] = "minilm",
+    judge: Annotated[str, typer.Option(help="Judge of support, as for `autoais score`.")] = DEFAULT_JUDGE,
     revise: Annotated[
         str | None, typer.Option(help="Unsupported sentences: `drop`, or a language model that rewrites them.")
     ] = None,

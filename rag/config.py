@@ -8,7 +8,7 @@ from typing import Any
 from autoais.io.paths import user_path
 from rag.errors import RagError
 
-DEFAULT_SYSTEM = "reader"
+DEFAULT_SYSTEM, DEFAULT_JUDGE = "reader", "minilm"
 _APP = "attributed-rag"
 _KEYS = ("index", "system")
 _COMMANDS = {"ask": _KEYS, "answer": _KEYS, "search": ("index",), "attribute": ("index",)}

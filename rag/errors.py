@@ -14,7 +14,7 @@ UserError (autoais.errors: printed as one line, exit code 2)
 """
 
 from autoais import errors
-from autoais.errors import CitationError, FormatError, UsageError, UserError, check_type
+from autoais.errors import CitationError, FormatError, UsageError, UserError, check_list, check_type
 
 __all__ = [
     "BusyError",
@@ -30,6 +30,7 @@ __all__ = [
     "TimeLimitError",
     "UsageError",
     "UserError",
+    "check_list",
     "check_type",
     "missing_extra",
 ]

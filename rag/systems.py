@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from autoais.models.pace import Pace
 from autoais.registry import Registry
-from rag.errors import QuestionError, RagError, UsageError, check_type
+from rag.errors import QuestionError, RagError, check_list, check_type
 from rag.generators import Generator, Growing, Streaming, changed_partials
 from rag.index.index import Index
 from rag.retrievers import Retriever, open_retriever
@@ -55,9 +55,7 @@ class System(ABC):
 
         Raises `UsageError` for a string instead of a list.
         """
-        if isinstance(questions, str):
-            raise UsageError(f"questions should be a list, found one string; write [{questions[:30]!r}]")
-        check_type("questions", questions, "a list of strings or Questions", Iterable)
+        check_list("questions", questions, "a list of strings or Questions")
         asked = (_as_question(question, number) for number, question in enumerate(questions, 1))
         return (answer_or_abstain(self, question) for question in asked)
 

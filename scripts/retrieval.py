@@ -126,9 +126,9 @@ def part_of(build: Path, name: str) -> Path:
     if recipe.kind == "bm25":
         return build / "bm25"
     if recipe.kind == "lucene":
-        from rag.retrievers.lucene import PART
+        from rag.retrievers.lucene import PART_RECIPE
 
-        recipe = PART
+        recipe = PART_RECIPE
     return build / "parts" / recipe.name
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from autoais import formats
 from autoais.answers import CitedAnswer, HasCited, as_cited
 from autoais.attributed_qa import check_mode, judge_options
-from autoais.errors import UsageError, UserError, check_type
+from autoais.errors import UsageError, UserError, check_list, check_type
 from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import judge_record, provenance
 from autoais.judged import JudgedAnswer
@@ -294,9 +294,7 @@ def evaluate_run(
     `answers` maps topics to the rank of the first passage that holds an answer, for `answer_hit@k`. Raises `UserError`
     for an unknown measure.
     """
-    if isinstance(measures, str):
-        raise UsageError(f"measures should be a list of names, found one string; write [{measures!r}]")
-    check_type("measures", measures, "a list of names", Iterable)
+    check_list("measures", measures, "a list of names")
     ranked: Run = as_run(run)
     judged: Qrels = as_qrels(qrels)
     result = evaluate(
@@ -322,8 +320,8 @@ def compare(
     """
     from autoais.comparison import Judgements, compare_judgements, judgements_of, read_judgements
 
-    if isinstance(metrics, str):
-        raise UsageError(f"metrics should be a list of names, found one string; write [{metrics!r}]")
+    if metrics is not None:
+        check_list("metrics", metrics, "a list of names")
 
     def read(one: "str | Path | Report", name: str) -> Judgements:
         check_type(name, one, "a Report or a file of judgements", Report, str, Path)

@@ -235,13 +235,13 @@ def ais_report(
     from autoais.io.jsonl import check_distinct, dumps, round_floats
     from autoais.io.provenance import provenance
     from autoais.meta.ais_paper import other_tables
-    from autoais.meta.ais_report import read_ratings, report
+    from autoais.meta.ais_report import read_release, report
     from autoais.ratings.ais_csv import RATERS
 
     check_distinct(files)
     reports = []
     for path in files:
-        rated = read_ratings(path)
+        rated = read_release(path)
         most = max(max(one.interpretable_agree or 0, one.attributable_agree or 0) for one in rated)
         if most < RATERS:
             say(

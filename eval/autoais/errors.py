@@ -7,6 +7,7 @@ UserError              shown by the commands as one line, exit code 2
 """
 
 from collections.abc import Iterable
+from pathlib import PurePath
 
 
 class UserError(Exception):
@@ -29,6 +30,13 @@ def check_type(name: str, value: object, wanted: str, *types: type) -> None:
     """Raise `UsageError` unless the value is of one of the types; a bool is not a number. `wanted` names the types."""
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         raise UsageError(f"{name} should be {wanted}, found {type(value).__name__}")
+
+
+def check_list(name: str, value: object, wanted: str = "a list") -> None:
+    """Raise `UsageError` for one string (or a path) in place of a list, and for what is no iterable."""
+    if isinstance(value, str | PurePath):
+        raise UsageError(f"{name} should be {wanted}, found one string; write [{str(value)[:30]!r}]")
+    check_type(name, value, wanted, Iterable)
 
 
 def missing_extra(what: str, extra: str) -> UserError:

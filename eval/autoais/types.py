@@ -1,14 +1,14 @@
 """Types that both packages share: questions, passages, citations, judgements and the `Judge` interface."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from numbers import Real
 from operator import index
 from types import NoneType
 
-from autoais.errors import UsageError, UserError, check_type
+from autoais.errors import UsageError, UserError, check_list, check_type
 
 # --- questions and passages ------------------------------------------------------------------------------------
 
@@ -204,10 +204,8 @@ class Attribution:
     question: str = ""
 
     def __post_init__(self) -> None:
-        if isinstance(self.evidence, str):
-            raise UsageError(f"evidence should be a list of texts, found one string; write [{self.evidence[:30]!r}]")
         check_type("claim", self.claim, "a string", str)
-        check_type("evidence", self.evidence, "a list of texts", Iterable)
+        check_list("evidence", self.evidence, "a list of texts")
         object.__setattr__(self, "evidence", tuple(self.evidence))
         for text in self.evidence:
             check_type("evidence", text, "a list of texts, each a string", str)

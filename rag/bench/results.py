@@ -13,6 +13,7 @@ from autoais.io.jsonl import dumps, parse_object
 from autoais.io.provenance import sha256_file
 from autoais.io.schema import INTEGER, NUMBER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, Schema, faults, record
 from rag.bench.items import WAYS, Item, read_items
+from rag.bench.predictions import DID_NOT_FIT
 from rag.resources import names as shipped
 
 _LABEL = re.compile(r"[\w@+-][\w.@+-]*", re.ASCII)  # a label is the name of a folder: no separators, no `..`
@@ -23,8 +24,6 @@ _METRIC = record({"value": NUMBER_OR_NULL}, {"n": INTEGER, "interval95": _INTERV
 _WAY = record({"count": _COUNT, "share": NUMBER_OR_NULL, "interval95": _INTERVAL})
 
 _JOINED = record({"count": _COUNT})
-PREDICTED = ("unknown", "duplicates", "missing", "not_in_corpus", "other_text")
-"""What `rag.bench.predictions.Joined` counts, in `predictions` of metrics.json."""
 
 
 def _or_null(fields: dict[str, Schema]) -> Schema:
@@ -32,7 +31,7 @@ def _or_null(fields: dict[str, Schema]) -> Schema:
     return record({}, fields) | {"type": ["object", "null"]}
 
 
-MANIFEST: Schema = record(
+RUN_SCHEMA: Schema = record(
     {"benchmark": {"type": "object"}, "systems": {"type": "object", "additionalProperties": STRING}},
     {
         "indexes": {"type": "object", "additionalProperties": record({"checksum": STRING})},
@@ -55,7 +54,7 @@ METRICS: Schema = record(
         "latency": _or_null({"p50": NUMBER, "p95": NUMBER}),
         "tokens": _or_null({"per_answer": record({"read": NUMBER, "written": NUMBER})}),
         "money": _or_null({"total": NUMBER, "per_answer": NUMBER}),
-        "predictions": _or_null(dict.fromkeys(PREDICTED, _JOINED)),
+        "predictions": _or_null(dict.fromkeys(DID_NOT_FIT, _JOINED)),
         "closed_pool": {"type": ["boolean", "null"]},
         "same_judge": _COUNT,
         "human": {"type": ["object", "null"]},
@@ -126,7 +125,7 @@ def read_run(folder: str | Path) -> Run:
     folder = Path(folder)
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; name the folder that `rag bench run --out` wrote")
-    manifest = _read_json(folder / "run.json", MANIFEST, "is it the folder of a run?")
+    manifest = _read_json(folder / "run.json", RUN_SCHEMA, "is it the folder of a run?")
     where = f"{folder / 'run.json'}: field 'benchmark'"
     for fault in faults(manifest["benchmark"], record({"name": STRING, "version": {"type": ["string", "integer"]}})):
         raise FormatError(f"{where}: {fault}")

@@ -22,7 +22,7 @@ from rag.bench.human import HumanLabels
 from rag.bench.predictions import join_predictions
 from rag.bench.questions import questions_of
 from rag.bench.stages import Stages
-from rag.errors import RagError, UsageError, check_type
+from rag.errors import RagError, UsageError, check_list, check_type
 from rag.specs import SystemSpec
 
 
@@ -63,8 +63,7 @@ def run_benchmark(
     """
     check_type("out", out, "a folder (str or Path)", str, Path)
     for what, listed in (("systems", systems), ("predictions", predictions)):
-        if isinstance(listed, str | Path):
-            raise UsageError(f"{what} should be a list, found one string; write [{str(listed)[:30]!r}]")
+        check_list(what, listed)
     if stage is not None and stage not in STAGES:
         raise RagError(f"no stage called {stage!r}; there are: {', '.join(STAGES)}")
     Pace(concurrency)  # checks it

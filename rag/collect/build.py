@@ -40,7 +40,7 @@ from rag.collect.folder import (
     writing,
 )
 from rag.collect.quotes import KINDS, Progress, QuoteSource, find_quotes
-from rag.errors import RagError, UsageError, check_type
+from rag.errors import RagError, check_list, check_type
 from rag.index.open import open_index
 from rag.llms import cost
 from rag.llms.prompts import Prompt
@@ -131,8 +131,7 @@ def build_collection(
     build with other settings or data, if another process is writing it, and if the disk is too small.
     """
     check_type("out", out, "a folder (str or Path)", str, Path)
-    if isinstance(systems, str | Path):
-        raise UsageError(f"systems should be a list, found one string; write [{str(systems)[:30]!r}]")
+    check_list("systems", systems)
     Pace(concurrency)  # checks it
     for what, number in (("answers", answers), ("limit", limit)):
         if number is not None and number < 1:

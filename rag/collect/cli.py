@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rag.config import DEFAULT_JUDGE
 from rag.options import ConcurrencyOption, PriceOption, ResumeOption, note, print_json
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ def report(
     ] = None,
     judge: Annotated[
         str, typer.Option(help="Judge to compare with people, as for `autoais score`; none leaves that out.")
-    ] = "minilm",
+    ] = DEFAULT_JUDGE,
     similarity: Annotated[
         str | None, typer.Option(help="bertscore or static (default: bertscore where it is installed).")
     ] = None,

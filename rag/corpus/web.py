@@ -101,7 +101,7 @@ def mirror(
 
     `wanted` chooses the pages of a sitemap by their files; `others` are pages that other mirrors have, with their
     files. Pages that are gone are deleted; after any other failure, the old copy stays and the report names it. Raises
-    `IndexingError` if nothing was there before and nothing can be had, or if the folder cannot be written.
+    `IndexingError` if nothing was there before and nothing can be fetched, or if the folder cannot be written.
     """
     making = _Mirror(normalized(url), folder, wanted, others or {}, progress)
     if folder.is_symlink() or (folder / host_of(url)).is_symlink():

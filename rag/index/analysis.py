@@ -7,7 +7,7 @@ from numbers import Integral
 
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
-from rag.errors import QuestionError, RagError, UsageError, check_type
+from rag.errors import QuestionError, RagError, check_list, check_type
 
 ANALYZER = "english.v1: simple tokens of at most 40 bytes, lower case, Snowball English stems; queries drop stop words"
 _LONGEST_QUERY = 10_000
@@ -106,8 +106,7 @@ def _bare(word: str) -> str:
 
 def check_search(queries: Sequence[str], k: int) -> None:
     """Raise `UsageError` unless the queries are a list of strings and k is an int, `RagError` for a k below 1."""
-    if isinstance(queries, str):
-        raise UsageError(f"queries should be a list of strings, found one string; write [{queries[:30]!r}]")
+    check_list("queries", queries, "a list of strings")
     check_type("queries", queries, "a list of strings", Collection)
     for query in queries:
         check_type("query", query, "a string", str)

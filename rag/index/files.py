@@ -18,7 +18,9 @@ from rag.index.manifest import WEB, is_path
 FILES = "files.jsonl"
 _SMALL = 1 << 20
 _TOO_LARGE = "too large"  # in place of a checksum
-_SETTLED = 2_000_000_000  # nanoseconds: a file changed so shortly before it was read may change again unseen
+_SETTLED = (
+    2_000_000_000  # nanoseconds: a file modified this shortly before it was read can change again with the same time
+)
 
 
 @dataclass(frozen=True, slots=True)

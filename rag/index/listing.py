@@ -1,4 +1,4 @@
-"""What there is: the indexes in some folders, the files of an index, and the passages of a file."""
+"""Lists the indexes in folders, the files of an index, and the passages of a file."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from autoais.io.paths import folder_size
 from rag.errors import IndexingError
 from rag.index.files import FileRecord, read_files, roots_of
 from rag.index.folder import leftovers
-from rag.index.integrity import PARTS, sizes
+from rag.index.integrity import PART, PARTS, sizes
 from rag.index.manifest import BUILD, MANIFEST, read_manifest
 from rag.index.passages import PASSAGES, PassageStore
 from rag.types import Passage
@@ -51,7 +51,7 @@ def _described(path: Path) -> FoundIndex:
         build = path / manifest["build"]
         problem = "" if build.is_dir() else f"{build.name} is missing"
         problem = next(sizes(build, manifest.get("files", {})), problem)
-        parts = tuple(sorted(part.parent.name for part in (build / PARTS).glob("*/part.json")))
+        parts = tuple(sorted(part.parent.name for part in (build / PARTS).glob(f"*/{PART}")))
         sources = tuple(map(str, manifest["sources"]))
         return FoundIndex(path, manifest["passages"], sources, parts, folder_size(build), problem)
     except (IndexingError, KeyError, TypeError) as error:

@@ -78,7 +78,7 @@ def change(
     carry: CarryParts | None,
     progress: Progress | None,
 ) -> Changes:
-    """Change an index as a plan of its sources and files says, under its lock, and sweep what is then of no use."""
+    """Change an index as a plan of its sources and files says, under its lock, and remove what is no longer used."""
     read_manifest(index)  # before the lock, which would make the folder
     with claimed(index), _swept(index):
         manifest = read_manifest(index)

@@ -32,9 +32,9 @@ def update(
 ) -> Changes:
     """Read the changed and new files of the sources, all by default, and remove the passages of deleted ones.
 
-    Globs replace those that the index remembers. With `allow_network`, the pages of web sources are fetched first; what
-    cannot be had stays as it is, and `notes` name it. Raises `IndexingError` for an index that does not know its
-    sources, a source that is not one of its own or is gone, or another process that writes to the index.
+    Globs replace those that the index remembers. With `allow_network`, the pages of web sources are fetched first; one
+    that cannot be fetched is kept as it was and named in `notes`. Raises `IndexingError` for an index that does not
+    know its sources, a source that is not one of its own or is gone, or another process that writes to the index.
     """
     notes: list[str] = []
 
@@ -77,8 +77,8 @@ def add(
 ) -> Changes:
     """Add the passages of further sources, also of URLs with `allow_network`; to a shard, its part of them.
 
-    Raises `UsageError` for a URL that may not be fetched, `IndexingError` for a source that the index has, a URL of
-    which nothing can be had, and as `update` does.
+    Raises `UsageError` for a URL that may not be fetched, `IndexingError` for a source that the index has, a URL from
+    which nothing can be fetched, and as `update` does.
     """
     check_sources(sources, allow_network=allow_network, format=format)
     how = Fetching(include, exclude, strict, progress)

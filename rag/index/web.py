@@ -31,7 +31,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class Fetching:
-    """How pages are fetched: globs that choose those of sitemaps, and whether one that cannot be had is an error."""
+    """How pages are fetched: globs that choose those of sitemaps, and whether one that is not fetched is an error."""
 
     include: Sequence[str] = ()
     exclude: Sequence[str] = ()
@@ -69,8 +69,8 @@ def check_sources(sources: Sequence[str | Path], *, allow_network: bool, format:
 def fetch_sources(index: Path, sources: Sequence[str | Path], roots: Sequence[Root], how: Fetching) -> Fetched:
     """Mirror the URLs among the sources in new folders of an index, whose sources so far are `roots`.
 
-    The index must be locked. Raises `IndexingError` for a URL of which nothing can be had, for one that the index has,
-    and for a folder that cannot be written.
+    The index must be locked. Raises `IndexingError` for a URL from which nothing can be fetched, for one that the
+    index has, and for a folder that cannot be written.
     """
     if local := [Path(source) for source in sources if not is_url(source)]:
         Corpus(local)  # a path that is not there is said before pages are fetched
@@ -94,7 +94,7 @@ def refresh(root: Root, roots: Sequence[Root], progress: Progress | None = None)
     """Bring the mirror of a source up to date; returns what to tell people.
 
     Raises `IndexingError` for a folder that cannot be written or was tampered with, and if the source is strict, for a
-    page that cannot be had.
+    page that cannot be fetched.
     """
     source = root.source
     others = [other.source for other in roots if other.source.url not in ("", source.url)]

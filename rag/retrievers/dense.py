@@ -13,6 +13,7 @@ from rag.encoders import BATCH, Encoder, open_encoder
 from rag.errors import FormatError, IndexingError, RagError
 from rag.index.analysis import check_query, check_search
 from rag.index.index import Index
+from rag.index.integrity import PART
 from rag.index.parts import Needs, Progress, adding, open_part
 from rag.index.passages import Store
 from rag.index.recipes import Recipe
@@ -67,7 +68,7 @@ def open_vectors(index: Index, recipe: Recipe) -> Part:
     Raises `IndexingError` if the part is missing or damaged, or was built with another encoder than the recipe's.
     """
     home, part = open_part(index, recipe)
-    where = str(home / "part.json")
+    where = str(home / PART)
     try:
         made_by, kind = field(part, "encoder", str, where), field(part, "index", str, where)
         dimension, size = field(part, "dimension", int, where), field(part, "shard", int, where)

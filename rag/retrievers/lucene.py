@@ -13,7 +13,7 @@ from rag.index.analysis import QUERY_STOP_WORDS, check_search, query_terms
 from rag.index.index import Index
 from rag.index.lucene import Passages, directory, faults
 from rag.index.parts import Needs, Progress, adding, open_part
-from rag.index.passages import Store
+from rag.index.passages import PASSAGES, Store
 from rag.index.postings import TIED, parameters, weights_of
 from rag.index.recipes import Recipe
 from rag.index.statistics import FIELDS
@@ -21,7 +21,7 @@ from rag.retrievers import RetrieverKind
 from rag.types import Hit, ranked
 
 # One part serves every recipe of this kind: k1, b and weights only matter at search time.
-PART = Recipe(
+PART_RECIPE = Recipe(
     "anserini.v1",
     "lucene",
     {"fields": sorted(FIELDS), "analyzer": "Anserini's DefaultEnglishAnalyzer: Porter stems, stop words dropped"},
@@ -40,7 +40,7 @@ def needs(index: Index, recipe: Recipe, memory: int | None) -> Needs:
     Memory-mapped files do not count.
     """
     _check(recipe)
-    home = index.build / "passages.sqlite" if index.build else None
+    home = index.build / PASSAGES if index.build else None
     size = home.stat().st_size if home and home.exists() else 0
     return Needs(
         memory=700_000_000, resident=300_000_000, disk=int(0.38 * size), why="half of the disk is for merging only"
@@ -60,7 +60,7 @@ def add(index: Index, recipe: Recipe, memory: int | None, progress: Progress) ->
     """
     _check(recipe)
     jvm.start()
-    with adding(index, PART, {"engine": jvm.find_jar().name}) as (work, record):
+    with adding(index, PART_RECIPE, {"engine": jvm.find_jar().name}) as (work, record):
         with _writer(work / "index") as writer:
             from jnius import autoclass
 
@@ -118,7 +118,7 @@ def open_lucene(index: Index, recipe: Recipe) -> "Lucene":
     _check(recipe)
     if index.lucene is not None:
         return Lucene(index.lucene, index.store, recipe, mixed=False, way_out="build it again")
-    home, _ = open_part(index, PART)
+    home, _ = open_part(index, PART_RECIPE)
     # If all passages have headings, or none has, scores need no correction.
     return Lucene(
         home / "index", index.store, recipe, mixed=0 < index.manifest["untitled"] < index.manifest["passages"]

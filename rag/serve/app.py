@@ -20,7 +20,7 @@ from starlette.responses import PlainTextResponse, Response
 import rag
 from autoais.io.jsonl import dumps
 from rag.api import open_index
-from rag.config import DEFAULT_SYSTEM
+from rag.config import DEFAULT_JUDGE, DEFAULT_SYSTEM
 from rag.errors import UsageError, UserError, check_type
 from rag.index.index import Index
 from rag.llms import Price
@@ -113,7 +113,7 @@ def serve_indexes(
     indexes: Mapping[str, Index | str | Path],
     *,
     systems: Sequence[str] | Mapping[str, str] = (DEFAULT_SYSTEM,),
-    judge: str = "minilm",
+    judge: str = DEFAULT_JUDGE,
     limits: Limits | None = None,
     host: str = "127.0.0.1",
     port: int = 8000,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag.config import DEFAULT_SYSTEM, default_of
+from rag.config import DEFAULT_JUDGE, DEFAULT_SYSTEM, default_of
 from rag.options import PriceOption
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ BaseOption = Annotated[
 def serve(
     index: IndexesOption = None,
     system: SystemsOption = None,
-    judge: JudgeOption = "minilm",
+    judge: JudgeOption = DEFAULT_JUDGE,
     host: Annotated[
         str, typer.Option(help="Address to listen on; any other than the default lets other machines in.")
     ] = "127.0.0.1",
@@ -121,7 +121,7 @@ def serve(
 def mcp(
     index: IndexesOption = None,
     system: SystemsOption = None,
-    judge: JudgeOption = "minilm",
+    judge: JudgeOption = DEFAULT_JUDGE,
     base_url: BaseOption = None,
 ) -> None:
     """Answer a program that speaks MCP, on standard input and output."""

@@ -13,7 +13,7 @@ from typing import TypedDict, Unpack
 from autoais.judges import open_judge
 from autoais.types import Attribution, Judge, Judgement
 from rag.attribution.post_hoc import PostHoc, given_pair
-from rag.config import DEFAULT_SYSTEM
+from rag.config import DEFAULT_JUDGE, DEFAULT_SYSTEM
 from rag.databases import DATABASES
 from rag.errors import IndexingError, NotFoundError, QuestionError, RagError, UsageError, check_type
 from rag.generators.follow_up import Turn, standalone
@@ -127,7 +127,7 @@ class Service:
         indexes: Mapping[str, Index],
         systems: Sequence[str] | Mapping[str, str] = (DEFAULT_SYSTEM,),
         *,
-        judge: str = "minilm",
+        judge: str = DEFAULT_JUDGE,
         limits: Limits | None = None,
     ) -> None:
         if not indexes or not systems:

@@ -1,4 +1,4 @@
-"""Worker threads for an event loop: so many at once, so many waiting, and a time limit."""
+"""Worker threads for an event loop, with a limit of requests that run, of those that wait, and of their time."""
 
 import asyncio
 import threading

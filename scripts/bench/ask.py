@@ -19,6 +19,7 @@ from typing import Any
 from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import processor, provenance
 from autoais.questions import read_questions
+from scripts.process import Used, measured
 
 COLD, WARM, ROUNDS = 8, 30, 3
 
@@ -41,20 +42,6 @@ for question in questions[3:]:
 n = len(questions) - 3
 print(json.dumps([(time.process_time() - cpu) / n, (time.perf_counter() - wall) / n]))
 """
-
-
-def cold(system: str, index: Path, question: str) -> tuple[float, float]:
-    """CPU seconds and the peak memory (bytes) of one `rag ask`."""
-    rag = Path(sys.executable).with_name("rag")
-    child = os.fork()
-    if not child:
-        with Path(os.devnull).open("w", encoding="utf-8") as nothing:
-            os.dup2(nothing.fileno(), 1)
-            os.execv(rag, [str(rag), "ask", question, "--index", str(index), "--system", system])
-    _, status, used = os.wait4(child, 0)
-    if status:
-        raise SystemExit(f"rag ask {question!r} --system {system} failed")
-    return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024.0
 
 
 def warm(folder: Path, index: Path, questions: list[str]) -> tuple[float, float]:
@@ -84,19 +71,20 @@ def main() -> None:
     given = parser.parse_args()
     asked = [question.text for question in read_questions(given.questions)]
     asked = asked[:: max(1, len(asked) // (WARM + 3))][: WARM + 3]
-    runs: dict[str, list[tuple[float, float]]] = {"reader": [], "extractive": []}
+    runs: dict[str, list[Used]] = {"reader": [], "extractive": []}
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    rag = Path(sys.executable).with_name("rag")
     for system in runs:
-        cold(system, given.index, asked[0])
+        measured(rag, "ask", asked[0], "--index", given.index, "--system", system)
     for question in asked[:COLD]:
         for system, found in runs.items():
-            found.append(cold(system, given.index, question))
+            found.append(measured(rag, "ask", question, "--index", given.index, "--system", system))
     result: dict[str, Any] = {
         "processor": processor(),
         "cold": {
             name: {
-                "cpu_s": statistics.median(cpu for cpu, _ in found),
-                "peak_memory_mb": max(memory for _, memory in found) / 1e6,
+                "cpu_s": statistics.median(used.cpu for used in found),
+                "peak_memory_mb": max(used.peak for used in found) / 1e6,
             }
             for name, found in runs.items()
         },

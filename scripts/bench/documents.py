@@ -135,7 +135,9 @@ def _cpu() -> float:
 
 def _memory() -> float:
     """Megabytes at most, of this process and of the largest that it started together."""
-    return sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1e3
+    return (
+        sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) * 1024 / 1e6
+    )
 
 
 @app.command(hidden=True)

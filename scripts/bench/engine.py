@@ -9,7 +9,6 @@ machine disturbs the timings, so runs alternate and medians are compared.
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,6 +26,7 @@ from autoais.types import Question
 from rag.index.analysis import query_terms
 from rag.index.open import open_index
 from scripts.bench.bare import analyzer
+from scripts.process import measured
 
 HERE = Path(__file__).parent
 QUESTION = "who got the first nobel prize in physics"
@@ -34,23 +34,11 @@ QUESTION = "who got the first nobel prize in physics"
 
 Measurement = Callable[[int], tuple[float, float]]
 
-# A process inherits its parent's peak memory, so a small process starts and watches the command.
-WATCH = """
-import json, os, subprocess, sys, time
-start = time.perf_counter()
-process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-_, status, usage = os.wait4(process.pid, 0)
-print(json.dumps([time.perf_counter() - start, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)]))
-"""
 
-
-def measured(*command: str | Path) -> tuple[float, float]:
-    """Wall seconds and peak resident memory (MB) of a command, which must succeed."""
-    argv = [sys.executable, "-S", "-c", WATCH, *map(str, command)]
-    seconds, peak, code = json.loads(subprocess.run(argv, capture_output=True, check=True).stdout)
-    if code:
-        raise SystemExit(f"{command} ended with {code}")
-    return seconds, peak
+def timed(*command: str | Path) -> tuple[float, float]:
+    """Wall seconds and peak resident memory (MB) of a command."""
+    used = measured(*command)
+    return used.seconds, used.peak / 1e6
 
 
 def alternating(runs: int, a: Measurement, b: Measurement) -> dict[str, Any]:
@@ -119,17 +107,17 @@ def main(
         index, bare = home / "ours.index", home / "bare"
         built = alternating(
             runs,
-            lambda n: measured(rag, "index", "build", corpus, "--to", index),
-            lambda n: measured(sys.executable, HERE / "bare.py", "index", corpus, f"{bare}{n}"),
+            lambda n: timed(rag, "index", "build", corpus, "--to", index),
+            lambda n: timed(sys.executable, HERE / "bare.py", "index", corpus, f"{bare}{n}"),
         )
         searched = search_latency(index, home / "bare0", list(read_questions(asked)), 100)
         cold = alternating(
             11,
-            lambda n: measured(rag, "ask", QUESTION, "--system", "extractive", "--index", index),
-            lambda n: measured(sys.executable, HERE / "bare.py", "query", f"{bare}0", QUESTION),
+            lambda n: timed(rag, "ask", QUESTION, "--system", "extractive", "--index", index),
+            lambda n: timed(sys.executable, HERE / "bare.py", "query", f"{bare}0", QUESTION),
         )
     helped = alternating(
-        11, lambda n: measured(rag, "--help"), lambda n: measured(sys.executable, "-c", "import typer, rich.console")
+        11, lambda n: timed(rag, "--help"), lambda n: timed(sys.executable, "-c", "import typer, rich.console")
     )
     bars = {
         "index build <= 1.5 x bare loop": (built["ratio"], 1.5),

@@ -11,13 +11,11 @@ Last, a run on LIMIT questions is killed up to ten times, at random moments draw
 to be those of a run that nothing stopped, times aside.
 """
 
-import os
 import random
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,24 +26,18 @@ from autoais.io.provenance import processor, provenance
 from rag.bench.report.tables import metric_of
 from rag.bench.results import read_run
 from scripts.bench.page import page
+from scripts.process import Used, measured
 from scripts.timeless import timeless
 
 RAG, AUTOAIS = ([sys.executable, "-m", name] for name in ("rag", "autoais"))
-Used = tuple[float, float, float]
 KILLS, SEED = 10, 13
 METRICS = ("right", "em", "f1", "answer_recall", "autoais", "answerable_refused")
 
 
-def measured(*commands: list[str]) -> Used:
-    """CPU seconds, seconds and the larger peak memory (MB) of commands."""
-    cpu, peak, started = 0.0, 0.0, time.perf_counter()
-    for command in commands:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        _, status, usage = os.wait4(process.pid, 0)
-        if status:
-            raise SystemExit(f"error: {' '.join(command)} failed")
-        cpu, peak = cpu + usage.ru_utime + usage.ru_stime, max(peak, usage.ru_maxrss / 1e3)
-    return cpu, time.perf_counter() - started, peak
+def summed(*commands: list[str]) -> Used:
+    """What commands, one after the other, use together; of memory, the larger peak."""
+    used = [measured(*command) for command in commands]
+    return Used(sum(one.seconds for one in used), sum(one.cpu for one in used), max(one.peak for one in used))
 
 
 def bench(data: Path, index: Path, out: Path, limit: int | None) -> list[str]:
@@ -68,7 +60,7 @@ def resumed(command: list[str], run: Path, seconds: float) -> int:
             process.kill()
             process.wait()
             kills += 1
-    measured(_again(command, run))
+    measured(*_again(command, run))
     return kills
 
 
@@ -86,21 +78,21 @@ def main(
     """Measure, print, and write to --out."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        cpu, seconds, peak = measured(bench(data, index, folder / "whole", None))
-        whole = {"questions": 2000, "seconds": seconds, "cpu_s": cpu, "peak_memory_mb": peak}
+        used = measured(*bench(data, index, folder / "whole", None))
+        whole = {"questions": 2000, "seconds": used.seconds, "cpu_s": used.cpu, "peak_memory_mb": used.peak / 1e6}
         (reader,) = read_run(folder / "whole").systems
         metrics = {name: metric_of(reader.metrics, name) for name in METRICS}
         drawn = page(folder / "whole")
         turns = []
         for number in range(rounds):
             run, answers = folder / str(number), folder / f"{number}.jsonl"
-            harness = measured(bench(data, index, run, limit), [*RAG, "bench", "report", str(run)])
+            harness = summed(bench(data, index, run, limit), [*RAG, "bench", "report", str(run)])
             answer = [*RAG, "answer", str(run / "questions.jsonl"), "--index", str(index), "--k", "20"]
             score = [*AUTOAIS, "score", str(answers), "--metrics", "all", "--out", str(folder / "judged.jsonl")]
-            bare = measured([*answer, "--out", str(answers)], score)
-            turns.append({"harness_cpu_s": harness[0], "bare_cpu_s": bare[0], "ratio": harness[0] / bare[0]})
+            bare = summed([*answer, "--out", str(answers)], score)
+            turns.append({"harness_cpu_s": harness.cpu, "bare_cpu_s": bare.cpu, "ratio": harness.cpu / bare.cpu})
         first, other = folder / "first", folder / "killed"
-        _, seconds, _ = measured(bench(data, index, first, limit))
+        seconds = measured(*bench(data, index, first, limit)).seconds
         kills = resumed(bench(data, index, other, limit), other, seconds)
         killed = {"questions": limit, "kills": kills, "same_files": timeless(first) == timeless(other)}
     result: dict[str, Any] = {

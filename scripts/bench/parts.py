@@ -10,9 +10,7 @@ the same corpus, made just before, and `to_plan` the ratios of what was measured
 import argparse
 import json
 import os
-import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +18,8 @@ import rag
 from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.paths import folder_size
 from autoais.io.provenance import command, processor, versions
+from scripts.process import measured
 from scripts.retrieval import part_of
-
-RAG = "from rag.cli import main; main()"
-# A process inherits its parent's peak memory, so a small process starts and watches the command.
-WATCH = """
-import json, os, subprocess, sys
-_, status, usage = os.wait4(subprocess.Popen(sys.argv[1:], stdout=sys.stderr).pid, 0)
-print(json.dumps([os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024]))
-"""
 
 
 def main() -> None:
@@ -75,12 +66,8 @@ def main() -> None:
 
 def built(arguments: list[str]) -> dict[str, float]:
     """Wall and CPU seconds and peak memory (MiB) of `rag` with the arguments; it must succeed."""
-    argv = [sys.executable, "-S", "-c", WATCH, sys.executable, "-c", RAG, *arguments]
-    began = time.perf_counter()
-    code, cpu, peak = json.loads(subprocess.run(argv, stdout=subprocess.PIPE, check=True).stdout)
-    if code:
-        raise SystemExit(f"rag {' '.join(arguments)} ended with {code}")
-    return {"seconds": time.perf_counter() - began, "cpu_seconds": cpu, "peak_memory_mib": peak}
+    used = measured(sys.executable, "-m", "rag", *arguments, stderr=True)
+    return {"seconds": used.seconds, "cpu_seconds": used.cpu, "peak_memory_mib": used.peak / 2**20}
 
 
 if __name__ == "__main__":

@@ -7,17 +7,15 @@ The text is generated. The judge is `lexical`, since memory per question does no
 
 import argparse
 import json
-import os
 import random
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import provenance
+from scripts.process import measured
 
 SENTENCES = 4  # per answer, each with one citation and so one pair
 
@@ -48,17 +46,13 @@ def scored(folder: Path, pairs: int) -> dict[str, float]:
     file = folder / "answers.jsonl"
     write_atomic(file, answers(pairs // SENTENCES))
     program = str(Path(sys.executable).with_name("autoais"))
-    command = [program, "score", str(file), "--judge", "lexical", "--metrics", "alce"]
-    began = time.monotonic()
-    with Path(os.devnull).open("w") as nowhere:
-        process = subprocess.Popen(command, stdout=nowhere)
-        _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        raise SystemExit(f"autoais score failed with {status}")
+    used = measured(program, "score", file, "--judge", "lexical", "--metrics", "alce")
     return {
-        "pairs": pairs, "file_mb": file.stat().st_size / 1e6, "seconds": time.monotonic() - began,
-        "peak_mb": usage.ru_maxrss * 1024 / 1e6,  # KiB on Linux
-    }  # fmt: skip
+        "pairs": pairs,
+        "file_mb": file.stat().st_size / 1e6,
+        "seconds": used.seconds,
+        "peak_mb": used.peak / 1e6,
+    }
 
 
 def answers(count: int) -> Iterator[str]:

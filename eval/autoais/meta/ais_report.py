@@ -16,7 +16,7 @@ _RATERS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Rating:
+class ReleasedRow:
     """The majority ratings of one model output by five annotators, and how many of them agreed with the majority.
 
     `attributable` is the file's `INT & AIS`, which takes precedence over `Q2`. An agreement is None if the question was
@@ -31,7 +31,7 @@ class Rating:
     attributable_agree: int | None
 
 
-def read_ratings(path: Path) -> list[Rating]:
+def read_release(path: Path) -> list[ReleasedRow]:
     """All rows of an AIS CSV; raises `FormatError` with file, line and column if a row is malformed.
 
     Accepts the quirks of the release: spaces around column names, `NA`, a BOM and further columns. `INT & AIS` must be
@@ -49,7 +49,7 @@ def read_ratings(path: Path) -> list[Rating]:
     return ratings
 
 
-def _rating(row: dict[str, str], where: str) -> Rating:
+def _rating(row: dict[str, str], where: str) -> ReleasedRow:
     flags = {}
     for column in ("Flagged", "INT", "INT & AIS"):
         if row[column] not in ("0", "1"):
@@ -63,7 +63,7 @@ def _rating(row: dict[str, str], where: str) -> Rating:
             agreed[column] = int(row[column])
         except ValueError as error:
             raise FormatError(f"{where}: column {column!r} should be a number, found {row[column]!r}") from error
-    return Rating(
+    return ReleasedRow(
         row["model-name"],
         flags["Flagged"],
         flags["INT"],
@@ -72,7 +72,7 @@ def _rating(row: dict[str, str], where: str) -> Rating:
     )
 
 
-def report(ratings: Sequence[Rating]) -> dict[str, Any]:
+def report(ratings: Sequence[ReleasedRow]) -> dict[str, Any]:
     """Rates of each model, and agreement over all models, as fractions.
 
     Denominators as in the paper: flagged over all items, interpretable over unflagged items, attributable over
@@ -91,7 +91,7 @@ def report(ratings: Sequence[Rating]) -> dict[str, Any]:
     return found | {"paper": ais_paper.beside_paper(found)}
 
 
-def _model(name: str, ratings: Sequence[Rating]) -> dict[str, Any]:
+def _model(name: str, ratings: Sequence[ReleasedRow]) -> dict[str, Any]:
     unflagged = [rating for rating in ratings if not rating.flagged]
     interpretable = [rating for rating in unflagged if rating.interpretable]
     return {

@@ -54,9 +54,9 @@ def over_systems(names: Sequence[str], cells: NDArray[np.int64], undecided: Sequ
     by both. The 95 % intervals are by a bootstrap of the questions (seed 0), for other questions to the same systems:
     they hold both the percentile and the basic interval (Davison and Hinkley 1997, chapter 5). Rates over few questions
     are noisy, which lowers a correlation. A resample adds this noise again, so percentiles alone lie too low.
-    There is none below 10 questions, if the correlation is undefined in more than 5 % of the resamples, or if nearly
-    all resamples have the same one, as of few systems that differ much (`interval95_reason`). Systems without decided
-    claims are listed but left out of the correlations. Rates are fractions.
+    No interval is given for fewer than 10 questions, if the correlation is undefined in more than 5 % of the resamples,
+    or if nearly all resamples have the same one, as of few systems that differ much (`interval95_reason`). Systems
+    without decided claims are listed but left out of the correlations. Rates are fractions.
     """
     per_question = cells
     cells = per_question.sum(axis=0)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from autoais.errors import UserError, missing_extra
 from autoais.markers.alce import Splitter, first_line, list_items, open_splitter, remove_citations
-from autoais.metrics.rates import Tally
+from autoais.metrics.rates import Tally, f1
 from autoais.text.folding import normalize_answer
 
 if TYPE_CHECKING:
@@ -53,13 +53,9 @@ def qampari(text: str, answers: Sequence[Sequence[str]]) -> dict[str, float]:
         "qampari_prec": precision,
         "qampari_rec": recall,
         "qampari_rec_top5": top,
-        "qampari_f1": _f1(precision, recall),
-        "qampari_f1_top5": _f1(precision, top),
+        "qampari_f1": f1(precision, recall),
+        "qampari_f1_top5": f1(precision, top),
     }
-
-
-def _f1(precision: float, recall: float) -> float:
-    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
 @cache

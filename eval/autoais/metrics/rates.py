@@ -246,8 +246,6 @@ class Tally:
         return "nothing was decided" if sum(self._all) else f"there are no {self.items}"
 
 
-def harmonic(recall: float | None, precision: float | None) -> float | None:
-    """Return the F1 of two rates; 0 if both are 0, None if one is absent."""
-    if recall is None or precision is None:
-        return None
+def f1(recall: float, precision: float) -> float:
+    """Return the F1 of two rates, their harmonic mean; 0 if both are 0."""
     return 2 * recall * precision / (recall + precision) if recall + precision else 0.0

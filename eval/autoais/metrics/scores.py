@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from autoais.metrics.intervals import harmonic_mean, interval
-from autoais.metrics.rates import Ratio, Tally, harmonic
+from autoais.metrics.rates import Ratio, Tally, f1
 
 
 class CitationScores:
@@ -39,13 +39,17 @@ class CitationScores:
         """Add F1, the harmonic mean; n, total and undecided are those of the part with more units."""
         parts = (tally.estimate(empty, averaged=averaged) for tally in (self.recall, self.precision))
         found = harmonic_mean(*parts)
-        f1 = Ratio(
-            harmonic(recall.value, precision.value),
-            harmonic(recall.floor, precision.floor),
+        both = Ratio(
+            _f1(recall.value, precision.value),
+            _f1(recall.floor, precision.floor),
             max(recall.n, precision.n),
             max(recall.total, precision.total),
             max(recall.undecided, precision.undecided),
             interval(found),
             recall.reason or precision.reason,
         )
-        return {"recall": recall, "precision": precision, "f1": f1}
+        return {"recall": recall, "precision": precision, "f1": both}
+
+
+def _f1(recall: float | None, precision: float | None) -> float | None:
+    return None if recall is None or precision is None else f1(recall, precision)

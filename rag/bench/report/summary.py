@@ -5,9 +5,10 @@ from typing import Any
 
 from autoais.io.provenance import versions
 from rag.bench.compare import compare_group
+from rag.bench.predictions import DID_NOT_FIT
 from rag.bench.questions import without_gold
 from rag.bench.report.figures import Figure, figures
-from rag.bench.results import PREDICTED, Group, Run
+from rag.bench.results import Group, Run
 
 VERSION = 1
 _KEPT = ("system", "ways", "metrics", "latency", "tokens", "money", "human", "same_judge", "notes")
@@ -62,7 +63,7 @@ def figure_files(figure: Figure, group: int) -> list[str]:
 
 def _counts(told: Mapping[str, Any] | None) -> dict[str, int] | None:
     """How much of a file of answers did not fit the benchmark, without the examples, which are texts."""
-    return None if told is None else {name: told[name]["count"] for name in PREDICTED if name in told}
+    return None if told is None else {name: told[name]["count"] for name in DID_NOT_FIT if name in told}
 
 
 def _run(run: Run) -> Mapping[str, Any]:

@@ -21,6 +21,7 @@ from rag.collect.report.analyses import Analyses, Similarity, open_similarity
 from rag.collect.report.figures import figures
 from rag.collect.report.page import page
 from rag.collect.statistics import Statistics
+from rag.config import DEFAULT_JUDGE
 from rag.errors import RagError, check_type
 
 VERSION = 2
@@ -41,7 +42,7 @@ def report_collection(
     *,
     format: str | None = None,  # noqa: A002  (named like the command-line option)
     corpus: Sequence[str | Path] = (),
-    judge: str | Judge = "minilm",
+    judge: str | Judge = DEFAULT_JUDGE,
     similarity: str | None = None,
     progress: Progress | None = None,
 ) -> CollectionReport:

@@ -16,7 +16,7 @@ from autoais.answers import CitedAnswer, write_answers
 from autoais.errors import FormatError, UserError
 from autoais.formats.base import Notes
 from autoais.io.jsonl import dumps, write_atomic
-from autoais.meta.ais_report import read_ratings as read_csv
+from autoais.meta.ais_report import read_release as read_csv
 from autoais.meta.ais_report import report
 from autoais.ratings import FLAG, LIKERT, PHASES, Rating, read_ratings, write_ratings
 from autoais.ratings.ais_csv import HEADER

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import autoais
 from autoais.errors import UserError
 from autoais.io.jsonl import dumps, write_atomic
-from autoais.meta.ais_report import read_ratings as read_csv
+from autoais.meta.ais_report import read_release as read_csv
 from autoais.ratings import FLAG, Rating, write_ratings
 from tests.autoais.meta.test_ais_report import AGREEMENT, GOLDEN
 from tests.conftest import Command, one_line_error

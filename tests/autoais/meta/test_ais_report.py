@@ -6,7 +6,7 @@ import pytest
 
 from autoais.errors import FormatError
 from autoais.meta.ais_paper import other_tables
-from autoais.meta.ais_report import COLUMNS, Rating, read_ratings, report
+from autoais.meta.ais_report import COLUMNS, ReleasedRow, read_release, report
 from tests.conftest import Command, one_line_error
 
 HEADER = ",".join(("ex-idx ", *COLUMNS))
@@ -19,11 +19,11 @@ def write(path: Path, *rows: str, header: str = HEADER) -> Path:
 
 def test_denominators_leave_out_flagged_and_uninterpretable_items(tmp_path: Path) -> None:
     path = write(tmp_path / "ann_x.csv", "1,m,1,1,0,5,4", "2,m,1,0,0,3,2", "3,m,0,0,0,4,-1", "4,m,0,0,1,-1,-1")
-    (model,) = report(read_ratings(path))["models"]
+    (model,) = report(read_release(path))["models"]
     assert [model[name]["value"] for name in ("flagged", "interpretable", "ais", "ais_of_unflagged")] == pytest.approx(
         [1 / 4, 2 / 3, 1 / 2, 1 / 3]
     )
-    agreement = report(read_ratings(path))["agreement"]
+    agreement = report(read_release(path))["agreement"]
     assert (agreement["interpretable"]["items"], agreement["attributable"]["items"]) == (3, 1)
     assert agreement["attributable"]["left_out"] == 1  # two of five are no majority
 
@@ -39,7 +39,7 @@ def test_denominators_leave_out_flagged_and_uninterpretable_items(tmp_path: Path
 )
 def test_broken_rows_name_line_and_column(tmp_path: Path, row: str, says: str) -> None:
     with pytest.raises(FormatError) as caught:
-        read_ratings(write(tmp_path / "x.csv", row))
+        read_release(write(tmp_path / "x.csv", row))
     assert says in str(caught.value)
 
 
@@ -47,14 +47,14 @@ def test_packed_files_and_long_fields_are_read_as_every_other_csv(tmp_path: Path
     path = write(tmp_path / "x.csv", f"{'x' * 200_000},m,1,1,0,5,4")
     packed = tmp_path / "x.csv.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert read_ratings(packed) == read_ratings(path) == [Rating("m", False, True, True, 5, 4)]
+    assert read_release(packed) == read_release(path) == [ReleasedRow("m", False, True, True, 5, 4)]
     path.write_bytes(path.read_bytes().replace(b",m,", b",\xff,"))
     with pytest.raises(FormatError, match=r"x\.csv:2: field 'model-name' is not UTF-8"):
-        read_ratings(path)
+        read_release(path)
     with pytest.raises(FormatError, match=r"j\.csv:1: columns model-name, INT, .* are missing \(found: a\)"):
-        read_ratings(write(tmp_path / "j.csv", header='{"a": 1}'))
+        read_release(write(tmp_path / "j.csv", header='{"a": 1}'))
     with pytest.raises(FormatError, match="holds no rows"):
-        read_ratings(write(tmp_path / "e.csv"))
+        read_release(write(tmp_path / "e.csv"))
 
 
 def test_the_command_prints_a_table_or_json_and_one_line_on_other_files(tmp_path: Path, autoais: Command) -> None:
@@ -102,7 +102,7 @@ AGREEMENT = {
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_the_papers_tables_come_out_of_the_release(shared_data: Path, name: str) -> None:
-    result = report(read_ratings(shared_data / f"ais/ann_{name}.csv"))
+    result = report(read_release(shared_data / f"ais/ann_{name}.csv"))
     found = {
         model["model"]: (
             model["flagged"]["total"], model["flagged"]["n"] - model["interpretable"]["total"],
@@ -117,11 +117,11 @@ def test_the_papers_tables_come_out_of_the_release(shared_data: Path, name: str)
         assert (agreement["items"], *(round(value, 3) for value in values)) == golden
 
 
-def rows_of(model: str, flagged: int, vague: int, clear: int, attributable: int) -> list[Rating]:
+def rows_of(model: str, flagged: int, vague: int, clear: int, attributable: int) -> list[ReleasedRow]:
     """The ratings of one model, by kind."""
     kinds = ((True, False, False), (False, False, False), (False, True, False), (False, True, True))
     return [
-        Rating(model, *kind, None, None)
+        ReleasedRow(model, *kind, None, None)
         for kind, count in zip(kinds, (flagged, vague, clear, attributable), strict=True)
         for _ in range(count)
     ]
@@ -183,7 +183,7 @@ def test_the_command_prints_the_cells_and_why_a_table_is_not_produced(tmp_path: 
 
 
 def test_34_of_55_cells_match_and_the_other_21_lack_rows(shared_data: Path) -> None:
-    reports = [report(read_ratings(shared_data / f"ais/ann_{name}.csv")) for name in GOLDEN]
+    reports = [report(read_release(shared_data / f"ais/ann_{name}.csv")) for name in GOLDEN]
     other = other_tables(reports)
     assert other is not None
     assert other["cells"] == {"match": 34, "rows missing": 21, "differs": 0}
@@ -212,7 +212,7 @@ BY_ROUNDING_TWICE = {
 
 @pytest.mark.parametrize("name", VERIFIABLE)
 def test_the_verifiable_cells_of_table_7_match(shared_data: Path, name: str) -> None:
-    result = report(read_ratings(shared_data / f"ais/ann_{name}.csv"))
+    result = report(read_release(shared_data / f"ais/ann_{name}.csv"))
     cells = {(cell["part"], cell["figure"]): cell for cell in result["paper"]["agreement"]["cells"]}
     assert {key for key, cell in cells.items() if cell["status"] == "match"} == VERIFIABLE[name]
     if name in BY_ROUNDING_TWICE:

@@ -13,7 +13,7 @@ from autoais import read_answers
 from autoais.answers import CitedAnswer
 from autoais.errors import UserError
 from autoais.io.locks import unused
-from autoais.meta.ais_report import read_ratings as ais_ratings
+from autoais.meta.ais_report import read_release as ais_ratings
 from autoais.ratings import read_ratings
 from autoais.types import Attribution, Citation, CitedSentence, Judge, Judgement, Passage, Verdict
 from rag.annotate.create import create_study

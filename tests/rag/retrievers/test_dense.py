@@ -278,7 +278,7 @@ def test_recipes_that_cannot_be_used(shelf: Path) -> None:
         dense.add(open_index(None), recipe(), None, silent)
 
 
-def test_the_command_adds_and_searches(shelf: Path, tmp_path: Path, rag: Command) -> None:
+def test_a_part_that_cannot_be_built_is_one_line(shelf: Path, tmp_path: Path, rag: Command) -> None:
     given = tmp_path / "tiny.toml"
     given.write_text('name = "tiny.v1"\nkind = "dense"\nencoder = "onnx:nowhere"\n')
     one_line_error(rag("index", "build", "--to", shelf, "--recipe", given), "neither a folder nor an installed package")

@@ -179,7 +179,7 @@ def test_a_part_that_is_missing_damaged_or_of_other_passages(shelf: Path, shelf_
     other = open_index(tmp_path / "o.index")
     with pytest.raises(IndexingError, match=r"has no part 'anserini.v1' yet"):
         open_retriever("lucene", other)
-    home, _ = open_part(shelf_index, lucene.PART)
+    home, _ = open_part(shelf_index, lucene.PART_RECIPE)
     with pytest.raises(IndexingError, match="has other passages than the index"):
         lucene.Lucene(home / "index", other.store, read_recipe("lucene"), mixed=True)
     for path in (home / "index").glob("_*"):
@@ -419,7 +419,7 @@ def test_an_index_of_others_is_imported(tmp_path: Path, java: None, rag: Command
 def test_what_cannot_be_imported_is_one_line(shelf_index: Index, tmp_path: Path) -> None:
     with pytest.raises(IndexingError, match="is not a Lucene index"):
         Stored(tmp_path)
-    home, _ = open_part(shelf_index, lucene.PART)
+    home, _ = open_part(shelf_index, lucene.PART_RECIPE)
     with pytest.raises(FormatError, match="document 0: it stores no id or no text"):
         build(Stored(home / "index"), tmp_path / "x.index")
     assert not (tmp_path / "x.index").exists()

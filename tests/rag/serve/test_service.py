@@ -60,7 +60,7 @@ def test_the_answer_so_far_ends_with_the_answer_of_ask(service: Service) -> None
 
 def test_a_follow_up_is_asked_as_a_whole_question(service: Service) -> None:
     asked = service.ask("Who repaired it?", history=[Turn(QUESTION, "The Aller bridge opened in 1931.")])
-    assert asked.question == "Who repaired the Aller bridge?" or "Aller" in asked.question
+    assert asked.question == "Who repaired Aller?"
 
 
 def test_options_are_those_of_the_system(service: Service, index: Index) -> None:
