@@ -32,6 +32,13 @@ _LINKED = re.compile(r"\s*(?:and|but|so|then|also)\b[\s,]*", re.IGNORECASE)
 _NAME = re.compile(
     r"[^\W\d_a-z][\w.'’-]*(?:\s+(?:(?:of|the|de|du|la|le|von|van|der|di|da|and)\s+)*[^\W_a-z][\w.'’-]*)*"
 )
+_DEFINING = re.compile(r"(?:what|(?P<how>how|when|where|why))\s+(?:is|are|was|were)\s+(?P<noun>\S.*)", re.IGNORECASE)
+_WHICH = re.compile(  # "Which port does the server listen on?"
+    r"\s*(?:(?:on|in|at)\s+)?(?:what|which)\s+(?P<noun>[^\W\d]\w*(?:\s\w+)?)\s+(?:do|does|did|can|could|should|will|must|is|are)\b",
+    re.IGNORECASE,
+)
+_OF = re.compile(r"\b(?:of|in|for|by)\b", re.IGNORECASE)
+_LONG = 10  # words of a noun phrase
 _YEAR = re.compile(r"\b[12]\d{3}\b")
 _AUXILIARY = frozenset(
     "is are was were am be been do does did has have had can could will would shall should may might must".split()
@@ -181,7 +188,11 @@ def _answer_names(turn: Turn) -> list[str]:
     asked = set(words(turn.question))
     added = [name for name in names(turn.answer) if not set(words(name)) & asked]
     short = turn.answer.strip(" .!")
-    return added or [short] * (0 < len(short.split()) <= _SHORT and not names(turn.answer))
+    return added or [short] * (_is_short(short) and short[:1].isalpha() and not names(turn.answer))
+
+
+def _is_short(answer: str) -> bool:
+    return 0 < len(answer.split()) <= _SHORT
 
 
 def _topic(pronoun: str, turns: Sequence[Turn]) -> str | None:
@@ -189,6 +200,10 @@ def _topic(pronoun: str, turns: Sequence[Turn]) -> str | None:
     for turn in reversed(turns):
         kind = next((word for word in words(turn.question) if word in _WH), "")
         asked, answered = _question_names(turn), _answer_names(turn)
+        if pronoun not in _PERSON and pronoun != "there" and (defined := _defined(turn.question)):
+            # "What is the capital of France? Paris": a name that was asked for, rather than what asks for it.
+            named = _OF.search(defined) and _is_short(turn.answer) and names(turn.answer) and answered
+            return named[0] if named else defined
         if pronoun in _PERSON:
             order = [answered, asked] if kind in ("who", "whom", "whose") else [asked]
         elif pronoun in ("they", "them", "their", "theirs"):
@@ -200,6 +215,8 @@ def _topic(pronoun: str, turns: Sequence[Turn]) -> str | None:
         chosen = next((found for found in order if found), None)
         if chosen:
             return chosen[0]
+        if thing := _WHICH.match(turn.question):
+            return f"the {thing['noun']}"
         if phrase := _phrase(turn.question):
             return phrase
     return None
@@ -212,10 +229,31 @@ def _asks_for_time(question: str) -> bool:
     )
 
 
+def _defined(question: str) -> str | None:
+    """What "What is a closed pool?" asks about, with its article; so too "an index" in "How is an index built?"."""
+    found = _DEFINING.fullmatch(question.strip())
+    if found is None:
+        return None
+    noun = found["noun"].rstrip(" ?.!").split()
+    if found["how"]:
+        verb = next((n for n, word in enumerate(noun) if n and _ends_noun(word.casefold())), 0)
+        noun = noun[:verb]  # none if no verb is known: "Why is the sky blue?"
+    first, *_ = *words(" ".join(noun)), ""
+    if first in _VERBS | _PERSON | _THING | {"", "there"} or first.endswith("ed") or len(noun) > _LONG:
+        return None
+    return " ".join(noun) if set(words(" ".join(noun))) - STOP_WORDS else None
+
+
+def _ends_noun(word: str) -> bool:
+    return word in _VERBS or word in STOP_WORDS or re.fullmatch(r"\w{2,}(?:ed|en)", word) is not None
+
+
 def _phrase(question: str) -> str:
     """The longest run of content words without a verb: the topic of a question in lower case."""
     best, end, count, most = "", 0, 0, 0
     start: int | None = None
+    if re.match(r"\s*(?:\w+\s+)?(?:do|does|did)\s+(?!I\b|we\b|you\b)(?:\S+\s+)+\S+$", question, re.IGNORECASE):
+        question = question.rpartition(" ")[0]  # the verb: "How does pruning work?"
     for begin, stop, word in [*word_spans(question), (len(question), len(question), "the")]:
         if word in STOP_WORDS or word in _WH or word in _AUXILIARY or word in _VERBS:
             if start is not None and count >= most:

@@ -38,13 +38,40 @@ CUP = [Turn("who won the world cup in 1986", "Argentina won the 1986 World Cup."
         (CURIE, "where did she die?", "where did Marie Curie die?"),
         (CURIE, "and her husband?", "When was Marie Curie's husband born?"),
         (CURIE, "who married her", "who married Marie Curie"),
-        (TOWER, "how tall is it?", "how tall is Eiffel Tower?"),
+        (TOWER, "how tall is it?", "how tall is the eiffel tower?"),
         ([Turn("how tall is the eiffel tower", "300 m")], "who designed it", "who designed eiffel tower"),
         ([Turn("where was frank herbert born", "Tacoma")], "when did he die", "when did frank herbert die"),
     ],
 )
 def test_what_was_left_out_is_put_in(history: list[Turn], question: str, alone: str) -> None:
     assert standalone(question, history) == alone
+
+
+@pytest.mark.parametrize(
+    ("before", "answer", "question", "alone"),
+    [
+        ("What is HAGRID?", "It is a set. English questions are from MIRACL.", "Who made it?", "Who made HAGRID?"),
+        ("What is a closed pool?", "A sample of English Wikipedia.", "Why is it used?", "Why is a closed pool used?"),
+        (
+            "What is the parameter k1?",
+            "Common values are 1.2.",
+            "What is its default?",
+            "What is the parameter k1's default?",
+        ),
+        ("How is an index built?", "See How to build.", "Can it be moved?", "Can an index be moved?"),
+        ("What is the warranty of the pump?", "two years", "Does it end?", "Does the warranty of the pump end?"),
+        ("What is the default port of the server?", "8000", "Is it open?", "Is the default port of the server open?"),
+        ("which port does the server listen on", "8000", "can it be changed", "can the port be changed"),
+        ("What are hooks?", "Hooks are scripts.", "Where are they stored?", "Where are hooks stored?"),
+        ("Where is the log file stored?", "In /var.", "Is it rotated?", "Is the log file rotated?"),
+        ("How does pruning work?", "It removes.", "Can it be undone?", "Can pruning be undone?"),
+        ("What is used to build an index?", "Tantivy", "Is it fast?", "Is Tantivy fast?"),
+        ("Which river flows through Vienna?", "The Danube.", "How long is it?", "How long is Danube?"),
+        ("Why is the sky blue?", "Light is scattered.", "When is it red?", "When is sky blue red?"),
+    ],
+)
+def test_it_is_what_the_last_question_was_about(before: str, answer: str, question: str, alone: str) -> None:
+    assert standalone(question, [Turn(before, answer)]) == alone
 
 
 @pytest.mark.parametrize(
