@@ -15,7 +15,7 @@ from autoais.io.locks import exclusive_lock
 from autoais.io.provenance import command, sha256_file, versions
 from autoais.models.pace import AUTO, Pace, Served
 from autoais.questions import read_questions
-from rag.errors import RagError
+from rag.errors import RagError, check_type
 from rag.index.index import Index
 from rag.llms import Price, cost
 from rag.systems import System, answer_each
@@ -74,6 +74,8 @@ def answer_file(
     `auto`: as many as make a model server faster, and one of a system that asks none. Raises `RagError` if `out` exists
     and neither is set, or if `out` belongs to another run.
     """
+    check_type("system", system, "an open system (rag.open_system)", System)
+    check_type("index", index, "an open index (rag.open_index)", Index)
     questions, out, pace = Path(questions), Path(out), Pace(concurrency)
     if retry_failed and not out.exists():
         raise RagError(f"{out}: no such file; --retry-failed needs the answers of an earlier run")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from autoais.answers import CitedAnswer
 from autoais.types import Judge
 from rag.config import DEFAULT_JUDGE, DEFAULT_SYSTEM
-from rag.errors import UsageError, check_list, check_type
+from rag.errors import RagError, UsageError, check_list, check_type
 from rag.index.index import Index
 from rag.index.rebuild import Changes
 from rag.retrievers import Retriever
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 AnyIndex = Index | str | Path | None
 """An open index, an index folder, or None for the handbook that ships with rag."""
+
+AnyRecipe = str | Path | Retriever
+"""The name of a recipe, its .toml file, or an open retriever."""
 
 Progress = Callable[[str, int, int], None]
 """Called with the name of the step, the amount done and the total (bytes of a corpus, files, pages or passages)."""
@@ -78,10 +81,12 @@ def build_index(
     from rag.corpus.sources import Shard
     from rag.index.web import Fetching, check_sources, fetched
 
-    check_type("to", to, "a folder (str or Path)", str, Path)
-    listed = _sources(sources)
-    budget = _budget(memory, recipes)
+    _check_new(to)
+    listed, named = _sources(sources), check_recipes(recipes)
+    budget = _budget(memory, named)
     chosen, left = _globs("include", include), _globs("exclude", exclude)
+    if shard is not None:
+        check_type("shard", shard, "a string such as '2/8'", str)
     part = None if shard is None else Shard.parse(shard)
     check_sources(listed, allow_network=allow_network, format=format)
 
@@ -93,8 +98,11 @@ def build_index(
             found.paths, format, skip_bad, include=chosen, exclude=left, strict=strict, urls=found.urls, shard=part
         )
         _build(corpus, Path(to), progress, log, replace=replace)
-    for recipe in default_recipes(to) if recipes is None else recipes:
-        add_recipe(to, recipe, memory=budget, progress=progress, log=log)
+    for recipe in default_recipes(to) if named is None else named:
+        try:
+            add_recipe(to, recipe, memory=budget, progress=progress, log=log)
+        except RagError as error:
+            raise type(error)(f"{error}; {to} is built, without {recipe}: add_recipe adds it") from error
     return open_index(to)
 
 
@@ -128,8 +136,8 @@ def build_shards(
     from rag.corpus.urls import is_url
     from rag.sharding import Options, jobs, recipe_of, run, write_recipe
 
-    check_type("to", to, "a folder (str or Path)", str, Path)
-    listed = _sources(sources)
+    _check_new(to)
+    listed, named = _sources(sources), check_recipes(recipes) or []
     for name, value, least, most in (("shards", shards, 2, MOST_SHARDS), ("processes", processes, 1, MOST_SHARDS)):
         if value is not None:
             check_type(name, value, "a whole number", Integral)
@@ -140,8 +148,8 @@ def build_shards(
             "a collection of URLs cannot be built in shards: build one index, or copy the pages to a folder"
         )
     options = Options(
-        recipes=tuple(recipes or ()),
-        memory=_budget(memory, recipes),
+        recipes=tuple(named),
+        memory=_budget(memory, named),
         format=format,
         include=_globs("include", include),
         exclude=_globs("exclude", exclude),
@@ -149,7 +157,7 @@ def build_shards(
         strict=strict,
     )
     made = jobs([Path(source) for source in listed], Path(to), shards, options, replace=replace)
-    text = recipe_of(made, recipes[-1] if recipes else "bm25")
+    text = recipe_of(made, named[-1] if named else "bm25")
     report = _counted("building shards", progress) or (lambda done, total: None)
     report(0, shards)
     try:
@@ -225,21 +233,59 @@ def _sources(given: str | Path | Sequence[str | Path]) -> list[str | Path]:
     return [path if is_url(path) else Path(path) for path in listed]
 
 
+def check_recipes(recipes: Sequence[str] | None) -> list[str] | None:
+    """The names as a list; raises `RagError` for a recipe that cannot be read, before a long build and not after it."""
+    from rag.retrievers import parts_of
+
+    if recipes is None:
+        return None
+    check_list("recipes", recipes, "a list of names")
+    listed = list(recipes)
+    for recipe in listed:
+        list(parts_of(recipe))
+    return listed
+
+
 def _budget(memory: int | str | None, recipes: Sequence[str] | None) -> int | None:
-    """The memory limit in bytes; raises for recipes that cannot be read, and for a limit without recipes."""
+    """The memory limit in bytes; raises `UsageError` for a limit without recipes."""
+    if memory is None:
+        return None
+    if not recipes:
+        raise UsageError("memory is for the parts that recipes add; name recipes too")
+    return _size("memory", memory)
+
+
+def _size(what: str, given: int | str) -> int:
+    """A number, or a text such as `8GiB` or `33M`; raises `UsageError` for one below 1."""
     from rag.index.parts import parse_size
 
-    check_recipes(() if recipes is None else recipes)
-    if memory is not None and not recipes:
-        raise UsageError("memory is for the parts that recipes add; name recipes too")
-    return parse_size(memory) if isinstance(memory, str) else memory
+    check_type(what, given, "a number, or a text such as '8GiB' or '33M'", Integral, str)
+    found = parse_size(given) if isinstance(given, str) else given
+    if found < 1:
+        raise UsageError(f"{what} should be at least 1, found {found}")
+    return found
 
 
 def _globs(what: str, given: Sequence[str]) -> list[str]:
     check_list(what, given, "a list of globs")
-    for glob in given:
+    listed = list(given)
+    for glob in listed:
         check_type(what, glob, "a glob (str)", str)
-    return list(given)
+    return listed
+
+
+def _check_new(to: str | Path) -> None:
+    """Raise `UsageError` unless the path can be that of a folder."""
+    check_type("to", to, "a folder (str or Path)", str, Path)
+    if not os.fspath(to):
+        raise UsageError("to should be a folder, found an empty text")
+    try:
+        Path(to).lstat()
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:  # a name that is too long, or has a null byte
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{str(to)[:60]!r} cannot be a folder: {reason}") from error
 
 
 def update_index(
@@ -353,15 +399,6 @@ def _counted(step: str, progress: Progress | None) -> Callable[[int, int], None]
     return None if progress is None else lambda done, total: progress(step, done, total)
 
 
-def check_recipes(recipes: Sequence[str]) -> None:
-    """Raise `RagError` for a recipe that cannot be read, before a long build rather than after it."""
-    from rag.retrievers import parts_of
-
-    check_list("recipes", recipes, "a list of names")
-    for recipe in recipes:
-        list(parts_of(recipe))
-
-
 def add_recipe(
     folder: str | Path,
     recipe: str,
@@ -379,7 +416,7 @@ def add_recipe(
     from rag.retrievers import kind_of, parts_of
     from rag.terminal import free_disk, megabytes
 
-    budget, added = _budget(memory, [recipe]), []
+    folder, budget, added = _folder(folder), _budget(memory, [recipe]), []
     for name, part in parts_of(recipe):
         index, kind = open_index(folder), kind_of(part)
 
@@ -391,7 +428,7 @@ def add_recipe(
             needs = kind.needs(index, part, budget)
             disk, building, searching = (megabytes(size) for size in (needs.disk, needs.memory, needs.resident))
             log(
-                f"{name}: {needs.why + '; ' if needs.why else ''}needs about {disk} of disk ({free_disk(Path(folder))} "
+                f"{name}: {needs.why + '; ' if needs.why else ''}needs about {disk} of disk ({free_disk(folder)} "
                 f"free), {building} of memory to build and {searching} to search"
             )
         try:
@@ -410,7 +447,7 @@ def add_recipe(
 def plan_index(
     sources: str | Path | Sequence[str | Path],
     *,
-    passages: int | None = None,
+    passages: int | str | None = None,
     recipes: Sequence[str] | None = None,
     memory: int | str | None = None,
     sample: int = 50_000,
@@ -420,37 +457,43 @@ def plan_index(
 ) -> "Plan":
     """Plan what `build_index` would take on this machine: seconds, disk and memory of each step.
 
-    The first `sample` passages are read and measured. `passages` is the number to plan for (default: that of the
-    sources, estimated from their size). `recipes` are those of `build_index`. `log` is called with a line at each step.
-    Raises `UsageError` for numbers that are too small, and for URLs.
+    The first `sample` passages are read and measured. `passages` is the number to plan for, also as `33M` (default:
+    that of the sources, estimated from their size). `recipes` are those of `build_index`. `log` is called with a line
+    at each step. Raises `UsageError` for numbers that are too small, and for URLs.
     """
     from rag.corpus.reader import Corpus
-    from rag.index.parts import parse_size
     from rag.planning import plan
 
-    check_recipes(() if recipes is None else recipes)
-    budget = parse_size(memory) if isinstance(memory, str) else memory
-    paths = []
+    named, paths = check_recipes(recipes), []
     for source in _sources(sources):
         if isinstance(source, str):
             raise UsageError(f"cannot plan for {source}: save its pages to a folder and plan for that")
         paths.append(source)
     corpus = Corpus(paths, format, skip_bad)
-    return plan(corpus, passages=passages, recipes=recipes, memory=budget, sample=sample, log=log)
+    number = None if passages is None else _size("passages", passages)
+    limit = None if memory is None else _size("memory", memory)
+    return plan(corpus, passages=number, recipes=named, memory=limit, sample=sample, log=log)
 
 
-def open_retriever(recipe: str = "bm25", index: AnyIndex = None) -> Retriever:
+def open_retriever(recipe: AnyRecipe = "bm25", index: AnyIndex = None) -> Retriever:
     """Open the retriever of a recipe, a name or a .toml file; its method `search` takes several queries at once.
+
+    An open retriever is returned as it is.
 
     Raises `RagError` for an unknown recipe, `IndexingError` if the index lacks a part that the recipe needs.
     """
     from rag.retrievers import open_retriever as opened
 
-    return opened(recipe, _opened(index))
+    check_type("recipe", recipe, "a name, a .toml file or an open retriever", str, Path, Retriever)
+    return recipe if isinstance(recipe, Retriever) else opened(str(recipe), _opened(index))
 
 
-def search(query: str, index: AnyIndex = None, *, recipe: str = "bm25", k: int = 10) -> list[Hit]:
-    """Return at most k hits for a query, best first; raises `QuestionError` for a query that cannot be searched."""
+def search(query: str, index: AnyIndex = None, *, recipe: AnyRecipe = "bm25", k: int = 10) -> list[Hit]:
+    """Return at most k hits for a query, best first; fewer if fewer match.
+
+    Scores are comparable only within one list. Raises as `open_retriever`, `QuestionError` for a query that cannot be
+    searched, and `RagError` for a k below 1.
+    """
     check_type("query", query, "a string (a retriever's method `search` takes a list)", str)
     return open_retriever(recipe, _opened(index)).search([query], k)[0]
 
@@ -458,7 +501,7 @@ def search(query: str, index: AnyIndex = None, *, recipe: str = "bm25", k: int =
 class SystemOptions(TypedDict, total=False):
     """The options of a system: its retriever, its number of passages, and those of `rag.systems.Options`."""
 
-    recipe: str | None
+    recipe: AnyRecipe | None
     k: int | None
     min_confidence: float | None
     prompt: str | None
@@ -471,16 +514,20 @@ class SystemOptions(TypedDict, total=False):
 def open_system(name: str = DEFAULT_SYSTEM, index: AnyIndex = None, **options: Unpack[SystemOptions]) -> System:
     """Open a system by name (`rag systems` lists them), such as `reader` or `openai:gpt-4.1-mini`.
 
-    `recipe` and `k` replace the system's default retriever and number of passages. `min_confidence` (0 to 1), `prompt`,
-    `context` (tokens), `temperature`, `seed` and `revise` apply to systems that support them. Raises `RagError` for an
-    unknown name, or an option that the system does not support.
+    `recipe` (also an open retriever) and `k` replace the system's default retriever and number of passages.
+    `min_confidence` (0 to 1), `prompt`, `context` (tokens), `temperature`, `seed` and `revise` apply to systems that
+    support them. Raises `RagError` for an unknown name, or an option that the system does not support.
     """
     from rag.systems import open_system as opened
 
     if unknown := sorted(options.keys() - SystemOptions.__annotations__.keys()):
         raise UsageError(f"no option called {unknown[0]!r}; there are: {', '.join(SystemOptions.__annotations__)}")
     k, recipe = options.pop("k", None), options.pop("recipe", None)
-    return opened(name, _opened(index), Options(**options), k=k, recipe=recipe)  # type: ignore[misc]
+    retriever = None
+    if recipe is not None:
+        check_type("recipe", recipe, "a name, a .toml file or an open retriever", str, Path, Retriever)
+        recipe, retriever = (None, recipe) if isinstance(recipe, Retriever) else (str(recipe), None)
+    return opened(name, _opened(index), Options(**options), k=k, recipe=recipe, retriever=retriever)  # type: ignore[misc]
 
 
 def ask(
@@ -493,7 +540,8 @@ def ask(
     """Answer one question; `str(answer)` is the text with `[n]` markers, `answer.sentences` has citations and spans.
 
     `options` are those of `open_system`: recipe, k, min_confidence, prompt, context, temperature, seed and revise. To
-    ask several questions, open a system once.
+    ask several questions, open a system once. Raises as `open_system`, and `QuestionError` for a question that cannot
+    be searched.
     """
     check_type("system", system, "a name such as 'reader' or an open system", str, System)
     if isinstance(system, System):
@@ -507,7 +555,7 @@ def attribute(
     answers: Iterable[tuple[str, str] | CitedAnswer | Answer | Mapping[str, Any]],
     index: AnyIndex = None,
     *,
-    recipe: str = "bm25",
+    recipe: AnyRecipe = "bm25",
     k: int = 10,
     judge: str | Judge = DEFAULT_JUDGE,
     revise: str | None = None,

@@ -552,12 +552,11 @@ def plan(
     from dataclasses import asdict
 
     from rag.api import plan_index
-    from rag.index.parts import parse_size
     from rag.terminal import show_plan
 
     found = plan_index(
         sources,
-        passages=None if passages is None else parse_size(passages),
+        passages=passages,
         recipes=recipe,
         memory=memory,
         sample=sample,

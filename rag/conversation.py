@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rag.errors import check_type
+from rag.errors import check_list, check_type
 from rag.generators.follow_up import Turn, read_history, standalone
 from rag.systems import System
-from rag.types import Answer
+from rag.types import Answer, Question
 
 if TYPE_CHECKING:
     from rag.llms import LanguageModel
@@ -23,12 +23,18 @@ class Conversation:
 
     def __init__(self, system: System, turns: Sequence[Turn] = (), model: str | None = None) -> None:
         check_type("system", system, "an open system (rag.open_system)", System)
+        check_list("turns", turns, "a list of Turns")
         self.system, self.turns = system, list(turns)
-        self._model_name = model
+        for turn in self.turns:
+            check_type("turn", turn, "a Turn (question, answer)", Turn)
+        if model is not None:
+            check_type("model", model, "the name of a language model", str)
+        self._model_name, self._asked = model, len(self.turns)
         self._model: LanguageModel | None = None
 
     def standalone(self, question: str) -> str:
         """Rewrite the question so that it can be understood without the earlier turns."""
+        check_type("question", question, "a string", str)
         if self.turns and self._model_name is not None and self._model is None:
             from rag.llms import open_model
 
@@ -36,18 +42,22 @@ class Conversation:
         return standalone(question, self.turns, self._model)
 
     def ask(self, question: str) -> Answer:
-        """Answer a question, which may be a follow-up."""
-        check_type("question", question, "a string", str)
-        answer = self.system.ask(self.standalone(question))
+        """Answer a question, which may be a follow-up; the ids of questions are q1, q2, ..."""
+        answer = self.system.ask(self._question(question))
         self.remember(question, answer)
         return answer
 
     def stream(self, question: str) -> Iterator[str | Answer]:
         """Yield the text in pieces as it is written; then the answer."""
-        for piece in self.system.stream(self.standalone(question)):
+        for piece in self.system.stream(self._question(question)):
             if isinstance(piece, Answer):
                 self.remember(question, piece)
             yield piece
+
+    def _question(self, question: str) -> Question:
+        whole = self.standalone(question)
+        self._asked += 1
+        return Question(f"q{self._asked}", whole)
 
     def remember(self, question: str, answer: Answer) -> None:
         """Add a turn, unless the system abstained."""

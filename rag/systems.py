@@ -347,20 +347,22 @@ def _opened(name: str, options: Options) -> "LanguageModel":
     return open_model(name, **given)
 
 
+_NOTHING = "nothing"  # what a system needs that takes no model
+
 SYSTEMS: Registry[SystemKind] = Registry(
     "rag.systems",
     "system",
     {
         "reader": SystemKind(
             "the sentences, steps or code that answer, chosen by a small network",
-            "nothing",
+            _NOTHING,
             "default",
             16,
             _reader,
             frozenset({"min_confidence"}),
         ),
-        "extractive": SystemKind("the one to three sentences that answer best", "nothing", "bm25", 10, _extractive),
-        "first-passage": SystemKind("the first passage, whole: a baseline", "nothing", "bm25", 1, _first_passage),
+        "extractive": SystemKind("the one to three sentences that answer best", _NOTHING, "bm25", 10, _extractive),
+        "first-passage": SystemKind("the first passage, whole: a baseline", _NOTHING, "bm25", 1, _first_passage),
         "openai": SystemKind(
             _CITED, "openai:<model>, a server (OPENAI_BASE_URL)", "default-llm", 5, _cited("openai"), _CITED_OPTIONS
         ),
@@ -405,11 +407,15 @@ _GENERATOR_RECIPE, _GENERATOR_K = "default-llm", 10
 
 
 def system_kind(name: str) -> SystemKind:
-    """The entry of a system, or of a generator as a retrieve-then-read system; raises `RagError` if it is unknown."""
+    """The entry of a system, of a language model that answers with citations, or of a generator; else `RagError`."""
+    from rag.llms import LANGUAGE_MODELS
+
     if name in SYSTEMS:
         return SYSTEMS[name]
+    if name in LANGUAGE_MODELS:
+        return SystemKind(_CITED, f"{name}:<model>", "default-llm", 5, _cited(name), _CITED_OPTIONS)
     if name not in GENERATORS:
-        raise RagError(f"no system called {name!r}; there are: {', '.join([*SYSTEMS, *GENERATORS])}")
+        raise RagError(f"no system called {name!r}; there are: {', '.join(list_systems())}")
     make = GENERATORS[name]
     description = next(iter((make.__doc__ or "").strip().splitlines()), "")
     return SystemKind(
@@ -423,7 +429,9 @@ def system_kind(name: str) -> SystemKind:
 
 def list_systems() -> dict[str, SystemKind]:
     """All systems by name, including those of installed packages."""
-    return {name: system_kind(name) for name in [*SYSTEMS, *GENERATORS]}
+    from rag.llms import LANGUAGE_MODELS
+
+    return {name: system_kind(name) for name in dict.fromkeys([*SYSTEMS, *LANGUAGE_MODELS, *GENERATORS])}
 
 
 def open_system(
@@ -443,6 +451,8 @@ def open_system(
     check_type("system", name, "a name such as 'reader'", str)
     kind, _, model = name.partition(":")
     row, options = system_kind(kind), options or Options()
+    if model and row.requires == _NOTHING:
+        raise RagError(f"system {kind!r} takes no model, found {model!r}")
     if unknown := sorted(options.chosen().keys() - row.options):
         others = [other for other, its in SYSTEMS.items() if unknown[0] in its.options]
         raise RagError(f"system {kind!r} has no option {unknown[0]!r}; systems that have it: {', '.join(others)}")

@@ -6,6 +6,7 @@ Every stage can be run alone and continues after a kill. The folder is described
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 
 from autoais.engines import Engine
@@ -71,8 +72,12 @@ def run_benchmark(
         raise UsageError("concurrency and engine exclude each other; each worker asks a question at a time")
     if engine is not None and isinstance(judge, Judge):
         raise UsageError("judge should be a name where there is an engine, whose workers open it")
-    if limit is not None and limit < 1:
-        raise RagError(f"limit must be at least 1, not {limit}")
+    for system in systems:
+        check_type("system", system, "a name, also with options, such as 'reader,k=16'", str)
+    if limit is not None:
+        check_type("limit", limit, "an int", Integral)
+        if limit < 1:
+            raise RagError(f"limit must be at least 1, not {limit}")
     opened = benchmark if isinstance(benchmark, Benchmark) else read_benchmark(benchmark)
     given = {
         "systems": [str(SystemSpec.parse(one)) for one in systems] or None,

@@ -105,9 +105,8 @@ def build(
             raise UserError(f"give --shards or {other}, not both")
     if processes is not None and shards is None:
         raise UserError("--processes is for --shards")
-    check_recipes(recipe or [])
     options: _BuildOptions = {
-        "recipes": recipe,
+        "recipes": check_recipes(recipe),
         "memory": memory,
         "format": format_,
         "include": include or [],

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from autoais.registry import Registry
 from rag.errors import RagError, UserError
@@ -13,6 +13,7 @@ from rag.index.statistics import Statistics
 from rag.types import Hit
 
 
+@runtime_checkable
 class Retriever(Protocol):
     """Finds passages for queries."""
 

@@ -126,7 +126,61 @@ def test_recipes_that_cannot_be_read_are_refused_before_anything_is_built(corpus
     assert not home.exists()
 
 
+def test_generators_are_lists_too(tmp_path: Path) -> None:
+    (tmp_path / "docs" / "drafts").mkdir(parents=True)
+    (tmp_path / "docs" / "a.md").write_text("# Pump\n\nThe pump is red.\n")
+    (tmp_path / "docs" / "drafts" / "b.md").write_text("# Secret\n\nThe password is hunter2.\n")
+    home = tmp_path / "i.index"
+    built = untyped.build_index(
+        tmp_path / "docs", home, exclude=(glob for glob in ["drafts/**"]), recipes=(name for name in ["static"])
+    )
+    assert [passage.id for passage in built.store.scan()] == ["a.md#1"]
+    assert rag.search("pump", built, recipe="static")
+    shards = untyped.build_shards(tmp_path / "docs", tmp_path / "shards", 2, recipes=(name for name in ["bm25"]))
+    assert shards.name == "shards.toml"
+
+
+def test_a_part_that_does_not_fit_leaves_an_index_and_says_so(corpus: Path, tmp_path: Path) -> None:
+    home = tmp_path / "i.index"
+    with pytest.raises(RagError, match=r"i\.index is built, without static: add_recipe adds it$"):
+        rag.build_index(corpus, home, recipes=["static"], memory=1)
+    assert add_recipe(home, "static") == ["static"]
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda to: untyped.build_index("docs", to, shard=2), "shard should be a string such as '2/8', found int"),
+        (lambda to: untyped.build_index("docs", to / ("a" * 300)), "cannot be a folder: File name too long"),
+        (lambda to: untyped.build_index("docs", "a\0b"), "cannot be a folder: embedded null byte"),
+        (lambda _: untyped.build_index("docs", ""), "to should be a folder, found an empty text"),
+        (lambda to: untyped.build_index("docs", to, recipes=["static"], memory=-1), "memory should be at least 1"),
+        (lambda _: untyped.add_recipe(None, "static"), r"index should be an index folder \(str or Path\), found None"),
+        (lambda to: untyped.plan_index(to, passages=3.5), "passages should be a number, or a text such as '8GiB'"),
+        (
+            lambda _: untyped.open_system("reader", recipe=3),
+            "recipe should be a name, a .toml file or an open retriever",
+        ),
+        (lambda _: untyped.search("river", recipe=b"bm25"), "recipe should be a name, a .toml file or an open retriev"),
+    ],
+)
+def test_wrong_calls_are_told_in_one_line(call: Callable[[Path], object], told: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=told):
+        call(tmp_path)
+
+
 # --- searching and asking --------------------------------------------------------------------------------------
+
+
+def test_an_open_retriever_is_as_good_as_its_name(index: Index, tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('name = "own.v1"\nkind = "bm25"\n[weights]\ncontents = 1.0\ntitle = 0.5\n')
+    retriever = rag.open_retriever(own, index)
+    assert rag.open_retriever(retriever) is retriever
+    assert rag.search("river", recipe=retriever) == rag.search("river", index, recipe=own)
+    assert rag.ask(CAPITAL, index, recipe=retriever) == rag.ask(CAPITAL, index, recipe=str(own))
+    (attributed,) = rag.attribute([BORN], index, recipe=retriever)
+    assert attributed.sentences[0].citations
 
 
 def test_search_takes_an_index_its_folder_or_none(index: Index, shelf: Path) -> None:
@@ -283,7 +337,7 @@ def test_attribute_names_what_there_is_not(index: Index) -> None:
         (lambda index: untyped.open_system(index), "system should be a name such as 'reader', found Index"),
         (lambda index: untyped.open_system("reader", index).answer(None), "questions should be a list"),
         (lambda index: untyped.search(CAPITAL, index, k=2.5), "k should be an int, found float"),
-        (lambda index: untyped.search(CAPITAL, index, recipe=None), "recipe should be a name or a .toml file"),
+        (lambda index: untyped.search(CAPITAL, index, recipe=None), "recipe should be a name, a .toml file or an"),
         (lambda index: untyped.open_retriever("bm25", index).search([CAPITAL, None], 3), "query should be a string"),
         (lambda index: untyped.open_retriever("bm25", index).search(None, 3), "queries should be a list of strings"),
         (lambda index: untyped.open_index(index), "index should be an index folder"),

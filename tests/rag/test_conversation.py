@@ -5,12 +5,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rag import config
 from rag.conversation import Conversation, Turn
-from rag.errors import QuestionError, RagError, UserError
+from rag.errors import QuestionError, RagError, UsageError, UserError
 from rag.llms import LANGUAGE_MODELS, LanguageModel
 from rag.systems import System
 from rag.terminal import converse
@@ -50,6 +51,21 @@ def test_a_follow_up_is_asked_as_it_can_be_understood_and_turns_are_kept() -> No
     conversation.ask("Where did she die?")
     assert system.asked == ["When was Marie Curie born?", "Where did Marie Curie die?"]
     assert conversation.turns == [CURIE, Turn("Where did she die?", "1867")]
+
+
+def test_questions_have_ids_of_their_own_and_wrong_calls_are_told() -> None:
+    conversation = Conversation(Told("1867"), [CURIE])
+    assert [conversation.ask(text).question.id for text in ("Unknown?", "Who?")] == ["q2", "q3"]
+    (_, streamed) = conversation.stream("Where?")
+    assert isinstance(streamed, Answer)
+    assert streamed.question.id == "q4"
+    untyped: Any = conversation
+    for call in (untyped.ask, untyped.standalone, lambda question: list(untyped.stream(question))):
+        with pytest.raises(UsageError, match="question should be a string, found NoneType"):
+            call(None)
+    wrong: Any = ("a", "b")
+    with pytest.raises(UsageError, match="turn should be a Turn"):
+        Conversation(Told(), [wrong])
 
 
 def test_without_a_short_answer_the_text_is_what_was_answered() -> None:

@@ -8,8 +8,9 @@ from autoais.text.folding import normalize_answer
 from rag.errors import RagError, UsageError
 from rag.generators.passage_reader import PassageReader
 from rag.index.open import open_index
-from rag.systems import SYSTEMS, System, answer_or_abstain, open_system
-from rag.testing import check_system
+from rag.llms import LANGUAGE_MODELS
+from rag.systems import SYSTEMS, System, answer_or_abstain, list_systems, open_system
+from rag.testing import ScriptedModel, check_system
 from rag.types import Answer, CitedSentence, Hit, Passage, Question
 from tests.conftest import Command, one_line_error
 
@@ -34,7 +35,10 @@ def test_the_baseline_quotes_the_first_passage_whole(shelf: Path) -> None:
 
 def test_one_question_is_not_taken_for_a_list_of_letters(shelf: Path) -> None:
     system = open_system("extractive", open_index(shelf))
-    with pytest.raises(UsageError, match=r"questions should be a list, found one string; write \['Which river\?'\]"):
+    with pytest.raises(
+        UsageError,
+        match=r"questions should be a list of strings or Questions, found one string; write \['Which river\?'\]",
+    ):
         system.answer("Which river?")
     assert [answer.question.id for answer in system.answer(["Which river?", Question("x", "Poland?")])] == ["q1", "x"]
     first, second, third = system.answer(["Which river?", "?!", "Poland?"])  # one that cannot be searched ends nothing
@@ -60,7 +64,20 @@ def test_a_system_says_what_it_searches_with(shelf: Path) -> None:
     assert "@3+quotes" in open_system("reader", index, k=3, recipe="bm25").name
     with pytest.raises(RagError, match="no system called 'reeder'; there are: reader, "):
         open_system("reeder", index)
+    with pytest.raises(RagError, match="system 'extractive' takes no model, found 'foo'"):
+        open_system("extractive:foo", index)
     assert all(kind.description and kind.requires for _, kind in SYSTEMS.items())
+
+
+def test_a_language_model_of_ones_own_answers_with_checked_citations(
+    shelf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LANGUAGE_MODELS, "_known", dict(LANGUAGE_MODELS._known))
+    LANGUAGE_MODELS.register("mine", lambda model, **_: ScriptedModel("Warsaw is the capital of Poland [1]."))
+    assert "mine" in list_systems()
+    system = open_system("mine:x", open_index(shelf), k=3, recipe="bm25")
+    assert ">repair.v1(" in system.name
+    assert system.ask("What is the capital of Poland?").sentences
 
 
 def test_the_short_answer_stands_in_the_sentence_that_is_cited() -> None:
