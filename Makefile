@@ -185,17 +185,17 @@ FRESH = .venv-test/bin/rag bench run own-documents-fresh --data work/fresh-docs 
 ATTRIBUTE = .venv-test/bin/rag attribute --index $(INDEX)
 COLLECT = .venv-test/bin/python -m scripts.make_results collect
 results: .venv-test/done
-	$(POOL) --limit 100 --seed 13 --system closed-book:gguf:$(MODEL) --out work/bench/closed-book
-	$(POOL) --limit 100 --seed 13 --system llm-retriever:gguf:$(MODEL) --out work/bench/llm-retriever
-	$(POOL) --limit 100 --seed 13 --system gguf:$(MODEL),k=5 --out work/bench/gguf
+	$(POOL) --limit 200 --seed 13 --system closed-book:gguf:$(MODEL) --out work/bench/closed-book
+	$(POOL) --limit 200 --seed 13 --system llm-retriever:gguf:$(MODEL) --out work/bench/llm-retriever
+	$(POOL) --limit 200 --seed 13 --system gguf:$(MODEL),k=5 --out work/bench/gguf
 	.venv-test/bin/python -m scripts.bench.repair work/bench/gguf/gguf-*/answers.jsonl --as-parsed work/bench/as-parsed.jsonl \
 		--out eval/results/open-nq-pool/repair.json
 	.venv-test/bin/python -m scripts.make_results references $(DATA)/nq/nq_pool_dev.jsonl --out work/bench/references.jsonl
 	$(ATTRIBUTE) work/bench/references.jsonl --out work/bench/post-hoc-references.jsonl
 	$(ATTRIBUTE) work/bench/closed-book/closed-book-*/answers.jsonl --out work/bench/post-hoc-closed-book.jsonl
-	$(POOL) --limit 100 --seed 13 --predictions work/bench/post-hoc-references.jsonl \
+	$(POOL) --limit 200 --seed 13 --predictions work/bench/post-hoc-references.jsonl \
 		--predictions work/bench/post-hoc-closed-book.jsonl --predictions work/bench/as-parsed.jsonl --out work/bench/given
-	$(POOL) --limit 100 --seed 13 $(READERS) --out work/bench/sample
+	$(POOL) --limit 200 --seed 13 $(READERS) --out work/bench/sample
 	$(POOL) $(READERS) --predictions work/bench/post-hoc-references.jsonl --out work/bench/pool
 	$(OWN) --system first-passage --system first-passage,recipe=best --system first-passage,recipe=hybrid-reranked \
 		--system extractive --system extractive,recipe=best \
@@ -209,7 +209,7 @@ results: .venv-test/done
 	$(OWN) --system closed-book:gguf:$(MODEL) --out work/bench/own-documents-kept-closed-book
 	$(OWN) --system gguf:$(MODEL),k=5 --out work/bench/own-documents-kept-gguf
 	$(COLLECT) work/bench/pool --out eval/results/systems/open-nq-pool.json
-	$(COLLECT) $(addprefix work/bench/,sample closed-book llm-retriever gguf given) --out eval/results/systems/open-nq-pool-100.json
+	$(COLLECT) $(addprefix work/bench/,sample closed-book llm-retriever gguf given) --out eval/results/systems/open-nq-pool-200.json
 	$(COLLECT) work/bench/own-documents-kept $(addprefix work/bench/own-documents-kept-,closed-book gguf) --out eval/results/systems/own-documents-kept.json
 	$(COLLECT) work/bench/own-documents-fresh --out eval/results/systems/own-documents-fresh.json
 	for name in open-nq miracl-pool clapnq-pool nomiracl; do $(COLLECT) work/bench/$$name --out eval/results/systems/$$name.json || exit 1; done
