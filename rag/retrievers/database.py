@@ -22,7 +22,7 @@ from rag.index.parts import Needs, Progress, adding, open_part
 from rag.index.recipes import Recipe, read_recipe
 from rag.retrievers import RetrieverKind
 from rag.retrievers.dense import Dense, open_vectors, peak_memory
-from rag.retrievers.vectors import Shards
+from rag.retrievers.vectors import StoredVectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,18 +45,18 @@ def open_database(index: Index, recipe: Recipe) -> Dense:
     open_part(index, recipe)  # raises if it is missing, or of other passages
     base = _base_recipe(recipe)
     part = open_vectors(index, base)
-    shards, collection = part.shards, _collection(index, part.encoder)
+    stored, collection = part.stored, _collection(index, part.encoder)
     with _told(_place(recipe, index)), ExitStack() as stack:
         database = stack.enter_context(closing(_connect(recipe, index)))
         count = database.count(collection)
-        if count == shards.rows:
+        if count == stored.rows:
             stack.pop_all()  # the retriever closes it
-    if count != shards.rows:
-        found = "no such collection" if count is None else f"{count:,} vectors of {shards.rows:,}"
+    if count != stored.rows:
+        found = "no such collection" if count is None else f"{count:,} vectors of {stored.rows:,}"
         raise IndexingError(
             f"{_place(recipe, index)}: {collection}: {found}: fill it with rag index build --to DIR --recipe NAME"
         )
-    searcher = _Searcher(database, collection, shards, recipe, _place(recipe, index), part.longest)
+    searcher = _Searcher(database, collection, stored, recipe, _place(recipe, index), part.longest)
     return Dense(f"{recipe.name}/{base.name}/{recipe.settings['database']}", part.encoder, searcher, index.store)
 
 
@@ -82,37 +82,37 @@ def add(index: Index, recipe: Recipe, memory: int | None, progress: Progress) ->
     import numpy as np
 
     part = open_vectors(index, _base_recipe(recipe))
-    shards, collection = part.shards, _collection(index, part.encoder)
+    stored, collection = part.stored, _collection(index, part.encoder)
     with ExitStack() as stack:
         stack.enter_context(adding(index, recipe, {"collection": collection}))
         stack.enter_context(_told(_place(recipe, index)))
         database = stack.enter_context(closing(_connect(recipe, index)))
         count = database.count(collection)
         if count is None:
-            database.create(collection, shards.dimension)
-        elif count > shards.rows:
+            database.create(collection, stored.dimension)
+        elif count > stored.rows:
             raise IndexingError(
-                f"{_place(recipe, index)}: {collection} has {count:,} vectors, more than {shards.rows:,}"
+                f"{_place(recipe, index)}: {collection} has {count:,} vectors, more than {stored.rows:,}"
             )
         done = (count or 0) // _BATCH * _BATCH
-        for first in range(done, shards.rows, _BATCH):
-            rows = np.arange(first, min(first + _BATCH, shards.rows))
-            database.add(collection, first, shards.take(rows).astype(np.float32))
+        for first in range(done, stored.rows, _BATCH):
+            rows = np.arange(first, min(first + _BATCH, stored.rows))
+            database.add(collection, first, stored.take(rows).astype(np.float32))
             progress(int(rows[-1]) + 1, "stored")
-        progress(shards.rows, "building the index")
+        progress(stored.rows, "building the index")
         database.finish(collection)
         count = database.count(collection)
-        if count != shards.rows:
-            raise IndexingError(f"{_place(recipe, index)}: {collection} kept {count} vectors of {shards.rows:,}")
+        if count != stored.rows:
+            raise IndexingError(f"{_place(recipe, index)}: {collection} kept {count} vectors of {stored.rows:,}")
 
 
 class _Searcher:
     """Scores the rows that a database proposes, `refine` times the larger of k and `depth`."""
 
     def __init__(
-        self, database: Database, collection: str, shards: Shards, recipe: Recipe, place: str, longest: float
+        self, database: Database, collection: str, stored: StoredVectors, recipe: Recipe, place: str, longest: float
     ) -> None:
-        self._database, self._collection, self._shards, self._longest = database, collection, shards, longest
+        self._database, self._collection, self._stored, self._longest = database, collection, stored, longest
         self._depth, self._refine = recipe.setting("depth", int, 100), recipe.setting("refine", int, 2)
         if min(self._depth, self._refine) < 1:
             raise RagError(f"recipe {recipe.name}: depth and refine should be at least 1")
@@ -122,7 +122,7 @@ class _Searcher:
     def search(self, queries: "NDArray[np.float32]", k: int) -> list[tuple["Rows", "Scores"]]:
         import numpy as np
 
-        wanted = min(self._refine * max(k, self._depth), self._shards.rows)
+        wanted = min(self._refine * max(k, self._depth), self._stored.rows)
         with _told(self._place):
             proposed = self._database.nearest(self._collection, queries.astype(np.float32), wanted)
         if len(proposed) != len(queries):
@@ -130,10 +130,10 @@ class _Searcher:
         found = []
         for query, listed in zip(queries, proposed, strict=True):
             rows = np.unique(np.array(listed, dtype=np.int64))
-            if rows.size and not 0 <= rows[0] <= rows[-1] < self._shards.rows:
+            if rows.size and not 0 <= rows[0] <= rows[-1] < self._stored.rows:
                 raise RagError(f"{self._place}: {self._collection} proposes rows that the index does not have")
-            kept = self._shards.narrowed(query, rows, k, self._longest)
-            found.append(self._shards.best(query, kept, k))
+            kept = self._stored.narrowed(query, rows, k, self._longest)
+            found.append(self._stored.best(query, kept, k))
         return found
 
 

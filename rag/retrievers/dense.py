@@ -20,18 +20,18 @@ from rag.index.recipes import Recipe
 from rag.retrievers import RetrieverKind
 from rag.retrievers.vectors import (
     KINDS,
-    SHARD,
+    PER_FILE,
     SMALL,
     Searcher,
-    Shards,
+    StoredVectors,
     VectorSearch,
     build,
     choose_settings,
     estimate,
     estimate_seconds,
+    file_path,
     pick,
-    shard_path,
-    write_shard,
+    write_file,
 )
 from rag.types import Hit, Passage, best_first
 
@@ -49,7 +49,7 @@ class Part:
 
     home: Path
     encoder: Encoder
-    shards: Shards
+    stored: StoredVectors
     longest: float
     kind: str
     settings: Mapping[str, int]
@@ -58,7 +58,7 @@ class Part:
 def open_dense(index: Index, recipe: Recipe) -> "Dense":
     """Open the part that `add` built; raises as `open_vectors`."""
     part = open_vectors(index, recipe)
-    searcher = Searcher(part.shards, part.kind, part.settings, part.home / f"{part.kind}.faiss", longest=part.longest)
+    searcher = Searcher(part.stored, part.kind, part.settings, part.home / f"{part.kind}.faiss", longest=part.longest)
     return Dense(f"{recipe.name}/{part.encoder.name}/{part.kind}", part.encoder, searcher, index.store)
 
 
@@ -84,7 +84,9 @@ def open_vectors(index: Index, recipe: Recipe) -> Part:
             f"{home.name} was built with the encoder {made_by} ({dimension} dimensions), but the recipe now has "
             f"{encoder.name} ({encoder.dimension}): add the part again, or restore the model"
         )
-    return Part(home, encoder, Shards(home, index.manifest["passages"], dimension, size), longest, kind, settings)
+    return Part(
+        home, encoder, StoredVectors(home, index.manifest["passages"], dimension, size), longest, kind, settings
+    )
 
 
 def needs(index: Index, recipe: Recipe, memory: int | None) -> Needs:
@@ -102,26 +104,26 @@ def peak_memory() -> int:
 
 
 def add(index: Index, recipe: Recipe, memory: int | None, progress: Progress) -> None:
-    """Encode all passages in row order, shard by shard, and build an index of their vectors.
+    """Encode all passages in row order, file by file, and build an index of their vectors.
 
-    At most one shard of vectors is in memory. A stopped run resumes at the first missing shard and ends with the same
+    At most one file of vectors is in memory. A stopped run resumes at the first missing file and ends with the same
     bytes. Raises `IndexingError` on a full disk, and for a passage whose vector is not finite.
     """
     encoder = _encoder(recipe)
     rows = index.manifest["passages"]
     kind, settings, why = _choice(recipe, rows, encoder.dimension, memory)
-    plan = {"encoder": encoder.name, "dimension": encoder.dimension, "shard": SHARD}
+    plan = {"encoder": encoder.name, "dimension": encoder.dimension, "shard": PER_FILE}
     with adding(index, recipe, plan) as (work, record):
         for stale in (*work.glob("*.new"), *work.glob("*.faiss")):
             stale.unlink()
-        for number, first in enumerate(range(0, rows, SHARD)):
-            if not shard_path(work, number).exists():
-                last = min(first + SHARD, rows)
-                write_shard(work, number, _encoded(index.store, encoder, first, last, progress))
-        shards = Shards(work, rows, encoder.dimension, SHARD)
+        for number, first in enumerate(range(0, rows, PER_FILE)):
+            if not file_path(work, number).exists():
+                last = min(first + PER_FILE, rows)
+                write_file(work, number, _encoded(index.store, encoder, first, last, progress))
+        stored = StoredVectors(work, rows, encoder.dimension, PER_FILE)
         if kind != "flat":
-            build(kind, settings, shards, work / f"{kind}.faiss", progress)
-        record |= {"index": kind, "settings": settings, "why": why, "longest": shards.longest()}
+            build(kind, settings, stored, work / f"{kind}.faiss", progress)
+        record |= {"index": kind, "settings": settings, "why": why, "longest": stored.longest()}
 
 
 def seconds(index: Index, recipe: Recipe, memory: int | None) -> float:
@@ -150,21 +152,21 @@ def update(old: Index, new: Index, recipe: Recipe, changed: Sequence[int], progr
         for number, first in enumerate(range(0, rows, size)):
             last = min(first + size, rows)
             inside = [row for row in changed if first <= row < last]
-            before = shard_path(home, number)
+            before = file_path(home, number)
             vectors = np.zeros((last - first, encoder.dimension), np.float16)
             if before.exists():
-                stored = np.load(before)[: last - first]
-                vectors[: len(stored)] = stored
+                kept = np.load(before)[: last - first]
+                vectors[: len(kept)] = kept
             for start in range(0, len(inside), _BATCH):
                 some = inside[start : start + _BATCH]
                 vectors[np.array(some) - first] = _checked(encoder, new.store.rows(some))
                 encoded += len(some)
                 progress(encoded, "encoded")
-            write_shard(work, number, vectors)
-        shards = Shards(work, rows, encoder.dimension, size)
+            write_file(work, number, vectors)
+        stored = StoredVectors(work, rows, encoder.dimension, size)
         if kind != "flat":
-            build(kind, part["settings"], shards, work / f"{kind}.faiss", lambda done, what: None)
-        record |= {"index": kind, "settings": part["settings"], "why": part["why"], "longest": shards.longest()}
+            build(kind, part["settings"], stored, work / f"{kind}.faiss", lambda done, what: None)
+        record |= {"index": kind, "settings": part["settings"], "why": part["why"], "longest": stored.longest()}
 
 
 def _encoder(recipe: Recipe) -> Encoder:

@@ -1,4 +1,4 @@
-"""Vectors of passages: float16 shards on disk, exact search over them, and FAISS indexes for candidates."""
+"""Vectors of passages: float16 files on disk, exact search over them, and FAISS indexes for candidates."""
 
 import math
 import os
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Rows = NDArray[np.int64]
     Scores = NDArray[np.float64]
 
-SHARD = 50_000  # vectors per file
+PER_FILE = 50_000  # vectors per file
 SMALL = 100_000  # below this, exact search takes at most about 20 ms, and an index would miss more
 _BLOCK = 2048  # vectors scored at once: a block fits in the CPU cache
 _QUERIES = 64  # queries scored at once
@@ -36,19 +36,19 @@ _MOST_ON_GPU = 2048  # FAISS's limit on a GPU, for hits and for probed lists
 _FAISS_BYTES = 12_000_000  # memory of its code
 
 
-# --- shards ----------------------------------------------------------------------------------------------------
+# --- files -----------------------------------------------------------------------------------------------------
 
 
-def shard_path(folder: Path, number: int) -> Path:
-    """The path of a shard: `vectors-00000.npy` and so on."""
+def file_path(folder: Path, number: int) -> Path:
+    """The path of a file of vectors: `vectors-00000.npy` and so on."""
     return folder / f"vectors-{number:05}.npy"
 
 
-def write_shard(folder: Path, number: int, vectors: "Stored") -> None:
-    """Write one shard atomically; raises `OSError` on a full disk."""
+def write_file(folder: Path, number: int, vectors: "Stored") -> None:
+    """Write one file of vectors atomically; raises `OSError` on a full disk."""
     import numpy as np
 
-    path = shard_path(folder, number)
+    path = file_path(folder, number)
     temporary = path.with_suffix(".new")
     with temporary.open("wb") as file:
         np.save(file, vectors)
@@ -58,7 +58,7 @@ def write_shard(folder: Path, number: int, vectors: "Stored") -> None:
     sync(folder)
 
 
-class Shards:
+class StoredVectors:
     """The vectors of rows 0 to rows - 1, memory-mapped from files of `size` vectors each; the last may have fewer.
 
     Raises `IndexingError` for a file that is missing, damaged or of another dimension.
@@ -71,7 +71,7 @@ class Shards:
         self.paths: list[Path] = []
         self._files: list[Stored] = []
         for number, first in enumerate(range(0, rows, size)):
-            path = shard_path(folder, number)
+            path = file_path(folder, number)
             wanted = (min(size, rows - first), dimension)
             try:
                 vectors = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -83,7 +83,7 @@ class Shards:
             self._files.append(vectors)
 
     def __iter__(self) -> Iterator["Stored"]:
-        """The vectors in row order, shard by shard, read from disk, as mapped pages would count as memory."""
+        """The vectors in row order, file by file, read from disk, as mapped pages would count as memory."""
         import numpy as np
 
         return (np.load(path, allow_pickle=False) for path in self.paths)
@@ -93,10 +93,10 @@ class Shards:
         import numpy as np
 
         found = np.empty((len(rows), self.dimension), np.float16)
-        shards = rows // self.size
-        for shard in np.unique(shards):
-            inside = shards == shard
-            found[inside] = self._files[shard][rows[inside] - shard * self.size]
+        numbers = rows // self.size
+        for number in np.unique(numbers):
+            inside = numbers == number
+            found[inside] = self._files[number][rows[inside] - number * self.size]
         return found
 
     def longest(self) -> float:
@@ -128,7 +128,7 @@ class Shards:
             parts = _threads(os.getpid()).map(
                 self._scan, range(len(self._files)), repeat(some), repeat(k), repeat(slack)
             )
-            for each in zip(*parts, strict=True):  # one query, every shard
+            for each in zip(*parts, strict=True):  # one query, every file
                 rows, rough = (np.concatenate(side) for side in zip(*each, strict=True))
                 found.append(rows[_among_best(rough, k, slack)])
         return found
@@ -150,18 +150,18 @@ class Shards:
     def _slack(self, longest: float) -> float:
         return 4 * self.dimension * 2.0**-24 * longest
 
-    def _scan(self, shard: int, units: "Vectors", k: int, slack: float) -> list[tuple["Rows", "Vectors"]]:
-        """Per query, the rows of a shard that could be in the top k, and their approximate scores."""
+    def _scan(self, number: int, units: "Vectors", k: int, slack: float) -> list[tuple["Rows", "Vectors"]]:
+        """Per query, the rows of a file that could be in the top k, and their approximate scores."""
         import numpy as np
 
-        vectors, scaled = self._files[shard], units * _SMALLER
+        vectors, scaled = self._files[number], units * _SMALLER
         scores = np.empty((len(units), len(vectors)), np.float32)
         for first in range(0, len(vectors), _BLOCK):
             wide = _widened(vectors[first : first + _BLOCK])
             for each, unit in zip(scores, scaled, strict=True):
                 each[first : first + len(wide)] = _products(wide, unit)
         best = [_among_best(each, k, slack) for each in scores]
-        return [(chosen + shard * self.size, each[chosen]) for chosen, each in zip(best, scores, strict=True)]
+        return [(chosen + number * self.size, each[chosen]) for chosen, each in zip(best, scores, strict=True)]
 
 
 @cache
@@ -307,15 +307,15 @@ def estimate(kind: str, rows: int, dimension: int, settings: Mapping[str, int]) 
     `memory` includes neither Python nor the encoder.
     """
     held = round(rows * KINDS[kind].each(dimension, settings) + KINDS[kind].once(dimension, settings))
-    shards = rows * dimension * 2 + 128 * math.ceil(rows / SHARD)
-    wide, shard = 4 * dimension, min(rows, SHARD)
-    adding = shard * (wide + 2 * dimension)
+    stored = rows * dimension * 2 + 128 * math.ceil(rows / PER_FILE)
+    wide, most = 4 * dimension, min(rows, PER_FILE)
+    adding = most * (wide + 2 * dimension)
     if kind == "flat":
-        return Needs(memory=adding, resident=held, disk=shards)
+        return Needs(memory=adding, resident=held, disk=stored)
     sample, (copies, most) = _sample(rows, settings), KINDS[kind].copied
     learning = wide * (sample + copies * min(sample, most))
     peak = _FAISS_BYTES + max(learning, round(held * KINDS[kind].growing) + adding)
-    return Needs(memory=peak, resident=held, disk=shards + held)
+    return Needs(memory=peak, resident=held, disk=stored + held)
 
 
 def pick(rows: int, dimension: int, memory: int) -> tuple[str, str]:
@@ -357,7 +357,7 @@ def faiss() -> Any:  # noqa: ANN401  (it has no types)
     return module
 
 
-def build(kind: str, settings: Mapping[str, int], shards: Shards, path: Path, progress: Progress) -> None:
+def build(kind: str, settings: Mapping[str, int], stored: StoredVectors, path: Path, progress: Progress) -> None:
     """Train on a seeded sample, add all vectors and write the index; the same vectors give the same bytes.
 
     Raises `IndexingError` on a full disk, `RagError` if FAISS is missing or too old.
@@ -368,7 +368,7 @@ def build(kind: str, settings: Mapping[str, int], shards: Shards, path: Path, pr
     name = KINDS[kind].factory.format(**settings, halves=2 * settings.get("code", 0))
     threads = engine.omp_get_max_threads()
     try:
-        index = engine.index_factory(shards.dimension, name, engine.METRIC_INNER_PRODUCT)
+        index = engine.index_factory(stored.dimension, name, engine.METRIC_INNER_PRODUCT)
         if kind == "hnsw":
             index.hnsw.efConstruction = settings["effort_built"]
             engine.omp_set_num_threads(1)  # several threads would make the links non-deterministic
@@ -376,9 +376,9 @@ def build(kind: str, settings: Mapping[str, int], shards: Shards, path: Path, pr
             rotation = engine.downcast_VectorTransform(index.chain.at(0))
             rotation.niter, rotation.niter_pq_0, rotation.max_train_points = 10, 10, 1 << 14
         progress(0, "training the index")
-        index.train(_drawn(shards, _sample(shards.rows, settings)))
+        index.train(_drawn(stored, _sample(stored.rows, settings)))
         done = 0
-        for vectors in shards:
+        for vectors in stored:
             index.add(vectors.astype(np.float32))
             done += len(vectors)
             progress(done, "added to the index")
@@ -393,16 +393,16 @@ def build(kind: str, settings: Mapping[str, int], shards: Shards, path: Path, pr
         engine.omp_set_num_threads(threads)
 
 
-def _drawn(shards: Shards, count: int) -> "Vectors":
+def _drawn(stored: StoredVectors, count: int) -> "Vectors":
     """A seeded sample of `count` vectors, in row order."""
     import numpy as np
 
-    rows = np.sort(np.random.default_rng(_SEED).choice(shards.rows, count, replace=False))
-    sample = np.empty((count, shards.dimension), np.float32)
-    cuts = np.searchsorted(rows, range(0, shards.rows, shards.size))
-    for number, (vectors, start) in enumerate(zip(shards, cuts, strict=True)):
+    rows = np.sort(np.random.default_rng(_SEED).choice(stored.rows, count, replace=False))
+    sample = np.empty((count, stored.dimension), np.float32)
+    cuts = np.searchsorted(rows, range(0, stored.rows, stored.size))
+    for number, (vectors, start) in enumerate(zip(stored, cuts, strict=True)):
         end = cuts[number + 1] if number + 1 < len(cuts) else count
-        sample[start:end] = vectors[rows[start:end] - number * shards.size]
+        sample[start:end] = vectors[rows[start:end] - number * stored.size]
     return sample
 
 
@@ -474,7 +474,7 @@ class VectorSearch(Protocol):
 
 
 class Searcher:
-    """Searches shards, exactly (`flat`) or with a FAISS index for candidates.
+    """Searches stored vectors, exactly (`flat`) or with a FAISS index for candidates.
 
     The number of candidates is `refine` times the larger of k and `depth`; they are rescored with the memory-mapped
     float16 vectors. Hence the hits for a smaller k are a prefix of those for a larger one, up to `depth`. Queries are
@@ -484,16 +484,16 @@ class Searcher:
     """
 
     def __init__(
-        self, shards: Shards, kind: str, settings: Mapping[str, int], path: Path | None, *, longest: float
+        self, stored: StoredVectors, kind: str, settings: Mapping[str, int], path: Path | None, *, longest: float
     ) -> None:
-        self.shards, self.kind, self.settings, self._longest = shards, kind, settings, longest
+        self.stored, self.kind, self.settings, self._longest = stored, kind, settings, longest
         self._index: Any = None
         self._gpu: Any = None
         if kind == "flat":
-            self._gpu = _on_gpu(faiss().IndexFlatIP(shards.dimension), shards) if _gpus() else None
+            self._gpu = _on_gpu(faiss().IndexFlatIP(stored.dimension), stored) if _gpus() else None
             return
         index = _opened(path or Path())
-        if (index.ntotal, index.d) != (shards.rows, shards.dimension):
+        if (index.ntotal, index.d) != (stored.rows, stored.dimension):
             raise IndexingError(f"{path}: has {index.ntotal:,} vectors of {index.d} dimensions: add the part again")
         self._index = index
         spaces = [(faiss().ParameterSpace(), index)]
@@ -507,15 +507,15 @@ class Searcher:
 
     def search(self, queries: "Vectors", k: int) -> list[tuple["Rows", "Scores"]]:
         """Return (rows, scores) per query, best first: the top k, and all others that tie with the k-th."""
-        wanted = min(self._wanted(k), self.shards.rows)
+        wanted = min(self._wanted(k), self.stored.rows)
         engine = self._gpu if self._gpu is not None and wanted <= _MOST_ON_GPU else self._index
         if engine is None:
-            candidates = self.shards.nearest(queries, k, self._longest)
+            candidates = self.stored.nearest(queries, k, self._longest)
         else:
             proposed = [_candidates(engine, query, wanted) for query in queries]
             both = zip(queries, proposed, strict=True)
-            candidates = [self.shards.narrowed(query, rows, k, self._longest) for query, rows in both]
-        return [self.shards.best(query, rows, k) for query, rows in zip(queries, candidates, strict=True)]
+            candidates = [self.stored.narrowed(query, rows, k, self._longest) for query, rows in both]
+        return [self.stored.best(query, rows, k) for query, rows in zip(queries, candidates, strict=True)]
 
     def _wanted(self, k: int) -> int:
         """The number of candidates; on a GPU, `flat` needs twice as many, as its sums may order ties differently."""
@@ -535,8 +535,8 @@ def _gpus() -> int:
     return 0
 
 
-def _on_gpu(index: Any, shards: Shards | None = None) -> Any:  # noqa: ANN401
-    """The index on the GPU, with the shards added; None without a GPU or enough memory on it."""
+def _on_gpu(index: Any, stored: StoredVectors | None = None) -> Any:  # noqa: ANN401
+    """The index on the GPU, with the stored vectors added; None without a GPU or enough memory on it."""
     import numpy as np
 
     if not _gpus():
@@ -547,7 +547,7 @@ def _on_gpu(index: Any, shards: Shards | None = None) -> Any:  # noqa: ANN401
     try:
         resources = engine.StandardGpuResources()
         moved = engine.index_cpu_to_gpu(resources, 0, index, options)
-        for vectors in shards or ():
+        for vectors in stored or ():
             moved.add(vectors.astype(np.float32))
     except RuntimeError:
         return None

@@ -37,16 +37,16 @@ from rag.index.parts import open_part
 from rag.index.recipes import read_recipe
 from rag.retrievers.vectors import (
     KINDS,
-    SHARD,
+    PER_FILE,
     Searcher,
-    Shards,
+    StoredVectors,
     build,
     choose_settings,
     estimate,
     estimate_seconds,
     faiss,
     pick,
-    write_shard,
+    write_file,
 )
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ def main() -> None:
         parser.error("give real queries: --queries, or --encoder and --topics")
     asked_for = {name: int(value) for name, _, value in (each.partition("=") for each in given.set)}
     with tempfile.TemporaryDirectory(prefix="rag-bench-") as temporary:
-        shards = tiled(given.vectors, given.recipe, given.tile, Path(temporary))
-        table = measure(shards, queries, given.kinds.split(","), asked_for, Path(temporary))
+        stored = tiled(given.vectors, given.recipe, given.tile, Path(temporary))
+        table = measure(stored, queries, given.kinds.split(","), asked_for, Path(temporary))
     if given.smaller:
         extrapolate(table["kinds"], json.loads(given.smaller.read_text("utf-8"))["kinds"])
     kind, why = pick(*MIRACL, 6 * GIB)
@@ -130,53 +130,53 @@ def extrapolate(found: list[dict[str, Any]], fewer: list[dict[str, Any]]) -> Non
             }
 
 
-def tiled(source: Path, recipe: str, to: int | None, folder: Path) -> Shards:
+def tiled(source: Path, recipe: str, to: int | None, folder: Path) -> StoredVectors:
     """The original vectors, then noisy copies of them, up to `to` vectors."""
     if source.is_dir():
         index = open_index(source)
         home, part = open_part(index, read_recipe(recipe))
-        real = np.concatenate(list(Shards(home, index.manifest["passages"], part["dimension"], part["shard"])))
+        real = np.concatenate(list(StoredVectors(home, index.manifest["passages"], part["dimension"], part["shard"])))
     else:
         real = np.load(source).astype(np.float16)
     rng = np.random.default_rng(SEED)
     rows = to or len(real)
-    for number, first in enumerate(range(0, rows, SHARD)):
-        taken = np.arange(first, min(first + SHARD, rows))
+    for number, first in enumerate(range(0, rows, PER_FILE)):
+        taken = np.arange(first, min(first + PER_FILE, rows))
         vectors = real[taken % len(real)].astype(np.float32)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         moved = vectors + rng.standard_normal(vectors.shape, np.float32) * NOISE * lengths / vectors.shape[1] ** 0.5
         moved *= lengths / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-30)
         copies = (taken >= len(real))[:, None]
-        write_shard(folder, number, np.where(copies, moved, vectors).astype(np.float16))
-    return Shards(folder, rows, real.shape[1], SHARD)
+        write_file(folder, number, np.where(copies, moved, vectors).astype(np.float16))
+    return StoredVectors(folder, rows, real.shape[1], PER_FILE)
 
 
 def measure(
-    shards: Shards, queries: "Vectors", kinds: list[str], asked: dict[str, int], folder: Path
+    stored: StoredVectors, queries: "Vectors", kinds: list[str], asked: dict[str, int], folder: Path
 ) -> dict[str, Any]:
     """The measurements of exact search and of each kind."""
     engine = faiss()
-    flat = engine.IndexFlatIP(shards.dimension)
-    for vectors in shards:
+    flat = engine.IndexFlatIP(stored.dimension)
+    for vectors in stored:
         flat.add(vectors.astype(np.float32))
     batch, _ = timed(lambda: flat.search(queries, K), len(queries))
     one, _ = timed(lambda: [flat.search(query[None], K) for query in queries], len(queries))
-    longest = shards.longest()
-    exact = Searcher(shards, "flat", {}, None, longest=longest)
+    longest = stored.longest()
+    exact = Searcher(stored, "flat", {}, None, longest=longest)
     ours, best = timed(partial(one_by_one, exact, queries), len(queries))
     gold = [set(rows[:K].tolist()) for rows, _ in best]
     found = []
     for kind in kinds:
         wanted = {name: value for name, value in asked.items() if name in KINDS[kind].settings}
-        settings = choose_settings(kind, shards.rows, shards.dimension, wanted)
+        settings = choose_settings(kind, stored.rows, stored.dimension, wanted)
         path = folder / f"{kind}.faiss"
         began = time.process_time()
-        build(kind, settings, shards, path, lambda done, what: None)
+        build(kind, settings, stored, path, lambda done, what: None)
         built = time.process_time() - began
-        searcher = Searcher(shards, kind, settings, path, longest=longest)
+        searcher = Searcher(stored, kind, settings, path, longest=longest)
         rate, lists = timed(partial(one_by_one, searcher, queries), len(queries))
         recall = [len(truth & set(rows[:K].tolist())) / K for truth, (rows, _) in zip(gold, lists, strict=True)]
-        size, guess = path.stat().st_size, estimate(kind, shards.rows, shards.dimension, settings)
+        size, guess = path.stat().st_size, estimate(kind, stored.rows, stored.dimension, settings)
         found.append(
             {
                 "kind": kind,
@@ -186,16 +186,16 @@ def measure(
                 "times_flat": rate / one,
                 "times_flat_batch": rate / batch,
                 "built_cpu_seconds": built,
-                "estimated_seconds": estimate_seconds(kind, shards.rows, shards.dimension, settings),
-                "bytes_a_vector": size / shards.rows,
+                "estimated_seconds": estimate_seconds(kind, stored.rows, stored.dimension, settings),
+                "bytes_a_vector": size / stored.rows,
                 "estimate_over_size": guess.resident / size,
             }
         )
         print(dumps(round_floats(found[-1], 4)), file=sys.stderr)
         path.unlink()
     return {
-        "vectors": shards.rows,
-        "dimension": shards.dimension,
+        "vectors": stored.rows,
+        "dimension": stored.dimension,
         "queries": len(queries),
         "flat_queries_per_cpu_second": one,
         "flat_batch_queries_per_cpu_second": batch,

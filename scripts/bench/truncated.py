@@ -19,7 +19,7 @@ from rag.encoders import open_encoder
 from rag.index.open import open_index
 from rag.index.parts import open_part
 from rag.index.recipes import read_recipe
-from rag.retrievers.vectors import Shards
+from rag.retrievers.vectors import StoredVectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,12 +35,12 @@ def cut(vectors: "NDArray[Any]", size: int) -> "NDArray[np.float32]":
     return found
 
 
-def nearest(shards: Shards, queries: "NDArray[np.float32]", size: int) -> "NDArray[np.int64]":
+def nearest(stored: StoredVectors, queries: "NDArray[np.float32]", size: int) -> "NDArray[np.int64]":
     """The rows of the nearest passages of each query, best first."""
     scores = np.full((len(queries), _TOP), -np.inf, np.float32)
     rows = np.zeros((len(queries), _TOP), np.int64)
     wanted, first = cut(queries, size), 0
-    for vectors in shards:
+    for vectors in stored:
         found = wanted @ cut(vectors, size).T
         both = np.concatenate([scores, found], axis=1)
         numbers = np.concatenate([rows, np.broadcast_to(np.arange(first, first + len(vectors)), found.shape)], axis=1)
@@ -60,13 +60,13 @@ def main(
     """Measure, print, and write to --out."""
     index, recipe = open_index(folder), read_recipe("static")
     home, part = open_part(index, recipe)
-    shards = Shards(home, index.manifest["passages"], part["dimension"], part["shard"])
+    stored = StoredVectors(home, index.manifest["passages"], part["dimension"], part["shard"])
     listed = [row for _, row in islice(read_objects(questions), asked)]
     queries = open_encoder("static").queries([row["question"] for row in listed])
     whole: list[set[int]] = []
-    result: dict[str, Any] = {"questions": len(listed), "passages": shards.rows, "dimensions": {}}
-    for size in [shards.dimension, *(dimensions or (128, 64))]:
-        rows = nearest(shards, queries, size)
+    result: dict[str, Any] = {"questions": len(listed), "passages": stored.rows, "dimensions": {}}
+    for size in [stored.dimension, *(dimensions or (128, 64))]:
+        rows = nearest(stored, queries, size)
         found = [[passage.id for passage in index.store.rows(each.tolist())] for each in rows]
         told: dict[str, float] = {}
         for k in _KS:

@@ -28,7 +28,7 @@ from rag.index.recipes import Recipe, read_recipe
 from rag.index.update import update
 from rag.retrievers import carry_parts, dense
 from rag.retrievers import vectors as engine
-from rag.retrievers.vectors import KINDS, Searcher, Shards, choose_settings, estimate, pick, write_shard
+from rag.retrievers.vectors import KINDS, Searcher, StoredVectors, choose_settings, estimate, pick, write_file
 from rag.testing import check_encoder, check_retriever
 from tests.conftest import Command, one_line_error, write_corpus
 
@@ -123,11 +123,11 @@ def test_every_kind_of_index_keeps_the_contract(shelf: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("kind", ["flat", "ivf"])
-def test_a_part_of_several_shards_follows_an_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_a_part_of_several_files_follows_an_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     if kind != "flat":
         pytest.importorskip("faiss", reason="needs the extra 'dense'")
     monkeypatch.setattr(dense, "SMALL", 0)
-    monkeypatch.setattr(dense, "SHARD", 30)
+    monkeypatch.setattr(dense, "PER_FILE", 30)
     rows = [(f"{n:03d}", "", f"the words number {n} and {n * 7 % 13}") for n in range(100)]
     source, home, fresh = write_corpus(tmp_path / "t.jsonl", rows), tmp_path / "t.index", tmp_path / "f.index"
     chosen = recipe(index=kind)
@@ -156,7 +156,7 @@ def test_a_full_disk_in_a_part_stops_an_update(shelf: Path, monkeypatch: pytest.
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as context:
-        context.setattr(dense, "write_shard", full)
+        context.setattr(dense, "write_file", full)
         with pytest.raises(IndexingError, match=r"cannot be written: No space left on device"):
             update(shelf, carry=carry_parts)
     assert dense.open_dense(open_index(shelf), recipe()).search(["river"], 1)[0]
@@ -164,7 +164,7 @@ def test_a_full_disk_in_a_part_stops_an_update(shelf: Path, monkeypatch: pytest.
 
 
 def test_scores_are_inner_products_and_ties_go_by_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dense, "SHARD", 7)
+    monkeypatch.setattr(dense, "PER_FILE", 7)
     rows = [(f"{n:03d}", "", "the same words") for n in reversed(range(100))] + [("z", "", "words")]
     build(Corpus([write_corpus(tmp_path / "t.jsonl", rows)]), tmp_path / "t.index")
     found = dense.open_dense(added(tmp_path / "t.index", recipe()), recipe())
@@ -298,7 +298,7 @@ import sys
 from pathlib import Path
 from rag.retrievers import dense
 from tests.rag.retrievers.test_dense import added, recipe
-dense.SHARD, dense._BATCH = 20, 5
+dense.PER_FILE, dense._BATCH = 20, 5
 added(Path(sys.argv[1]), recipe("64,slow"))
 """
 
@@ -325,7 +325,7 @@ def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_bytes(
     assert 3 <= len(kept) < 10
     with pytest.raises(IndexingError, match="is half-built: add it with rag index build"):
         dense.open_dense(open_index(tmp_path / "killed.index"), recipe("64,slow"))
-    monkeypatch.setattr(dense, "SHARD", 20)
+    monkeypatch.setattr(dense, "PER_FILE", 20)
     monkeypatch.setattr(dense, "_BATCH", 5)
     told: list[int] = []
     dense.add(open_index(tmp_path / "killed.index"), recipe("64,slow"), None, lambda done, _: told.append(done))
@@ -340,16 +340,16 @@ LIMITED = """
 import resource, signal, sys
 from pathlib import Path
 from rag.errors import IndexingError
-from rag.retrievers.vectors import Shards, build, choose_settings
+from rag.retrievers.vectors import StoredVectors, build, choose_settings
 from tests.rag.retrievers.test_dense import added, recipe, silent
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
 try:
-    if sys.argv[3] == "shard":
+    if sys.argv[3] == "file":
         added(Path(sys.argv[1]), recipe("4096"))
     else:
-        shards = Shards(Path(sys.argv[1]), 12_000, 16, 50_000)
-        build("ivf", choose_settings("ivf", 12_000, 16, {}), shards, Path(sys.argv[1]) / "ivf.faiss", silent)
+        stored = StoredVectors(Path(sys.argv[1]), 12_000, 16, 50_000)
+        build("ivf", choose_settings("ivf", 12_000, 16, {}), stored, Path(sys.argv[1]) / "ivf.faiss", silent)
 except IndexingError as error:
     print(error)
 """
@@ -390,7 +390,7 @@ def test_a_stop_while_a_part_takes_the_place_of_another_loses_nothing(
 def test_a_full_disk_is_one_clear_error_and_keeps_the_part(shelf: Path) -> None:
     added(shelf, recipe("4096"))
     before = bytes_of(shelf)
-    assert "cannot be written" in limited(shelf, 20_000, "shard")
+    assert "cannot be written" in limited(shelf, 20_000, "file")
     assert bytes_of(shelf) == before
 
 
@@ -405,31 +405,31 @@ def test_an_index_that_does_not_fit_on_the_disk_is_one_clear_error(tmp_path: Pat
 # --- vectors and their indexes ---------------------------------------------------------------------------------
 
 
-def clustered(folder: Path, rows: int, dimension: int, size: int = 50_000) -> Shards:
+def clustered(folder: Path, rows: int, dimension: int, size: int = 50_000) -> StoredVectors:
     """Vectors around a few hundred centres, as those of texts are."""
     rng = np.random.default_rng(5)
     centres = rng.standard_normal((300, dimension))
     made = centres[rng.integers(300, size=rows)] + 0.6 * rng.standard_normal((rows, dimension))
     made /= np.linalg.norm(made, axis=1, keepdims=True)
     for number, first in enumerate(range(0, rows, size)):
-        write_shard(folder, number, made[first : first + size].astype(np.float16))
-    return Shards(folder, rows, dimension, size)
+        write_file(folder, number, made[first : first + size].astype(np.float16))
+    return StoredVectors(folder, rows, dimension, size)
 
 
 @pytest.fixture(scope="module")
-def shards(tmp_path_factory: pytest.TempPathFactory) -> Shards:
+def stored(tmp_path_factory: pytest.TempPathFactory) -> StoredVectors:
     return clustered(tmp_path_factory.mktemp("vectors"), 20_000, 64, 8_000)
 
 
-def asked(shards: Shards, n: int = 40) -> "np.ndarray[Any, np.dtype[np.float32]]":
+def asked(stored: StoredVectors, n: int = 40) -> "np.ndarray[Any, np.dtype[np.float32]]":
     rng = np.random.default_rng(6)
-    found = shards.take(rng.choice(shards.rows, n, replace=False)).astype(np.float32)
+    found = stored.take(rng.choice(stored.rows, n, replace=False)).astype(np.float32)
     return (found + 0.05 * rng.standard_normal(found.shape)).astype(np.float32)
 
 
-def test_searches_at_once_and_in_a_forked_process_find_the_same(shards: Shards) -> None:
-    queries = asked(shards, 8)
-    searcher = Searcher(shards, "flat", {}, None, longest=shards.longest())
+def test_searches_at_once_and_in_a_forked_process_find_the_same(stored: StoredVectors) -> None:
+    queries = asked(stored, 8)
+    searcher = Searcher(stored, "flat", {}, None, longest=stored.longest())
     wanted = [rows.tolist() for rows, _ in searcher.search(queries, 20)]
 
     def found(query: "np.ndarray[Any, np.dtype[np.float32]]") -> list[int]:
@@ -448,13 +448,13 @@ def test_searches_at_once_and_in_a_forked_process_find_the_same(shards: Shards) 
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-3, 3e4])
-def test_an_exact_search_is_exact(shards: Shards, tmp_path: Path, scale: float) -> None:
+def test_an_exact_search_is_exact(stored: StoredVectors, tmp_path: Path, scale: float) -> None:
     """Against float64; also for short vectors, whose numbers are subnormal in float16, and for long ones."""
-    vectors = (np.concatenate(list(shards)).astype(np.float64) * scale).astype(np.float16)[:9_000]
+    vectors = (np.concatenate(list(stored)).astype(np.float64) * scale).astype(np.float16)[:9_000]
     for number, first in enumerate((0, 5_000)):
-        write_shard(tmp_path, number, vectors[first : first + 5_000])
-    chosen = Shards(tmp_path, 9_000, 64, 5_000)
-    queries = asked(shards) * np.float32(scale)
+        write_file(tmp_path, number, vectors[first : first + 5_000])
+    chosen = StoredVectors(tmp_path, 9_000, 64, 5_000)
+    queries = asked(stored) * np.float32(scale)
     searcher = Searcher(chosen, "flat", {}, None, longest=chosen.longest())
     truth = queries.astype(np.float64) @ vectors.astype(np.float64).T
     for query, scores, (rows, found) in zip(queries, truth, searcher.search(queries, 50), strict=True):
@@ -468,21 +468,21 @@ def test_an_exact_search_is_exact(shards: Shards, tmp_path: Path, scale: float) 
 
 @pytest.mark.parametrize("kind", ANN)
 def test_an_index_finds_what_an_exact_search_does_and_is_as_large_as_was_said(
-    shards: Shards, kind: str, tmp_path: Path
+    stored: StoredVectors, kind: str, tmp_path: Path
 ) -> None:
     faiss = pytest.importorskip("faiss", reason="needs the extra 'dense'")
-    settings = choose_settings(kind, shards.rows, 64, {})
+    settings = choose_settings(kind, stored.rows, 64, {})
     path = tmp_path / "made.faiss"
-    engine.build(kind, settings, shards, path, silent)
-    needs = estimate(kind, shards.rows, 64, settings)
+    engine.build(kind, settings, stored, path, silent)
+    needs = estimate(kind, stored.rows, 64, settings)
     held = len(faiss.serialize_index(faiss.read_index(str(path))))
-    disk = path.stat().st_size + sum(file.stat().st_size for file in shards.paths)
+    disk = path.stat().st_size + sum(file.stat().st_size for file in stored.paths)
     assert needs.resident == pytest.approx(held, rel=0.15)
     assert needs.disk == pytest.approx(disk, rel=0.15)
     assert needs.memory >= needs.resident
-    exact = Searcher(shards, "flat", {}, None, longest=shards.longest())
-    found = Searcher(shards, kind, settings, path, longest=shards.longest())
-    queries = asked(shards)
+    exact = Searcher(stored, "flat", {}, None, longest=stored.longest())
+    found = Searcher(stored, kind, settings, path, longest=stored.longest())
+    queries = asked(stored)
     recall = []
     for (truth, scores), (rows, ours) in zip(exact.search(queries, 100), found.search(queries, 100), strict=True):
         recall.append(len(set(truth[:100].tolist()) & set(rows[:100].tolist())) / 100)
@@ -496,33 +496,33 @@ def test_an_index_finds_what_an_exact_search_does_and_is_as_large_as_was_said(
 @pytest.mark.parametrize("kind", ["hnsw", "rabitq"])
 def test_the_same_vectors_give_the_same_index(tmp_path: Path, kind: str) -> None:
     pytest.importorskip("faiss", reason="needs the extra 'dense'")
-    shards = clustered(tmp_path, 3_000, 16)
+    stored = clustered(tmp_path, 3_000, 16)
     paths = [tmp_path / "one.faiss", tmp_path / "two.faiss"]
     for path in paths:
-        engine.build(kind, choose_settings(kind, 3_000, 16, {}), shards, path, silent)
+        engine.build(kind, choose_settings(kind, 3_000, 16, {}), stored, path, silent)
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
-def test_an_index_that_is_not_of_these_vectors_is_refused(shards: Shards, tmp_path: Path) -> None:
+def test_an_index_that_is_not_of_these_vectors_is_refused(stored: StoredVectors, tmp_path: Path) -> None:
     pytest.importorskip("faiss", reason="needs the extra 'dense'")
     other = clustered(tmp_path, 3_000, 16)
     settings = choose_settings("ivf", 3_000, 16, {})
     path = tmp_path / "ivf.faiss"
     engine.build("ivf", settings, other, path, silent)
     with pytest.raises(IndexingError, match="has 3,000 vectors of 16 dimensions"):
-        Searcher(shards, "ivf", settings, path, longest=1)
+        Searcher(stored, "ivf", settings, path, longest=1)
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(IndexingError, match="cannot be read as a FAISS index"):
         Searcher(other, "ivf", settings, path, longest=1)
 
 
 def test_without_faiss_an_exact_search_works_and_others_say_what_to_install(
-    shards: Shards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stored: StoredVectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "faiss", None)
-    assert Searcher(shards, "flat", {}, None, longest=shards.longest()).search(asked(shards), 3)
+    assert Searcher(stored, "flat", {}, None, longest=stored.longest()).search(asked(stored), 3)
     with pytest.raises(RagError, match=r'pip install "attributed-rag\[dense\]"'):
-        engine.build("ivf", choose_settings("ivf", 20_000, 64, {}), shards, tmp_path / "x", silent)
+        engine.build("ivf", choose_settings("ivf", 20_000, 64, {}), stored, tmp_path / "x", silent)
 
 
 def test_a_budget_picks_the_kind_and_says_why() -> None:
@@ -561,17 +561,19 @@ def test_settings_that_cannot_be_used(kind: str, given: dict[str, int], says: st
 
 
 @pytest.mark.parametrize("kind", ["flat", "ivf"])
-def test_a_gpu_finds_the_same(shards: Shards, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_finds_the_same(
+    stored: StoredVectors, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     faiss = pytest.importorskip("faiss", reason="needs the extra 'gpu'")
     if not getattr(faiss, "get_num_gpus", lambda: 0)():
         pytest.skip("needs a GPU, and faiss-gpu")
-    settings, path = choose_settings(kind, shards.rows, 64, {}), tmp_path / "made.faiss"
+    settings, path = choose_settings(kind, stored.rows, 64, {}), tmp_path / "made.faiss"
     if kind != "flat":
-        engine.build(kind, settings, shards, path, silent)
-    queries = asked(shards)
-    on_gpu = Searcher(shards, kind, settings, path, longest=1).search(queries, 100)
+        engine.build(kind, settings, stored, path, silent)
+    queries = asked(stored)
+    on_gpu = Searcher(stored, kind, settings, path, longest=1).search(queries, 100)
     monkeypatch.setattr(engine, "_gpus", lambda: 0)
-    on_cpu = Searcher(shards, kind, settings, path, longest=1).search(queries, 100)
+    on_cpu = Searcher(stored, kind, settings, path, longest=1).search(queries, 100)
     for (_, theirs), (_, ours) in zip(on_gpu, on_cpu, strict=True):
         assert theirs[:100] == pytest.approx(ours[:100], abs=1e-3)
 
