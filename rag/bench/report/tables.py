@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from autoais.terminal import markdown
+from rag.export import escaping
 
 HEADLINE = {
     "right_attributed": "right and attributed",
@@ -25,12 +26,12 @@ HEADLINE = {
 _TEX = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
     sign: f"\\{sign}" for sign in "$%#&_"
 }
-_HIDDEN = re.compile(r"[^\S ]|[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
+_BREAKING = re.compile(r"[^\S ]|[\u0000-\u001f\u200e\u200f]")  # they would end a cell, or reorder a row
 
 
 def visible(text: str) -> str:
-    """Return the text with control characters, lone surrogates and marks that reorder text replaced."""
-    return _HIDDEN.sub("\ufffd", text)
+    """Return the text with hidden characters, and those that would end a cell or reorder a row, as U+FFFD."""
+    return _BREAKING.sub("\ufffd", escaping.visible(text))
 
 
 def metric_of(system: Mapping[str, Any], name: str) -> Mapping[str, Any]:
