@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rag.api import (
+        SystemOptions,
         add_recipe,
         add_to_index,
         ask,
@@ -30,9 +31,22 @@ if TYPE_CHECKING:
         update_index,
         verify_index,
     )
-    from rag.errors import CitationError, FormatError, IndexingError, QuestionError, RagError, UsageError, UserError
+    from rag.conversation import Conversation, Turn
+    from rag.errors import (
+        BusyError,
+        CitationError,
+        FormatError,
+        IndexingError,
+        NotFoundError,
+        QuestionError,
+        RagError,
+        TimeLimitError,
+        UsageError,
+        UserError,
+    )
     from rag.index.index import Index
     from rag.index.rebuild import Changes
+    from rag.planning import Plan
     from rag.retrievers import Retriever, RetrieverKind
     from rag.systems import System, SystemKind
     from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question, Unresolved
@@ -41,6 +55,7 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "rag.api": [
+        "SystemOptions",
         "add_recipe",
         "add_to_index",
         "ask",
@@ -57,17 +72,22 @@ _WHERE = {
         "update_index",
         "verify_index",
     ],
+    "rag.conversation": ["Conversation", "Turn"],
     "rag.errors": [
+        "BusyError",
         "CitationError",
         "FormatError",
         "IndexingError",
+        "NotFoundError",
         "QuestionError",
         "RagError",
+        "TimeLimitError",
         "UsageError",
         "UserError",
     ],
     "rag.index.index": ["Index"],
     "rag.index.rebuild": ["Changes"],
+    "rag.planning": ["Plan"],
     "rag.retrievers": ["Retriever", "RetrieverKind"],
     "rag.systems": ["System", "SystemKind"],
     "rag.types": ["Answer", "Citation", "CitedSentence", "Hit", "Passage", "Question", "Unresolved"],
@@ -76,15 +96,19 @@ _MODULE = {name: module for module, names in _WHERE.items() for name in names}
 
 __all__ = [
     "Answer",
+    "BusyError",
     "Changes",
     "Citation",
     "CitationError",
     "CitedSentence",
+    "Conversation",
     "FormatError",
     "Hit",
     "Index",
     "IndexingError",
+    "NotFoundError",
     "Passage",
+    "Plan",
     "Question",
     "QuestionError",
     "RagError",
@@ -92,6 +116,9 @@ __all__ = [
     "RetrieverKind",
     "System",
     "SystemKind",
+    "SystemOptions",
+    "TimeLimitError",
+    "Turn",
     "Unresolved",
     "UsageError",
     "UserError",

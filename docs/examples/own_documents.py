@@ -10,7 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import rag
-from rag.conversation import Conversation
 
 DOCUMENTS = Path("docs/handbook")  # any folder of .md, .txt, .html and .pdf files
 
@@ -46,7 +45,7 @@ with TemporaryDirectory() as folder:
     # A conversation remembers its turns, so that a question may follow up on the one before.
 
     # %%
-    conversation = Conversation(system)
+    conversation = rag.Conversation(system)
     show(conversation.ask("When was HAGRID published?"))
     print("searched for:", conversation.standalone("And what about AttrScore?"))
     show(conversation.ask("And what about AttrScore?"))
