@@ -7,6 +7,7 @@
 Replies are read as data of a stranger: what does not fit is an error, and an `Answer` checks its own citations.
 """
 
+import ipaddress
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from http import HTTPStatus
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from urllib.error import URLError
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlsplit
 
 from autoais.answers import SCHEMA, from_row
 from autoais.io.jsonl import dumps, parse_object
@@ -52,9 +53,10 @@ from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 if TYPE_CHECKING:
     from rag.conversation import Turn
 
-__all__ = ["Client", "Found", "ServedSystem"]
+__all__ = ["Client", "Found", "ServedSystem", "UnreachableError"]
 
-_KEY = "RAG_SERVER_KEY"
+_KEY = "RAG_REMOTE_KEY"
+_HTTP_HOSTS = "RAG_REMOTE_HTTP_HOSTS"  # that get the key over plain HTTP too
 _SECONDS = 90.0  # of one request: longer than a server with the default limits takes
 _LARGEST = 64 << 20  # bytes of one reply
 _LONGEST = 300  # characters of a server's own words in an error
@@ -120,6 +122,11 @@ _JUDGEMENT = record(
 _TEXT = record({"text": STRING})
 _ERROR = record({"error": record({"message": STRING}, {"type": STRING})})
 _KINDS = {one.__name__: one for one in (BusyError, NotFoundError, TimeLimitError)}
+_AWAY = (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT)  # a proxy says so
+
+
+class UnreachableError(BusyError):
+    """A server cannot be reached, or does not answer in time; try again later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +151,13 @@ class Client:
     """Speaks to a server of `rag serve`.
 
     `url` is the address of the server, with the name of one of its indexes after the last slash unless the first one is
-    meant: `http://host:8000/handbook`. `key` defaults to RAG_SERVER_KEY. `timeout` is the most seconds that a request
-    may take, from the first byte to the last. Threads may share a client.
+    meant: `http://host:8000/handbook`. `key` defaults to RAG_REMOTE_KEY. Over plain HTTP it is sent to this machine and
+    to the hosts in RAG_REMOTE_HTTP_HOSTS (separated by commas); for another one, `RagError` is raised. `timeout` is the
+    most seconds that a request may take, from the first byte to the last. Threads may share a client.
 
     Whatever goes wrong is a `RagError` of one line, which names the server and never holds the key: `NotFoundError` for
-    an index or system that is not served, `BusyError`, `TimeLimitError`, or `QuestionError` for a question that cannot
-    be searched, in the server's words.
+    an index or system that is not served, `BusyError`, `UnreachableError`, `TimeLimitError`, or `QuestionError` for a
+    question that cannot be searched, in the server's words.
     """
 
     def __init__(self, url: str, key: str | None = None, *, timeout: float = _SECONDS) -> None:
@@ -161,6 +169,9 @@ class Client:
         self._key = (os.environ.get(_KEY) or "" if key is None else key).strip()
         if not re.fullmatch(r"[!-~]*", self._key):
             raise RagError(f"the key of {self._base} contains a space or a character outside printable ASCII")
+        if self._key and not _is_private(self._base):
+            way_out = f"use https://, or name the host in {_HTTP_HOSTS} if the network is yours"
+            raise RagError(f"{self._base}: the key is not sent over http://, where others can read it; {way_out}")
 
     def __repr__(self) -> str:
         return f"Client({self.url!r})"
@@ -339,7 +350,7 @@ class Client:
         except RequestError as error:
             reason = self._excerpt(str(error).removeprefix(f"{url}: "))
             hint = "; is `rag serve` running there?" if isinstance(error.__cause__, URLError) else ""
-            raise RagError(f"{self._base}: {reason}{hint}") from error
+            raise UnreachableError(f"{self._base}: {reason}{hint}") from error
 
     # --- replies ----------------------------------------------------------------------------------------------------
 
@@ -390,7 +401,8 @@ class Client:
         except UserError:
             row, fits = {}, False
         if not fits:
-            return RagError(f"{self._base}: no server of this version of rag answers there (status {status})")
+            error = UnreachableError if status in _AWAY else RagError
+            return error(f"{self._base}: no server of this version of rag answers there (status {status})")
         return self._error(row, status, str(headers.get("Retry-After") or ""))
 
     def _error(self, row: dict[str, Any], status: int, wait: str = "") -> UserError:
@@ -439,6 +451,22 @@ class ServedSystem(System):
     def stream(self, question: str | Question) -> Iterator[str | Answer]:
         """Yield the text in pieces as the server writes it; then the answer."""
         return self._client.stream(question, system=self._system, **self._options)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach the host."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _is_private(url: str) -> bool:
+    """Whether nobody on the way can read what is sent, or the user has said that it does not matter."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    allowed = {one.strip().lower() for one in os.environ.get(_HTTP_HOSTS, "").split(",")}
+    return parts.scheme == "https" or is_loopback(host) or host in allowed
 
 
 def _place(url: str) -> tuple[str, str | None]:

@@ -84,10 +84,19 @@ def new_build(to: Path) -> Iterator[Path]:
     try:
         work.chmod(0o755)
         yield work
+        _share(work)
     except BaseException:
         if not in_use(to, work.name):  # the manifest may be in place, and only the sync after it have failed
             shutil.rmtree(work, ignore_errors=True)
         raise
+
+
+def _share(work: Path) -> None:
+    """Let who may read the passages read the postings too: Tantivy keeps some of its files to their owner."""
+    mode = (work / PASSAGES).stat().st_mode & 0o777
+    for path in (work / POSTINGS).iterdir():
+        if mode & ~path.stat().st_mode:
+            path.chmod(mode)
 
 
 def _build(corpus: Corpus, to: Path, work: Path, progress: Progress | None) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def open_source(source: Source = None, system: str | None = None, k: int | None 
 def source_name(source: Source) -> str | None:
     """Return the address or folder of a source, which opens it again; raises `UsageError` for an index in memory.
 
-    The key of a server is not part of it, but comes from RAG_SERVER_KEY.
+    The key of a server is not part of it, but comes from RAG_REMOTE_KEY.
     """
     if isinstance(source, Client):
         return source.url

@@ -4,10 +4,11 @@ The recipe `remote:http://host:8000/handbook` names the server and, after the la
 file (kind = "remote") also chooses the retriever there: `recipe`, and `timeout` in seconds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from rag.client import Client, Found
-from rag.errors import RagError
+from rag.client import Client, Found, UnreachableError
+from rag.errors import BusyError, NotFoundError, RagError, TimeLimitError
 from rag.index.analysis import check_query, check_search
 from rag.index.index import Index
 from rag.index.recipes import Recipe
@@ -16,6 +17,10 @@ from rag.retrievers import RetrieverKind
 from rag.types import Hit
 
 _BATCH = 16  # queries of one request
+
+
+class IndexChangedError(RagError):
+    """The index on the server is another one than at first."""
 
 
 def open_remote(index: Index, recipe: Recipe) -> "Remote":
@@ -29,7 +34,8 @@ class Remote:
     """Searches an index of a server, many queries in a request.
 
     The name holds the checksum of the index and the name of the retriever there, not the address: the same index on
-    another machine gives the same hits. Raises `RagError` once the index on the server is another one than at first.
+    another machine gives the same hits. Threads may share it. Raises `IndexChangedError` once the index on the server
+    is another one than at first, and `UnreachableError` for a server that does not answer.
     """
 
     def __init__(self, client: Client, recipe: str = "bm25") -> None:
@@ -43,7 +49,8 @@ class Remote:
 
     def statistics(self, queries: Sequence[str]) -> list[Statistics]:
         """Return what BM25 weighs the terms of each query by there."""
-        return [one for part in _batches(queries) for one in self._client.statistics(part, recipe=self._recipe)]
+        with _far():
+            return [one for part in _batches(queries) for one in self._client.statistics(part, recipe=self._recipe)]
 
     def search_within(self, queries: Sequence[str], k: int, whole: Sequence[Statistics]) -> list[list[Hit]]:
         """Return at most k hits per query by BM25 with these statistics."""
@@ -56,11 +63,24 @@ class Remote:
         hits: list[list[Hit]] = []
         for part in _batches(queries):
             some = None if whole is None else whole[len(hits) : len(hits) + len(part)]
-            found = self._client.search_each(part, recipe=self._recipe, k=k, statistics=some)
+            with _far():
+                found = self._client.search_each(part, recipe=self._recipe, k=k, statistics=some)
             if (name := _name(found)) != self.name:
-                raise RagError(f"{self._client.url}: the index has changed from {self.name} to {name}; start again")
+                changed = f"the index has changed from {self.name} to {name}; start again"
+                raise IndexChangedError(f"{self._client.url}: {changed}")
             hits += found.hits
         return hits
+
+
+@contextmanager
+def _far() -> Iterator[None]:
+    """Raise errors of this machine instead of the other's: whoever asks a server here need not know of that one."""
+    try:
+        yield
+    except (BusyError, TimeLimitError) as error:
+        raise UnreachableError(str(error)) from error
+    except NotFoundError as error:
+        raise RagError(str(error)) from error
 
 
 def _batches(queries: Sequence[str]) -> list[Sequence[str]]:

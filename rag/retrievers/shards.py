@@ -8,9 +8,11 @@ first, and then search with those of all: the same passages in the same order as
 """
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,7 +27,7 @@ from rag.index.postings import BM25
 from rag.index.recipes import Recipe, read_recipe
 from rag.index.statistics import Statistics
 from rag.retrievers import PartRetriever, Retriever, RetrieverKind, open_retriever
-from rag.retrievers.remote import Remote
+from rag.retrievers.remote import IndexChangedError, Remote
 from rag.types import Hit, best_first
 
 T = TypeVar("T")
@@ -36,13 +38,17 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Shard:
-    """A shard: its folder or address, its retriever, what identifies its passages, and its index if it is here."""
+    """A shard: its folder or address, its retriever, what identifies its passages, and its index if it is here.
+
+    `lock` is held while it is searched: not every engine is thread-safe, but a `Remote` is.
+    """
 
     place: str
     retriever: Retriever
     engine: str
     checksum: str
     index: Index | None = None
+    lock: AbstractContextManager[object] = field(default_factory=threading.Lock)
 
 
 def open_shards(index: Index, recipe: Recipe) -> "Shards":
@@ -90,7 +96,7 @@ def _joined(shards: Sequence[_Shard], recipe: Recipe) -> list[_Shard]:
 def _open(place: str, recipe: str, timeout: float) -> _Shard:
     if "://" in place:
         remote = Remote(Client(place, timeout=timeout), recipe)
-        return _Shard(place, remote, remote.engine, remote.checksum)
+        return _Shard(place, remote, remote.engine, remote.checksum, lock=nullcontext())
     index = open_index(Path(place))
     retriever = open_retriever(recipe, index)
     return _Shard(place, retriever, retriever.name, index.manifest["checksum"], index)
@@ -99,13 +105,13 @@ def _open(place: str, recipe: str, timeout: float) -> _Shard:
 class Shards:
     """Searches all shards at once and merges their hits; several with `bm25` are all `PartRetriever`s.
 
-    With `skip`, a shard that fails is left out of a search, and a warning is logged for each search without it;
-    otherwise its error is raised. An error is raised too if all fail.
+    Threads may share it. With `skip`, a shard that fails is left out of a search, and a warning is logged for each
+    search without it; otherwise its error is raised. An error is raised too if all fail, or if the passages of one have
+    changed (`IndexChangedError`).
     """
 
     def __init__(self, name: str, shards: Sequence[_Shard], *, bm25: bool = False, skip: bool = False) -> None:
         self.name, self._shards, self._bm25, self._skip = name, shards, bm25, skip
-        self._pool = ThreadPoolExecutor(len(shards), thread_name_prefix="rag-shard")
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Return at most k hits per query; raises `RagError` for a passage that two shards have."""
@@ -125,13 +131,13 @@ class Shards:
 
     def _each(self, shards: Sequence[_Shard], work: Callable[[_Shard], list[T]]) -> list[tuple[_Shard, list[T]]]:
         """The result of each shard that answers; raises the error of one that does not, unless it may be skipped."""
-        waiting = [(shard, self._pool.submit(work, shard)) for shard in shards]
+        waiting = [(shard, _started(work, shard)) for shard in shards]
         found: list[tuple[_Shard, list[T]]] = []
         faults: list[UserError] = []
         for shard, future in waiting:
             try:
                 found.append((shard, future.result()))
-            except QuestionError:
+            except (QuestionError, IndexChangedError):
                 raise
             except UserError as error:
                 if not self._skip:
@@ -141,6 +147,23 @@ class Shards:
         if not found:
             raise faults[0]
         return found
+
+
+def _started(work: Callable[[_Shard], T], shard: _Shard) -> Future[T]:
+    """Do the work in a daemon thread: one that hangs holds up neither another search nor the end of the process."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            with shard.lock:
+                result = work(shard)
+        except BaseException as error:  # noqa: BLE001  (raised by future.result())
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    threading.Thread(target=run, daemon=True, name="rag-shard").start()
+    return future
 
 
 def _part(shard: _Shard) -> PartRetriever:

@@ -14,7 +14,7 @@ from autoais.answers import to_row
 from autoais.io.jsonl import dumps
 from rag.conversation import Turn
 from rag.errors import UsageError, UserError
-from rag.serve.http import EventStream, base_of, error_body, event, json_response, last_of, status_of, until_gone
+from rag.serve.http import EventStream, base_of, error_body, event, json_response, last_of, told_of, until_gone
 from rag.serve.links import answer_urls, passage_url
 from rag.serve.schemas import (
     AnswerResponse,
@@ -41,7 +41,10 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     413: {"description": "The request is too large."},
     422: {"model": ErrorResponse, "description": "The request has another form."},
     429: {"model": ErrorResponse, "description": "Too many requests; `Retry-After` says when to try again."},
-    503: {"model": ErrorResponse, "description": "Too many questions wait; `Retry-After` says when to try again."},
+    503: {
+        "model": ErrorResponse,
+        "description": "The server, or one that it asks, is too busy; `Retry-After` says when to try again.",
+    },
     504: {"model": ErrorResponse, "description": "The time limit is over."},
 }
 _EVENT = {
@@ -92,11 +95,11 @@ class Api:
         base = base_of(request, self._base_url)
         if asked.stream:
             return await self._streamed(asked, base)
-        events = self._service.run_stream(self._ask, asked, base)
+        events = self._service.run_question(asked.index, asked.system, self._ask, asked, base)
         return json_response(await until_gone(request, last_of(events)))
 
     async def _streamed(self, asked: AskRequest, base: str) -> Response:
-        events = self._service.run_stream(self._pieces, asked, base)
+        events = self._service.run_question(asked.index, asked.system, self._pieces, asked, base)
         first = await anext(events)  # an error before the first piece has its own status
 
         async def sent() -> AsyncGenerator[bytes, None]:
@@ -105,7 +108,7 @@ class Api:
                 async for one in events:
                     yield one
             except UserError as error:
-                yield event("error", error_body("", status_of(error), type(error).__name__, str(error)))
+                yield event("error", error_body("", *told_of(error)))
             finally:
                 await events.aclose()
 

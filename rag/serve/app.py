@@ -27,7 +27,7 @@ from rag.llms import Price
 from rag.serve import mcp, openai, pages
 from rag.serve.api import Api
 from rag.serve.gate import Gate, SignIn
-from rag.serve.http import error_response, status_of
+from rag.serve.http import error_response, told_of
 from rag.serve.invalid import wrong_request
 from rag.serve.keys import Keys
 from rag.serve.metrics import Measured, Metrics
@@ -136,7 +136,7 @@ def serve_indexes(
     service.warm()
     for name, index in service.indexes.items():
         tell(f"{name}: {index.manifest['passages']:,} passages")
-    serve(app, host=host, port=port, tell=tell)
+    serve(app, host=host, port=port, tell=tell, stopping=service.stop)
 
 
 def _log(asked: Asked) -> None:
@@ -174,7 +174,7 @@ async def _health(request: Request) -> Response:
 
 async def _on_user_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, UserError)
-    return error_response(request, status_of(error), type(error).__name__, str(error))
+    return error_response(request, *told_of(error))
 
 
 async def _on_invalid(request: Request, error: Exception) -> Response:

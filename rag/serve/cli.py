@@ -1,7 +1,9 @@
 """`rag serve` and `rag mcp`: parse, call, print."""
 
 import os
+import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,7 +55,9 @@ def serve(
     ] = None,
     key_file: Annotated[
         Path | None,
-        typer.Option("--key-file", metavar="FILE", help="Keys of callers, one a line; or set RAG_SERVER_KEY."),
+        typer.Option(
+            "--key-file", metavar="FILE", help="Keys that callers must show, one a line; or set RAG_SERVER_KEY."
+        ),
     ] = None,
     allow_anonymous: Annotated[
         bool, typer.Option("--allow-anonymous", help="Let other machines in without a key.")
@@ -91,6 +95,9 @@ def serve(
     if cite not in ("markers", "links"):
         raise UsageError(f"--cite should be markers or links, found {cite!r}")
     keys = read_keys(key_file)
+    if key_file is not None and os.name == "posix" and key_file.stat().st_mode & stat.S_IROTH:
+        with suppress(OSError):
+            typer.echo(f"{key_file}: every user of this machine can read the keys: chmod o-rwx {key_file}", err=True)
     if not is_loopback(host):
         if base_url is None:
             example = f"http://{host if host not in ('0.0.0.0', '::') else 'rag.example.org'}:{port}"
@@ -114,8 +121,16 @@ def serve(
         price=price,
         cite="links" if cite == "links" else "markers",
         log_questions=log_questions,
-        tell=typer.echo,
+        tell=_tell,
     )
+
+
+def _tell(line: str) -> None:
+    """Print a line; a full disk or a closed pipe does not end the server."""
+    try:
+        typer.echo(line)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in the buffer would fail again at the end
 
 
 def mcp(

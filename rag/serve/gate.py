@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from rag.serve.http import error_response
+from rag.serve.http import error_response, wants_page
 from rag.serve.keys import Keys, Rate
 from rag.web.pages import Pages
 from rag.web.security import RateLimit
@@ -48,12 +48,14 @@ class SignIn:
 
     def refused(self, request: Request) -> Response:
         """Return the answer to a caller without a right key: one message, whatever is wrong."""
-        if request.method == "GET" and "text/html" in request.headers.get("accept", ""):
+        shown = request.method == "GET" and wants_page(request)
+        given = "authorization" in request.headers or self._cookie in request.cookies
+        if (given or not shown) and (wait := self._wait(request)):
+            return _too_many(request, wait, "wrong keys")
+        if shown:
             wanted = request.scope.get("raw_path", b"/").decode("ascii", "replace").partition("?")[0]
             query = f"?{request.url.query}" if request.url.query else ""
             return RedirectResponse(f"/sign-in?next={quote(f'{wanted}{query}', safe='')}", 303)
-        if wait := self._wait(request):
-            return _too_many(request, wait, "wrong keys")
         return error_response(request, 401, "AuthenticationError", _NO_KEY, {"WWW-Authenticate": "Bearer"})
 
     async def page(self, request: Request) -> Response:

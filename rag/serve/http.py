@@ -1,6 +1,7 @@
 """What the routes of `rag serve` share: JSON, errors, event streams, and clients that hang up."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import aclosing
 from typing import TypeVar
@@ -11,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from autoais.io.jsonl import dumps
+from rag.client import UnreachableError
 from rag.errors import BusyError, NotFoundError, QuestionError, TimeLimitError, UsageError, UserError
 from rag.web.pages import Pages, sentence
 from rag.web.security import HEADERS
@@ -20,6 +22,9 @@ T = TypeVar("T")
 _OPENAI = ("/v1/chat/", "/v1/completions", "/v1/responses", "/v1/models")
 _PROGRAMS = ("/v1/", "/mcp", "/healthz", "/readyz", "/metrics", "/openapi.json")
 _PAGES = Pages("rag.web")
+_AWAY = "a server that this needs does not answer now; try again later"
+_FAULT = "the server cannot answer this now; its log says why"
+_log = logging.getLogger(__name__)
 
 
 def base_of(request: Request, base_url: str | None) -> str:
@@ -46,6 +51,18 @@ def status_of(error: UserError) -> int:
     return 400 if isinstance(error, UsageError | QuestionError) else 500
 
 
+def told_of(error: UserError) -> tuple[int, str, str]:
+    """Return the status, the type and the message of an error for its caller.
+
+    What only the operator can mend may name paths and addresses: the log has that line, and the caller another one.
+    """
+    status = status_of(error)
+    if status != 500 and not isinstance(error, UnreachableError):
+        return status, type(error).__name__, str(error)
+    _log.error("%s", error)
+    return (503, "BusyError", _AWAY) if status == 503 else (500, "InternalError", _FAULT)
+
+
 def retry_of(status: int) -> dict[str, str]:
     """Return the header that says when to try again, if that helps."""
     return {"Retry-After": "5"} if status == 503 else {}
@@ -63,11 +80,15 @@ def error_response(
     request: Request, status: int, kind: str, message: str, headers: Mapping[str, str] | None = None
 ) -> Response:
     """Return an error: JSON for programs, a page for browsers."""
-    path, accepts = request.scope["path"], request.headers.get("accept", "")
     headers = {**HEADERS, **retry_of(status), **(headers or {})}
-    if path.startswith(_PROGRAMS) or "text/html" not in accepts:
-        return json_response(error_body(path, status, kind, message), status, headers)
+    if not wants_page(request):
+        return json_response(error_body(request.scope["path"], status, kind, message), status, headers)
     return _PAGES.error(status, sentence(message), headers)
+
+
+def wants_page(request: Request) -> bool:
+    """Return whether a browser asks for a page."""
+    return not request.scope["path"].startswith(_PROGRAMS) and "text/html" in request.headers.get("accept", "")
 
 
 async def until_gone(request: Request, work: Awaitable[T]) -> T:

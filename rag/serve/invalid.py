@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
+from math import isfinite
 from typing import Any
 
 from pydantic import BaseModel
@@ -48,6 +49,8 @@ def wrong_field(error: Mapping[str, Any], place: str, names: Collection[str] = (
         return f"no field {place[:100]!r}{way_out}"
     if kind in _LIMITS:
         says, limit = _LIMITS[kind]
+        if isinstance(found, float) and not isfinite(found):
+            return f"{place} should be a number from 0 to 1"
         return f"{place} should be {says} {error['ctx'][limit]}, found {_found(found)}"
     if kind in _KINDS:
         return f"{place} should be {_KINDS[kind]}, found {_found(found)}"

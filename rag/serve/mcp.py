@@ -23,7 +23,7 @@ from starlette.routing import BaseRoute
 from rag import __version__
 from rag.errors import NotFoundError, UsageError, UserError
 from rag.export.escaping import visible
-from rag.serve.http import last_of
+from rag.serve.http import last_of, told_of
 from rag.serve.links import answer_urls, passage_url
 from rag.serve.passages import Shown
 from rag.serve.service import Asked, Service
@@ -203,7 +203,7 @@ class _Tools:
         except ValidationError as error:
             return _failed(_one_line(error))
         except UserError as error:
-            return _failed(str(error))
+            return _failed(told_of(error)[2])
         except Exception:  # noqa: BLE001  (its words are not for callers)
             _log.exception("tool %s failed", params.name)
             return _failed("the server failed; its log says why")
@@ -222,7 +222,8 @@ class _Tools:
         return output, "\n\n".join([head, *map(_quoted, passages)]), passages
 
     async def _ask(self, given: AskInput, base: str | None) -> "_Result":
-        work = self._service.run_stream(self._service.partials, given.question, given.index, given.system)
+        named = given.index, given.system
+        work = self._service.run_question(*named, self._service.partials, given.question, *named)
         asked = await last_of(work)  # a call that is cancelled stops a language model
         output = _answered(asked, base)
         cited = {citation.passage for citation in asked.answer.citations}
@@ -296,7 +297,7 @@ class _Tools:
             index, identifier = _address(params.uri)
             found = (await self._service.run(self._service.passage, index, identifier)).passage
         except UserError as error:
-            raise MCPError(types.INVALID_PARAMS, visible(str(error)), {"uri": params.uri[:1000]}) from None
+            raise MCPError(types.INVALID_PARAMS, visible(told_of(error)[2]), {"uri": params.uri[:1000]}) from None
         about = {"title": found.title, "section": found.section, "page": found.page}
         contents = types.TextResourceContents(
             uri=params.uri, mime_type=_TEXT, text=visible(found.text), _meta={f"{_SCHEME}/passage": _clean(about)}

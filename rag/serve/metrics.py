@@ -36,12 +36,15 @@ class Metrics:
         running.set_function(lambda: service.workers.running)
         waiting = Gauge("rag_waiting", "Requests that wait for a worker.", registry=self.registry)
         waiting.set_function(lambda: service.workers.waiting)
-        service.watch(self._answered)
+        service.watch(self._answered, self._failed)
 
     def _answered(self, asked: Asked) -> None:
         outcome = "failed" if asked.answer.failed else "abstained" if asked.answer.abstained else "answered"
         self.questions.labels(asked.index, asked.system, outcome).inc()
         self.answering.labels(asked.system).observe(asked.seconds)
+
+    def _failed(self, index: str, system: str) -> None:
+        self.questions.labels(index, system, "failed").inc()
 
     async def page(self, request: Request) -> Response:
         """Answer `/metrics`."""

@@ -33,7 +33,7 @@ from rag.export.openai import chat_annotations, response_annotations
 from rag.export.rendering import Rendered, with_markers
 from rag.export.sources import NO_ANSWER, NOT_ANSWERED, Span
 from rag.generators.follow_up import Turn
-from rag.serve.http import EventStream, base_of, event, json_response, last_of, retry_of, status_of, until_gone
+from rag.serve.http import EventStream, base_of, event, json_response, last_of, retry_of, told_of, until_gone
 from rag.serve.invalid import place_of, wrong_field
 from rag.serve.links import passage_url
 from rag.serve.service import Asked, Service
@@ -271,7 +271,7 @@ class _API:
                     reply = _reply(asked, base, cite)
                 yield reply
 
-        return self._service.run_stream(replies)
+        return self._service.run_question(index, system, replies)
 
     def _names(self) -> dict[str, tuple[str, str | None]]:
         """The models by name: each system over the first index, and over each index by name."""
@@ -365,7 +365,7 @@ async def _events(
         for one in (*wire.text(whole[len(sent) :]), *wire.end(reply)):
             yield one
     except UserError as error:
-        yield wire.failure(str(error))
+        yield wire.failure(told_of(error)[2])
     finally:  # also of a client that hung up
         if task.done():
             await replies.aclose()
@@ -523,9 +523,10 @@ def _id(prefix: str) -> str:
 def _refusal(error: "_RequestError | UserError") -> Response:
     """The response of an error in the shape of OpenAI's API."""
     if isinstance(error, _RequestError):
-        status, param, code = error.status, error.param, error.code
+        status, param, code, message = error.status, error.param, error.code, str(error)
     else:
-        status, param, code = status_of(error), None, type(error).__name__
+        param = None
+        status, code, message = told_of(error)
     kind = "invalid_request_error" if status < 500 else "server_error"
-    told = {"message": str(error), "type": kind, "param": param, "code": code}
+    told = {"message": message, "type": kind, "param": param, "code": code}
     return json_response({"error": told}, status, retry_of(status))

@@ -32,7 +32,7 @@ from rag.index.index import Index
 from rag.llms import Price, cost
 from rag.serve.checking import SentenceCheck, check_answer, check_text, read_sources
 from rag.serve.examples import example_questions
-from rag.serve.http import EventStream, base_of, event, retry_of, status_of
+from rag.serve.http import EventStream, base_of, event, last_of, retry_of, told_of
 from rag.serve.links import answer_urls, passage_url, read_marks
 from rag.serve.passages import Shown
 from rag.serve.service import Asked, Service
@@ -123,8 +123,8 @@ class Site:
             try:
                 return await endpoint(request)
             except UserError as error:
-                status = status_of(error)
-                return self.pages.error(status, sentence(error), retry_of(status))
+                status, _, message = told_of(error)
+                return self.pages.error(status, sentence(message), retry_of(status))
             except HTTPException as error:
                 return self.pages.error(error.status_code, error.detail, error.headers)
 
@@ -169,7 +169,7 @@ class AskPages:
         question, index, system = self._asked_for(request.query_params)
         turn = None
         if question and "whole" in request.query_params:
-            turn = await self._service.run(self._whole, question, index, system, "t1")
+            turn = await self._whole(question, index, system, "t1")
         examples = [] if question else await self._examples_of(index)
         manifest = self._service.indexes[index].manifest
         number = int(manifest["passages"])
@@ -201,7 +201,7 @@ class AskPages:
         sides = []
         if question and "whole" in given:
             for place, (system, index) in (("a", a), ("b", b)):
-                turn = await self._service.run(self._whole, question, index, system, place)
+                turn = await self._whole(question, index, system, place)
                 sides.append((f"{system}@{index}", turn))
         return self._site.page(
             request,
@@ -226,7 +226,8 @@ class AskPages:
             raise UsageError("there is no question to export the answer of")
         asked = self._kept.find(question, index, system, self._service.indexes[index])
         if asked is None:
-            asked = await self._service.run(self._service.ask, question, index, system)
+            work = self._service.run_question(index, system, self._service.partials, question, index, system)
+            asked = await last_of(work)
             self._kept.keep(asked, self._service.indexes[index])
         body, media, suffix = _exported(asked, name, base_of(request, self._base_url))
         slug = re.sub(r"[^a-z0-9]+", "-", question.lower()).strip("-")[:60] or "answer"
@@ -277,10 +278,10 @@ class AskPages:
         try:
             given = _Question(json.loads(await request.body()))
             system, index = self._choice(f"{given.system}@{given.index}")
-            pieces = self._service.run_stream(self._events, given, index, system)
+            pieces = self._service.run_question(index, system, self._events, given, index, system)
         except UserError as error:
-            status = status_of(error)
-            return JSONResponse({"message": sentence(error)}, status, retry_of(status))
+            status, _, message = told_of(error)
+            return JSONResponse({"message": sentence(message)}, status, retry_of(status))
         except (ValueError, RecursionError, ClientDisconnect):
             return JSONResponse({"message": "The question is not JSON."}, 400)
         return EventStream(_sent(pieces))
@@ -309,11 +310,16 @@ class AskPages:
                 judged = self._view(piece, given.place, self._checks(piece.answer))
                 yield "verdicts", {"html": self._site.part("verdicts.html.j2", view=judged)}
 
-    def _whole(self, question: str, index: str, system: str, place: str) -> Markup:
+    async def _whole(self, question: str, index: str, system: str, place: str) -> Markup:
         """The answer with its verdicts, for a browser without the script."""
-        asked = self._service.ask(question, index, system)
-        self._kept.keep(asked, self._service.indexes[index])
-        return self._turn(asked, self._view(asked, place, self._checks(asked.answer)), question)
+
+        def turns() -> Iterator[Markup]:
+            for asked in self._service.stream(question, index, system):
+                if isinstance(asked, Asked):
+                    self._kept.keep(asked, self._service.indexes[index])
+                    yield self._turn(asked, self._view(asked, place, self._checks(asked.answer)), question)
+
+        return await last_of(self._service.run_question(index, system, turns))
 
     def _checks(self, answer: Answer) -> list[SentenceCheck] | None:
         return None if answer.abstained else check_answer(answer, self._service.judge_model)
@@ -405,7 +411,7 @@ async def _sent(pieces: AsyncGenerator[tuple[str, dict[str, Any]], None]) -> Asy
             yield event(name, data)
     except UserError as error:
         kind = "unsearched" if isinstance(error, QuestionError) else "failed"
-        yield event(kind, {"message": sentence(error)})
+        yield event(kind, {"message": sentence(told_of(error)[2])})
     except Exception:
         yield event("failed", {"message": "The server has a fault."})
         raise
@@ -479,7 +485,8 @@ class OtherPages:
             try:
                 result = await self._service.run(self._checked, given)
             except UserError as error:
-                status, problem = status_of(error), sentence(error)
+                status, _, message = told_of(error)
+                problem = sentence(message)
         limits = self._service.limits
         return self._site.page(
             request,

@@ -1,11 +1,12 @@
 """Answers questions over opened indexes for many callers at once, within limits; there is no web in it."""
 
+import logging
 import os
 import re
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypedDict, Unpack
@@ -13,16 +14,27 @@ from typing import TypedDict, Unpack
 from autoais.judges import open_judge
 from autoais.types import Attribution, Judge, Judgement
 from rag.attribution.post_hoc import PostHoc, given_pair
+from rag.client import UnreachableError
 from rag.config import DEFAULT_JUDGE, DEFAULT_SYSTEM
 from rag.databases import DATABASES
-from rag.errors import IndexingError, NotFoundError, QuestionError, RagError, UsageError, check_type
+from rag.errors import (
+    BusyError,
+    IndexingError,
+    NotFoundError,
+    QuestionError,
+    RagError,
+    UsageError,
+    check_type,
+)
 from rag.generators.follow_up import Turn, standalone
 from rag.index.index import Index
 from rag.index.postings import BM25
-from rag.index.recipes import read_recipe
+from rag.index.recipes import read_recipe, walk_recipes
 from rag.index.statistics import Statistics
 from rag.resources import names
-from rag.retrievers import Retriever, open_retriever
+from rag.retrievers import RETRIEVERS, Retriever, open_retriever, searches_elsewhere
+from rag.retrievers.remote import IndexChangedError, Remote
+from rag.retrievers.shards import Shards
 from rag.serve.passages import Shown, beside, page_urls, source_of
 from rag.serve.workers import P, T, Workers
 from rag.specs import SystemSpec
@@ -33,6 +45,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _UNSERVED = ("lucene", "reference", *DATABASES)  # start a JVM, read all passages into memory, or speak to a database
 _MOST_FUSED = 4
+_PATIENCE = 10.0  # seconds without any reply after which another machine is taken to hang
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +100,57 @@ class _Work:
         return Asked(answer, self.index, self.name, self.question.text, time.perf_counter() - self.started)
 
 
-@dataclass(frozen=True, slots=True)
 class _OneAtATime:
     """A retriever that several threads may call: not every engine is thread-safe."""
 
-    retriever: Retriever
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self, retriever: Retriever) -> None:
+        self._retriever, self._lock = retriever, threading.Lock()
 
     @property
     def name(self) -> str:
-        return self.retriever.name
+        return self._retriever.name
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        with self.lock:
-            return self.retriever.search(queries, k)
+        with self._lock:
+            return self._retriever.search(queries, k)
+
+
+class _Elsewhere:
+    """A retriever that asks other machines. It is opened again when an index there has been replaced.
+
+    It holds at most half of the workers, so that a machine that hangs does not stop what needs none. Others wait while
+    there are replies; after some seconds without any they are refused, until there is one.
+    """
+
+    def __init__(self, opened: Callable[[], Retriever], workers: int) -> None:
+        self._open, self._retriever = opened, opened()
+        shared = isinstance(self._retriever, Remote | Shards)  # others may hold an engine that is not thread-safe
+        self._free = threading.Semaphore(max(1, workers // 2) if shared else 1)
+        self._opening, self._hangs, self._replies = threading.Lock(), False, 0
+
+    @property
+    def name(self) -> str:
+        return self._retriever.name
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        replies = self._replies
+        while not self._free.acquire(timeout=0.0 if self._hangs else _PATIENCE):
+            if replies == self._replies:
+                self._hangs = True
+                raise UnreachableError(f"{self.name}: the machine that it asks does not answer")
+            replies = self._replies
+        try:
+            used = self._retriever
+            try:
+                return used.search(queries, k)
+            except IndexChangedError:
+                with self._opening:
+                    if self._retriever is used:
+                        self._retriever = self._open()
+                return self._retriever.search(queries, k)
+        finally:
+            self._hangs, self._replies = False, self._replies + 1
+            self._free.release()
 
 
 class _Opened:
@@ -140,10 +191,12 @@ class Service:
         self._kinds = {name: SystemSpec.parse(text) for name, text in named.items()}
         self._opened = {name: _Opened(index) for name, index in indexes.items()}
         self._models: dict[str, RetrieveThenRead] = {}
+        self._elsewhere: dict[str, Retriever] = {}  # by recipe; they search none of our indexes
         self._lock = threading.RLock()
         self.judge_name = judge
         self._judge: Judge | None = None
         self._watchers: list[Callable[[Asked], None]] = []
+        self._failures: list[Callable[[str, str], None]] = []
 
     @property
     def indexes(self) -> Mapping[str, Index]:
@@ -176,9 +229,15 @@ class Service:
                     with suppress(QuestionError):
                         system.ask("What is this about?")
 
-    def watch(self, watcher: Callable[[Asked], None]) -> None:
-        """Have a function called with each answer, in the thread that answers."""
+    def watch(self, watcher: Callable[[Asked], None], failed: Callable[[str, str], None] | None = None) -> None:
+        """Have a function called with each answer, in the thread that answers; its own errors are only logged.
+
+        `failed` is called with the names of index and system for a question of `run_question` that ends in the time
+        limit, or in an error that is not the caller's (`is_callers`).
+        """
         self._watchers.append(watcher)
+        if failed is not None:
+            self._failures.append(failed)
 
     # --- the work -----------------------------------------------------------------------------------------------------
 
@@ -253,7 +312,12 @@ class Service:
         """Yield the text in pieces, or whole if the system cannot stream; then the answer, which is that of `ask`."""
         work = self._prepare(question, index, system, history, identifier, options)
         for piece in work.system.stream(work.question):
-            yield piece if isinstance(piece, str) else self._tell(work.asked(piece))
+            if isinstance(piece, str):
+                yield piece
+                continue
+            asked = work.asked(piece)
+            yield asked
+            self._tell(asked)
 
     def partials(
         self,
@@ -273,7 +337,9 @@ class Service:
                 yield work.asked(last)
             last = answer
         assert last is not None
-        yield self._tell(work.asked(last))
+        asked = work.asked(last)
+        yield asked
+        self._tell(asked)
 
     def _prepare(
         self,
@@ -290,10 +356,13 @@ class Service:
         chosen = self._with_options(self._system(name, self._opened[where]), name, where, options)
         return _Work(chosen, name, where, Question(identifier, whole), started)
 
-    def _tell(self, asked: Asked) -> Asked:
+    def _tell(self, asked: Asked) -> None:
+        """Tell of an answer that its caller has got: not if the caller went away, or the time was over."""
         for watcher in self._watchers:
-            watcher(asked)
-        return asked
+            try:
+                watcher(asked)
+            except Exception as error:  # noqa: BLE001  (a full disk, a closed pipe: the answer is not to blame)
+                _log.warning("an answer was not recorded: %s", error)
 
     def judge(self, claim: str, evidence: Sequence[Passage], question: str = "") -> Judgement:
         """Judge whether the passages together support a claim (AutoAIS); spans are of `Passage.evidence`."""
@@ -365,6 +434,34 @@ class Service:
         """
         return self.workers.stream(work, *args, **kwargs)
 
+    def run_question(
+        self,
+        index: str | None,
+        system: str | None,
+        work: Callable[P, Iterator[T]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> AsyncGenerator[T, None]:
+        """Iterate as `run_stream` does over the work of a question to a system over an index; watchers see it fail."""
+        return self._counted(self.run_stream(work, *args, **kwargs), index, system)
+
+    async def _counted(
+        self, pieces: AsyncGenerator[T, None], index: str | None, system: str | None
+    ) -> AsyncGenerator[T, None]:
+        try:
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    yield piece
+        except Exception as error:
+            if not is_callers(error):
+                for failed in self._failures:
+                    failed(self._index_name(index), self._system_name(system))
+            raise
+
+    def stop(self) -> None:
+        """Refuse those that wait, and all further ones; what runs goes on."""
+        self.workers.stop()
+
     def close(self) -> None:
         """End the worker threads once they have nothing to do."""
         self.workers.close()
@@ -392,10 +489,12 @@ class Service:
     def _with_options(self, system: System, name: str, index: str, options: AskOptions) -> System:
         spec = self._kinds[name]
         recipe, k, least = options.get("recipe"), options.get("k"), options.get("min_confidence")
-        if recipe is None and k is None and least is None:
-            return system
         if not isinstance(system, RetrieveThenRead):
-            raise UsageError(f"system {name!r} takes no options")
+            if (recipe, k, least) != (None, None, None):
+                raise UsageError(f"system {name!r} takes no options")
+            return system
+        if recipe is None and k is None and least is None:
+            return replace(system)  # with a lock of its own: our retrievers have the lock that they need
         retriever = system.retriever if recipe is None else self.retriever(index, recipe)
         changed = replace(system, retriever=retriever, k=system.k if k is None else self._k(k))
         if least is None:
@@ -406,12 +505,22 @@ class Service:
         except RagError as error:
             raise UsageError(str(error)) from None
 
-    @staticmethod
-    def _retriever(opened: _Opened, recipe: str) -> Retriever:
-        with opened.lock:
-            if recipe not in opened.retrievers:
-                opened.retrievers[recipe] = _OneAtATime(open_retriever(recipe, opened.index))
-            return opened.retrievers[recipe]
+    def _retriever(self, opened: _Opened, recipe: str) -> Retriever:
+        """A retriever of an index, opened once; those that search only elsewhere are the same for all indexes."""
+
+        (_, first), *_ = walk_recipes(recipe, kinds=RETRIEVERS)
+        anywhere = first.kind in ("remote", "shards")
+        kept = self._elsewhere if anywhere else opened.retrievers
+
+        def find() -> Retriever:
+            where = next(iter(self._opened.values())) if anywhere else opened
+            return open_retriever(recipe, where.index)
+
+        with self._lock if anywhere else opened.lock:
+            if recipe not in kept:
+                elsewhere = searches_elsewhere(recipe)
+                kept[recipe] = _Elsewhere(find, self.limits.workers) if elsewhere else _OneAtATime(find())
+            return kept[recipe]
 
     # --- names and limits ---------------------------------------------------------------------------------------------
 
@@ -449,6 +558,13 @@ class Service:
     def _check_many(self, what: str, given: Collection[object]) -> None:
         if len(given) > self.limits.claims:
             raise UsageError(f"there are {len(given)} {what}; the most are {self.limits.claims}")
+
+
+def is_callers(error: Exception) -> bool:
+    """Return whether who asked can mend an error, or has only to come back; others are for the operator."""
+    if isinstance(error, UnreachableError):
+        return False
+    return isinstance(error, UsageError | QuestionError | NotFoundError | BusyError)
 
 
 def check_index_name(name: str) -> None:

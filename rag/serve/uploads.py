@@ -4,6 +4,7 @@ One upload at a time for each index. While it is read, questions are answered fr
 takes its place. The name of a file is never used as a path: the file is stored under a name made from its letters.
 """
 
+import logging
 import re
 import secrets
 import shutil
@@ -38,6 +39,7 @@ MOST_BYTES = 64 << 20  # of all files of an upload
 _MOST_FILES = 100
 _COOKIE = "rag-documents"
 _LONGEST_NAME = 80
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -56,7 +58,7 @@ class Documents:
     """Adds files to an index that a service serves; threads share it.
 
     The files are kept in the folder `NAME.uploads` beside the index, which becomes one of its sources. Raises
-    `UsageError` for an index that is not served, and for one that cannot take documents.
+    `UsageError` for an index that is not served, and for one that cannot take documents or be written.
     """
 
     def __init__(self, service: "Service", name: str) -> None:
@@ -65,6 +67,7 @@ class Documents:
         self._service, self.name = service, name
         self._folder = folder_of(service.indexes[name], name)
         self._uploads = self._folder.parent / f"{self._folder.name}.uploads"
+        _check_writable(self._uploads, self._folder)
         self._lock = threading.Lock()
         self.last: Upload | None = None
 
@@ -98,7 +101,8 @@ class Documents:
             if not isinstance(error, UserError | OSError):
                 upload.problem = "The server has a fault; nothing was added."
                 raise
-            upload.problem = f"Nothing was added: {error}."
+            _log.error("documents were not added to %s: %s", self.name, error)
+            upload.problem = "Nothing was added: the server cannot change the index now; its log says why."
         finally:
             upload.running = False
 
@@ -139,6 +143,17 @@ class Documents:
             add_to_index(self._folder, [self._uploads], progress=report)
         upload.step = "opening the index"
         self._service.replace(self.name, open_index(self._folder))
+
+
+def _check_writable(uploads: Path, folder: Path) -> None:
+    """Create the folder of uploads; raises `UsageError` unless files can be written there and in the index."""
+    for place in (uploads, folder):
+        try:
+            place.mkdir(exist_ok=True)
+            with tempfile.TemporaryFile(dir=place):
+                pass
+        except OSError as error:
+            raise UsageError(f"{place}: documents cannot be added, as it cannot be written: {error.strerror}") from None
 
 
 def folder_of(index: Index, name: str) -> Path:

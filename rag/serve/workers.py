@@ -5,7 +5,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
 from rag.errors import BusyError, TimeLimitError
@@ -27,6 +27,7 @@ class Workers:
         self._jobs: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._unfinished = self._running = 0
+        self._stopping = False
         self._threads = [threading.Thread(target=self._work, daemon=True, name=f"rag-{n}") for n in range(workers)]
         for thread in self._threads:
             thread.start()
@@ -44,7 +45,7 @@ class Workers:
     @property
     def full(self) -> bool:
         """Whether another function would be refused."""
-        return self._unfinished >= self._most
+        return self._stopping or self._unfinished >= self._most
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what the function returns. A caller that is cancelled gives up its place among those that wait.
@@ -110,6 +111,15 @@ class Workers:
             stopped.set()
             future.cancel()
 
+    def stop(self) -> None:
+        """Refuse what waits and all that comes; what runs goes on."""
+        with self._lock:
+            self._stopping = True
+        with suppress(Empty):
+            while True:
+                if (job := self._jobs.get_nowait()) is not None and job[0].set_running_or_notify_cancel():
+                    job[0].set_exception(_stopping())
+
     def close(self) -> None:
         """End the threads after what is running and waiting."""
         for _ in self._threads:
@@ -120,6 +130,8 @@ class Workers:
 
     def _submit(self, work: Callable[[], T]) -> "Future[T]":
         with self._lock:
+            if self._stopping:
+                raise _stopping()
             if self._unfinished >= self._most:
                 raise BusyError("too many questions wait; try again in a few seconds")
             self._unfinished += 1
@@ -155,3 +167,7 @@ class Workers:
             future.set_result(result)
         else:
             future.set_exception(error)
+
+
+def _stopping() -> BusyError:
+    return BusyError("the server is stopping; ask again later")

@@ -1,7 +1,8 @@
 """Runs an application with uvicorn."""
 
 import asyncio
-import ipaddress
+import errno
+import os
 import socket
 from collections.abc import Callable
 
@@ -9,21 +10,31 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rag.client import is_loopback
 from rag.errors import RagError, missing_extra
-from rag.web.security import LOOPBACK
 
-_GRACE = 10  # seconds that running requests have when the server stops
+__all__ = ["is_loopback", "serve"]
+
+_GRACE = 8  # seconds that running requests have when the server stops: with what follows, 10 at most
 _IDLE = 75  # seconds that a connection stays open between requests: longer than clients and proxies keep theirs
+_PROXIES = "127.0.0.1,::1,::ffff:127.0.0.1"  # this machine
+_PORT_FAULTS = (errno.EADDRINUSE, errno.EACCES)
 
 
 def serve(
-    app: Starlette, *, host: str = "127.0.0.1", port: int = 8000, tell: Callable[[str], None] = lambda line: None
+    app: Starlette,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    tell: Callable[[str], None] = lambda line: None,
+    stopping: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve until SIGINT or SIGTERM. `tell` receives the address, and whether only this machine can reach it.
 
-    Nothing is logged about requests: addresses may hold personal links. Behind a proxy on this machine, the client's
-    address and scheme are those of its X-Forwarded headers. Port 0 takes a free one. Raises `RagError` if the port
-    cannot be used, or without uvicorn.
+    `stopping` is called when the end begins. Nothing is logged about requests: addresses may hold personal links. The
+    client's address and scheme are those of the X-Forwarded headers of a proxy on this machine, or of one whose address
+    is in FORWARDED_ALLOW_IPS. Port 0 takes a free one. Raises `RagError` if the address or the port cannot be used, or
+    without uvicorn.
     """
     try:
         import uvicorn
@@ -34,11 +45,12 @@ def serve(
     _allow_connections()
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        listening = socket.create_server((host, port), family=found[0], backlog=2048)
+        both = host == "::" and socket.has_dualstack_ipv6()  # IPv4 too
+        listening = socket.create_server((host, port), family=found[0], backlog=2048, dualstack_ipv6=both)
     except OSError as error:
-        raise RagError(
-            f"cannot listen on {host} port {port}: {error.strerror or error}; choose another --port"
-        ) from None
+        option = "--port" if error.errno in _PORT_FAULTS else "--host"
+        reason = (error.strerror or str(error)).partition(" (while")[0]
+        raise RagError(f"cannot listen on {host} port {port}: {reason}; choose another {option}") from None
     # asyncio sets it only for sockets that name their protocol; without it, small answers come 40 ms late.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     with listening:
@@ -54,8 +66,15 @@ def serve(
             ws="none",
             timeout_keep_alive=_IDLE,
             timeout_graceful_shutdown=_GRACE,
+            forwarded_allow_ips=os.environ.get("FORWARDED_ALLOW_IPS") or _PROXIES,
         )
-        uvicorn.Server(config).run(sockets=[listening])
+
+        class Server(uvicorn.Server):
+            async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+                stopping()
+                await super().shutdown(sockets)
+
+        Server(config).run(sockets=[listening])
 
 
 class _Ending:
@@ -78,10 +97,10 @@ class _Ending:
             if not started:
                 later = {"Retry-After": "10"}
                 if scope["path"].startswith("/v1/"):  # an API, whose errors are one object
-                    error = {"type": "BusyError", "message": "the server stops; ask again later"}
+                    error = {"type": "BusyError", "message": "the server is stopping; ask again later"}
                     await JSONResponse({"error": error}, 503, later)(scope, receive, send)
                 else:
-                    await PlainTextResponse("the server stops\n", 503, later)(scope, receive, send)
+                    await PlainTextResponse("the server is stopping\n", 503, later)(scope, receive, send)
 
 
 def _allow_connections() -> None:
@@ -93,11 +112,3 @@ def _allow_connections() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     except (ImportError, OSError, ValueError):  # Windows; not allowed
         return
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach the host."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() in LOOPBACK

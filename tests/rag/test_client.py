@@ -210,7 +210,7 @@ def test_what_is_no_address_is_refused(url: str) -> None:
 
 
 def test_a_key_and_a_timeout_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RAG_SERVER_KEY", "two words")
+    monkeypatch.setenv("RAG_REMOTE_KEY", "two words")
     with pytest.raises(RagError, match=r"^the key of http://host contains a space") as told:
         Client("http://host")
     assert "two words" not in str(told.value)
@@ -221,12 +221,38 @@ def test_a_key_and_a_timeout_are_checked(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_key_comes_from_the_environment(
     server: Scripted, row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RAG_SERVER_KEY", "from-env")
+    monkeypatch.setenv("RAG_REMOTE_KEY", "from-env")
     server.says(row)
     Client(server.url).ask(QUESTION)
-    monkeypatch.delenv("RAG_SERVER_KEY")
+    monkeypatch.delenv("RAG_REMOTE_KEY")
     Client(server.url).ask(QUESTION)
     assert [key for _, key, _ in server.asked] == ["Bearer from-env", None]
+
+
+def test_the_key_of_an_own_server_is_sent_to_nobody(
+    server: Scripted, row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAG_SERVER_KEY", "of-our-own-server")
+    server.says(row)
+    Client(server.url).ask(QUESTION)
+    assert [key for _, key, _ in server.asked] == [None]
+
+
+def test_the_key_does_not_travel_where_others_can_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAG_REMOTE_KEY", "k3y")
+    for url in ("http://10.0.0.5:8000/docs", "http://search.lab", "http://localhost.example.org"):
+        with pytest.raises(
+            RagError, match=r"not sent over http://.*; use https://, or name the host in RAG_REMOTE_HTTP"
+        ):
+            Client(url)
+        Client(url, "")  # without a key
+    for url in ("https://search.lab", "http://127.0.0.2:8000", "http://localhost:8000", "http://[::1]:8000"):
+        Client(url)
+    monkeypatch.setenv("RAG_REMOTE_HTTP_HOSTS", "10.0.0.5, Search.lab")
+    for url in ("http://10.0.0.5:8000/docs", "http://search.lab"):
+        Client(url)
+    with pytest.raises(RagError, match=r"^http://10\.0\.0\.6: the key is not sent"):
+        Client("http://10.0.0.6")
 
 
 # --- servers that refuse ----------------------------------------------------------------------------------------------
@@ -237,7 +263,7 @@ def test_the_key_comes_from_the_environment(
     [
         (400, "QuestionError", QuestionError, "^it cannot be searched$"),
         (400, "UsageError", RagError, "it cannot be searched$"),
-        (401, "KeyError", RagError, "it cannot be searched; set RAG_SERVER_KEY to a key that the server knows$"),
+        (401, "KeyError", RagError, "it cannot be searched; set RAG_REMOTE_KEY to a key that the server knows$"),
         (404, "NotFoundError", NotFoundError, "it cannot be searched$"),
         (503, "BusyError", BusyError, "it cannot be searched; try again in 2 s$"),
         (504, "TimeLimitError", TimeLimitError, "it cannot be searched$"),

@@ -141,11 +141,11 @@ def test_keys(service: Service, shelf: Path, monkeypatch: pytest.MonkeyPatch) ->
     made = Service({"shelf": open_index(shelf)}, limits=Limits(workers=1))
     with serving(create_app(made, keys=Keys(["right-key-0123456789"]))) as address:
         for wrong in ("", "wrong-key-0123456789"):
-            with pytest.raises(RagError, match="set RAG_SERVER_KEY to a key that the server knows") as told:
+            with pytest.raises(RagError, match="set RAG_REMOTE_KEY to a key that the server knows") as told:
                 Client(address, wrong).search("river")
             assert "wrong-key" not in str(told.value)
         assert Client(address, "right-key-0123456789").search("river")
-        monkeypatch.setenv("RAG_SERVER_KEY", "right-key-0123456789")
+        monkeypatch.setenv("RAG_REMOTE_KEY", "right-key-0123456789")
         assert open_retriever(f"remote:{address}", shelf).search(["river"], 1)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import html
 import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -441,6 +442,18 @@ def test_too_many_wrong_keys(index: Index) -> None:
     assert right.status_code == 200  # others behind the same proxy go on
 
 
+def test_wrong_keys_are_counted_for_pages_too(index: Index) -> None:
+    client = client_of(index, keys=Keys([KEY]))
+    page, wrong = {"Accept": "text/html"}, {"Authorization": "Bearer x"}
+    for _ in range(30):  # a browser that has no key yet
+        assert client.get("/", headers=page, follow_redirects=False).status_code == 303
+    assert client.get("/v1/indexes", headers=page, follow_redirects=False).status_code == 401  # not for people
+    statuses = [client.get("/", headers=page | wrong, follow_redirects=False).status_code for _ in range(20)]
+    assert statuses == [303] * 19 + [429]
+    cookie = page | {"Cookie": "rag-session=guess"}
+    assert client.get("/", headers=cookie, follow_redirects=False).status_code == 429
+
+
 def test_a_browser_signs_in_once(index: Index) -> None:
     client = client_of(index, keys=Keys([KEY]), base_url="http://localhost:8000")
     html = {"Accept": "text/html"}
@@ -522,6 +535,12 @@ def test_time_is_limited(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (response.status_code, told(response)["error"]["type"]) == (504, "TimeLimitError")
 
 
+def test_a_number_that_is_none(client: TestClient) -> None:
+    body = '{"question": "When?", "min_confidence": NaN}'
+    response = client.post("/v1/ask", content=body, headers={"Content-Type": "application/json"})
+    assert told(response)["error"]["message"] == "min_confidence should be a number from 0 to 1"
+
+
 # --- metrics ----------------------------------------------------------------------------------------------------------
 
 
@@ -540,3 +559,33 @@ def test_counts_have_no_text_of_users(index: Index) -> None:
     assert 'outcome="abstained",system="reader"} 1.0' in text
     assert "rag_waiting 0.0" in text
     assert "zebra" not in text.lower()
+
+
+def test_a_question_that_takes_too_long_has_failed(index: Index) -> None:
+    go = threading.Event()
+    service = Service({"town": index}, limits=Limits(workers=1, seconds=0.2))
+    stream = service.stream
+
+    def slow(*args: Any, **options: Any) -> Iterator[Any]:  # noqa: ANN401
+        go.wait(20)
+        return stream(*args, **options)
+
+    service.stream = slow  # type: ignore[method-assign]
+    with TestClient(create_app(service), base_url="http://localhost:8000") as client:
+        assert client.post("/v1/ask", json={"question": QUESTION}).status_code == 504
+        go.set()
+        while service.workers.running:
+            time.sleep(0.01)
+        counted = [line for line in client.get("/metrics").text.splitlines() if line.startswith("rag_questions_total{")]
+    assert counted == ['rag_questions_total{index="town",outcome="failed",system="reader"} 1.0']
+
+
+def test_an_answer_that_cannot_be_logged_is_sent_all_the_same(index: Index) -> None:
+    def full(_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    service = Service({"town": index}, limits=Limits(workers=1))
+    service.watch(full)
+    with TestClient(create_app(service), base_url="http://localhost:8000") as client:
+        assert client.post("/v1/ask", json={"question": QUESTION}).status_code == 200
+        assert 'outcome="answered"' in client.get("/metrics").text

@@ -212,7 +212,7 @@ def test_what_runs_is_finished_before_the_end(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_the_end_does_not_wait_for_what_hangs(folder: Path) -> None:
-    assert rag.web.server._GRACE == 10
+    assert rag.web.server._GRACE == 8
     shorter = f"{SLOW_SYSTEM}\nimport rag.web.server\nrag.web.server._GRACE = 1"
     with running(folder, "--system", "slow", "--workers", "1", before=shorter) as server:
         hanging = threading.Thread(target=lambda: _quietly(server.port, {"question": "bridge 60"}), daemon=True)
@@ -220,6 +220,65 @@ def test_the_end_does_not_wait_for_what_hangs(folder: Path) -> None:
         wait_until(lambda: metric(server.port, "rag_running") == 1)
         server.process.send_signal(signal.SIGTERM)
         server.process.wait(timeout=8)
+
+
+@pytest.mark.slow
+def test_the_end_comes_in_time_and_who_waits_is_told_at_once(folder: Path) -> None:
+    with running(folder, "--system", "slow", "--workers", "1", before=SLOW_SYSTEM) as server:
+        hanging = threading.Thread(target=lambda: _quietly(server.port, {"question": "bridge 60"}), daemon=True)
+        hanging.start()
+        wait_until(lambda: metric(server.port, "rag_running") == 1)
+        told: list[Any] = []
+        waiting = threading.Thread(
+            target=lambda: told.extend((*ask(server.port, {"question": "bridge 1"}), time.monotonic()))
+        )
+        waiting.start()
+        wait_until(lambda: metric(server.port, "rag_waiting") == 1)
+        began = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        waiting.join()
+        status, body, at = told
+        assert (status, json.loads(body)["error"]["message"]) == (503, "the server is stopping; ask again later")
+        assert at - began < 3
+        server.process.wait(timeout=20)
+        assert time.monotonic() - began < 10
+
+
+@pytest.mark.slow
+def test_a_full_disk_stops_no_answer_and_leaves_no_traceback(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text(f"{KEY}\n", "utf-8")
+    (tmp_path / "keys").chmod(0o644)
+    for errors in (Path("/dev/full"), tmp_path / "errors"):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        command = [sys.executable, "-m", "rag", "serve", "--index", f"town={folder}", "--port", str(port)]
+        command += ["--log-questions", "--key-file", str(tmp_path / "keys")]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+        with Path("/dev/full").open("w") as full, errors.open("w") as stderr:
+            process = subprocess.Popen(command, stdout=full, stderr=stderr, env=environment)
+        try:
+            wait_until(lambda: _listens(port), 300)  # noqa: B023
+            assert ask(port, QUESTION, Authorization=f"Bearer {KEY}")[0] == 200
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
+    warned, logged = (tmp_path / "errors").read_text("utf-8").splitlines()
+    assert "every user of this machine can read the keys: chmod o-rwx" in warned
+    assert json.loads(logged)["question"] == QUESTION["question"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="needs IPv6")
+def test_all_addresses_are_those_of_ipv4_too_and_clients_of_a_proxy_count_apart(folder: Path) -> None:
+    options = ("--host", "::", "--base-url", "http://localhost", "--allow-anonymous", "--rate", "1")
+    with running(folder, *options) as server:
+        told = [ask(server.port, QUESTION, **{"X-Forwarded-For": one})[0] for one in ("192.0.2.1", "192.0.2.2") * 2]
+    assert told == [200, 200, 429, 429]
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _quietly(port: int, body: dict[str, Any]) -> None:
@@ -234,6 +293,7 @@ def _quietly(port: int, body: dict[str, Any]) -> None:
 @pytest.mark.slow
 def test_questions_and_keys_are_not_logged(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "keys").write_text(f"# of the team\n{KEY}\n", "utf-8")
+    (tmp_path / "keys").chmod(0o600)
     right = {"Authorization": f"Bearer {KEY}"}
     for options, logged in (((), False), (("--log-questions",), True)):
         with running(folder, "--key-file", str(tmp_path / "keys"), *options) as server:
@@ -266,7 +326,14 @@ def test_questions_and_keys_are_not_logged(folder: Path, tmp_path: Path) -> None
         (["--key-file", "nowhere"], ["nowhere", "cannot be read"]),
         (["--cors", "x"], ["origin 'x'"]),
         (["--allow-uploads", "other"], ["other"]),
-        (["--host", "256.1.1.1", "--base-url", "http://x", "--allow-anonymous"], ["cannot listen on 256.1.1.1"]),
+        (
+            ["--host", "256.1.1.1", "--base-url", "http://x", "--allow-anonymous"],
+            ["cannot listen on 256.1.1.1", "--host"],
+        ),
+        (
+            ["--host", "192.0.2.1", "--base-url", "http://x", "--allow-anonymous"],
+            ["192.0.2.1 port 8000: Cannot assign requested address; choose another --host"],
+        ),
     ],
     ids=lambda one: " ".join(one),
 )

@@ -19,7 +19,7 @@ from selectolax.lexbor import LexborHTMLParser as HTMLParser
 from starlette.testclient import TestClient
 
 import rag
-from rag.errors import UsageError
+from rag.errors import IndexingError, UsageError
 from rag.serve.app import create_app
 from rag.serve.service import Service
 from rag.serve.uploads import Documents, Upload, stored_name
@@ -103,6 +103,24 @@ def add(service: Service, folder: Path) -> Upload:
     upload = documents.begin()
     documents.add(upload, [("tower.md", folder / "sent")])
     return upload
+
+
+def test_what_only_the_operator_can_mend_is_logged(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise IndexingError(f"{tmp_path}: cannot be written: No space left on device")
+
+    monkeypatch.setattr("rag.serve.uploads.add_to_index", full)
+    upload = add(service, tmp_path)
+    assert upload.problem == "Nothing was added: the server cannot change the index now; its log says why."
+    assert f"{tmp_path}: cannot be written" in caplog.text
+
+
+def test_a_folder_that_cannot_be_written_is_refused_at_the_start(service: Service, tmp_path: Path) -> None:
+    (tmp_path / "town.index.uploads").write_bytes(b"")  # no folder, so that root cannot write there either
+    with pytest.raises(UsageError, match=r"town\.index\.uploads: documents cannot be added, as it cannot be written"):
+        create_app(service, uploads=("town",))
 
 
 def test_what_cannot_be_read_is_told_file_by_file(client: TestClient, service: Service) -> None:

@@ -244,9 +244,11 @@ def test_a_request_that_the_end_of_the_server_cuts_off_is_told_so(path: str, is_
     assert (b"retry-after", b"10") in sent[0]["headers"]
     body = sent[1]["body"].decode()
     if is_json:
-        assert json.loads(body) == {"error": {"type": "BusyError", "message": "the server stops; ask again later"}}
+        assert json.loads(body) == {
+            "error": {"type": "BusyError", "message": "the server is stopping; ask again later"}
+        }
     else:
-        assert body == "the server stops\n"
+        assert body == "the server is stopping\n"
 
 
 def test_the_server_says_where_it_is_logs_no_address_and_stops_when_told() -> None:
