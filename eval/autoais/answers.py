@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from autoais.errors import CitationError, FormatError, UsageError
+from autoais.errors import CitationError, FormatError, UsageError, check_type, tuple_of
 from autoais.io.jsonl import dumps, read_objects
 from autoais.io.schema import (
     BOOLEAN,
@@ -21,10 +21,11 @@ from autoais.io.schema import (
     listed,
     record,
 )
-from autoais.types import Citation, CitedSentence, Passage, Support, Unresolved
+from autoais.types import Citation, CitedSentence, Passage, Support, Unresolved, references_as_tuples
 
 WHOLE_CONTEXT = "whole context"
 """Origin of a citation that no system made: the answer is judged against all passages that it was given."""
+_ABSTAINED = "'abstained' is true, yet there are sentences; leave one of them out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ class CitedAnswer:
     exactly as the system wrote it, with markers. `informative` and `attributable` are human labels of the whole
     answer. `extra` holds fields of other formats that this record has no attribute for.
     Raises `CitationError` if a sentence cites a passage that is not in `passages`; such markers belong in
-    `unresolved_markers`.
+    `unresolved_markers`; raises `UsageError` for a field of the wrong type, and for sentences of an answer that
+    abstained. Lists become tuples; type checkers ask for tuples.
     """
 
     id: str
@@ -62,7 +64,14 @@ class CitedAnswer:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for sentence in self.sentences:
+        sentences = tuple_of(CitedSentence, "the sentences of an answer", self.sentences, "a list of CitedSentences")
+        object.__setattr__(self, "sentences", sentences)
+        references_as_tuples(self, "an answer", "ranking")
+        check_type("the passages of an answer", self.passages, "a dict of Passages by id", Mapping)
+        tuple_of(Passage, "the passages of an answer", self.passages.values(), "a dict of Passages by id")
+        if self.abstained and sentences:
+            raise UsageError(f"answer {self.id!r}: {_ABSTAINED}")
+        for sentence in sentences:
             for cited in sentence.cites:
                 if cited not in self.passages:
                     raise CitationError(f"answer {self.id!r} cites passage {cited!r}, which is not among its passages")
@@ -190,7 +199,7 @@ def from_row(row: Mapping[str, Any], where: str) -> CitedAnswer:
     _check_covered(row, sentences, where)
     abstained = row.get("abstained", False)
     if abstained and sentences:
-        raise FormatError(f"{where}: 'abstained' is true, yet there are sentences; leave one of them out")
+        raise FormatError(f"{where}: {_ABSTAINED}")
     whole = row.get("answer")
     joined = " ".join(sentence.text for sentence in sentences)
     return CitedAnswer(

@@ -6,18 +6,20 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from autoais import formats
 from autoais.answers import CitedAnswer, HasCited, as_cited
 from autoais.attributed_qa import check_mode, judge_options
-from autoais.errors import UsageError, UserError, check_list, check_type
+from autoais.errors import UsageError, UserError, as_path, check_list, check_type, tuple_of
 from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import judge_record, provenance
 from autoais.judged import JudgedAnswer
 from autoais.judges import DEFAULT, open_judge
+from autoais.judges.imported import check_name
 from autoais.questions import read_questions as questions_of
-from autoais.ratings import RELAXED, STRICT, Rating, check_annotators, read_expected, read_ratings
+from autoais.ratings import RELAXED, STRICT, Rating, check_annotators, distinct, read_expected, read_ratings
 from autoais.runs import MEASURES, Qrels, Run, as_qrels, as_run, evaluate, open_measures
 from autoais.scoring import DEFAULT_METRICS, Measures, ScoreRun, Scoring, choose_metrics, score_answers
 from autoais.types import Judge, Question
@@ -62,7 +64,10 @@ class Metric:
 class Report:
     """The result of `score`: metrics by name, one judgement per sentence, and the record of `autoais score --report`.
 
-    `judgements` are the rows of `autoais score --out`; `compare` takes them.
+    `judgements` are the rows of `autoais score --out`; `compare` takes them. Their fields: `id`, `sentence`, `text`,
+    `cites`, `verdict`, `probability`, `reason`, `judge`, `alone` (the verdict on each of `cites` by itself),
+    `evidence`, `unsupported`, `answer` (only where people judged the whole answer) and, in the first row of an answer,
+    `scores` (by metric, the sum of the scores of its items and their number).
     """
 
     judge: str
@@ -121,12 +126,12 @@ def _frame(metrics: Mapping[str, Metric]) -> "pd.DataFrame":
 
 def read_answers(path: str | Path, format: str | None = None) -> Iterator[CitedAnswer]:  # noqa: A002
     """Stream the answers of a file in any answer format (`autoais schema` lists them)."""
-    return formats.read(Path(path), format)
+    return formats.read(as_path("answers", path), format)
 
 
 def read_questions(path: str | Path) -> Iterator[Question]:
     """Stream the questions of a file: jsonl, Open-NQ jsonl, TREC topics or DPR's tsv."""
-    return questions_of(Path(path))
+    return questions_of(as_path("questions", path))
 
 
 def score(
@@ -221,7 +226,7 @@ def score_into(
         inputs["questions"] = Path(questions)
     inputs |= {f"corpus{number}": path for number, path in enumerate(corpora, 1)}
     if calibration is not None:
-        inputs["calibration"] = Path(calibration)
+        inputs["calibration"] = as_path("calibration", calibration)
     measures = replace(measures, as_2023=check_mode(compat, name))
     how = Scoring(name, benchmark, corpora, measures, skip_bad, keep_answers)
     with _cached_and_calibrated(judge, calibration, cache, log) as asked:
@@ -243,16 +248,17 @@ def _cached_and_calibrated(
 
     with ExitStack() as stack:
         if cache is not None:
-            journal = stack.enter_context(JudgementCache(Path(cache)))
+            journal = stack.enter_context(JudgementCache(as_path("cache", cache)))
             if journal.note:
                 log(journal.note)
             judge = CachedJudge(judge, journal)
-        yield judge if calibration is None else calibrated(judge, Path(calibration))
+        yield judge if calibration is None else calibrated(judge, as_path("calibration", calibration))
 
 
 def _judge(judge: str | Judge, compat: str | None = None) -> Judge:
     check_type("judge", judge, "a name such as 'minilm' or an open judge", str, Judge)
     if not isinstance(judge, str):
+        check_name(type(judge).__name__, judge.name)
         return judge
     return open_judge(judge, **judge_options(compat, judge))
 
@@ -261,7 +267,7 @@ def _listed(answers: Iterable[object]) -> Iterator[CitedAnswer]:
     """Yield the answers as `CitedAnswer`; raises `UsageError` for two with the same id, as a file would be refused."""
     if isinstance(answers, Mapping | CitedAnswer | HasCited):
         raise UsageError(f"answers should be a list of answers, found one {type(answers).__name__}; put it in a list")
-    check_type("answers", answers, "a file or a list of answers", Iterable)
+    check_list("answers", answers, "a file or a list of answers")
     seen: dict[str, int] = {}
     for number, one in enumerate(answers, 1):
         answer = as_cited(one, number)
@@ -272,16 +278,16 @@ def _listed(answers: Iterable[object]) -> Iterator[CitedAnswer]:
             )
         seen[answer.id] = number
         yield answer
+    if not seen:
+        raise UserError("answers: there are none in the list")
 
 
 def _benchmark(questions: str | Path | Iterable[Question] | None) -> list[Question] | None:
     if questions is None:
         return None
-    check_type("questions", questions, "a file or a list of Questions", str, Path, Iterable)
-    listed = list(questions_of(Path(questions)) if isinstance(questions, str | Path) else questions)
-    for question in listed:
-        check_type("question", question, "a Question", Question)
-    return listed
+    if isinstance(questions, str | Path):
+        return list(questions_of(Path(questions)))
+    return list(tuple_of(Question, "questions", questions, "a file or a list of Questions"))
 
 
 def evaluate_run(
@@ -295,6 +301,7 @@ def evaluate_run(
     for an unknown measure.
     """
     check_list("measures", measures, "a list of names")
+    check_type("answers", answers, "a dict (topic -> rank of the first passage with an answer)", Mapping, NoneType)
     ranked: Run = as_run(run)
     judged: Qrels = as_qrels(qrels)
     result = evaluate(
@@ -314,9 +321,12 @@ def compare(
     """Compare two systems question by question, on every metric that both have, or on the `metrics` named.
 
     `a` and `b` are files of `autoais score --out` or `Report`s; questions of only one count as not attributable in the
-    other. The dict holds the rates of both, the `difference` a - b with its 95 % interval and p (McNemar's exact test),
-    and the differences of all `metrics`, each with p and p corrected for their number (Holm). Raises `UserError` if
-    their judges differ.
+    other. The dict holds `judge`, `rule` (when an answer is attributable), the numbers of `questions` and `answers` and
+    of those `only_in_a` and `only_in_b`, the rates `a` and `b`, their `difference` a - b with `interval95`, `p` and
+    `method`, the `table` of answers (both, only_a, only_b, neither), `mcnemar` (both variants), `metrics` (by name, the
+    same difference with `p_holm`, which is corrected for their number), `no_common` (metrics without a common
+    question) and `notes`. An empty list of `metrics` leaves `metrics` empty. Raises `UserError` if their judges differ,
+    or the texts of two questions with one id.
     """
     from autoais.comparison import Judgements, compare_judgements, judgements_of, read_judgements
 
@@ -343,12 +353,19 @@ def evaluate_judge(
     """Measure how well a judge agrees with human labels, per data set and on average (`autoais meta`).
 
     `labels` are files in any label format. `calibration` is a file of `autoais calibrate` for the judge, `cache` a file
-    that keeps judgements, and `log` is called with its notes. The report lists the `worst` disagreements of each data
-    set. Raises `UserError` if there are no labels.
+    that keeps judgements, and `log` is called with its notes. The dict holds the name of the `judge`, `provenance`, and
+    under `sets` and `average` the figures macro_f1, macro_f1_floor, balanced_accuracy, false_positive_rate,
+    false_negative_rate, roc_auc, cohen_kappa and calibration_error, with `interval95` and the `reasons` of those that
+    are None. A set has also `n`, `questions`, `undecided`, `with_probability`, `attributable` (the share of labels),
+    `one_class`, `reliability`, `roc`, `systems`, `three_way`, `levels` and its `worst` disagreements, as many as asked
+    for; the average has the number of `sets` of each figure. Raises `UserError` if there are no labels.
     """
     from autoais.meta.evaluate import evaluate as evaluated
 
     paths, chosen = _paths(labels), _judge(judge)
+    check_type("worst", worst, "a number of disagreements", int)
+    if worst < 0:
+        raise UsageError(f"worst should be 0 or more, found {worst}")
     with _cached_and_calibrated(chosen, calibration, cache, log) as asked:
         result = evaluated((label for path in paths for label in formats.read_labels(path)), asked, worst=worst)
     if not result["sets"]:
@@ -371,17 +388,20 @@ def calibrate_judge(
     """Fit a judge's threshold and probabilities to human labels, and write them to the file `to` (json).
 
     `score` and `evaluate_judge` take the file as `calibration`. `by` is what the threshold maximises, macro_f1 or
-    balanced_accuracy. The dict returned is what the file holds, with the gain in cross-validation. Raises `UserError`
+    balanced_accuracy; `folds` is the number of parts for cross-validation. The dict returned is what the file holds:
+    `judge`, `threshold`, `slope` and `intercept`, the `name` of the calibrated judge, `by`, the number `n` of labels
+    and those `left_out` by reason, `cross_validation` (`folds`, and in `sets` and `average` the figures `default` and
+    `calibrated`, the `gain` and `interval95`), `autoais_calibration` (the version) and `provenance`. Raises `UserError`
     if nothing can be fitted.
     """
     from autoais.meta.calibrate import calibrate as fit
 
-    paths, chosen = _paths(labels), _judge(judge)
+    paths, target, chosen = _paths(labels), as_path("to", to), _judge(judge)
     with _cached_and_calibrated(chosen, None, cache, log) as asked:
         result = fit((label for path in paths for label in formats.read_labels(path)), asked, by=by, folds=folds)
     made = provenance(_numbered(paths)) | {"judge": judge_record(chosen)}
     record: dict[str, Any] = round_floats(result | {"provenance": made})
-    write_atomic(Path(to), [dumps(record, indent=2)])
+    write_atomic(target, [dumps(record, indent=2)])
     return record
 
 
@@ -412,28 +432,31 @@ def convert(
     from autoais.formats.convert import count_losses, count_textless
 
     notes, lost, wanted = formats.Notes(), Counter[str](), formats.to_write(to)
+    path, out = as_path("source", source), as_path("target", target)
     corpora, benchmark = _files("corpus", corpus), _benchmark(questions)
-    answers = formats.read(Path(source), format, corpus=corpora, questions=benchmark, notes=notes, skip_bad=skip_bad)
+    answers = formats.read(path, format, corpus=corpora, questions=benchmark, notes=notes, skip_bad=skip_bad)
     if "texts of passages" in wanted.supports:
         answers = count_textless(answers, notes)
     written = formats.write(count_losses(answers, wanted, lost), to, notes)
     first = next(written, None)
     if first is None:
-        raise UserError(f"{source}: nothing in it can be written as {to}; {target} was not changed")
-    write_atomic(Path(target), chain([first], written))
+        raise UserError(f"{path}: nothing in it can be written as {to}; {out} was not changed")
+    write_atomic(out, chain([first], written))
     return Conversion(dict(notes), dict(lost))
 
 
 def _files(what: str, given: Sequence[str | Path]) -> list[Path]:
     """Return a list of files; raises `UsageError` for one string, whose letters would be taken for files."""
-    if isinstance(given, str | Path):
-        raise UsageError(f"{what} should be a list of files, found one; write [{str(given)[:60]!r}]")
-    return [Path(one) for one in given]
+    check_list(what, given, "a list of files")
+    return [as_path(what, one) for one in given]
 
 
 def _paths(labels: str | Path | Sequence[str | Path]) -> list[Path]:
     check_type("labels", labels, "a file or a list of files", str, Path, Iterable)
-    return [Path(path) for path in ([labels] if isinstance(labels, str | Path) else labels)]
+    paths = _files("labels", [labels] if isinstance(labels, str | Path) else labels)
+    if not paths:
+        raise UserError("labels: there are no files in the list")
+    return paths
 
 
 def _numbered(labels: Sequence[Path]) -> dict[str, Path]:
@@ -459,7 +482,13 @@ def agreement(
     test. `answers` are the rated answers, so that intervals are over questions and not over answers. `gold` is a file
     of items with their `expected` values. `likert` is the least value from 1 to 5 that counts as attributable: 4
     (relaxed) or 5 (strict). With `by="system"` the figures of each system are added. `without` names annotators whose
-    ratings count for nothing. Raises `UserError`.
+    ratings count for nothing. The same rating twice counts once.
+
+    The dict holds the numbers of `ratings`, `items` and `annotators`, the `units` of the intervals, `likert`,
+    `questions` (by question, with `consensus` and the coefficients under `agreement`), `flags`, `ais` (the AIS paper's
+    rates, a row per system), `time`, `people` (a row per annotator) and `audits`; where there are such ratings also
+    `simulated`, `systems`, `gold`, `batches`, `experts`, `variant` and `without`. Raises `UserError`, also for two
+    values of one annotator for the same item, question and phase.
     """
     from autoais.meta.agreement_report import report
 
@@ -470,6 +499,8 @@ def agreement(
     asked = None if answers is None else {one.id: _asked(one) for one in _answers(answers)}
     check_type("without", without, "a list of names", list, tuple, set, frozenset)
     batches = _batches(ratings)
+    if not any(batches.values()):
+        raise UserError("there are no ratings")
     check_annotators(without, chain.from_iterable(batches.values()))
     batches = {name: [one for one in batch if one.annotator not in without] for name, batch in batches.items()}
     if not any(batches.values()):
@@ -528,12 +559,10 @@ def _ratings(ratings: Ratings) -> list[Rating]:
     """Return the ratings of a file or a list; raises `UserError` if there are none."""
     if isinstance(ratings, str | Path):
         return list(read_ratings(ratings))
-    listed: list[Any] = list(ratings)
-    for one in listed:
-        check_type("a rating", one, "a Rating", Rating)
+    listed = tuple_of(Rating, "ratings", ratings, "a file or a list of Ratings")
     if not listed:
         raise UserError("there are no ratings")
-    return listed
+    return list(distinct((one, f"rating {number}") for number, one in enumerate(listed, 1)))
 
 
 def _asked(answer: CitedAnswer) -> str:

@@ -1,5 +1,6 @@
 """The command `autoais`: parse, call, print."""
 
+import csv
 import os
 import sys
 from pathlib import Path
@@ -126,6 +127,7 @@ def score(
     from autoais.io.jsonl import check_outputs
     from autoais.judges import open_judge
     from autoais.judges.engine import EngineJudge
+    from autoais.judges.human import HumanJudge
     from autoais.judges.options import parse_options
     from autoais.scoring import Measures, choose_metrics
 
@@ -153,6 +155,11 @@ def score(
             keep_answers=ais_csv is not None,
             log=_say,
         )
+    is_model = not isinstance(chosen, HumanJudge)
+    if not is_model and "human" in scored.record:  # people agree with themselves
+        scored.record["human"] = {name: scored.record["human"][name] for name in ("data", "labels", "metrics")} | {
+            "agreement": {}
+        }
     _say_notes(scored.record["notes"])
     if (client := getattr(chosen, "client", None)) is not None:
         _say(f"{chosen.name}: {client.usage}")
@@ -165,7 +172,7 @@ def score(
         if as_json:
             _print_json(scored.record)
         else:
-            show_report(scored.record)
+            show_report(scored.record if is_model else {**scored.record, "quoted": {"rejected": 0}})
 
 
 def _write_scores(
@@ -271,7 +278,10 @@ def agreement(
         ),
     ],
     experts: Annotated[
-        str | None, typer.Option(help="Experts: names of annotators, comma-separated, or a file of their ratings.")
+        str | None,
+        typer.Option(
+            help='Experts: names of annotators, comma-separated ("A, B" if a name has a comma), or a file of ratings.'
+        ),
     ] = None,
     variant: Annotated[
         Path | None, typer.Option(help="Ratings of the same items in another design, for McNemar's test.")
@@ -299,7 +309,8 @@ def agreement(
     expert_file = Path(experts) if experts is not None and Path(experts).is_file() else None
     others = {"experts": expert_file, "variant": variant, "answers": answers, "gold": gold}
     inputs |= {role: path for role, path in others.items() if path is not None}
-    named = expert_file or (None if experts is None else [name.strip() for name in experts.split(",")])
+    listed = [] if experts is None else next(csv.reader([experts], skipinitialspace=True), [])
+    named = expert_file or (None if experts is None else [name.strip() for name in listed])
     result = measured(
         files,
         experts=named,

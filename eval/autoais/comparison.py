@@ -27,7 +27,7 @@ MCNEMAR = "McNemar's exact test"
 RANDOMISATION = "randomisation test"
 _MADE_BY = "write judgements with: autoais score ANSWERS --out FILE"
 _POOLED = ("sentences", "hagrid_sentences", "trec_recall", "trec_precision")
-_ABOUT = ("question", "passages", "short_answer")  # fields of the scores that are none
+_ABOUT = ("question", "text", "passages", "short_answer")  # fields of the scores that are none
 _SHORT = ("em", "f1")  # they need short answers
 _WITH_F1 = ("citation", "liu")  # the metrics for which `score` prints F1
 
@@ -42,7 +42,7 @@ class Judgements:
     All are by the id of an answer. `outcomes` says whether it is attributable (None: undecided). `scores` holds, by
     metric, the sum of the scores of its items and their number (`Summary.add`). `asked` is the key of its question
     (`JudgedAnswer.asked`): answers with the same key are not independent; an answer without one has a question of its
-    own. `depth` is the length of the longest list of passages.
+    own. `texts` are the texts of the questions, where known. `depth` is the length of the longest list of passages.
     """
 
     judge: str
@@ -50,6 +50,7 @@ class Judgements:
     scores: Mapping[str, Scores] = field(default_factory=dict)
     depth: int = 0
     asked: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_judgements(path: Path) -> Judgements:
@@ -73,6 +74,7 @@ def _judgements(rows: Iterable[tuple[str, Mapping[str, Any]]], name: str) -> Jud
     wholes: dict[str, bool | None] = {}  # of answers that people rated as one
     scores: dict[str, dict[str, tuple[float, float]]] = {}
     asked: dict[str, str] = {}
+    texts: dict[str, str] = {}
     judge, depth, short = None, 0, False
     for where, row in rows:
         if "verdict" not in row:
@@ -99,13 +101,14 @@ def _judgements(rows: Iterable[tuple[str, Mapping[str, Any]]], name: str) -> Jud
             short |= field_of(given, "short_answer", bool, where)
             if "question" in given:
                 asked[question] = field_of(given, "question", str, where)
+                texts[question] = field_of(given, "text" if "text" in given else "question", str, where)
             scores[question] = {key: _score(given, key, where) for key in given if key not in _ABOUT}
     if judge is None:
         raise UserError(f"{name}: no judgements in it; {_MADE_BY}")
     if not short:
         scores = {q: {key: pair for key, pair in row.items() if key not in _SHORT} for q, row in scores.items()}
     ais = {question: all_yes(listed) for question, listed in outcomes.items()} | wholes
-    return Judgements(judge, ais, scores if scores.keys() == ais.keys() else {}, depth, asked)
+    return Judgements(judge, ais, scores if scores.keys() == ais.keys() else {}, depth, asked, texts)
 
 
 def _score(scores: Mapping[str, Any], name: str, where: str) -> tuple[float, float]:
@@ -358,11 +361,19 @@ def compare_files(a: Path, b: Path, metrics: Sequence[str] | None = None) -> dic
 def compare_judgements(
     a: Judgements, b: Judgements, name_a: str, name_b: str, metrics: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """Compare two results of `read_judgements`; raises `UserError` if their judges differ."""
+    """Compare two results of `read_judgements`; raises `UserError` if their judges or questions of one id differ."""
     if a.judge != b.judge:
         raise UserError(
             f"{name_a} was judged by {a.judge!r}, {name_b} by {b.judge!r}; score both with one judge to compare"
         )
+    for answer in sorted(a.texts.keys() & b.texts.keys()):
+        ours, theirs = a.texts[answer], b.texts[answer]
+        known = "" not in (ours, theirs) and answer not in (ours, theirs)  # the id stands for a text that is not known
+        if known and ours.casefold().split() != theirs.casefold().split():
+            raise UserError(
+                f"answer {answer!r}: its question is {ours[:60]!r} in {name_a}, {theirs[:60]!r} in {name_b}; "
+                "do they belong together?"
+            )
     scores = (a.scores, b.scores) if a.scores and b.scores else ({}, {})
     depth, asked = max(a.depth, b.depth), (a.asked, b.asked)
     result = compare(a.outcomes, b.outcomes, scores, depth=depth, metrics=metrics, asked=asked)

@@ -7,7 +7,11 @@ UserError              shown by the commands as one line, exit code 2
 """
 
 from collections.abc import Iterable
-from pathlib import PurePath
+from os import PathLike
+from pathlib import Path, PurePath
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class UserError(Exception):
@@ -36,7 +40,32 @@ def check_list(name: str, value: object, wanted: str = "a list") -> None:
     """Raise `UsageError` for one string (or a path) in place of a list, and for what is no iterable."""
     if isinstance(value, str | PurePath):
         raise UsageError(f"{name} should be {wanted}, found one string; write [{str(value)[:30]!r}]")
+    if isinstance(value, bytes):  # an iterable of numbers
+        raise UsageError(f"{name} should be {wanted}, found bytes")
     check_type(name, value, wanted, Iterable)
+
+
+def tuple_of(kind: type[T], name: str, value: Iterable[object], wanted: str) -> tuple[T, ...]:
+    """Return the items of a list as a tuple; raises `UsageError` as `check_list`, and for an item of another type."""
+    check_list(name, value, wanted)
+    items = tuple(value)
+    for item in items:
+        if not isinstance(item, kind):
+            raise UsageError(f"{name} should be {wanted}, found {type(item).__name__} in it")
+    return items  # type: ignore[return-value]  # each was checked
+
+
+def as_path(name: str, value: object) -> Path:
+    """Return the path of a file; raises `UsageError` for what is neither a string nor a path."""
+    if isinstance(value, str | PathLike):
+        return Path(value)
+    raise UsageError(f"{name} should be the path of a file, found {type(value).__name__}")
+
+
+def unreadable(path: Path, error: OSError) -> UserError:
+    """Return the error for a file that cannot be read."""
+    way_out = "; name a file" if path.is_dir() else ""
+    return UserError(f"{path}: cannot be read: {error.strerror or error}{way_out}")
 
 
 def missing_extra(what: str, extra: str) -> UserError:

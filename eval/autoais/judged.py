@@ -48,7 +48,12 @@ class JudgedAnswer:
         The answer's `query_id`, if it is an integer or a string that is not empty (HAGRID has several answers to a
         question); else the text of the question without differences of white space, or its id if there is no text.
         """
-        return self._query_id or _words(self.question.text) or self.question.id
+        return self._query_id or self.text or self.question.id
+
+    @property
+    def text(self) -> str:
+        """The text of the question without differences of white space; empty if it is not known."""
+        return _words(self.question.text)
 
     @property
     def query(self) -> str:
@@ -250,7 +255,7 @@ def _asked(
         )
     if left.pop(question.id, None) is None:
         raise UserError(
-            f"question {question.id!r} ({question.text[:60]!r}) has two answers; keep one, or omit --questions"
+            f"question {question.id!r} ({question.text[:60]!r}) has two answers; keep one, or give no questions"
         )
     return question
 

@@ -5,7 +5,7 @@ import csv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from autoais.errors import FormatError, UserError
+from autoais.errors import FormatError, unreadable
 from autoais.io.jsonl import field, identifier, parse_object, strings
 from autoais.types import Question
 
@@ -52,7 +52,7 @@ def _lines(path: Path) -> Iterator[bytes]:
         with path.open("rb") as file:
             yield from file
     except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+        raise unreadable(path, error) from error
 
 
 def _sniff(line: bytes) -> Callable[[bytes, str, int], Question]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
-from autoais.errors import UserError, first_line
+from autoais.errors import UsageError, UserError, check_type, first_line
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -22,19 +22,29 @@ class Registry(Generic[T]):
 
     `built_in` maps names to objects or to import paths (`module:attribute`). `group` is the entry point group of
     installed packages; it is read only for a name that is not built in, or to list all names. `what` names the kind
-    in error messages; `error` is the class of the errors.
+    in error messages; `error` is the class of the errors. `kind` is the type of the objects, in words and for
+    `isinstance`, if `register` is to check it.
     """
 
     def __init__(
-        self, group: str, what: str, built_in: Mapping[str, T | str], error: type[UserError] = UserError
+        self,
+        group: str,
+        what: str,
+        built_in: Mapping[str, T | str],
+        error: type[UserError] = UserError,
+        kind: tuple[str, type] | None = None,
     ) -> None:
-        self.group, self.what = group, what
+        self.group, self.what, self._kind = group, what, kind
         self._known: dict[str, T | str] = dict(built_in)
         self._error = error
         self._entries: dict[str, EntryPoint] | None = None
 
     def register(self, name: str, value: T) -> None:
-        """Add an object for this process; it replaces one of the same name."""
+        """Add an object for this process; it replaces one of the same name. Raises `UsageError` for another kind."""
+        if not isinstance(name, str) or not name.strip():
+            raise UsageError(f"the name of a {self.what} should be a string that is not empty, found {name!r:.60}")
+        if self._kind is not None:
+            check_type(f"{self.what} {name!r}", value, *self._kind)
         self._known[name] = value
 
     def __getitem__(self, name: str) -> T:

@@ -14,9 +14,9 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from autoais.answers import CitedAnswer
+from autoais.answers import as_cited
 from autoais.comparison import difference_of_means
-from autoais.errors import FormatError, UsageError, UserError, missing_extra
+from autoais.errors import FormatError, UsageError, UserError, check_list, missing_extra
 from autoais.io.files import lines
 from autoais.metrics.rates import Mean
 from autoais.metrics.short_answers import has_answer
@@ -119,7 +119,7 @@ def _by_topic(rows: object, what: str, number: str) -> dict[str, dict[str, float
         if isinstance(rows, Mapping):
             triples: Any = ((topic, i, value) for topic, listed in rows.items() for i, value in listed.items())
         else:
-            triples = (tuple(row)[:3] for row in rows)  # type: ignore[attr-defined]
+            triples = map(_triple, rows)  # type: ignore[call-overload]
         for topic, identifier, value in triples:
             right = isinstance(topic, str) and isinstance(identifier, str) and isinstance(value, Real)
             if not right or not math.isfinite(value):
@@ -135,6 +135,12 @@ def _by_topic(rows: object, what: str, number: str) -> dict[str, dict[str, float
             raise
         raise UsageError(f"{wanted}, found {type(rows).__name__}") from error
     return found
+
+
+def _triple(row: Iterable[object]) -> tuple[object, ...]:
+    if isinstance(row, str):  # such as a column's name, which a data frame yields
+        raise TypeError(f"{row!r:.60} is no tuple")
+    return tuple(row)[:3]
 
 
 def read_qrels(path: Path) -> Qrels:
@@ -229,9 +235,14 @@ def qrels_lines(qrels: Qrels) -> Iterator[str]:
             yield f"{_cell(topic)} 0 {_cell(identifier)} {relevance}"
 
 
-def run_of_answers(answers: Iterable[CitedAnswer], tag: str = "run") -> Run:
-    """Return the run of the passages that answers list, in the order of the retriever."""
-    return Run(tag, {answer.id: answer.ranking for answer in answers})
+def run_of_answers(answers: Iterable[object], tag: str = "run") -> Run:
+    """Return the run of the passages that answers list, in the order of the retriever.
+
+    The answers are what `autoais.score` takes in a list: `CitedAnswer`, `rag.Answer` or rows of `answers.jsonl`.
+    """
+    check_list("answers", answers, "a list of answers")
+    cited = (as_cited(answer, number) for number, answer in enumerate(answers, 1))
+    return Run(tag, {answer.id: answer.ranking for answer in cited})
 
 
 def _cell(identifier: str) -> str:
@@ -432,9 +443,11 @@ def evaluate(
         )
     for name, run in runs.items():
         others = sorted(run.ranked.keys() - qrels.keys())
+        if not run.ranked:
+            raise UserError(f"{name}: holds no results")
         if not run.ranked.keys() & qrels.keys():
             raise UserError(
-                f"{name}: none of its {len(others):,} topics (such as {min(others, default='')!r}) is in the "
+                f"{name}: none of its {len(others):,} topics (such as {min(others)!r}) is in the "
                 f"judgements (such as {min(qrels)!r}); are these the judgements of other topics?"
             )
         means = {}

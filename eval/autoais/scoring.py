@@ -122,8 +122,8 @@ class Summary:
         """Count one question of the benchmark, and return its scores, for `compare`.
 
         They are, by metric, the sum of the scores of its items (undecided as 0) and the number of items (`floor` is the
-        ratio of their sums). `question` is the question's key (`JudgedAnswer.asked`), `passages` counts the passages
-        that the answer lists, and `short_answer` says if it has one.
+        ratio of their sums). `question` is the question's key (`JudgedAnswer.asked`), `text` its text if the key is
+        another, `passages` counts the passages that the answer lists, and `short_answer` says if it has one.
         """
         question, answer = item.question, item.answer
         self.items += 1
@@ -167,6 +167,7 @@ class Summary:
                 self._tally(f"R@{k}", [share])
         about = {
             "question": item.asked,
+            **({} if item.text == item.asked else {"text": item.text}),
             "passages": len(ranking),
             "short_answer": bool(answer and answer.short_answer is not None),
         }
@@ -431,7 +432,7 @@ def checked(
             "answers.jsonl), not questions; a system that answers nothing says `abstained`"
         )
     if found.textless and found.textless == found.cited and run.human.report() is None:
-        way_out = "--corpus names another corpus than theirs" if corpus else "give --corpus FILE with the texts"
+        way_out = "the corpus is another than theirs" if corpus else "give a corpus with the texts (--corpus FILE)"
         if not isinstance(source, Path):
             way_out = "give each passage its `text`"
         raise UserError(f"{source}: no text is known for any passage that the answers cite; {way_out}")

@@ -1,14 +1,14 @@
 """Types that both packages share: questions, passages, citations, judgements and the `Judge` interface."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from numbers import Real
 from operator import index
 from types import NoneType
 
-from autoais.errors import UsageError, UserError, check_list, check_type
+from autoais.errors import UsageError, UserError, check_list, check_type, tuple_of
 
 # --- questions and passages ------------------------------------------------------------------------------------
 
@@ -17,7 +17,8 @@ from autoais.errors import UsageError, UserError, check_list, check_type
 class Question:
     """A question with its reference answers (strings), gold passages (ids) and nuggets; each is empty if unknown.
 
-    A nugget is something that a right answer must contain: a tuple of phrases, any of which is enough.
+    A nugget is something that a right answer must contain: a tuple of phrases, any of which is enough. Lists become
+    tuples; type checkers ask for tuples. Raises `UsageError` for one string in place of several.
     """
 
     id: str
@@ -29,6 +30,23 @@ class Question:
     def __post_init__(self) -> None:
         check_type("the id of a question", self.id, "a string", str)
         check_type("the text of a question", self.text, "a string", str)
+        references_as_tuples(self, "a question")
+
+
+def references_as_tuples(record: object, of: str, *names: str) -> None:
+    """Make tuples of the answers, gold passages, nuggets and the named fields of a frozen record.
+
+    Raises `UsageError` unless they are lists of strings, and the nuggets lists of lists of strings.
+    """
+    for name in ("answers", "gold", *names):
+        value = getattr(record, name)
+        if type(value) is not tuple or value:
+            object.__setattr__(record, name, tuple_of(str, f"the {name} of {of}", value, "a list of strings"))
+    value = getattr(record, "nuggets")  # noqa: B009  (a field of any record)
+    if type(value) is not tuple or value:
+        name, wanted = f"the nuggets of {of}", "a list of lists of strings"
+        check_list(name, value, wanted)
+        object.__setattr__(record, "nuggets", tuple(tuple_of(str, name, one, wanted) for one in value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +66,8 @@ class Passage:
     page: int | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            check_type("the text of a passage", self.text, "a string, empty if it is not known", str)
         if self.headings is None:
             object.__setattr__(self, "headings", self.default_headings)
 
@@ -197,6 +217,7 @@ class Attribution:
     """A claim and the texts it cites, each a whole passage; empty evidence means no citations.
 
     `question` is the question that the claim answers, for judges and templates that read it; empty if there is none.
+    A list of texts becomes a tuple; type checkers ask for a tuple.
     """
 
     claim: str
@@ -205,10 +226,7 @@ class Attribution:
 
     def __post_init__(self) -> None:
         check_type("claim", self.claim, "a string", str)
-        check_list("evidence", self.evidence, "a list of texts")
-        object.__setattr__(self, "evidence", tuple(self.evidence))
-        for text in self.evidence:
-            check_type("evidence", text, "a list of texts, each a string", str)
+        object.__setattr__(self, "evidence", tuple_of(str, "evidence", self.evidence, "a list of texts"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,9 +263,8 @@ class Judgement:
             object.__setattr__(self, "probability", float(self.probability))  # may be a number of numpy
         check_type("the reason of a judgement", self.reason, "a string or None", str, NoneType)
         if self.evidence:
-            object.__setattr__(self, "evidence", tuple(self.evidence))
-            for span in self.evidence:
-                check_type("the evidence of a judgement", span, "a list of Spans, one in it", Span)
+            spans = tuple_of(Span, "the evidence of a judgement", self.evidence, "a list of Spans")
+            object.__setattr__(self, "evidence", spans)
         if self.unsupported:
             try:
                 object.__setattr__(self, "unsupported", tuple((index(a), index(b)) for a, b in self.unsupported))
@@ -296,19 +313,19 @@ class Judge(ABC):
         reason = nothing_to_judge(attribution)
         return None if reason is None else Judgement(Verdict.NOT_ATTRIBUTABLE, None, reason)
 
-    def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        """Return one judgement per attribution, in order."""
-        judgements = {one: found for one in attributions if (found := self.by_rule(one)) is not None}
-        asked = list(dict.fromkeys(one for one in attributions if one not in judgements))
+    def judge(self, attributions: Iterable[Attribution]) -> list[Judgement]:
+        """Return one judgement per attribution, in order; raises `UsageError` for what is no list of Attributions."""
+        pairs = tuple_of(Attribution, "attributions", attributions, "a list of Attributions")
+        judgements = {one: found for one in pairs if (found := self.by_rule(one)) is not None}
+        asked = list(dict.fromkeys(one for one in pairs if one not in judgements))
         if asked:
             decided = self.decide(asked)
             check_type(f"what judge {self.name!r} returned", decided, "a list of Judgements", list, tuple)
-            for one in decided:
-                check_type(f"what judge {self.name!r} returned", one, "a list of Judgements, one in it", Judgement)
+            tuple_of(Judgement, f"what judge {self.name!r} returned", decided, "a list of Judgements")
             if len(decided) != len(asked):
                 raise UserError(f"judge {self.name!r} returned {len(decided)} judgements for {len(asked)} pairs")
             judgements.update(zip(asked, decided, strict=True))
-        return [judgements[attribution] for attribution in attributions]
+        return [judgements[attribution] for attribution in pairs]
 
     def of_answer(self, attribution: Attribution) -> Judgement | None:
         """Return the judgement of a whole answer against all that it cites; None if it follows from its sentences."""

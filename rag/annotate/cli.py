@@ -45,7 +45,7 @@ def init(
         Path | None, typer.Option(help="Items to judge instead (items.jsonl), such as captions of tables.")
     ] = None,
     scheme: Annotated[str, typer.Option(help="Questions; see `rag annotate schemes`.")] = "ais",
-    annotators: Annotated[int, typer.Option(help="People per item; odd.")] = 5,
+    annotators: Annotated[int, typer.Option(help="People per item; an odd number.")] = 5,
     kind: Annotated[str, typer.Option(help="Kind of the answers: qa or summarization.")] = "qa",
     training: Annotated[
         Path | None, typer.Option(help="Items of the training round (jsonl, with expected verdicts).")
@@ -153,7 +153,7 @@ def serve(
     """Serve the pages of a study until Ctrl-C."""
     from rag.annotate.app import create_app
     from rag.annotate.create import open_study
-    from rag.annotate.guidelines import guidelines_html
+    from rag.annotate.guidelines import note_guidelines
     from rag.errors import UsageError
     from rag.web.server import is_loopback
     from rag.web.server import serve as serve_app
@@ -163,7 +163,7 @@ def serve(
         raise UsageError(f"--host {host} needs --base-url too, the address that people type, such as {example}")
     opened = open_study(study)
     try:
-        guidelines_html(opened)  # a missing file is told here, not to annotators
+        note_guidelines(opened)  # a missing file is told here, not to annotators
         typer.echo(f"{opened.settings.title}: {opened.pools.get('study', 0):,} items, scheme {opened.scheme.name}")
         if base_url is None and port not in (0, _PORT):
             typer.echo(f"Links of `rag annotate invite` need --base-url http://{host}:{port}")

@@ -26,7 +26,7 @@ from rag.annotate.items import (
 from rag.annotate.links import Links, make_key, read_key, study_id
 from rag.annotate.schemes import Kind, Scheme, scheme_of
 from rag.annotate.settings import Settings, read_settings, write_settings
-from rag.annotate.store import BUSY_SECONDS, MAKING, Database, about, pairs
+from rag.annotate.store import BUSY_SECONDS, MADE_OF, MAKING, Database, about, pairs
 from rag.annotate.store import items as item_table
 from rag.annotate.study import Study
 from rag.annotate.triage import Triaged, triage, write_triage
@@ -151,6 +151,9 @@ def _answer_items(
 
     copy = building / ANSWERS
     write_atomic(copy, write_answers(formats.read(Path(answers)) if isinstance(answers, str | Path) else answers))
+    if not any(answer.sentences or answer.abstained for answer in read_answers(copy)):
+        where = answers if isinstance(answers, str | Path) else "answers"
+        raise UserError(f"{where}: no record has an answer with sentences; are they questions alone?")
     return items_of(read_answers(copy), scheme, kind=kind, flag_incomplete=flag_incomplete)
 
 
@@ -182,6 +185,7 @@ def _fill(building: Path, settings: Settings, pools: dict[str, list[Item]], tria
                 MAKING: "until the study is opened",
                 "scheme": settings.scheme,
                 "annotators": str(settings.annotators),
+                MADE_OF: ANSWERS if (building / ANSWERS).exists() else ITEMS,
             }
             connection.execute(sa.insert(about), [{"name": name, "value": value} for name, value in facts.items()])
             rows = list(_rows(settings, pools, triaged))
@@ -244,7 +248,7 @@ def open_study(
             with database.write() as connection:
                 connection.execute(sa.delete(about).where(about.c.name == MAKING))
         study = Study(folder, settings, database, Links(key, facts["id"]), clock=clock)
-        if facts["annotators"] != str(settings.annotators):
+        if facts["annotators"] != str(settings.annotators) or not study.is_settled():
             study.reconsider_all()
     except UserError:
         database.close()

@@ -12,21 +12,23 @@ import sqlalchemy as sa
 
 from autoais import formats
 from autoais.answers import read_answers, write_answers
-from autoais.io.jsonl import dumps, parse_object, write_atomic
+from autoais.io.jsonl import dumps, parse_object, round_floats, write_atomic
 from autoais.io.locks import unused
 from autoais.io.provenance import sha256_file
 from autoais.ratings import Rating, consensus, cut, label_answers, write_ratings
 from autoais.ratings.convert import convert_ratings
+from rag.annotate.guidelines import note_guidelines, noted_guidelines
 from rag.annotate.queries import UNDO, VERDICT
 from rag.annotate.ratings import standing, utc
 from rag.annotate.review import progress_in
-from rag.annotate.store import items, pairs, people, presses
+from rag.annotate.store import MADE_OF, fact, items, pairs, people, presses
 from rag.annotate.study import Study
 from rag.annotate.triage import estimate, read_triage
 from rag.errors import UserError
 
 _WRITTEN = ("ratings.jsonl", "presses.jsonl", "items.jsonl", "answers.jsonl", "hagrid.jsonl", "ais.csv", "triage.json")
 MANIFEST = "manifest.json"
+_ANSWERS = "answers.jsonl"
 _FORMAT = "rag annotate export 1"
 
 
@@ -37,7 +39,8 @@ def export(study: Study, out: Path, *, without: Collection[str] = ()) -> dict[st
     the items, `answers.jsonl` the answers with the consensus as human labels. That is also in `hagrid.jsonl` where
     sentences were judged, in `ais.csv` (Rashkin et al. 2023) where answers were. `triage.json` has the estimate over
     all items, if a judge chose them. What the people in `without` said is in `presses.jsonl` only, and counts for
-    nothing. Raises `UserError` if the folder cannot be written, another process writes it, or a person is unknown.
+    nothing. Raises `UserError` if the folder cannot be written, another process writes it, a person is unknown, or the
+    answers that the study was made of are gone.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -69,8 +72,11 @@ def _format_of(path: Path) -> object:
 
 def _export(study: Study, out: Path, without: Collection[str]) -> dict[str, Any]:
     phases: Counter[str] = Counter()
+    note_guidelines(study)
     with study.database.read(snapshot=True) as connection:
         _check_people(connection, without)
+        if fact(connection, MADE_OF) == _ANSWERS and not (study.folder / _ANSWERS).exists():
+            raise UserError(f"{study.folder / _ANSWERS} is missing, the answers of the study; restore it from a backup")
         for name in (MANIFEST, *reversed(_WRITTEN)):
             (out / name).unlink(missing_ok=True)
         write_atomic(out / "ratings.jsonl", write_ratings(_counted(ratings(study, connection, without), phases)))
@@ -88,6 +94,11 @@ def _export(study: Study, out: Path, without: Collection[str]) -> dict[str, Any]
         total = manifest["items"].get("study", 0)
         if open_items := total - manifest["finished"]:
             manifest["notes"].append(f"items of the study that are not finished: {open_items} of {total}")
+        if manifest["ties"]:
+            manifest["notes"].append(f"ties, without a label until an admin decides them: {manifest['ties']}")
+        if len(manifest["guidelines"]) > 1:
+            parts = " and ".join(str(one["presses"]) for one in manifest["guidelines"])
+            manifest["notes"].append(f"the guidelines changed during the study; presses under each version: {parts}")
     manifest["files"] = {
         name: {"sha256": sha256_file(out / name), "bytes": (out / name).stat().st_size}
         for name in _WRITTEN
@@ -172,7 +183,7 @@ def _items(connection: "sa.Connection") -> Iterator[str]:
 def _write_answers(
     study: Study, connection: "sa.Connection", out: Path, without: Collection[str], notes: "formats.Notes"
 ) -> None:
-    source = study.folder / "answers.jsonl"
+    source = study.folder / _ANSWERS
     if not source.exists():
         return
     given = list(ratings(study, connection, without))
@@ -214,11 +225,13 @@ def _manifest(study: Study, connection: "sa.Connection", without: Collection[str
         "format": _FORMAT,
         "version": version("attributed-rag"),
         "settings": settings,
+        "guidelines": noted_guidelines(connection),
         "items": dict(sorted(pairs(connection, pools).items())),
         "finished": done.finished,
         "presses": dict(sorted(pairs(connection, kinds).items())),
         "flags": dict(done.flags),
         "ties": done.ties,
+        "alpha": round_floats(dict(done.alpha)),
         "people": [
             {"id": one.id, "role": one.role, "done": one.done, "flagged": one.flagged, "blocked": one.blocked}
             for one in done.people

@@ -1,13 +1,19 @@
 """The guidelines that annotators read: ours by scheme and kind of task, or a study's own file."""
 
 import functools
+import hashlib
+import json
+import math
 from collections.abc import Sequence
 from importlib.resources import files
+from typing import Any
 
+import sqlalchemy as sa
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from rag.annotate.schemes import KINDS, Kind, Scheme
+from rag.annotate.store import GUIDELINES, about, fact, presses
 from rag.annotate.study import Study
 from rag.errors import StudyError
 from rag.export.escaping import visible
@@ -28,13 +34,51 @@ def guidelines_html(study: Study, kinds: Sequence[Kind] = KINDS) -> Markup:
     HTML in a file is shown as text, and links of other schemes than http, https and mailto are dropped. Raises
     `StudyError` if the study's file cannot be read.
     """
+    return _html(_text(study, kinds))
+
+
+def _text(study: Study, kinds: Sequence[Kind]) -> str:
     if not study.settings.guidelines:
-        return _html(guidelines(study.scheme, kinds))
+        return guidelines(study.scheme, kinds)
     path = study.folder / study.settings.guidelines
     try:
-        return _html(path.read_text("utf-8"))
+        return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(f"{path}: the guidelines cannot be read: {error}") from error
+
+
+def note_guidelines(study: Study) -> None:
+    """Record the checksum of the guidelines that annotators read now, and the presses before it, if they changed.
+
+    Raises `StudyError` if the study's file cannot be read.
+    """
+    digest = hashlib.sha256(_text(study, KINDS).encode()).hexdigest()
+    with study.database.read() as connection:
+        known = _noted(connection)
+    if known and known[-1]["sha256"] == digest:
+        return
+    with study.database.write() as connection:
+        known = _noted(connection)
+        last = connection.execute(sa.select(sa.func.coalesce(sa.func.max(presses.c.id), 0))).scalar_one()
+        known.append({"sha256": digest, "after": int(last) if known else 0})
+        connection.execute(sa.delete(about).where(about.c.name == GUIDELINES))
+        connection.execute(sa.insert(about).values(name=GUIDELINES, value=json.dumps(known)))
+
+
+def noted_guidelines(connection: sa.Connection) -> list[dict[str, Any]]:
+    """Return the checksums of the guidelines in their order, each with the number of presses made under it."""
+    ids = connection.execute(sa.select(presses.c.id)).scalars().all()
+    known = _noted(connection)
+    ends = [one["after"] for one in known[1:]] + [math.inf]
+    return [
+        {"sha256": one["sha256"], "presses": sum(one["after"] < press <= end for press in ids)}
+        for one, end in zip(known, ends, strict=True)
+    ]
+
+
+def _noted(connection: sa.Connection) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(fact(connection, GUIDELINES) or "[]")
+    return found
 
 
 @functools.lru_cache(maxsize=16)

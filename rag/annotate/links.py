@@ -85,4 +85,4 @@ def check_person(person: str) -> None:
         or not person.isprintable()
         or person != person.strip()
     ):
-        raise UsageError(f"the id of a person should be 1 to 100 printable characters, found {person!r:.60}")
+        raise UsageError(f"the name of a person should be 1 to 100 printable characters, found {person!r:.60}")

@@ -98,12 +98,11 @@ def _states(state: str) -> "sa.ScalarSelect[int]":
     return sa.select(_count()).where(found).scalar_subquery()
 
 
-RECONSIDER_ALL = (
-    sa.update(items)
-    .where(items.c.pool == "study")
-    .values(open=(_states("done") < bindparam("wanted")) & (_states("flagged") < bindparam("wanted")))
-)
+_needs_more = (_states("done") < bindparam("wanted")) & (_states("flagged") < bindparam("wanted"))
+RECONSIDER_ALL = sa.update(items).where(items.c.pool == "study").values(open=_needs_more)
 """An item needs more people until so many finished it, or so many flagged it."""
+UNSETTLED = sa.select(items.c.id).where((items.c.pool == "study") & (items.c.open != _needs_more)).limit(1)
+"""An item that is open or closed, and should not be."""
 RECONSIDER = RECONSIDER_ALL.where(items.c.id == _item)
 
 PRESS = sa.select(presses).where(presses.c.press == bindparam("press"))

@@ -68,19 +68,23 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A reason to take an item out of one's queue: key (after `x`), stored value, label, and the kinds that have it."""
+    """A reason to take an item out of one's queue: key (after `x`), stored value, label, and the kinds that have it.
+
+    `about_source`: nobody can tell while the source is hidden.
+    """
 
     key: str
     value: str
     label: str
     kinds: tuple[Kind, ...] = KINDS
+    about_source: bool = False
 
 
 FLAGS = (
     Flag("m", "missing", "Something is missing"),
     Flag("t", "malformed", "The text is malformed"),
     Flag("e", "expert", "It needs expert knowledge"),
-    Flag("b", "underspecified-source", "The source does not say what it is about", ("qa",)),
+    Flag("b", "underspecified-source", "The source does not say what it is about", ("qa",), about_source=True),
 )
 """Reasons for a flag (Rashkin et al. 2023): four for conversational QA, three for the other kinds.
 
@@ -88,9 +92,9 @@ Their keys are letters that no option of a question has.
 """
 
 
-def flags_for(kind: Kind) -> tuple[Flag, ...]:
-    """Return the reasons for a flag of this kind of task."""
-    return tuple(flag for flag in FLAGS if kind in flag.kinds)
+def flags_for(kind: Kind, source: Literal["hidden", "shown"] = "shown") -> tuple[Flag, ...]:
+    """Return the reasons for a flag of this kind of task, while the source is shown or hidden."""
+    return tuple(flag for flag in FLAGS if kind in flag.kinds and not (flag.about_source and source == "hidden"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ _CHOICES = {"reasons": ("off", "optional", "required"), "evidence": ("off", "opt
 _COMMENTS = {
     "title": "What annotators see at the top of each page.",
     "scheme": "The questions; `rag annotate schemes` lists them. Fixed by `rag annotate init`.",
-    "annotators": "People per item; odd, so that a majority of two answers exists.",
+    "annotators": "People per item; an odd number, so that a yes and a no cannot be equally frequent.",
     "seed": "The order of the items and the places of gold items follow from it.",
     "lease_minutes": "An item that someone opened goes to another person after so many minutes without a verdict.",
     "reasons": "Written justifications of verdicts: off, optional or required.",

@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from rag.annotate.guidelines import guidelines_html
+from rag.annotate.guidelines import guidelines_html, note_guidelines
 from rag.annotate.schemes import KINDS
 from rag.annotate.study import Study
 from rag.annotate.types import MOST_EVIDENCE, Annotator
@@ -113,6 +113,7 @@ class Site:
         await self.person(request)
         kinds = [kind for kind in KINDS if kind == request.query_params.get("kind")] or KINDS
         text = await run_in_threadpool(guidelines_html, self.study, kinds)
+        await run_in_threadpool(note_guidelines, self.study)
         return self.page(request, "guidelines.html.j2", text=text)
 
     async def health(self, request: Request) -> Response:

@@ -28,6 +28,12 @@ BUSY_SECONDS = 10.0
 MAKING = "making"
 """The fact of a study that is being made; its first opening removes it."""
 
+MADE_OF = "made of"
+"""The fact of a study that names the file of its folder that it was made of; studies of earlier versions lack it."""
+
+GUIDELINES = "guidelines"
+"""The fact of a study with the checksums of its guidelines (`rag.annotate.guidelines.note_guidelines`)."""
+
 metadata = sa.MetaData()
 _COUNT = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
@@ -241,6 +247,12 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+
+
+def fact(connection: "sa.Connection", name: str) -> str | None:
+    """Return a fact of the study; None if it is not recorded."""
+    found = connection.execute(sa.select(about.c.value).where(about.c.name == name)).scalar()
+    return None if found is None else str(found)
 
 
 def pairs(connection: "sa.Connection", query: "sa.Select[Any]") -> dict[str, Any]:

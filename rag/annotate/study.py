@@ -385,6 +385,14 @@ class Study:
     def _reconsider(self, connection: Connection, item: str) -> None:
         connection.execute(queries.RECONSIDER, {"item": item, "wanted": self.settings.annotators})
 
+    def is_settled(self) -> bool:
+        """Whether all items that are open need more people, and no others.
+
+        A process that began before `annotators` was changed decides by the number from before.
+        """
+        with self.database.read() as connection:
+            return connection.execute(queries.UNSETTLED, {"wanted": self.settings.annotators}).first() is None
+
     def reconsider_all(self) -> None:
         """Decide again which items need more people, after `annotators` has changed."""
         with self.database.write() as connection:

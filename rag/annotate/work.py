@@ -185,7 +185,7 @@ def item_view(study: Study, item: Item, question: Question, *, choosable: bool =
         "sources": [(source, segments(source.text, words)) for source in item.sources],
         "cell": lambda text: tuple(pieces(text, words)),
         "choosable": choosable,
-        "flags": flags_for(item.kind),
+        "flags": flags_for(item.kind, question.source),
         "heading": _heading(item),
     }
 

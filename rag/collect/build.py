@@ -297,7 +297,10 @@ class _Build:
             raise RagError(f"{self._folder} cannot be continued: it was {made}; name a new folder")
         before, now = record["settings"], self._fixed["settings"]
         changed = [key for key in now if key not in _ON_CARD and before.get(key) != now[key]]
-        changed += [key for key, value in self._fixed.items() if key != "settings" and record.get(key) != value]
+        both = record.get("prompts", {}).keys() & self._fixed["prompts"].keys()  # others follow from the systems
+        changed += [f"prompt of {one}" for one in sorted(both) if record["prompts"][one] != self._fixed["prompts"][one]]
+        others = self._fixed.keys() - {"settings", "prompts"}
+        changed += [key for key in self._fixed if key in others and record.get(key) != self._fixed[key]]
         if changed:
             raise RagError(
                 f"{self._folder} cannot be continued: it was started with other {', '.join(changed)}; "

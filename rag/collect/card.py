@@ -132,6 +132,11 @@ def _made(manifest: Mapping[str, Any]) -> Iterator[str]:
     yield f"- Command: {_code(manifest['command'])}"
     if "packed" in manifest:
         yield f"- Labels added with: {_code(manifest['packed']['command'])}"
+    if study := manifest.get("packed", {}).get("study"):
+        alphas = [f"{_text(name)} {one:.2f}" for name, one in study["alpha"].items() if one is not None]
+        agreement = f"; Krippendorff's alpha: {', '.join(alphas)}" if alphas else ""
+        yield f"- Annotators: {study['annotators']:,}; ties without a label: {study['ties']:,}{agreement}"
+        yield from (f"- Note of the study: {_text(line)}" for line in study["notes"])
     for role, one in manifest.get("data", {}).items():
         yield f"- {role.capitalize()}: {_code(one['file'])}, SHA-256 `{one['sha256']}`"
     quotes = manifest.get("quotes")

@@ -14,9 +14,9 @@ from autoais.answers import CitedAnswer, read_answers, to_row, write_answers
 from autoais.io.jsonl import dumps, parse_object, round_floats, sync, write_atomic
 from autoais.io.locks import exclusive_lock
 from autoais.io.provenance import command, sha256_file
-from autoais.io.schema import BOOLEAN, INTEGER, STRING, TEXT_OR_NULL, Schema, faults
+from autoais.io.schema import BOOLEAN, INTEGER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, Schema, faults
 from autoais.io.schema import record as record_schema
-from autoais.ratings import SIMULATED_LABELS
+from autoais.ratings import SIMULATED_LABELS, TIES, with_facts
 from rag.collect.card import card
 from rag.collect.statistics import question_key, statistics_of, whole_labels
 from rag.errors import FormatError, RagError, check_type
@@ -32,13 +32,19 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*", re.ASCII)
 _OBJECT: Schema = {"type": "object"}
 _COUNTS: Schema = {"type": "object", "additionalProperties": INTEGER}
 _FILE = record_schema({"file": STRING, "sha256": STRING})
+_STUDY = record_schema(
+    {
+        "annotators": INTEGER, "alpha": {"type": "object", "additionalProperties": NUMBER_OR_NULL}, "ties": INTEGER,
+        "notes": {"type": "array", "items": STRING},
+    }
+)  # fmt: skip
 _MANIFEST = record_schema(
     {
         "collection_version": INTEGER, "name": STRING, "complete": BOOLEAN, "split": _OBJECT, "command": STRING,
         "licence": record_schema({"answers": TEXT_OR_NULL, "texts": TEXT_OR_NULL}), "versions": _OBJECT,
         "data": {"type": "object", "additionalProperties": _FILE},
     },
-    {"statistics": _OBJECT, "settings": _OBJECT, "packed": record_schema({"command": STRING})},
+    {"statistics": _OBJECT, "settings": _OBJECT, "packed": record_schema({"command": STRING}, {"study": _STUDY})},
 )  # fmt: skip
 _BUILT = record_schema(
     {},
@@ -138,8 +144,11 @@ def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
 def writing(folder: Path) -> Iterator[None]:
     """Hold the lock of a collection; what a kill interrupted is finished first, and an error leaves nothing in `NEW`.
 
+    If an error comes before the first file, a folder that was not there is removed.
+
     After a kill, files that were complete are put in their places (`publish`), and others are removed.
     """
+    is_new = not folder.exists()
     with locked(folder):
         if (folder / READY).is_dir():
             _settle(folder)
@@ -152,6 +161,8 @@ def writing(folder: Path) -> Iterator[None]:
             yield
         finally:
             shutil.rmtree(folder / NEW, ignore_errors=True)
+            if is_new and [one.name for one in folder.iterdir()] == [LOCK]:
+                shutil.rmtree(folder)
 
 
 def check_empty(folder: Path) -> None:
@@ -265,18 +276,45 @@ def pack_collection(
             path = Path(answers)
             digest = sha256_file(path) if path.is_file() else ""
             write_atomic(opened.folder / NEW / ANSWERS, write_answers(_labelled(opened, path)))
-            manifest["packed"] = {"answers": {"file": path.name, "sha256": digest}, "command": command()}
+            facts = {"answers": {"file": path.name, "sha256": digest}, "command": command()}
+            manifest["packed"] = facts | _study(path, digest)
         return publish(opened.folder, manifest)
 
 
+def _study(path: Path, digest: str) -> dict[str, Any]:
+    """What the export that a file is part of says of its study: the number of annotators, agreement, ties, notes."""
+    try:
+        told = parse_object((path.parent / "manifest.json").read_bytes(), "")
+        if told["files"][path.name]["sha256"] != digest:
+            return {}
+        found = {
+            "annotators": sum(one["done"] > 0 and one["id"] not in told.get("without", ()) for one in told["people"]),
+            "alpha": told["alpha"],
+            "ties": told["ties"],
+            "notes": told["notes"],
+        }
+    except (OSError, FormatError, KeyError, TypeError):
+        return {}
+    return {} if any(faults(found, _STUDY)) else {"study": found}
+
+
 def _labelled(collection: Collection, path: Path) -> list[CitedAnswer]:
+    if path.is_file() and (kind := formats.detect(path)) != "answers":
+        raise RagError(
+            f"{path}: is in the format {kind}; give answers.jsonl of `rag annotate export`, which is beside it"
+        )
     given = {answer.id: answer for answer in formats.read(path, "answers")}
     found = []
+    if not any(answer.id in given and _is_same(answer, given[answer.id]) for answer in collection.answers()):
+        raise RagError(
+            f"{path}: no answer in it is one of {collection.folder}; it is of another collection, or more than labels "
+            "differs"
+        )
     for answer in collection.answers():
         label = given.pop(answer.id, None)
         if label is None:
             raise RagError(f"{path}: answer {answer.id!r} of the collection is missing; export the whole study")
-        if to_row(_bare(label)) != to_row(_bare(answer)):
+        if not _is_same(answer, label):
             raise RagError(f"{path}: answer {answer.id!r} is not that of {collection.folder}: more than labels differs")
         found.append(_with_labels(answer, label))
     if given:
@@ -294,10 +332,13 @@ def _with_labels(answer: CitedAnswer, label: CitedAnswer) -> CitedAnswer:
         sentences.append(replace(one, citations=tuple(cited)))
     whole = whole_labels(label)
     informative, attributable = whole["informative"], whole["attributable"]
-    extra = {name: value for name, value in answer.extra.items() if name != SIMULATED_LABELS}
-    if label.extra.get(SIMULATED_LABELS):
-        extra[SIMULATED_LABELS] = True
-    return replace(answer, sentences=tuple(sentences), informative=informative, attributable=attributable, extra=extra)
+    facts = {name: label.extra.get(name) for name in (SIMULATED_LABELS, TIES)}
+    answer = replace(answer, sentences=tuple(sentences), informative=informative, attributable=attributable)
+    return with_facts(answer, facts)
+
+
+def _is_same(answer: CitedAnswer, label: CitedAnswer) -> bool:
+    return to_row(_bare(label)) == to_row(_bare(answer))
 
 
 def _bare(answer: CitedAnswer) -> CitedAnswer:

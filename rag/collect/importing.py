@@ -1,6 +1,7 @@
 """`rag collect import`: cited answers of others, in any format of the evaluator, as a collection; labels are kept."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from autoais import formats
@@ -39,7 +40,8 @@ def import_collection(
     """Write the answers of a file (HAGRID, ALCE, TREC RAG, Verifiability or another format) as a collection to `out`.
 
     `format` is a name of `autoais schema` (default: detected). `corpus` has the texts of passages that the file knows
-    by id only. Answers, sentences and labels stay as they are; answers of one question are put together. `dev` is the
+    by id only. Answers, sentences and labels stay as they are; answers of one question are put together, and all are of
+    the data set `name` (default: the name of the folder), whatever set the file says they are of. `dev` is the
     share of the questions in the development part (0: no split), drawn by `seed`. `language` is a code such as
     `en`, for the card. Raises `RagError` if `out` is not empty, `FormatError` for a broken record.
     """
@@ -61,6 +63,8 @@ def import_collection(
             f"{path}: {len(empty):,} of {len(answers):,} answers have no sentences, {empty[0].id!r:.60} first; "
             "give each its `sentences` with citations, or set `abstained` (ALCE's format takes a text with markers)"
         )
+    name = name or folder.resolve().name
+    answers = [replace(answer, extra={**answer.extra, "dataset": name}) for answer in answers]
     files = {"answers": path} | {f"corpus {number}": one for number, one in enumerate(texts, 1)}
     with writing(folder):
         if (folder / MANIFEST).exists():
@@ -69,7 +73,7 @@ def import_collection(
         write_atomic(folder / NEW / ANSWERS, write_answers(answers))
         manifest = {
             "collection_version": VERSION,
-            "name": name or folder.resolve().name,
+            "name": name,
             "complete": False,
             "licence": {"answers": licence, "texts": text_licence},
             "language": None if language is None else [language],

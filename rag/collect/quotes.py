@@ -71,6 +71,11 @@ def find_quotes(source: QuoteSource, progress: Progress) -> Quoted:
     Questions without a quote are left out; passages without a text, and questions of the qrels that the file lacks, are
     counted. Raises `RagError` if no question has a quote, `FormatError` for a broken file or a duplicate id.
     """
+    if source.questions.suffix.lower() == ".csv":
+        raise RagError(
+            f"{source.questions}: questions in a table (CSV) are not read; write a line of JSON for each, such as "
+            '{"id": "1", "question": "..."}, or of id, tab and question'
+        )
     listed = read_bench_questions(source.questions)
     relevant = None if source.qrels is None else read_qrels(source.qrels)
     kind = _kind(source, listed, known=relevant is not None)

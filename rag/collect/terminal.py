@@ -83,6 +83,7 @@ def _remarks(manifest: Mapping[str, Any]) -> list[str]:
     if quotes.get("left_out"):
         lines.append(f"{quotes['left_out']:,} questions without a quote are left out (filtered.jsonl)")
     lines += [f"{count:,} {what}" for what, count in manifest.get("notes", {}).items()]
+    lines += [f"study: {line}" for line in manifest.get("packed", {}).get("study", {}).get("notes", ())]
     if manifest.get("cost") is not None:
         lines.append(f"cost: {manifest['cost']:.4f}")
     if not (manifest["licence"]["answers"] and manifest["licence"]["texts"]):

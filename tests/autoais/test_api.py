@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 
 import autoais
 from autoais import Attribution, CitedAnswer, Judge, Judgement, Passage, Verdict
+from autoais.ratings import Rating
+from autoais.runs import run_of_answers
 from autoais.types import Citation, CitedSentence
 
 # For wrong calls, which a type checker would refuse too.
@@ -23,6 +26,7 @@ ROW = {
     "passages": [{"id": "b#1", "title": "Warsaw", "text": "Warsaw is the capital of Poland."}],
     "answers": ["Warsaw"],
 }
+WARSAW = Passage("b#1", "Warsaw", "Warsaw is the capital of Poland.")
 UNCITED = {"id": "2", "question": "Where does the Vistula end?", "sentences": [{"text": "It ends in the sea."}]}
 
 
@@ -236,14 +240,20 @@ def test_what_is_no_run_is_one_line(run: object, qrels: object, says: str) -> No
         (lambda: untyped.score([ROW, UNCITED, ROW]), "answers 1 and 3 have the same id '1'; .*rag.Question"),
         (lambda: untyped.score([ROW], judge=None), "judge should be a name such as 'minilm' or an open judge"),
         (lambda: untyped.score([ROW], judge="lexical", metrics=None), "metrics should be names"),
-        (lambda: untyped.score([ROW], judge="lexical", questions=["Who?"]), "question should be a Question, found str"),
+        (
+            lambda: untyped.score([ROW], judge="lexical", questions=["Who?"]),
+            "questions should be a file or a list of Questions, found str in it",
+        ),
         (lambda: untyped.open_judge(None), "judge should be a name such as 'minilm', found NoneType"),
         (lambda: untyped.open_judge("lexical").support(None, ["x"]), "claim should be a string, found NoneType"),
         (
             lambda: untyped.open_judge("lexical").support("x", None),
             "evidence should be a list of texts, found NoneType",
         ),
-        (lambda: untyped.open_judge("lexical").support("x", [None]), "evidence should be a list of texts, each"),
+        (
+            lambda: untyped.open_judge("lexical").support("x", [None]),
+            "evidence should be a list of texts, found NoneType in it",
+        ),
         (lambda: untyped.compare(None, "x.jsonl"), "a should be a Report or a file of judgements, found NoneType"),
         (lambda: untyped.compare("a.jsonl", "b.jsonl", metrics="autoais"), "metrics should be a list of names"),
         (lambda: untyped.score("a.jsonl", judge="lexical", corpus="p.jsonl"), "corpus should be a list of files"),
@@ -252,12 +262,131 @@ def test_what_is_no_run_is_one_line(run: object, qrels: object, says: str) -> No
         (lambda: untyped.evaluate_run({}, {}, ["answer_hit@1"]), "the judgements have no topics"),
         (lambda: untyped.evaluate_run({}, {}, None), "measures should be a list of names, found NoneType"),
         (lambda: untyped.Question("q1", None), "the text of a question should be a string, found NoneType"),
+        (
+            lambda: untyped.Question("1", "?", "two years"),
+            "the answers of a question should be a list of strings, found",
+        ),
+        (lambda: untyped.Question("1", "?", (), "a.md#1"), "the gold of a question should be a list of strings, found"),
+        (lambda: untyped.Question("1", "?", nuggets="two"), "the nuggets of a question should be a list of lists of"),
+        (lambda: untyped.Question("1", "?", nuggets=["two years"]), "the nuggets of a question should be a list of li"),
+        (
+            lambda: untyped.Question("1", "?", [5]),
+            "the answers of a question should be a list of strings, found int in",
+        ),
+        (lambda: untyped.Passage("w#1", text=None), "the text of a passage should be a string, .* found NoneType"),
+        (lambda: untyped.CitedAnswer("1", "q", "Warsaw is"), "the sentences of an answer should be a list of CitedSe"),
+        (lambda: untyped.CitedAnswer("1", "q", ["Warsaw is"]), "a list of CitedSentences, found str in it"),
+        (lambda: untyped.CitedAnswer("1", "q", (), {"w#1": "text"}), "a dict of Passages by id, found str in it"),
+        (lambda: untyped.CitedAnswer("1", "q", (), [WARSAW]), "a dict of Passages by id, found list"),
+        (lambda: untyped.CitedAnswer("1", "q", ranking="doc1"), "the ranking of an answer should be a list of strings"),
+        (lambda: untyped.CitedAnswer("1", "q", answers="big"), "the answers of an answer should be a list of strings"),
+        (
+            lambda: untyped.CitedAnswer("1", "q", [untyped.CitedSentence("It is.")], abstained=True),
+            "answer '1': 'abstained' is true, yet there are sentences; leave one of them out",
+        ),
+        (
+            lambda: untyped.open_judge("lexical").judge(Attribution("x")),
+            "attributions should be a list of Attributions",
+        ),
+        (lambda: untyped.open_judge("lexical").judge("x"), "attributions should be a list of Attributions, found one"),
+        (lambda: untyped.open_judge("lexical").judge(["x"]), "a list of Attributions, found str in it"),
+        (lambda: untyped.score([], judge="lexical"), "answers: there are none in the list"),
+        (lambda: untyped.score(b"x", judge="lexical"), "answers should be a file or a list of answers, found bytes"),
+        (lambda: untyped.score([ROW], judge=Nameless()), "Nameless: its name should be a line of text, found ''"),
+        (lambda: untyped.score([ROW], judge="lexical", cache=True), "cache should be the path of a file, found bool"),
+        (
+            lambda: untyped.score([ROW], judge="lexical", calibration=3),
+            "calibration should be the path of a file, found",
+        ),
+        (lambda: untyped.read_answers(None), "answers should be the path of a file, found NoneType"),
+        (lambda: untyped.read_questions(None), "questions should be the path of a file, found NoneType"),
+        (lambda: untyped.convert(["a"], "b", "hagrid"), "source should be the path of a file, found list"),
+        (lambda: untyped.convert("a", None, "hagrid"), "target should be the path of a file, found NoneType"),
+        (
+            lambda: untyped.calibrate_judge("a.jsonl", None, "lexical"),
+            "to should be the path of a file, found NoneType",
+        ),
+        (lambda: untyped.calibrate_judge([], "a.json", "lexical"), "labels: there are no files in the list"),
+        (lambda: untyped.evaluate_judge([], "lexical"), "labels: there are no files in the list"),
+        (lambda: untyped.evaluate_judge("a", "lexical", worst="3"), "worst should be a number of disagreements, found"),
+        (lambda: untyped.evaluate_judge("a", "lexical", worst=-1), "worst should be 0 or more, found -1"),
+        (
+            lambda: untyped.calibrate_judge("a", "b", "lexical", folds="5"),
+            "folds should be a number from 2 to 100, foun",
+        ),
+        (lambda: untyped.agreement([]), "^there are no ratings$"),
+        (lambda: untyped.evaluate_run([], QRELS, ["answer_hit@1"]), "run: holds no results"),
+        (lambda: untyped.evaluate_run(["query_id"], QRELS, ["answer_hit@1"]), "run should be a file, .* found list"),
+        (
+            lambda: untyped.evaluate_run(RUN, QRELS, ["answer_hit@1"], answers=["q1"]),
+            "answers should be a dict .* foun",
+        ),
+        (
+            lambda: run_of_answers(untyped.CitedAnswer("1", "?")),
+            "answers should be a list of answers, found CitedAnswer",
+        ),
     ],
 )
 def test_a_wrong_call_is_one_line(call: Callable[[], object], says: str) -> None:
     with pytest.raises(autoais.UserError, match=says) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+class Nameless(Strict):
+    """A judge whose name cannot be the key of its judgements."""
+
+    name = ""
+
+
+def test_lists_become_tuples() -> None:
+    question = untyped.Question("1", "?", ["two years"], ["a.md#1"], [["two", "2"], ("years",)])
+    assert (question.answers, question.gold) == (("two years",), ("a.md#1",))
+    assert question.nuggets == (("two", "2"), ("years",))
+    answer = untyped.CitedAnswer("1", "?", [untyped.CitedSentence("It is.")], ranking=["b#1"])
+    assert (answer.sentences, answer.ranking) == ((untyped.CitedSentence("It is."),), ("b#1",))
+
+
+def test_a_judge_reads_any_iterable_once() -> None:
+    pairs = [Attribution("It is Warsaw.", ("Warsaw.",)), Attribution("It is Rome.", ()), Attribution("It is Warsaw.")]
+    assert [one.verdict.ais for one in Strict().judge(pair for pair in pairs)] == [True, False, False]
+
+
+def test_what_score_takes_run_of_answers_takes() -> None:
+    class Own:
+        def to_cited(self) -> CitedAnswer:
+            return CitedAnswer("q2", "?", passages={"b#1": WARSAW}, ranking=("b#1",))
+
+    assert run_of_answers([ROW, Own()]).ranked == {"1": ("b#1",), "q2": ("b#1",)}
+
+
+def test_a_calibration_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    for path, says in ((tmp_path / "gone.json", "No such file"), (tmp_path, "Is a directory; name a file")):
+        with pytest.raises(autoais.UserError, match=f"{path}: cannot be read: {says}"):
+            autoais.score([ROW], judge="lexical", calibration=path)
+    with pytest.raises(autoais.UserError, match="Is a directory; name a file"):
+        autoais.score(tmp_path, judge="lexical")
+
+
+def test_the_same_rule_holds_for_ratings_in_a_file_and_in_a_list() -> None:
+    ada, bob = Rating("1", "ada", "attributable", "yes"), Rating("1", "bob", "attributable", "yes")
+    assert autoais.agreement([ada, bob, ada])["ratings"] == 2
+    with pytest.raises(autoais.FormatError, match=r"rating 3: annotator 'ada' rated item '1' before.*\(rating 1\)"):
+        autoais.agreement([ada, bob, replace(ada, value="no")])
+
+
+def test_answers_to_different_questions_are_not_compared() -> None:
+    def scored(text: str, **fields: object) -> autoais.Report:
+        return autoais.score([ROW | {"question": text} | fields], judge="lexical", metrics="none")
+
+    report = scored("What is the capital of Poland?")
+    says = "answer '1': its question is 'What is the capital of Poland\\?' in a, 'Who\\?' in b; do they belong together"
+    for other in (scored("Who?"), scored("Who?", query_id=7)):
+        with pytest.raises(autoais.UserError, match=says):
+            autoais.compare(report, other)
+    same = "what is the  capital of Poland?"
+    for other in (scored(same), scored(same, query_id=7), scored(""), scored("", query_id=7)):
+        assert autoais.compare(report, other)["table"]["both"] == 1
 
 
 def test_numbers_of_numpy_and_any_list_of_texts_are_taken() -> None:

@@ -43,8 +43,8 @@ def test_each_format_gives_the_claim_its_question_and_its_clean_evidence(tmp_pat
     asked = "What is the capital of Poland?"
     # the answer whose sentences nobody labelled is passed over
     assert hagrid == [
-        Labelled("HAGRID", "7/1/0", Attribution("It is Warsaw.", (POLAND,), asked), True),
-        Labelled("HAGRID", "7/1/1", Attribution("The Vistula flows north.", (RIVER,), asked), False),
+        Labelled("sample", "7/1/0", Attribution("It is Warsaw.", (POLAND,), asked), True),
+        Labelled("sample", "7/1/1", Attribution("The Vistula flows north.", (RIVER,), asked), False),
     ]
     (bench,) = read_labels(sample(tmp_path, "attributionbench"))
     assert bench.attribution == Attribution("Warsaw is the capital.", (f"https://example.org\n\n{POLAND}",), "capital?")

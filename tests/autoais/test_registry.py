@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from autoais.errors import UserError
+from autoais.errors import UsageError, UserError
 from autoais.registry import Registry
 
 
@@ -21,6 +21,16 @@ def test_what_is_built_in_is_imported_when_asked_for_and_can_be_replaced() -> No
     assert list(known) == ["one", "info", "two"]
     assert dict(known.items()) == {"one": 11, "info": sys.float_info, "two": 2}
     assert ("two" in known, "three" in known, len(known)) == (True, False, 3)
+
+
+def test_what_is_registered_has_a_name_and_the_right_kind() -> None:
+    known: Registry[object] = Registry("autoais.no-such-group", "number", {}, kind=("an integer", int))
+    known.register("two", 2)
+    for name in ("", None):
+        with pytest.raises(UsageError, match="the name of a number should be a string that is not empty, found"):
+            known.register(name, 3)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="number 'three' should be an integer, found str"):
+        known.register("three", "three")
 
 
 def test_an_unknown_name_is_told_with_those_there_are() -> None:

@@ -428,12 +428,12 @@ def test_without_any_text_there_is_nothing_to_score(shop: Shop, autoais: Command
     out = shop.folder / "out.jsonl"
     says = "predictions.csv: no text is known for any passage that the answers cite; "
     result = autoais("score", shop.predictions, *LEX, "--questions", shop.questions, "--out", out)
-    one_line_error(result, f"{says}give --corpus FILE with the texts")
+    one_line_error(result, f"{says}give a corpus with the texts (--corpus FILE)")
     assert not out.exists()
-    with pytest.raises(UserError, match="give --corpus FILE"):
+    with pytest.raises(UserError, match="give a corpus with the texts"):
         autoais_score(shop.predictions, judge="lexical")
     jsonl(shop.corpus, [row | {"id": f"other-{row['id']}"} for row in CORPUS])
-    one_line_error(shop.score(), f"{says}--corpus names another corpus than theirs")
+    one_line_error(shop.score(), f"{says}the corpus is another than theirs")
 
 
 def test_with_some_texts_the_note_says_how_many_are_missing(tmp_path: Path, autoais: Command) -> None:

@@ -1,7 +1,7 @@
 """The contract that ships, `autoais.testing`: each fault of somebody's own judge is found."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,10 +34,10 @@ class Faulty(Judge):
 class Credulous(Faulty):
     """Takes the rule out of the hands of the class: what cites nothing is attributable too."""
 
-    def judge(self, attributions: Sequence[Attribution]) -> Judgements:
-        judged = super().judge(attributions)
-        pairs = zip(attributions, judged, strict=True)
-        return [one if any(pair.evidence) else YES for pair, one in pairs]
+    def judge(self, attributions: Iterable[Attribution]) -> Judgements:
+        pairs = list(attributions)
+        judged = zip(pairs, super().judge(pairs), strict=True)
+        return [one if any(pair.evidence) else YES for pair, one in judged]
 
 
 def unchanged(judgements: Judgements) -> Judgements:
@@ -73,7 +73,7 @@ def test_each_fault_of_a_judge_is_found(judge: Judge, says: str) -> None:
             lambda judgements: iter(judgements),
             "what judge 'faulty' returned should be a list of Judgements, found list_",
         ),
-        (lambda judgements: [one.verdict for one in judgements], "a list of Judgements, one in it, found Verdict"),
+        (lambda judgements: [one.verdict for one in judgements], "a list of Judgements, found Verdict in it"),
         (lambda judgements: None, "should be a list of Judgements, found NoneType"),
         (
             lambda judgements: [replace(one, verdict="attributable") for one in judgements],

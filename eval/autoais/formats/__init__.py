@@ -244,6 +244,21 @@ def read(
     return join_passages(_Passes(path, by_name(name), questions, notes), corpus, notes, skip_bad=skip_bad)
 
 
+def read_rated(path: Path, notes: Notes | None = None) -> Iterator[CitedAnswer]:
+    """Stream the answers that ratings are about, as `read`.
+
+    Raises `UserError` if the file names no ids: in another order, the labels would be those of other answers.
+    """
+    one = by_name(detect(path))
+    for where, row in _checked(path, one) if one.read else ():
+        if one.by_place(row):
+            raise UserError(
+                f"{where}: answers without ids, which ratings cannot name; give the answers as they were rated, such "
+                "as answers.jsonl of `rag annotate export`"
+            )
+    return read(path, one.name, notes=notes)
+
+
 class _Passes:
     """Reads the answers of a file once per call; only the first pass counts notes."""
 
@@ -493,5 +508,5 @@ def fix(path: Path, name: str | None = None) -> tuple[list[str], list[str]]:
 
 __all__ = [
     "FORMATS", "Fault", "Format", "Notes", "by_name", "detect", "fix", "labels_of", "once", "read", "read_labels",
-    "schema_of", "to_write", "validate", "write",
+    "read_rated", "schema_of", "to_write", "validate", "write",
 ]  # fmt: skip

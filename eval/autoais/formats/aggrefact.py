@@ -58,8 +58,18 @@ AGGREFACT = Format(
     required_fields=("dataset", "doc", "claim", "label"),
     read=_read,
     write=_write,
+    by_place=lambda row: True,
     labels=lambda row, where: iter([_label(row, place_of(where))]),
     check=_check,
-    supports=frozenset({"labels of sentences", "labels of answers", "texts of passages", "citations beyond the first"}),
+    supports=frozenset(
+        {
+            "sentences",
+            "boundaries of sentences",
+            "labels of sentences",
+            "labels of answers",
+            "texts of passages",
+            "citations beyond the first",
+        }
+    ),
     csv=True,
 )

@@ -110,8 +110,9 @@ ALCE = Format(
     read=_read,
     write=_write,
     check=_check,
+    by_place=lambda row: "sample_id" not in row,
     supports=frozenset(
-        {"sentences", "citations beyond the first", "texts of passages", "titles of passages", "scores of passages",
-         "passages not cited", "reference answers", "markers as written"}
+        {"ids", "sentences", "citations beyond the first", "texts of passages", "titles of passages",
+         "scores of passages", "passages not cited", "reference answers", "markers as written"}
     ),
 )  # fmt: skip

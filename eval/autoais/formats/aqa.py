@@ -269,7 +269,7 @@ RATINGS = Format(
     write=_ratings_write,
     labels=_ratings_labels,
     ids=_ratings_ids,
-    supports=frozenset({"short answers", "texts of passages", "titles of passages", "labels of answers"}),
+    supports=frozenset({"systems", "short answers", "texts of passages", "titles of passages", "labels of answers"}),
     csv=True,
 )
 

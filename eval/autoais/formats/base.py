@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from autoais.answers import CitedAnswer
@@ -26,6 +27,11 @@ class Fault:
 
     def __str__(self) -> str:
         return f"{self.where}: {'warning: ' if self.warning else ''}{self.message}"
+
+
+def set_name(path: str | Path) -> str:
+    """Return the name of a data set that its file does not name: that of the file, up to the first dot."""
+    return Path(path).name.partition(".")[0]
 
 
 CheckIds = Callable[[str, dict[str, Any]], Iterator[Fault]]
@@ -52,7 +58,8 @@ class Format:
     if the format does not support it. `check` finds faults that the schema cannot express (such as citations of
     missing references) in records that fit the schema. `ids` checks values that must be unique or equal across the
     records of a file. With `csv`, a CSV must have the columns that the schema requires. `supports` holds the features
-    (names in `convert.FEATURES`) that `write` keeps.
+    (names in `convert.FEATURES`) that `write` keeps. `by_place` says whether a record names no ids, so that its answers
+    are numbered by their places in the file.
     """
 
     name: str
@@ -66,6 +73,7 @@ class Format:
     ids: Callable[[], CheckIds] = no_ids
     supports: frozenset[str] = field(default_factory=frozenset)
     csv: bool = False
+    by_place: Callable[[dict[str, Any]], bool] = lambda row: False
 
 
 def sound(row: Mapping[str, Any], name: str, schema: Schema = IDENTIFIER) -> str | None:

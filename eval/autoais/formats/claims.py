@@ -19,7 +19,9 @@ _VERDICTS = {
     "extrapolatory": Verdict.EXTRAPOLATORY,
     "contradictory": Verdict.CONTRADICTORY,
 }
-_KEEPS = frozenset({"labels of sentences", "labels of answers", "texts of passages"})
+_KEEPS = frozenset(
+    {"ids", "sentences", "boundaries of sentences", "labels of sentences", "labels of answers", "texts of passages"}
+)
 
 
 def claim_answer(label: Labelled, extra: dict[str, Any]) -> CitedAnswer:
@@ -169,6 +171,7 @@ ATTRSCORE = Format(
     ),
     required_fields=("query", "answer", "reference", "label"),
     read=_attrscore_read,
+    by_place=lambda row: not row.get("id"),
     write=_attrscore_write,
     labels=lambda row, where: iter([_attrscore_label(row, where)]),
     supports=_KEEPS,
@@ -229,5 +232,5 @@ LABELS = Format(
     read=_own_read,
     write=_own_write,
     labels=lambda row, where: iter([_own_label(row, where)]),
-    supports=_KEEPS | {"citations beyond the first"},
+    supports=_KEEPS | {"systems", "citations beyond the first"},
 )

@@ -8,10 +8,15 @@ from pathlib import Path
 from autoais.answers import CitedAnswer
 from autoais.corpora import find_passages
 from autoais.formats.base import Format, Notes
+from autoais.formats.marked import sentences, written_answer
+from autoais.ratings import TIES
 from autoais.types import Question
 
 FEATURES: dict[str, Callable[[CitedAnswer], bool]] = {
+    "ids": lambda a: a.id != a.question,
+    "systems": lambda a: bool(a.extra.get("system")),
     "sentences": lambda a: len(a.sentences) > 1,
+    "boundaries of sentences": lambda a: not a.is_list and _parsed(a) != [one.text for one in a.sentences],
     "citations beyond the first": lambda a: len({c for s in a.sentences for c in s.cites}) > 1,
     "texts of passages": lambda a: any(p.text for p in a.passages.values()),
     "titles of passages": lambda a: any(p.title or p.headings for p in a.passages.values()),
@@ -30,14 +35,26 @@ FEATURES: dict[str, Callable[[CitedAnswer], bool]] = {
     "no citations of its own": lambda a: a.whole_context,  # its contexts would become citations
     "unresolved markers": lambda a: bool(a.unresolved_markers),
     "abstention": lambda a: a.abstained,
+    "ties of annotators": lambda a: bool(a.extra.get(TIES)),
 }
 """Features that some formats cannot hold: name -> whether an answer has the feature."""
 
 
+def _parsed(answer: CitedAnswer) -> list[str]:
+    """The sentences that a reader finds in the text of the answer."""
+    return [one.text for one in sentences(written_answer(answer, Notes()), len(answer.passages))]
+
+
 def count_losses(answers: Iterable[CitedAnswer], target: Format, lost: Counter[str]) -> Iterator[CitedAnswer]:
-    """Yield the answers; count in `lost`, by feature, those with a feature that the target does not keep."""
-    for answer in answers:
-        lost.update(name for name, held in FEATURES.items() if name not in target.supports and held(answer))
+    """Yield the answers; count in `lost`, by feature, those with a feature that the target does not keep.
+
+    An id that is the place in the file is no loss, as readers number answers without ids.
+    """
+    asked = {name: held for name, held in FEATURES.items() if name not in target.supports}
+    if "sentences" in asked:
+        asked.pop("boundaries of sentences", None)
+    for number, answer in enumerate(answers, 1):
+        lost.update(name for name, held in asked.items() if held(answer) and (name, answer.id) != ("ids", str(number)))
         yield answer
 
 

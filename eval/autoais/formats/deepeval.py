@@ -57,5 +57,6 @@ DEEPEVAL = Format(
     required_fields=("input", "actual_output"),
     read=_read,
     write=_write,
+    by_place=lambda row: True,
     supports=CONTEXT_FEATURES | {"reference answers"},
 )

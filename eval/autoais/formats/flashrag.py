@@ -93,5 +93,6 @@ FLASHRAG = Format(
     required_fields=("question", "golden_answers", "output"),
     read=_read,
     write=_write,
-    supports=CONTEXT_FEATURES | {"titles of passages", "scores of passages", "reference answers"},
+    by_place=lambda row: row.get("id") is None,
+    supports=CONTEXT_FEATURES | {"ids", "titles of passages", "scores of passages", "reference answers"},
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 from autoais.answers import CitedAnswer
 from autoais.errors import FormatError, UserError
-from autoais.formats.base import Fault, Format, Notes, Row, sound, unique_key
+from autoais.formats.base import Fault, Format, Notes, Row, set_name, sound, unique_key
 from autoais.formats.marked import Marked, sentence, sentences, written, written_answer
 from autoais.io.files import lines
 from autoais.io.jsonl import dumps, parse_object
@@ -23,6 +23,7 @@ _LABELS = ("informative", "attributable")
 
 # In `extra`: the record and its line as they were, where the writer would write them otherwise.
 _KEPT, _LINE = "hagrid", "hagrid_line"
+_NO_ID = "hagrid_no_id"  # in `extra`: the answer has no id in the file, as in HAGRID's release, but its place
 
 
 def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
@@ -82,9 +83,11 @@ def _answers(row: dict[str, Any]) -> Iterator[CitedAnswer]:
         if whole["attributable"] is None:
             whole["attributable"] = answer_attributable(one.attributable for one in cited)
         kind = {"answer_type": answer["answer_type"]} if "answer_type" in answer else {}
+        named = {"dataset": row["dataset"]} if isinstance(row.get("dataset"), str) else {}
+        unnamed = {} if "id" in answer else {_NO_ID: True}
         simulated = {SIMULATED_LABELS: True} if answer.get(SIMULATED_LABELS) is True else {}
         yield CitedAnswer(
-            id=f"{key}/{number}",
+            id=str(answer["id"]) if "id" in answer else f"{key}/{number}",
             question=row["query"],
             sentences=tuple(cited),
             passages=passages,
@@ -93,7 +96,7 @@ def _answers(row: dict[str, Any]) -> Iterator[CitedAnswer]:
             output=answer["answer"],
             informative=whole["informative"],
             attributable=whole["attributable"],
-            extra={"query_id": key} | kind | simulated,
+            extra={"query_id": key} | named | kind | simulated | unnamed,
         )
 
 
@@ -122,20 +125,24 @@ def _label(value: object) -> bool | None:
 
 
 def _labels(row: dict[str, Any], where: str) -> Iterator[Labelled]:
-    """Yield one label per sentence with a human label of attributability; not all answers were chosen for it."""
+    """Yield one label per sentence with a human label of attributability; not all answers were chosen for it.
+
+    The data set is the one that the record names, else it has the name of the file.
+    """
     for answer in _answers(row):
+        dataset = str(answer.extra.get("dataset") or set_name(where.rpartition(":")[0]))
         for number, one in enumerate(answer.sentences):
             if one.attributable is not None:
                 evidence = tuple(answer.passages[cited].evidence for cited in one.cites)
                 attribution = Attribution(one.text, evidence, answer.question)
-                yield Labelled("HAGRID", f"{answer.id}/{number}", attribution, one.attributable)
+                yield Labelled(dataset, f"{answer.id}/{number}", attribution, one.attributable)
 
 
 def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
     """Yield one line per run of answers with the same question and passages."""
 
-    def question(answer: CitedAnswer) -> tuple[object, str, tuple[str, ...]]:
-        return _query_id(answer), answer.question, tuple(answer.passages)
+    def question(answer: CitedAnswer) -> tuple[object, ...]:
+        return _query_id(answer), answer.question, tuple(answer.passages), _dataset(answer)
 
     for _, group in groupby(answers, question):
         row = _as_given(listed := list(group)) or _row(listed, notes)
@@ -167,7 +174,8 @@ def _as_given(answers: Sequence[CitedAnswer]) -> dict[str, Any] | None:
 
 def _without_labels(answer: CitedAnswer) -> CitedAnswer:
     sentences = tuple(replace(one, informative=None, attributable=None) for one in answer.sentences)
-    return replace(answer, id="", sentences=sentences, informative=None, attributable=None, extra={})
+    key = "" if answer.extra.get(_NO_ID) else answer.id
+    return replace(answer, id=key, sentences=sentences, informative=None, attributable=None, extra=_dataset(answer))
 
 
 def _relabelled(given: dict[str, Any], before: CitedAnswer, now: CitedAnswer) -> dict[str, Any]:
@@ -194,6 +202,7 @@ def _row(answers: Sequence[CitedAnswer], notes: Notes) -> dict[str, Any]:
     first = answers[0]
     numbers = {passage: n for n, passage in enumerate(first.passages, 1)}
     return {
+        **_dataset(first),
         "query_id": _query_id(first),
         "query": first.question,
         "quotes": [{"idx": n, "docid": p, "text": first.passages[p].text} for p, n in numbers.items()],
@@ -206,9 +215,16 @@ def _query_id(answer: CitedAnswer) -> str | int:
     return key if isinstance(key, str | int) else answer.id
 
 
+def _dataset(answer: CitedAnswer) -> dict[str, str]:
+    """The field with the name of the data set; HAGRID's own records, whose answers have no ids, have none."""
+    name = answer.extra.get("dataset")
+    return {"dataset": name} if isinstance(name, str) and not answer.extra.get(_NO_ID) else {}
+
+
 def _answer_row(answer: CitedAnswer, numbers: dict[str, int], notes: Notes) -> dict[str, Any]:
     texts = [written(one, numbers, notes) for one in answer.sentences]
     return {
+        **({} if answer.extra.get(_NO_ID) else {"id": answer.id}),
         "answer": written_answer(answer, Notes()),
         **({"answer_type": answer.extra["answer_type"]} if "answer_type" in answer.extra else {}),
         **_simulated(answer),
@@ -267,6 +283,7 @@ HAGRID = Format(
                 record(
                     {"answer": STRING},
                     {
+                        "id": IDENTIFIER,
                         "informative": LABEL,
                         "attributable": LABEL,
                         "sentences": {
@@ -286,7 +303,8 @@ HAGRID = Format(
     check=_check,
     ids=unique_key(_key, "field 'query_id': {key} occurs twice (first at {first})"),
     supports=frozenset(
-        {"sentences", "citations beyond the first", "texts of passages", "passages not cited", "labels of answers",
-         "labels of sentences", "informativeness", "markers as written"}
+        {"ids", "sentences", "boundaries of sentences", "citations beyond the first", "texts of passages",
+         "passages not cited", "labels of answers", "labels of sentences", "informativeness", "markers as written"}
     ),
+    by_place=lambda row: not all("id" in answer for answer in row["answers"]),
 )  # fmt: skip

@@ -137,7 +137,8 @@ JUDGEMENTS = Format(
     labels=_judgements_labels,
     check=_judgements_check,
     supports=frozenset(
-        {"sentences", "citations beyond the first", "texts of passages", "levels of support", "markers as written"}
+        {"sentences", "boundaries of sentences", "citations beyond the first", "texts of passages",
+         "levels of support", "markers as written"}
     ),
 )  # fmt: skip
 
@@ -319,7 +320,7 @@ ANNOTATIONS = Format(
     check=_annotations_check,
     ids=unique_id("id"),
     supports=frozenset(
-        {"sentences", "citations beyond the first", "passages not cited", "levels of support", "labels of sentences",
-         "worthiness", "markers as written"}
+        {"ids", "systems", "sentences", "boundaries of sentences", "citations beyond the first",
+         "passages not cited", "levels of support", "labels of sentences", "worthiness", "markers as written"}
     ),
 )  # fmt: skip

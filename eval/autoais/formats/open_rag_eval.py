@@ -133,7 +133,14 @@ OPEN_RAG_EVAL = Format(
     write=_write,
     check=_check,
     supports=frozenset(
-        {"sentences", "citations beyond the first", "texts of passages", "passages not cited", "markers as written"}
+        {
+            "ids",
+            "sentences",
+            "citations beyond the first",
+            "texts of passages",
+            "passages not cited",
+            "markers as written",
+        }
     ),
     csv=True,
 )

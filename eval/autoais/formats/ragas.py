@@ -69,6 +69,7 @@ RAGAS_0_1 = Format(
     ),
     required_fields=("question", "answer", "contexts"),
     read=_read_0_1,
+    by_place=lambda row: True,
     check=lists("contexts", "ground_truths"),
     csv=True,
 )
@@ -83,6 +84,7 @@ RAGAS = Format(
     required_fields=("user_input", "response"),
     read=_read,
     write=_write,
+    by_place=lambda row: True,
     check=lists("retrieved_contexts"),
     supports=CONTEXT_FEATURES | {"reference answers"},
     csv=True,

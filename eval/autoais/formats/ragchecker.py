@@ -67,5 +67,5 @@ RAGCHECKER = Format(
     read=_read,
     write=_write,
     ids=unique_id("query_id"),
-    supports=CONTEXT_FEATURES | {"reference answers"},
+    supports=CONTEXT_FEATURES | {"ids", "reference answers"},
 )

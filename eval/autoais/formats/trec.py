@@ -14,7 +14,7 @@ from autoais.types import Citation, CitedSentence, Passage, Unresolved
 REFERENCES = {"trec-rag-24": 20, "trec-rag-25": 100}
 WORDS = 400
 _DOCID = re.compile(r"^msmarco_v2\.1_doc_\d+_\d+#\d+_\d+$")
-KEEPS = frozenset({"sentences", "citations beyond the first", "passages not cited"})
+KEEPS = frozenset({"ids", "sentences", "boundaries of sentences", "citations beyond the first", "passages not cited"})
 
 
 def words(text: str) -> int:
@@ -272,7 +272,7 @@ TREC_24 = Format(
     write=_write_24,
     check=_check,
     ids=_ids,
-    supports=KEEPS,
+    supports=KEEPS | {"systems"},
 )
 _FIELDS_25 = {
     "metadata": record(
@@ -296,7 +296,7 @@ TREC_25 = Format(
     write=_write_25,
     check=_check,
     ids=_ids,
-    supports=KEEPS,
+    supports=KEEPS | {"systems"},
 )
 REPORTS = Format(
     name="autojudge-reports",
@@ -307,5 +307,5 @@ REPORTS = Format(
     write=_write_reports,
     check=_check,
     ids=_ids,
-    supports=KEEPS | {"texts of passages", "titles of passages"},
+    supports=KEEPS | {"systems", "texts of passages", "titles of passages"},
 )

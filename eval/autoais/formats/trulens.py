@@ -54,6 +54,7 @@ TRULENS = Format(
     required_fields=("query", "response", "contexts"),
     read=_rows_read,
     write=_rows_write,
+    by_place=lambda row: True,
     check=_rows_check,
     supports=CONTEXT_FEATURES,
     csv=True,
@@ -90,5 +91,6 @@ RECORDS = Format(
     ),
     required_fields=("main_input", "main_output"),
     read=_records_read,
+    by_place=lambda row: "record_id" not in row,
     ids=unique_id("record_id"),
 )

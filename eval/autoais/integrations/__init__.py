@@ -56,14 +56,15 @@ class SampleScorer:
         """Score an answer.
 
         `contexts` are texts, `autoais.Passage`s, or dicts with `text` and perhaps `id` and `title`. Raises `UserError`
-        for missing contexts, a value of another type, a judge that decides nothing, and, unless `uncited` says
-        otherwise, an answer that is empty or cites nothing.
+        for missing contexts (an empty list scores 0 if `uncited` is zero), a value of another type, a judge that
+        decides nothing, and, unless `uncited` says otherwise, an answer that is empty or cites nothing.
         """
         check_type("the question", question, "a string", str)
         check_type("the answer", output, "a string", str, type(None))
-        if contexts is None:
+        passages = {} if contexts is None else _passages(contexts)
+        if contexts is None or (not passages and self.uncited != "zero"):
             raise UserError("the sample has no contexts; give the passages that the answer cites, [1] first")
-        answer = context_answer("sample", question, output, _passages(contexts))
+        answer = context_answer("sample", question, output, passages)
         if not answer.sentences or answer.whole_context or not _cites(answer):
             what = "cites nothing" if answer.sentences else "is empty"
             if self.uncited == "error":

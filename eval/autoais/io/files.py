@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from autoais.errors import FormatError, UserError
+from autoais.errors import FormatError, unreadable
 from autoais.io.jsonl import cause, parse_object
 
 Record = tuple[str, dict[str, Any] | FormatError]
@@ -63,7 +63,7 @@ def lines(path: Path, progress: Callable[[int], None] = lambda _: None) -> Gener
     except _BombError as error:
         raise FormatError(f"{path}:{number + 1}: {error}; unpack it yourself if that is right") from error
     except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise unreadable(path, error) from error
     if size:
         yield b"".join(rest)
 

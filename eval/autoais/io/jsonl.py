@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from autoais.errors import FormatError, UserError, field_names
+from autoais.errors import FormatError, UserError, field_names, unreadable
 
 T = TypeVar("T")
 _NAMES = {
@@ -60,7 +60,7 @@ def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         file = path.open("rb")
     except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+        raise unreadable(path, error) from error
     with file:
         for number, line in enumerate(file, 1):
             if line.strip():

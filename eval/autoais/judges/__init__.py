@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import get_args
 
 from autoais.errors import UserError, check_type
@@ -21,6 +22,7 @@ JUDGES: Registry[Callable[..., Judge]] = Registry(
         "hf": "autoais.judges.hf:HfJudge",
         "llm": "autoais.judges.llm:LlmJudge",
     },
+    kind=("a class of judges or a function that opens one", Callable),  # type: ignore[arg-type]  # for isinstance
 )
 DEFAULT = "minilm"
 _SYNTAX = {"minilm": "minilm[:<folder>]", "hf": "hf[:<model>]", "llm": "llm:<model>", "human": "human:<file>"}
@@ -57,7 +59,14 @@ def open_judge(name: str = DEFAULT, **options: object) -> Judge:
             raise UserError(f"judge {name!r}: option {option!r} should be {_type_names(wanted)}, found {value!r}")
     if own:
         return make_judge(name, make, given, taken=JUDGES)
-    return make(model, **given) if colon else make(**given)
+    if _is_shipped(make):
+        return make(model, **given) if colon else make(**given)
+    return make_judge(name, partial(make, model) if colon else make, given)
+
+
+def _is_shipped(make: object) -> bool:
+    """Whether a judge is one of this package: these keep the contract, and the name of some takes time."""
+    return str(getattr(make, "__module__", "")).startswith(f"{__name__}.")
 
 
 def _unknown(name: str) -> UserError:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from autoais.errors import FormatError, UserError
+from autoais.errors import FormatError, UserError, unreadable
 from autoais.io.jsonl import dumps, parse_object
 from autoais.types import Attribution, Judge, Judgement, Span, Verdict
 
@@ -235,7 +235,7 @@ class JudgementCache:
             try:
                 piece = os.pread(self._descriptor, 1 << 14, offset + len(line))
             except OSError as error:
-                raise UserError(f"{self.path}: cannot be read: {error.strerror}") from error
+                raise unreadable(self.path, error) from error
             if not piece:
                 break
             line += piece

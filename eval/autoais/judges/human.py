@@ -11,7 +11,7 @@ from autoais.io.provenance import sha256_file
 from autoais.judged import cited_claims, whole_answer
 from autoais.labels import Labelled
 from autoais.metrics.claims import CitedClaim
-from autoais.ratings import RELAXED, STRICT, consensus, cut, label_answers, read_ratings
+from autoais.ratings import RELAXED, STRICT, TIES, label_answers, read_ratings
 from autoais.types import NO_TEXT, NOT_JUDGED, Attribution, Judge, Judgement, Support, Verdict, nothing_to_judge
 
 SPLIT = "people are split"
@@ -105,27 +105,27 @@ def _of_labels(path: Path) -> tuple[Labels, Labels]:
     """The labels of answers and of single claims, which may have a more exact verdict (AttrScore's three)."""
     one = formats.by_name(formats.detect(path))
     labels, wholes = Labels(), Labels()
-    if one.read is not None:
-        _merge(labels, _pairs(formats.read(path)))
-        _merge(wholes, _wholes(formats.read(path)))
     if one.labels is not None:
         _merge(labels, ((label.attribution, _of_label(label)) for label in formats.read_labels(path)))
+    if one.read is not None:
+        _add_answers(labels, wholes, list(formats.read(path)))
     return labels, wholes
 
 
 def _of_ratings(path: Path, answers: Path, likert: int) -> tuple[Labels, Labels]:
-    """The consensus as labels; where people are split, the pair is undecided and says so."""
-    ratings, labels, wholes = list(read_ratings(path)), Labels(), Labels()
-    split: dict[str, set[tuple[int | None, str | None]]] = {}
-    for one in consensus(cut(ratings, likert)):
-        if one.value is None and one.question != "informative":
-            split.setdefault(one.answer, set()).add((one.sentence, one.citation))
-    labelled = list(label_answers(formats.read(answers), ratings, likert=likert))
+    """The consensus as labels."""
+    labels, wholes = Labels(), Labels()
+    _add_answers(labels, wholes, list(label_answers(formats.read_rated(answers), read_ratings(path), likert=likert)))
+    return labels, wholes
+
+
+def _add_answers(labels: Labels, wholes: Labels, labelled: Sequence[CitedAnswer]) -> None:
+    """Add the labels of answers; where people are split, the pair is undecided and says so."""
     _merge(labels, _pairs(labelled))
     _merge(wholes, _wholes(labelled))
     undecided = Judgement(Verdict.UNDECIDED, None, SPLIT)
     for answer in labelled:
-        places = split.get(answer.id, set())
+        places = _ties(answer)
         if (None, None) in places and len(answer.sentences) > 1:
             wholes[whole_answer(answer)] = undecided
         for number, claim in _claims(answer):
@@ -135,7 +135,6 @@ def _of_ratings(path: Path, answers: Path, likert: int) -> tuple[Labels, Labels]
             for cited, text in zip(cites, claim.cited, strict=True):
                 if (number, cited) in places:
                     labels[claim.against((text,))] = undecided
-    return labels, wholes
 
 
 def _pairs(answers: Iterable[CitedAnswer]) -> Iterator[tuple[Attribution, Verdict]]:
@@ -159,6 +158,13 @@ def _wholes(answers: Iterable[CitedAnswer]) -> Iterator[tuple[Attribution, Verdi
         alone = all(sentence.attributable is None for sentence in answer.sentences)
         if len(answer.sentences) > 1 and alone and answer.attributable is not None:
             yield whole_answer(answer), _verdict(answer.attributable)
+
+
+def _ties(answer: CitedAnswer) -> list[tuple[object, object]]:
+    """The places where people are split: sentence and citation."""
+    listed = answer.extra.get(TIES)
+    found = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    return [(one.get("sentence"), one.get("citation")) for one in found]
 
 
 def _claims(answer: CitedAnswer) -> Iterator[tuple[int, CitedClaim]]:

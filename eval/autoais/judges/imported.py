@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from types import ModuleType
 
-from autoais.errors import UserError, first_line
+from autoais.errors import UserError, check_type, first_line
 from autoais.types import Judge
 
 _SPEC = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*")
@@ -57,18 +57,16 @@ def make_judge(
         if it.default is it.empty and it.kind not in (it.VAR_POSITIONAL, it.VAR_KEYWORD) and option not in options
     ]
     if needed:
-        raise UserError(f"judge {name!r} needs options: {' '.join(f'--judge-option {one}=...' for one in needed)}")
+        raise UserError(f"judge {name!r} needs judge options: {', '.join(f'{one}=...' for one in needed)}")
     try:
         judge = make(**options)
-        called: object = judge.name
+        check_type(f"judge {name!r}", judge, "a Judge", Judge)
+        called = judge.name
     except UserError:
         raise
     except Exception as error:  # somebody else's code may raise anything
         raise UserError(f"judge {name!r} cannot be opened: {_what(error)}") from error
-    if callable(called):
-        raise UserError(f"judge {name!r}: its name is a method; put @property before it, or write name = '...'")
-    if not isinstance(called, str) or not called.strip() or not called.isprintable():
-        raise UserError(f"judge {name!r}: its name should be a line of text, found {called!r:.60}")
+    check_name(f"judge {name!r}", called)
     if (kind := _KIND.split(called.strip(), maxsplit=1)[0]) in taken:
         raise UserError(f"judge {name!r}: its name {called!r:.60} is one of the judge {kind!r}; choose another")
     if inspect.iscoroutinefunction(judge.decide):
@@ -81,7 +79,17 @@ def make_judge(
     return judge
 
 
+def check_name(judge: str, called: object) -> None:
+    """Raise `UserError` unless the name of a judge can be the key of its judgements."""
+    if callable(called):
+        raise UserError(f"{judge}: its name is a method; put @property before it, or write name = '...'")
+    if not isinstance(called, str) or not called.strip() or not called.isprintable():
+        raise UserError(f"{judge}: its name should be a line of text, found {called!r:.60}")
+
+
 def _module(name: str, path: str) -> ModuleType:
+    if path in sys.modules:  # also __main__, the running script, which cannot be imported
+        return sys.modules[path]
     here = str(Path.cwd())
     added = False
     try:

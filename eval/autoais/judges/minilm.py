@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -17,7 +17,7 @@ from autoais.judges.partial import check_partial_from, partial_suffix, with_part
 from autoais.judges.templates import template as hypothesis_template
 from autoais.models.onnx import cores, open_session
 from autoais.models.pairs import CLAIM_ONLY, MAX_CLAIM, Encoded, PairEncoder
-from autoais.text.excerpt import pieces, texts_of
+from autoais.text.excerpt import Analysed, pieces, texts_of
 from autoais.text.language import is_english
 from autoais.text.quotes import quoted_span
 from autoais.text.words import STOP_WORDS, content_stems, idf, stem, word_spans, words
@@ -36,6 +36,8 @@ RULES = 5
 # The probability of a sentence that its evidence has word for word: people call nearly all of them attributable
 # (`eval/results/minilm/rules.json`).
 QUOTED = 0.99
+# A longer claim has this many of its sentences read, those that share least with the evidence: a page takes seconds.
+MAX_PARTS = 100
 _MARKER = re.compile(r"\[[^\[\]]*\]")
 FEATURES = ("pair", "cosine", "nearest", "aligned", "clash")
 
@@ -104,16 +106,17 @@ class MiniLMJudge(Judge):
     The network estimates how likely the pair is supported, and how similar both sides are. A logistic regression
     combines that with the word alignment of claim and evidence (`judges.alignment`). Pairs are read one by one and
     unpadded, so results do not depend on batch or order. A claim that does not fit is judged by its least supported
-    sentence. Of several texts of evidence, the one that has most of the claim's words is read alone too, and the larger
-    probability counts: texts about other things beside it hardly turn the verdict. `Judgement.evidence` holds the
-    evidence that was read, `Judgement.unsupported` the words that the evidence lacks, and what clashes with it. The
-    network is not asked where the evidence has the claim, a sentence, word for word as whole sentences or lines: that
-    is attributable. Where claim or evidence is in another language than English, the judge is undecided. `model` is a
-    folder written by `autoais train` (default: the shipped model). `template` builds the hypothesis
-    (`judges.templates`). With `partial_from`, a claim below 0.5 is partially attributable from that probability on.
-    With `three_way`, a claim that is not attributable is contradictory if a number, name or negation of it clashes
-    with the closest sentence (`judges.alignment.contradicts`), else extrapolatory, the classes of AttrScore. The card
-    says how well both agree with people.
+    sentence; of more than `MAX_PARTS` sentences, those are read that share least with the evidence. Of several texts of
+    evidence, the one that has most of the claim's words is read alone too, and the larger probability counts: texts
+    about other things beside it hardly turn the verdict. `Judgement.evidence` holds the evidence that was read,
+    `Judgement.unsupported` the words that the evidence lacks, and what clashes with it. The network is not asked where
+    the evidence has the claim, a sentence, word for word as whole sentences or lines: that is attributable. Where claim
+    or evidence is in another language than English, the judge is undecided. `model` is a folder written by `autoais
+    train` (default: the shipped model). `template` builds the hypothesis (`judges.templates`). With `partial_from`, a
+    claim below 0.5 is partially attributable from that probability on. With `three_way`, a claim that is not
+    attributable is contradictory if a number, name or negation of it clashes with the closest sentence
+    (`judges.alignment.contradicts`), else extrapolatory, the classes of AttrScore. The card says how well both agree
+    with people.
     """
 
     def __init__(
@@ -163,7 +166,7 @@ class MiniLMJudge(Judge):
         self._ready()
 
         def read(attribution: Attribution) -> tuple[float, ...]:
-            return self._read(self._hypothesis(attribution), attribution.evidence)[0]
+            return self._read(self._hypothesis(attribution), Analysed(attribution.evidence))[0]
 
         with ThreadPoolExecutor(self.threads) as pool:
             return list(pool.map(read, attributions))
@@ -223,7 +226,11 @@ class MiniLMJudge(Judge):
         # Length of the question that the template may put before the claim; it also strips outer white space.
         before = len(claim.rstrip()) - len(attribution.claim.rstrip())
         parts = self._parts(claim)
-        judged = [self._part(claim[start:end], attribution.evidence) for start, end in parts]
+        evidence = Analysed(attribution.evidence)
+        if len(parts) > MAX_PARTS:
+            least = sorted(parts, key=lambda part: _share(claim[slice(*part)], evidence))[:MAX_PARTS]
+            parts = sorted(least)
+        judged = [self._part(claim[start:end], evidence) for start, end in parts]
         if not all(math.isfinite(p) for p, _, _ in judged):
             return Judgement(Verdict.UNDECIDED, None, "the model's output is not a number")
         probability = round(min(p for p, _, _ in judged), 6)
@@ -257,19 +264,19 @@ class MiniLMJudge(Judge):
         yield from self._halved(claim, start, middle)
         yield from self._halved(claim, middle, end)
 
-    def _part(self, claim: str, evidence: Sequence[str]) -> tuple[float, tuple[Span, ...], list[tuple[int, int]]]:
+    def _part(self, claim: str, evidence: Analysed) -> tuple[float, tuple[Span, ...], list[tuple[int, int]]]:
         values, encoded, alignment = self._read(claim, evidence)
         probability, spans = self.calibration.probability(values), encoded.spans
-        if len(evidence) > 1:
+        if len(evidence.texts) > 1:
             number = _closest_text(claim, evidence)
-            values, alone, aligned = self._read(claim, [evidence[number]])
+            values, alone, aligned = self._read(claim, evidence.alone(number))
             other = self.calibration.probability(values)
             if other > probability or math.isnan(other):
                 spans = tuple(replace(span, evidence=number) for span in alone.spans)
                 probability, alignment = other, aligned
         return probability, spans, _missing(claim, encoded, alignment)
 
-    def _read(self, claim: str, evidence: Sequence[str]) -> tuple[tuple[float, ...], Encoded, Alignment]:
+    def _read(self, claim: str, evidence: Analysed) -> tuple[tuple[float, ...], Encoded, Alignment]:
         """The features, and the encoded pair and the alignment that they come from."""
         import numpy as np
 
@@ -278,18 +285,25 @@ class MiniLMJudge(Judge):
         types = np.array([encoded.types], dtype=np.int64)
         pair, cosine, nearest = self.session.run(["pair", "cosine", "nearest"], {"ids": ids, "types": types})
         reading = Reading(float(pair[0]), float(cosine[0]), nearest[0, 1 : 1 + len(encoded.claim_offsets)])
-        alignment = align(claim, texts_of(encoded.spans, evidence))
+        alignment = align(claim, texts_of(encoded.spans, evidence.texts))
         return features(reading, encoded, claim, alignment), encoded, alignment
 
 
-def _closest_text(claim: str, evidence: Sequence[str]) -> int:
+def _closest_text(claim: str, evidence: Analysed) -> int:
     """The index of the text that has most of the claim's words, by IDF; ties go to the first."""
     weights = {word: idf(word) for word in dict.fromkeys(content_stems(claim))}
-    shares = []
-    for text in evidence:
-        there = set(content_stems(text))
-        shares.append(math.fsum(weight for word, weight in weights.items() if word in there))
+    shares = [_found(weights, there) for there in evidence.text_stems]
     return max(range(len(shares)), key=lambda number: shares[number])
+
+
+def _share(claim: str, evidence: Analysed) -> float:
+    """The share of the claim's words that the evidence has, by IDF; 1 for a claim without content words."""
+    weights = {word: idf(word) for word in dict.fromkeys(content_stems(claim))}
+    return _found(weights, evidence.stems) / math.fsum(weights.values()) if weights else 1.0
+
+
+def _found(weights: Mapping[str, float], stems: frozenset[str]) -> float:
+    return math.fsum(weight for word, weight in weights.items() if word in stems)
 
 
 def _missing(claim: str, encoded: Encoded, alignment: Alignment) -> list[tuple[int, int]]:

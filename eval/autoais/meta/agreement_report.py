@@ -23,6 +23,7 @@ from autoais.metrics.intervals import by_question, number_of
 from autoais.metrics.paired import Pairs, p_values, ratio_of_sums
 from autoais.metrics.rates import Rate
 from autoais.ratings import (
+    BEFORE,
     FLAG,
     LIKERT,
     RELAXED,
@@ -204,7 +205,8 @@ def _cohen(items: Iterable[Sequence[Rating]], values: Sequence[str]) -> Coeffici
 # --- the AIS paper's rates -------------------------------------------------------------------------------------------
 
 
-_AIS = ("interpretable", "attributable", "supported")
+_SUPPORTED = ("attributable", "supported")
+_AIS = ("interpretable", *_SUPPORTED)
 
 
 def _kind(one: Rating) -> str:
@@ -216,21 +218,32 @@ def _ais_tables(ratings: Sequence[Rating], number: _Number, likert: int) -> list
     """The rates of each system and of all, with the AIS paper's denominators; empty without an AIS question."""
     asked = [one for one in ratings if one.question in _AIS]
     kinds = {_kind(one) for one in asked}
-    entered = {one.item for one in asked}  # what all people flagged enters if it is of their kind
-    entered |= {item for item, rated in _by_item(ratings).items() if is_flagged(rated) and _kind(rated[0]) in kinds}
+    entered = {one.item for one in asked}  # what all people flagged, and what cites nothing, if it is of their kind
+    about_source = any(one.question in _SUPPORTED for one in asked)
+    entered |= {
+        item
+        for item, rated in _by_item(ratings).items()
+        if _kind(rated[0]) in kinds
+        and (is_flagged(rated) or (about_source and any(one.question in BEFORE for one in rated)))
+    }
     ratings = [one for one in ratings if one.item in entered]
     if not asked:
         return []
     systems = sorted({one.system for one in ratings})
-    rows = [_ais(name, [one for one in ratings if one.system == name], number, likert) for name in systems]
-    return rows if len(systems) == 1 else [*rows, _ais(_ALL, ratings, number, likert)]
+
+    def row(name: str, rated: Sequence[Rating]) -> dict[str, Any]:
+        return _ais(name, rated, number, likert, about_source=about_source)
+
+    rows = [row(name, [one for one in ratings if one.system == name]) for name in systems]
+    return rows if len(systems) == 1 else [*rows, row(_ALL, ratings)]
 
 
-def _ais(name: str, ratings: Sequence[Rating], number: _Number, likert: int) -> dict[str, Any]:
+def _ais(name: str, ratings: Sequence[Rating], number: _Number, likert: int, *, about_source: bool) -> dict[str, Any]:
     """Flagged over all items, interpretable over unflagged, attributable over interpretable ones.
 
     An item is flagged if more annotators flagged it than rated it. Items of which nobody was asked whether they are
-    interpretable count as interpretable; those of which nobody was asked whether they are attributable have no AIS.
+    interpretable count as interpretable. In a study `about_source`, those of which nobody was asked whether they are
+    attributable cite nothing, and are not attributable, unless they are not worth verifying, as in `label_answers`.
     What is undecided are ties. `unit` says what the items are: answers, sentences, citations, or items for several.
     """
     items = _by_item(ratings)
@@ -239,10 +252,16 @@ def _ais(name: str, ratings: Sequence[Rating], number: _Number, likert: int) -> 
     is_asked = any(one.question == "interpretable" for one in ratings)
     left = [item for item in items if item not in flagged]
     clear = {item: _yes(decided.get((item, "interpretable"), "yes")) for item in left}
+    uncited = {item for item, _ in decided} - {item for item, question in decided if question in _SUPPORTED}
+    people = {item: len({one.annotator for one in rated}) for item, rated in items.items()}
+    least = min(2, max(people.values(), default=0))  # one alone may not have come to the question yet
+    uncited = {
+        item for item in uncited if about_source and people[item] >= least and decided.get((item, "worthy")) != "no"
+    }
     supported = {
-        item: _yes(decided.get((item, "attributable"), decided.get((item, "supported"))))
+        item: _yes(decided.get((item, "attributable"), decided.get((item, "supported"), "no")))
         for item in left
-        if clear[item] and not decided.keys().isdisjoint({(item, "attributable"), (item, "supported")})
+        if clear[item] and (item in uncited or any((item, question) in decided for question in _SUPPORTED))
     }
     kinds = {_kind(one) for one in ratings}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from autoais.errors import FormatError, UserError
+from autoais.errors import FormatError, UserError, check_type, unreadable
 from autoais.io.jsonl import field, parse_object
 from autoais.labels import Labelled
 from autoais.meta.evaluate import (
@@ -118,8 +118,15 @@ def calibrated(judge: Judge, path: Path) -> Judge:
 
 
 def read_calibration(path: Path) -> Calibration:
-    """The calibration in a file written by `calibrate --out`; raises `FormatError` for a missing or invalid field."""
-    record = parse_object(path.read_bytes(), str(path))
+    """The calibration in a file written by `autoais calibrate`.
+
+    Raises `UserError` if it cannot be read, and `FormatError` for a missing or invalid field.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise unreadable(path, error) from error
+    record = parse_object(content, str(path))
     if record.get("autoais_calibration") != _VERSION:
         raise FormatError(f"{path}: not a calibration of this version ('autoais_calibration': {_VERSION})")
     numbers = [_number(record, name, path) for name in ("threshold", "slope", "intercept")]
@@ -301,9 +308,10 @@ def calibrate(labels: Iterable[Labelled], judge: Judge, *, by: str = "macro_f1",
     suffice.
     """
     if by not in AIMS:
-        raise UserError(f"--by {by!r}: should be one of {', '.join(AIMS)}")
+        raise UserError(f"by should be {' or '.join(AIMS)}, found {by!r}")
+    check_type("folds", folds, "a number from 2 to 100", int)
     if not 2 <= folds <= 100:
-        raise UserError(f"--folds {folds}: should be 2 to 100")
+        raise UserError(f"folds should be 2 to 100, found {folds}")
     claims = collect(labels, judge, folds)
     calibration = fit(claims, judge.name, by)
     return {
@@ -326,7 +334,7 @@ def _cross_validate(claims: Claims, judge: str, by: str) -> dict[str, Any]:
         except UserError as error:
             raise UserError(
                 f"too few questions for cross-validation (claims that share question, text or evidence share a fold): "
-                f"{error}; try other --folds"
+                f"{error}; try another number of folds"
             ) from error
         said[out] = claims.probability[out] >= fitted.threshold
         scaled[out] = fitted.scaled(claims.probability[out])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from autoais import formats
 from autoais.errors import UserError, check_type
+from autoais.formats.base import set_name
 from autoais.io.jsonl import check_distinct, round_floats
 from autoais.io.provenance import judge_record, processor, provenance
 from autoais.judges import JUDGES, open_judge
@@ -35,8 +36,8 @@ ALL = "all sets"
 _NEED_MORE = ("hf", "human", "llm")  # judges that need a model, a server or a file, run only if named
 _BATCH = 64  # pairs between two steps of the progress, and between two writes to the cache
 _TIMED = 200
-_COLLECTIONS = {"attributionbench": "AttributionBench", "aggrefact": "LLM-AggreFact", "hagrid": "HAGRID"}
-_UNNAMED = ("AttrScore", "HAGRID", "answers")  # what formats call a set whose name is not in the file
+_COLLECTIONS = {"attributionbench": "AttributionBench", "aggrefact": "LLM-AggreFact"}
+_UNNAMED = ("AttrScore", "answers")  # what formats call a set whose name is not in the file; HAGRID, after the file
 _PUBLISHED = "published-judges.toml"
 
 Progress = Callable[[str, int, int], None]
@@ -142,7 +143,7 @@ def _collections(labels: Sequence[str | Path | LabelledSets]) -> list[LabelledSe
             one = given
         else:
             path = Path(given)
-            name = _COLLECTIONS.get(formats.detect(path), path.name.partition(".")[0])
+            name = _COLLECTIONS.get(formats.detect(path), set_name(path))
             one = LabelledSets(name, (path,))
         before = found.get(one.name)
         if before is not None and before.only != one.only:
@@ -172,7 +173,8 @@ def _read(collections: Iterable[LabelledSets]) -> tuple[dict[str, list[Labelled]
                         f"{path}: claim {label.id!r} of {label.dataset!r} occurs twice; it would count twice"
                     )
                 seen.add(key)
-                name = one.name if label.dataset in (one.name, *_UNNAMED) else f"{one.name}/{label.dataset}"
+                unnamed = label.dataset in (one.name, set_name(path), *_UNNAMED)
+                name = one.name if unnamed else f"{one.name}/{label.dataset}"
                 claims.setdefault(name, []).append(replace(label, dataset=name))
                 of[name] = one.name
             if empty:

@@ -225,10 +225,13 @@ def show_agreement(console: "Console", result: dict[str, Any]) -> None:
 
 def _show_question(console: "Console", name: str, one: dict[str, Any]) -> None:
     console.print()
-    sizes = ", ".join(f"{times} items with {n}" for n, times in one["ratings_per_item"].items())
-    _line(console, f"{name}: {one['ratings']} ratings by {one['annotators']} annotators ({sizes})")
+    sizes = ", ".join(f"{how_many(times, 'items')} with {n}" for n, times in one["ratings_per_item"].items())
+    _line(
+        console,
+        f"{name}: {how_many(one['ratings'], 'ratings')} by {how_many(one['annotators'], 'annotators')} ({sizes})",
+    )
     if "not_interpretable" in one:
-        _line(console, f"  without {one['not_interpretable']} items that are not interpretable, or tied")
+        _line(console, f"  without {how_many(one['not_interpretable'], 'items that are')} not interpretable, or tied")
     if "reason" in one:
         _line(console, f"  no figures, because there are {one['reason']}")
         return
@@ -250,7 +253,7 @@ def _show_question(console: "Console", name: str, one: dict[str, Any]) -> None:
             found = one["agreement"][key]
             if found.get("reason") == UNANIMOUS:
                 continue
-            n = f"{found['n']} {'pairs' if key == 'cohen_kappa' else 'items'}"
+            n = how_many(found["n"], "pairs" if key == "cohen_kappa" else "items")
             if found["value"] is None:
                 _row(table, f"  {label}", "-", found["reason"], n)
             else:
@@ -318,7 +321,7 @@ def _show_experts(console: "Console", name: str, one: dict[str, Any]) -> None:
     _line(
         console,
         f"{name}, annotators beside experts: the same on {_percents(same)} "
-        f"of {same['n']} items ({same['undecided']} with a tie), alpha {_number(one['krippendorff_alpha']['value'])}, "
+        f"of {how_many(same['n'], 'items')} ({same['undecided']} with a tie), alpha {_number(one['krippendorff_alpha']['value'])}, "
         f"kappa {_number(one['cohen_kappa']['value'])}, macro-F1 {_number(one['macro_f1'])}",
     )
     _line(
@@ -334,7 +337,8 @@ def _show_variant(console: "Console", name: str, one: dict[str, Any]) -> None:
         ("both", "both"), ("only_original", "only the original"), ("only_variant", "only the variant"),
         ("neither", "neither")))  # fmt: skip
     _line(
-        console, f"{name}, two designs, {one['outcome']} on {one['n']} items ({one['undecided']} with a tie): {counts}"
+        console,
+        f"{name}, two designs, {one['outcome']} on {how_many(one['n'], 'items')} ({one['undecided']} with a tie): {counts}",
     )
     if one["exact"] is None:
         _line(console, f"  p {_number(one['p'])}, {one['test']}: items of one question are not independent")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from autoais.errors import UserError
 from autoais.models.onnx import open_tokenizer
-from autoais.text.excerpt import BUDGET, excerpt, matched, shortened, text_of, unmatched
+from autoais.text.excerpt import BUDGET, Analysed, excerpt, matched, shortened, text_of, unmatched
 from autoais.text.words import content_stems
 from autoais.types import Span
 
@@ -73,21 +73,21 @@ class PairEncoder:
             types += [mark] * (min(len(side), MAX_CLAIM - 2) + 2)
         return ids, types
 
-    def encode(self, claim: str, evidence: Sequence[str]) -> Encoded:
+    def encode(self, claim: str, evidence: Sequence[str] | Analysed) -> Encoded:
         """The encoded pair. A claim longer than `MAX_CLAIM` pieces is truncated, so callers split it first."""
-        spans = excerpt(claim, evidence, self.budget)
-        text = readable(text_of(spans, evidence))
+        analysed = evidence if isinstance(evidence, Analysed) else Analysed(evidence)
+        spans = excerpt(claim, analysed, self.budget)
+        text = readable(text_of(spans, analysed.texts))
         claim = readable(claim)
         left = self._tokenizer.encode(claim, add_special_tokens=False)
         right = self._tokenizer.encode(text, add_special_tokens=False)
         claim_ids, claim_offsets = left.ids[:MAX_CLAIM], left.offsets[:MAX_CLAIM]
         room = self.max_length - 4 - len(claim_ids)
         stems = frozenset(content_stems(claim))
-        whole = frozenset(stem for passage in evidence for stem in content_stems(passage))
-        claim_types = typed(claim_offsets, unmatched(claim, whole), CLAIM, CLAIM_ONLY)
+        claim_types = typed(claim_offsets, unmatched(claim, analysed.stems), CLAIM, CLAIM_ONLY)
         right_offsets = right.offsets[:room]
         if len(right.ids) > room:  # scripts with many pieces per word
-            spans = shortened(spans, evidence, right_offsets[-1][1] if right_offsets else 0)
+            spans = shortened(spans, analysed.texts, right_offsets[-1][1] if right_offsets else 0)
         right_types = typed(right_offsets, matched(text, stems), EVIDENCE, SHARED)
         return Encoded(
             [self._cls, *claim_ids, self._sep, self._cls, *right.ids[:room], self._sep],

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from autoais.answers import CitedAnswer
-from autoais.errors import FormatError, UsageError, UserError, check_type
+from autoais.errors import FormatError, UsageError, UserError, as_path, check_type
 from autoais.io.files import records
 from autoais.io.jsonl import dumps
 from autoais.io.schema import BOOLEAN, IDENTIFIER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, Schema, faults, listed, record
@@ -28,6 +28,12 @@ SIMULATED = "simulated-"
 
 SIMULATED_LABELS = "simulated_labels"
 """The field of `CitedAnswer.extra` that is true if labels of the answer are simulated."""
+
+TIES = "ties"
+"""The field of `CitedAnswer.extra` with the places whose support people are split on: sentence and citation, or null.
+
+`{"sentence": null, "citation": null}` is the whole answer.
+"""
 
 PHASES = ("study", "training", "gold", "audit", "adjudication")
 LIKERT = ("1", "2", "3", "4", "5")  # 5: fully (Rashkin et al. 2023, ablation A2)
@@ -119,9 +125,19 @@ def read_ratings(path: str | Path) -> Iterator[Rating]:
     row that does not fit, for two different values of one annotator for the same item, question and phase, and for a
     file without ratings.
     """
-    path = Path(path)
+    path = as_path("ratings", path)
+    none = True
+    for rating in distinct(_read(path)):
+        none = False
+        yield rating
+    if none:
+        raise FormatError(f"{path}: holds no ratings")
+
+
+def distinct(ratings: Iterable[tuple[Rating, str]]) -> Iterator[Rating]:
+    """Yield ratings, each given with its place, once; raises `FormatError` for another value of one annotator."""
     seen: dict[tuple[str | None, ...], tuple[str, str]] = {}
-    for rating, where in _read(path):
+    for rating, where in ratings:
         if rating.key not in seen:
             seen[rating.key] = rating.value, where
             yield rating
@@ -130,10 +146,8 @@ def read_ratings(path: str | Path) -> Iterator[Rating]:
         if earlier != rating.value:
             raise FormatError(
                 f"{where}: annotator {rating.annotator!r:.60} rated item {rating.item!r:.60} before, question "
-                f"{rating.question!r:.60} ({first}); keep one of the two rows"
+                f"{rating.question!r:.60} ({first}); keep one of the two"
             )
-    if not seen:
-        raise FormatError(f"{path}: holds no ratings")
 
 
 def _read(path: Path) -> Iterator[tuple[Rating, str]]:
@@ -143,6 +157,8 @@ def _read(path: Path) -> Iterator[tuple[Rating, str]]:
     for where, row in records(path, SCHEMA["required"]):
         if isinstance(row, FormatError):
             raise row
+        if "press" in row and "kind" in row:
+            raise FormatError(f"{where}: this is the log of presses; use ratings.jsonl beside it")
         if label_studio.is_task(row):
             yield from ((rating, where) for rating in label_studio.read(row, where))
         elif autojudge.is_annotation(row):
@@ -229,7 +245,7 @@ def read_expected(path: str | Path) -> dict[str, dict[str, str]]:
     Items without `expected` are skipped. Raises `FormatError` for a row that does not fit, and if no item has any.
     """
     found: dict[str, dict[str, str]] = {}
-    for where, row in records(Path(path)):
+    for where, row in records(as_path("gold", path)):
         if isinstance(row, FormatError):
             raise row
         if row.get("expected"):
@@ -344,8 +360,10 @@ def _consensus(group: Sequence[Rating]) -> Consensus:
 
 # --- labels of answers -----------------------------------------------------------------------------------------------
 
-_BEFORE = {"interpretable", "informative", "worthy"}  # questions before that of the source
-_TEXT_LABELS = _BEFORE | {"attributable", "supported"}  # questions that give a label of an answer or a sentence
+BEFORE = frozenset({"interpretable", "informative", "worthy"})
+"""The questions before that of the source; what cites nothing is asked no other."""
+
+_TEXT_LABELS = BEFORE | {"attributable", "supported"}  # questions that give a label of an answer or a sentence
 _SUPPORT = {"full": Support.FULL, "partial": Support.PARTIAL}  # all else is no support (Liu et al. 2023)
 _Labels = dict[tuple[int | None, str | None], dict[str, str | None]]  # by sentence and citation: question, value
 
@@ -361,14 +379,14 @@ def label_answers(
 
     If one of the annotators of an answer is simulated, `extra` says so (`simulated_labels`).
 
-    Labels that the answers had are dropped: what nobody rated, or where people tie, has none. `attributable` is False
-    if people could not interpret the text (they were not asked then), and True from `likert` on for values from 1 to 5.
-    `supported` is the same label under Liu et al.'s name. What people rated and cites nothing is not attributable
-    unless they say so: nobody is asked about it, and AIS is about identified sources. It has no such label if it is not
-    worth verifying. An answer that was rated by sentence gets HAGRID's roll-up: informative if any sentence is,
-    attributable if all are. A citation has the label `support` only. `notes` counts the ratings of other questions,
-    which give no label, and the ties. Raises `UserError` for a rating of an answer, sentence or citation that is not
-    there.
+    Labels that the answers had are dropped: what nobody rated, or where people tie, has none; `extra` lists the ties on
+    support (`TIES`). `attributable` is False if people could not interpret the text (they were not asked then), and
+    True from `likert` on for values from 1 to 5. `supported` is the same label under Liu et al.'s name. A text that
+    people rated and that cites nothing is not attributable, as AIS is about identified sources; people are not asked,
+    but if they were, what they say counts. It has no such label if it is not worth verifying. An answer that was rated
+    by sentence gets HAGRID's roll-up: informative if any sentence is, attributable if all are. A citation has the label
+    `support` only. `notes` counts the ratings of other questions, which give no label, and the ties. Raises `UserError`
+    for a rating of an answer, sentence or citation that is not there.
     """
     notes = Counter() if notes is None else notes
     labels: dict[str, _Labels] = {}
@@ -384,14 +402,31 @@ def label_answers(
         place = labels.setdefault(one.answer, {}).setdefault((one.sentence, one.citation), {})
         place[one.question] = one.value
     for answer in answers:
-        extra = {name: value for name, value in answer.extra.items() if name != SIMULATED_LABELS}
-        if answer.id in simulated:
-            extra[SIMULATED_LABELS] = True
-        yield replace(_labelled(answer, labels.pop(answer.id, {})), extra=extra)
+        own = labels.pop(answer.id, {})
+        labelled = _labelled(answer, own)
+        facts = {SIMULATED_LABELS: answer.id in simulated, TIES: _ties(labelled, own)}
+        yield with_facts(labelled, facts)
     if labels:
         raise UserError(
             f"answer {next(iter(labels))!r:.80} has ratings, but is not among the answers; do they belong together?"
         )
+
+
+def with_facts(answer: CitedAnswer, facts: Mapping[str, Any]) -> CitedAnswer:
+    """Return the answer with what is known of its labels (`SIMULATED_LABELS`, `TIES`) in `extra`; not what is empty."""
+    extra = {name: value for name, value in answer.extra.items() if name not in (SIMULATED_LABELS, TIES)}
+    return replace(answer, extra=extra | {name: value for name, value in facts.items() if value})
+
+
+def _ties(answer: CitedAnswer, labels: _Labels) -> list[dict[str, Any]]:
+    """The places that have no label of support because people are split."""
+    found = []
+    for (number, passage), values in labels.items():
+        labelled = answer if number is None else answer.sentences[number]
+        label = labelled.attributable if passage is None else answer.sentences[number or 0].support.get(passage)
+        if label is None and None in [value for question, value in values.items() if question != "informative"]:
+            found.append({"sentence": number, "citation": passage})
+    return found
 
 
 def _labelled(answer: CitedAnswer, labels: _Labels) -> CitedAnswer:
@@ -441,7 +476,7 @@ def _attributable(labels: Mapping[str, str | None], *, cites: bool) -> bool | No
     """An uninterpretable text is not attributable, whatever a minority that could read it said (INT & AIS)."""
     if labels.get("interpretable") == "no":
         return False
-    if not cites and labels.keys() & _BEFORE and not labels.keys() & {"attributable", "supported"}:
+    if not cites and labels.keys() & BEFORE and not labels.keys() & {"attributable", "supported"}:
         return None if labels.get("worthy") == "no" else False
     if "interpretable" in labels and labels["interpretable"] is None:
         return None

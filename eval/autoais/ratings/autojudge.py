@@ -86,7 +86,7 @@ def write(ratings: Iterable[Rating], answers: Mapping[str, CitedAnswer], notes: 
     counted = {one.key for one in unflagged(given) if one.phase == "study"}
     for one in given:
         if one.citation is None or one.sentence is None or one.value not in _WORDS:
-            notes["ratings of something else than full, partial or no support of a citation, left out"] += 1
+            notes["ratings other than full, partial or no support of a citation, left out"] += 1
             continue
         if one.key not in counted:
             notes["ratings of flagged items or of other phases than the study, left out"] += 1

@@ -50,7 +50,7 @@ def convert_ratings(
         raise UserError(f"ratings cannot be converted to {to!r}; there are: {known}")
     if answers is None:
         raise UserError(f"{to} needs the rated answers too: --answers FILE")
-    read = formats.read(Path(answers), notes=notes)
+    read = formats.read_rated(Path(answers), notes)
     if to not in TARGETS:
         labelled = label_answers(read, ratings, likert=likert, notes=notes)
         return formats.write(_count_labels(labelled, to, notes), to, notes)

@@ -4,7 +4,7 @@ import math
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from autoais.text.words import STOP_WORDS, content_stems, idf, stem, word_spans
@@ -46,20 +46,58 @@ def _short(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def excerpt(claim: str, evidence: Sequence[str], budget: int = BUDGET) -> tuple[Span, ...]:
+class Analysed:
+    """Texts of evidence with their sentences and stems, which are found once for all claims about them."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+        self._alone: dict[int, Analysed] = {}
+
+    @cached_property
+    def places(self) -> list[Span]:
+        """The sentences, in order."""
+        return [Span(number, start, end) for number, text in enumerate(self.texts) for start, end in pieces(text)]
+
+    @cached_property
+    def length(self) -> int:
+        """The characters of all sentences, with one between each two."""
+        return sum(place.end - place.start + 1 for place in self.places)
+
+    @cached_property
+    def sentence_stems(self) -> list[frozenset[str]]:
+        """The stems of the content words of each sentence."""
+        return [frozenset(content_stems(self.texts[one.evidence][one.start : one.end])) for one in self.places]
+
+    @cached_property
+    def text_stems(self) -> list[frozenset[str]]:
+        """The stems of the content words of each text."""
+        return [frozenset(content_stems(text)) for text in self.texts]
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """The stems of the content words of all texts."""
+        return frozenset().union(*self.text_stems)
+
+    def alone(self, number: int) -> "Analysed":
+        """Return one of the texts by itself."""
+        return self._alone.setdefault(number, Analysed([self.texts[number]]))
+
+
+def excerpt(claim: str, evidence: Sequence[str] | Analysed, budget: int = BUDGET) -> tuple[Span, ...]:
     """Return the sentences that cover the claim's words best, then their neighbours, within `budget` characters.
 
     Greedy cover: each step adds the sentence with the most IDF weight of uncovered claim words, ties by position;
     then the sentences around the chosen ones. Evidence within the budget is kept whole.
     """
-    places = [Span(number, start, end) for number, text in enumerate(evidence) for start, end in pieces(text)]
-    if sum(place.end - place.start + 1 for place in places) <= budget:
-        return _joined(places, evidence)
+    analysed = evidence if isinstance(evidence, Analysed) else Analysed(evidence)
+    places, texts = analysed.places, analysed.texts
+    if analysed.length <= budget:
+        return _joined(places, texts)
     weights = {word: idf(word) for word in dict.fromkeys(content_stems(claim))}
     # Sentences that share the same words have the same gain: of each group only the first that fits is a candidate.
     kinds: dict[frozenset[str], deque[int]] = {}
-    for i, place in enumerate(places):
-        shared = weights.keys() & content_stems(evidence[place.evidence][place.start : place.end])
+    for i, stems in enumerate(analysed.sentence_stems):
+        shared = weights.keys() & stems
         if shared:
             kinds.setdefault(frozenset(shared), deque()).append(i)
     chosen: list[int] = []
@@ -85,7 +123,7 @@ def excerpt(claim: str, evidence: Sequence[str], budget: int = BUDGET) -> tuple[
         if size <= room:
             chosen.append(near)
             room -= size
-    return _joined([places[i] for i in sorted(chosen)], evidence)
+    return _joined([places[i] for i in sorted(chosen)], texts)
 
 
 def _neighbours(chosen: Sequence[int], total: int) -> Iterator[int]:

@@ -93,9 +93,10 @@ async function send(pending) {
   sending = false;
   // Signed out, or in by another link meanwhile: it is sent from the next page of this person.
   if (reply.status !== 401 && (reply.status !== 403 || pending.again)) sessionStorage.removeItem(PENDING);
+  const why = reply.page.querySelector("[role=alert]")?.textContent.trim();
   show(reply.page);
   if (reply.ok) say(`Saved: ${pending.label}`);
-  else say("Not saved.", true);
+  else say(why ? `Not saved: ${why}` : "Not saved.", true);
 }
 
 function press(form, button) {

@@ -1,7 +1,7 @@
 """The analyses of HAGRID's paper (Kamalloo et al. 2023, Section 4) of any cited answers, as numbers."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
@@ -15,7 +15,7 @@ from rag.collect.statistics import Statistics, whole_labels
 from rag.errors import RagError
 
 LABELS = ("informative", "not informative", "attributable", "not attributable")
-"""The groups of Figure 3: labels of whole answers."""
+"""The groups of Figure 3: labels of whole answers in its first part, of sentences in the second."""
 
 MARKED = 0.1  # share of citations from which on Figure 5 labels a cell
 _BATCH = 256
@@ -84,8 +84,12 @@ def open_similarity(name: str | None) -> Similarity:
 
 def groups_of(answer: CitedAnswer) -> list[str]:
     """Return the groups of Figure 3 that an answer belongs to, by the labels of the whole answer (`whole_labels`)."""
+    return _groups(whole_labels(answer))
+
+
+def _groups(labels: Mapping[str, bool | None]) -> list[str]:
     found = []
-    for label, value in whole_labels(answer).items():
+    for label, value in labels.items():
         if value is not None:
             found.append(label if value else f"not {label}")
     return found
@@ -116,10 +120,12 @@ class Analyses:
         if cites:
             self.cited.setdefault(len(number), Counter()).update(cites)
             self._extractive(answer)
-        if groups:
-            for sentence in answer.sentences:
-                for key in sentence.cites:
-                    self._compare(sentence.text, answer.passages[key].text, groups)
+        for sentence in answer.sentences:
+            own = _groups({"informative": sentence.informative, "attributable": sentence.attributable})
+            if len(answer.sentences) == 1:
+                own = groups
+            for key in sentence.cites if own else ():
+                self._compare(sentence.text, answer.passages[key].text, own)
 
     def _extractive(self, answer: CitedAnswer) -> None:
         """Figure 4: the answer against the quotes that it cites."""

@@ -22,7 +22,7 @@ def figures(found: Analyses) -> list[Figure]:
         _violins(
             "figure-3b",
             f"Answer sentence and cited quote: {found.similarity.name}",
-            "pairs of an answer sentence and a cited quote",
+            "pairs of a labelled answer sentence and a cited quote",
             "similarity",
             found.alike,
             most=1.0,
@@ -139,9 +139,13 @@ def _indices(shares: Mapping[int, Sequence[float]]) -> Figure | None:
         axes.set_ylabel("share of the citations; quote 1 is lowest")
         axes.grid(visible=False, axis="x")
 
-    said = [
-        f"{n} quotes: " + ", ".join(f"[{i}] {100 * share:.0f} %" for i, share in enumerate(one, 1) if share >= MARKED)
-        for n, one in shown.items()
-    ]
+    said = [f"{n} quote{'s' if n > 1 else ''}: {_shares(one)}" for n, one in shown.items()]
     data = {"shares": {str(n): list(one) for n, one in shares.items()}}
     return Figure("figure-5", "Citations by the number of the quote", "; ".join(said) + ".", data, draw)
+
+
+def _shares(one: Sequence[float]) -> str:
+    """The shares of a column in words; the small ones, which the drawing does not name, together."""
+    named = [f"[{number}] {100 * share:.0f} %" for number, share in enumerate(one, 1) if share >= MARKED]
+    small = [share for share in one if 0 < share < MARKED]
+    return ", ".join(named + ([f"{len(small)} more together {100 * sum(small):.0f} %"] if small else []))

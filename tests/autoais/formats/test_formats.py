@@ -1091,7 +1091,10 @@ def test_no_bytes_are_too_odd_to_be_judged(content: bytes, tmp_path: Path) -> No
 def test_a_conversion_that_would_be_empty_writes_nothing(tmp_path: Path, autoais: Command) -> None:
     source, target = tmp_path / "a.jsonl", tmp_path / "labels.jsonl"
     source.write_text('{"id": "1", "question": "Who?", "sentences": [{"text": "Nobody.", "citations": []}]}\n')
-    one_line_error(autoais("convert", source, target, "--to", "labels"), "nothing in it can be written as labels")
+    one_line_error(
+        autoais("convert", source, target, "--to", "labels"),
+        "nothing in it can be written as labels",
+    )
     assert not target.exists()
 
 
@@ -1103,6 +1106,41 @@ def test_convert_says_how_many_passages_have_no_text(tmp_path: Path, autoais: Co
     ids = {key for row in SAMPLES["trec-rag-24"] for key in row["references"]}
     lines(corpus, *({"docid": key, "text": POLAND} for key in ids))
     assert says not in autoais("convert", source, tmp_path / "b.json", "--to", "alce", "--corpus", corpus).stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "lost"),
+    [
+        ("alce", {"systems", "boundaries of sentences"}),
+        ("ragas", {"systems", "boundaries of sentences", "ids"}),
+        ("ragchecker", {"systems", "boundaries of sentences"}),
+        ("deepeval", {"systems", "boundaries of sentences", "ids"}),
+        ("trulens", {"systems", "boundaries of sentences", "ids"}),
+        ("flashrag", {"systems", "boundaries of sentences"}),
+        ("open-rag-eval", {"systems", "boundaries of sentences"}),
+        ("hagrid", {"systems"}),
+        ("ragnarok", {"systems"}),
+        ("trec-rag-24", set()),
+        ("labels", set()),
+        ("attributionbench", {"systems"}),
+        ("aggrefact", {"systems", "ids"}),
+        ("answers", set()),
+    ],
+)
+def test_ids_systems_and_boundaries_that_are_lost_are_told(name: str, lost: set[str]) -> None:
+    """A group of sentences with one citation at its end is read back as several sentences."""
+    sentences = (
+        CitedSentence("It is old. It stands in Warsaw.", (Citation("a"),), attributable=True),
+        CitedSentence("It is high.", (Citation("a"),), attributable=True),
+    )
+    answer = CitedAnswer("q1/1", "Where?", sentences, {"a": Passage("a", text="T.")}, extra={"system": "reader"})
+    counted = Counter[str]()
+    assert list(formats.write(count_losses([answer], formats.by_name(name), counted), name))
+    assert counted.keys() & {"ids", "systems", "sentences", "boundaries of sentences"} == lost
+    numbered = replace(answer, id="1", extra={}, sentences=sentences[1:])
+    counted.clear()
+    list(formats.write(count_losses([numbered], formats.by_name(name), counted), name))
+    assert not counted.keys() & {"ids", "systems", "sentences", "boundaries of sentences"}
 
 
 def test_convert_says_what_is_lost_and_never_overwrites_its_input(tmp_path: Path, autoais: Command) -> None:

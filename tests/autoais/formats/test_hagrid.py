@@ -107,7 +107,24 @@ def test_also_by_way_of_our_own_format(tmp_path: Path) -> None:
 
 def test_a_record_in_our_own_shape_is_kept_once(tmp_path: Path) -> None:
     (plain,) = formats.read(file_of(tmp_path / "h.jsonl", PLAIN))
-    assert plain.extra == {"query_id": 7}
+    assert plain.extra == {"query_id": 7, "hagrid_no_id": True}
+
+
+def test_our_own_answers_keep_their_ids_and_data_set_in_any_order(tmp_path: Path) -> None:
+    given = [
+        replace(one, extra={"query_id": 7, "dataset": "ours"})
+        for one in formats.read(file_of(tmp_path / "h.jsonl", PLAIN))
+    ]
+    given = [replace(given[0], id=key) for key in ("b", "a")]
+    path = tmp_path / "ours.jsonl"
+    write_atomic(path, formats.write(given, "hagrid"))
+    assert [one.id for one in formats.read(path)] == ["b", "a"]
+    assert back(path) == path.read_bytes()
+    renamed = [replace(one, id=f"{one.id}2") for one in formats.read(path)]
+    assert [json.loads(line)["answers"][0]["id"] for line in formats.write(renamed, "hagrid")] == ["b2"]
+    labelled = [replace(one, sentences=(replace(one.sentences[0], attributable=True),)) for one in given]
+    write_atomic(path, formats.write(labelled, "hagrid"))
+    assert {one.dataset for one in formats.read_labels(path)} == {"ours"}
 
 
 def test_new_labels_are_written_into_the_record_as_it_was(tmp_path: Path) -> None:

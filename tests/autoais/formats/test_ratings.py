@@ -335,7 +335,7 @@ def test_the_command_converts_and_says_what_is_lost(tmp_path: Path, autoais: Com
     ratings, answers, out = tmp_path / "r.jsonl", answers_file(tmp_path), tmp_path / "out"
     write_atomic(ratings, write_ratings(RATINGS + LEVELS))
     done = autoais("ratings", ratings, out, "--to", "autojudge", "--answers", answers)
-    assert (done.returncode, "10 ratings of something else" in done.stderr) == (0, True)
+    assert (done.returncode, "10 ratings other than full" in done.stderr) == (0, True)
     assert autoais("ratings", out, tmp_path / "again.jsonl", "--to", "ratings").returncode == 0
     assert len(list(read_ratings(tmp_path / "again.jsonl"))) == 3
     one_line_error(autoais("ratings", ratings, out, "--to", "nope"), "ratings cannot be converted to 'nope'")
@@ -356,3 +356,38 @@ def test_what_is_not_cited_cannot_be_exported(tmp_path: Path) -> None:
     for to in ("label-studio", "autojudge", "answers"):
         with pytest.raises(UserError, match="sentence 1 does not cite 'p1'"):
             list(convert_ratings([wrong], to, answers=answers_file(tmp_path)))
+
+
+def test_ratings_are_not_joined_to_answers_that_have_places_for_ids(tmp_path: Path) -> None:
+    """In another order of the rows, the labels would be those of other answers."""
+    unnamed = tmp_path / "h.jsonl"
+    rows = [json.loads(line) for line in formats.write(ANSWERS, "hagrid")]
+    for row in rows:
+        del row["answers"][0]["id"]
+    write_atomic(unnamed, map(dumps, rows))
+    ragas = tmp_path / "ragas.jsonl"
+    write_atomic(ragas, formats.write(ANSWERS, "ragas"))
+    for path in (unnamed, ragas):
+        with pytest.raises(UserError, match="answers without ids, which ratings cannot name"):
+            list(convert_ratings(RATINGS, "answers", answers=path))
+    named = tmp_path / "named.jsonl"
+    write_atomic(named, reversed(list(formats.write(ANSWERS, "hagrid"))))
+    given = {
+        one["id"]: one.get("attributable")
+        for one in map(json.loads, convert_ratings(RATINGS, "answers", answers=named))
+    }
+    assert given == {"q/1": True, "q/2": None}
+
+
+def test_a_tie_is_in_the_answers_with_the_consensus(tmp_path: Path) -> None:
+    first, second = map(json.loads, convert_ratings(RATINGS, "answers", answers=answers_file(tmp_path)))
+    assert "ties" not in first
+    assert second["ties"] == [{"sentence": None, "citation": None}]
+
+
+def test_the_log_of_presses_is_no_file_of_ratings(tmp_path: Path) -> None:
+    path = tmp_path / "presses.jsonl"
+    row = {"press": "1", "kind": "verdict", "annotator": "ada", "item": "q", "question": "attributable", "value": "yes"}
+    write_atomic(path, [dumps(row)])
+    with pytest.raises(FormatError, match="this is the log of presses; use"):
+        list(read_ratings(path))

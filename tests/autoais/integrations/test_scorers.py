@@ -105,13 +105,14 @@ def test_a_marker_without_a_context_is_a_citation_that_supports_nothing() -> Non
     scored = SampleScorer()(QUESTION, "Warsaw is the capital of Poland [3].", CONTEXTS)
     assert scored.score == 0
     assert scored.reason == "not supported: 'Warsaw is the capital of Poland.' (no text is known for what was cited)"
-    assert SampleScorer()(QUESTION, "Warsaw is the capital of Poland [1].", []).score == 0
+    assert SampleScorer(uncited="zero")(QUESTION, "Warsaw is the capital of Poland [1].", []).score == 0
 
 
 @pytest.mark.parametrize(
     ("sample", "says"),
     [
         ((QUESTION, GOOD, None), "the sample has no contexts"),
+        ((QUESTION, GOOD, []), "the sample has no contexts"),
         ((QUESTION, GOOD, POLAND), "contexts should be a list of texts, found one str; put it in a list"),
         ((QUESTION, GOOD, {"text": POLAND}), "contexts should be a list of texts, found one dict"),
         ((QUESTION, GOOD, 3), "contexts should be a list of texts, found int"),

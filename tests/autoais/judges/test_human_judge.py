@@ -100,6 +100,33 @@ def test_ratings_and_answers_give_the_consensus_and_ties_are_undecided(tmp_path:
     assert open_judge(f"human:{ratings},answers={answers}").name == relaxed.name != strict.name
 
 
+def test_answers_with_the_consensus_say_the_same_as_the_ratings(tmp_path: Path, autoais: Command) -> None:
+    """Also where people tie, and the same sentence has a label elsewhere."""
+    same = [replace(answer(name, sentence("One is so.", "p1")), question="Question 1?") for name in "12"]
+    answers, ratings, labelled = file_of(tmp_path / "a.jsonl", same), tmp_path / "r.jsonl", tmp_path / "l.jsonl"
+    rows = [
+        Rating(f"{name}#0", who, "attributable", value, name, 0)
+        for name, values in (("1", ("yes", "no")), ("2", ("yes", "yes")))
+        for who, value in zip("ab", values, strict=True)
+    ] + [Rating("3#0", "a", "attributable", "no", "3", 0)]
+    write_atomic(answers, write_answers([*same, answer("3", sentence("Two.", "p2"))]))
+    write_atomic(ratings, write_ratings(rows))
+    autoais("ratings", ratings, labelled, "--to", "answers", "--answers", answers)
+    for judge in (open_judge(f"human:{ratings},answers={answers}"), open_judge(f"human:{labelled}")):
+        (found,) = judge.judge([pair("1", "One is so.", "p1")])
+        assert (found.verdict, found.reason) == (Verdict.UNDECIDED, SPLIT)
+
+
+def test_people_are_not_compared_with_themselves(tmp_path: Path, autoais: Command) -> None:
+    one = sentence("Text p1.", "p1", attributable=False)
+    path = file_of(tmp_path / "a.jsonl", [answer("1", one), answer("2", sentence("Two.", "p2", attributable=True))])
+    said = autoais("score", path, "--judge", f"human:{path}").stdout
+    assert "Human labels" in said
+    assert "against people" not in said
+    assert "likely errors" not in said
+    assert "against people" in autoais("score", path, "--judge", "lexical").stdout
+
+
 def test_a_tie_is_undecided_whatever_people_said_of_the_same_sentence_elsewhere(tmp_path: Path) -> None:
     same = [replace(answer(name, sentence("One.", "p1")), question="Question 1?") for name in "12"]
     answers = file_of(tmp_path / "a.jsonl", same)

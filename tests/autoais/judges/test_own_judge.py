@@ -4,11 +4,14 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import autoais
+from autoais.judges import JUDGES
 from tests.conftest import Command, one_line_error
 
 ROOT = Path(__file__).parents[3]
@@ -189,7 +192,7 @@ DECIDE = "    def decide(self, attributions):\n        return [Judgement(Verdict
         (
             "wrong:Mine",
             f"class Mine(Judge):\n{NAME}    def __init__(self, model): ...\n{DECIDE}",
-            "needs options: --judge-option model=...",
+            "needs judge options: model=...",
         ),
         (
             "wrong:Mine",
@@ -209,7 +212,7 @@ DECIDE = "    def decide(self, attributions):\n        return [Judgement(Verdict
         (
             "wrong:Mine",
             f"class Mine(Judge):\n{NAME}    def decide(self, attributions): return [True for _ in attributions]\n",
-            "should be a list of Judgements, one in it, found bool",
+            "should be a list of Judgements, found bool in it",
         ),
         (
             "wrong:Mine",
@@ -232,6 +235,34 @@ def test_a_judge_that_is_wrong_is_one_line(
     result = autoais("score", folder / "answers.jsonl", "--judge", judge)
     one_line_error(result)
     assert re.search(says, result.stderr), result.stderr
+
+
+def test_a_class_of_the_running_script_is_a_judge(folder: Path) -> None:
+    (folder / "script.py").write_text(YEARS + "\n\nprint(autoais.open_judge('__main__:Years').name)\n")
+    environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}"}
+    call = [sys.executable, "script.py"]
+    ran = subprocess.run(call, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=True)
+    assert ran.stdout == "years.v1/4False\n"
+
+
+class Unnamed(autoais.Judge):
+    name = None  # type: ignore[assignment]
+
+    def decide(self, attributions: Sequence[autoais.Attribution]) -> list[autoais.Judgement]:
+        return [autoais.Judgement(autoais.Verdict.UNDECIDED) for _ in attributions]
+
+
+def test_what_is_registered_must_open_a_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(JUDGES, "_known", dict(JUDGES._known))
+    register: Any = JUDGES.register
+    with pytest.raises(autoais.UsageError, match="judge 'mine' should be a class of judges or a function that"):
+        register("mine", Unnamed())
+    register("three", lambda: 3)
+    with pytest.raises(autoais.UsageError, match="judge 'three' should be a Judge, found int"):
+        autoais.open_judge("three")
+    register("mine", Unnamed)
+    with pytest.raises(autoais.UserError, match="judge 'mine': its name should be a line of text, found None"):
+        autoais.open_judge("mine")
 
 
 @pytest.mark.parametrize("name", ["nope", "lm:gpt-4o", "a.b", ":X", "x:", "x:y:z", "a b:C", "./x.py:C"])

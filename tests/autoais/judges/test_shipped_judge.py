@@ -7,9 +7,11 @@ import pytest
 
 from autoais.errors import UserError
 from autoais.io.provenance import sha256_file
-from autoais.judges import DEFAULT, open_judge
+from autoais.judges import DEFAULT, minilm, open_judge
 from autoais.judges.minilm import SHIPPED, MiniLMJudge
-from autoais.types import Attribution, Verdict
+from autoais.text.excerpt import Analysed
+from autoais.text.words import content_stems
+from autoais.types import Attribution, Span, Verdict
 from scripts.make_judge_card import lines
 from tests.conftest import Command
 
@@ -52,6 +54,36 @@ def test_it_is_the_default_and_its_name_says_which_it_is(autoais: Command) -> No
     )
     assert MiniLMJudge().name in done.stdout
     assert open_judge("minilm", threads=1).name == MiniLMJudge().name
+
+
+def test_of_a_claim_of_very_many_sentences_those_are_read_that_the_evidence_lacks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(minilm, "MAX_PARTS", 5)
+    judge, read = MiniLMJudge(threads=1), list[str]()
+
+    def counted(claim: str, evidence: Analysed) -> tuple[float, tuple[Span, ...], list[tuple[int, int]]]:
+        read.append(claim)
+        return MiniLMJudge._part(judge, claim, evidence)
+
+    monkeypatch.setattr(judge, "_part", counted)
+    judged = judge.support(f"{' '.join(HOLDS * 12)} The Vistula flows to Gdansk.", [ZAMENHOF])
+    assert len(read) == 5
+    assert read[-1] == "The Vistula flows to Gdansk."
+    assert judged.verdict is Verdict.NOT_ATTRIBUTABLE
+
+
+def test_the_evidence_is_analysed_once_for_all_sentences_of_a_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    analysed: list[str] = []
+
+    def counted(text: str) -> list[str]:
+        analysed.append(text)
+        return content_stems(text)
+
+    monkeypatch.setattr("autoais.text.excerpt.content_stems", counted)
+    page = " ".join(f"In {year} the town of Lodz had a fair." for year in range(1800, 1840))
+    MiniLMJudge(threads=1).support(" ".join(HOLDS * 6), [page])
+    assert analysed.count("In 1800 the town of Lodz had a fair.") == 1
 
 
 def test_what_the_passage_says_holds_and_a_changed_fact_does_not() -> None:

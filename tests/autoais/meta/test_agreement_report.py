@@ -66,12 +66,13 @@ def test_rates_have_the_papers_denominators() -> None:
     assert autoais.agreement(STUDY)["flags"] == {"malformed": 1, "missing": 1}
 
 
-def test_what_nobody_was_asked_has_no_rate_and_sentences_are_called_so() -> None:
+def test_what_cites_nothing_is_not_attributable_and_sentences_are_called_so() -> None:
     sentence: dict[str, Any] = {"answer": "q/1", "sentence": 0}
     ratings = [
         *rate("s", "interpretable", "yes yes", **sentence),
         *rate("s", "attributable", "yes no", **sentence),
-        *rate("t", "interpretable", "yes yes", **sentence),  # nobody got to the next question
+        *rate("t", "interpretable", "yes yes", **sentence),  # nobody was asked: nothing is cited
+        *rate("u", "interpretable", "yes", **sentence),  # the annotator has not come to the next question
         *rate("c", "support", "full full", citation="p", **sentence),
         *rate("d", FLAG, "missing missing", citation="p", **sentence),
         *rate("e", "informative", "yes yes", **sentence),
@@ -79,9 +80,14 @@ def test_what_nobody_was_asked_has_no_rate_and_sentences_are_called_so() -> None
     ]
     (row,) = autoais.agreement(ratings)["ais"]
     assert row["unit"] == "sentences"
-    assert (row["flagged"]["total"], row["flagged"]["value"]) == (3, pytest.approx(1 / 3, abs=1e-6))
-    found = [(row[name]["total"], row[name]["undecided"]) for name in ("interpretable", "ais", "ais_of_unflagged")]
-    assert found == [(2, 0), (1, 1), (1, 1)]
+    assert (row["flagged"]["total"], row["flagged"]["value"]) == (5, 0.2)
+    found = [
+        (row[name]["total"], row[name]["undecided"], row[name]["value"])
+        for name in ("interpretable", "ais", "ais_of_unflagged")
+    ]
+    assert found == [(3, 0, 1.0), (3, 1, 0.0), (3, 1, 0.0)]
+    (before,) = autoais.agreement([one for one in ratings if one.question != "attributable"])["ais"]
+    assert before["ais"]["total"] == 0  # a study without the question says nothing of it
 
 
 def test_consensus_ties_and_agreement_of_a_question() -> None:
@@ -366,6 +372,7 @@ def test_systems_and_batches(tmp_path: Path, autoais: Command) -> None:
     again = written(tmp_path / "3.jsonl", first[:1])
     one_line_error(autoais("agreement", files[0], again), "3.jsonl: annotator 'a' rated item 'q1/1'", "1.jsonl too")
     one_line_error(autoais("agreement", files[0], "--experts", "nobody"), "no annotator 'nobody'")
+    one_line_error(autoais("agreement", files[0], "--experts", '"Doe, J.", a'), "no annotator 'Doe, J.'")
     one_line_error(autoais("agreement", files[0], "--by", "colour"), "by 'colour'")
     (tmp_path / "empty.jsonl").write_text("")
     one_line_error(autoais("agreement", tmp_path / "empty.jsonl"), "empty.jsonl: holds no ratings")

@@ -1,9 +1,9 @@
 """What `autoais calibrate` fits, keeps and refuses."""
 
 import json
-import re
 import math
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -197,7 +197,7 @@ def test_the_regression_is_the_least_of_loss_and_ridge(seed: int) -> None:
 @pytest.mark.parametrize("folds", [1, 101])
 def test_folds_are_2_to_100(folds: int) -> None:
     labels, judge = noisy(300, slope=1.0, intercept=0.0)
-    with pytest.raises(UserError, match=f"--folds {folds}: should be 2 to 100"):
+    with pytest.raises(UserError, match=f"folds should be 2 to 100, found {folds}"):
         calibrate(labels, judge, folds=folds)
     assert calibrate(labels, judge, folds=2)["cross_validation"]["folds"] == 2
 
@@ -346,7 +346,10 @@ def test_a_calibration_is_kept_read_and_used(tmp_path: Path, autoais: Command) -
     )
     other = autoais("meta", labels, "--judge", "lexical", "--judge-option", "threshold=0.5", "--calibration", out)
     one_line_error(other, "fit.json", LexicalJudge().name, LexicalJudge(0.5).name)
-    one_line_error(autoais("calibrate", labels, "--judge", "lexical", "--out", out, "--by", "f1"), "--by", "macro_f1")
+    one_line_error(
+        autoais("calibrate", labels, "--judge", "lexical", "--out", out, "--by", "f1"),
+        "by should be macro_f1 or balanced_accuracy, found 'f1'",
+    )
     one_line_error(autoais("calibrate", labels, "--judge", "lexical", "--out", out, "--folds", "1"), "2 to 100")
     one_line_error(autoais("calibrate", labels, "--judge", "lexical", "--out", labels), "would be overwritten")
     one_line_error(autoais("meta", labels, "--judge", "lexical", "--calibration", tmp_path / "no"), "no")

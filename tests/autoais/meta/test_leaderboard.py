@@ -188,8 +188,12 @@ def test_files_of_one_collection_are_taken_together(tmp_path: Path) -> None:
     sets = rank_judges([dev, test, own, attrscore, aggrefact, hagrid], ["lexical"])["sets"]
     assert {name: one["claims"] for name, one in sets.items()} == {
         "AttributionBench/ExpertQA": 2, "AttributionBench/LFQA": 1, "own/Made": 1, "AttrEval-GenSearch": 1,
-        "LLM-AggreFact/ExpertQA": 1, "HAGRID": 1,
+        "LLM-AggreFact/ExpertQA": 1, "hagrid": 1,
     }  # fmt: skip
+    known = rank_judges([LabelledSets("HAGRID", (hagrid,))], ["lexical"])
+    assert list(known["sets"]) == ["HAGRID"]
+    assert known["published"]
+    assert not rank_judges([hagrid], ["lexical"])["published"]  # another set in the same format
 
 
 def test_only_the_named_sets_of_a_collection_count(labels: Path) -> None:

@@ -1,6 +1,6 @@
 """How claims are put to a judge."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pytest
 
@@ -21,22 +21,23 @@ class BothHalves(Judge):
     def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         raise AssertionError("judge is defined below")
 
-    def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        self.asked.append(list(attributions))
+    def judge(self, attributions: Iterable[Attribution]) -> list[Judgement]:
+        pairs = list(attributions)
+        self.asked.append(pairs)
         return [
             Judgement(
                 Verdict.ATTRIBUTABLE
                 if {"It is red.", "It is long."} <= set(pair.evidence)
                 else Verdict.NOT_ATTRIBUTABLE
             )
-            for pair in attributions
+            for pair in pairs
         ]
 
 
 class Forgetful(BothHalves):
     """Loses the last verdict of each call after the first."""
 
-    def judge(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+    def judge(self, attributions: Iterable[Attribution]) -> list[Judgement]:
         verdicts = super().judge(attributions)
         return verdicts if len(self.asked) == 1 else verdicts[:-1]
 

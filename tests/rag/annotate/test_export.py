@@ -17,6 +17,7 @@ from autoais.meta.ais_report import read_release as ais_ratings
 from autoais.ratings import read_ratings
 from autoais.types import Attribution, Citation, CitedSentence, Judge, Judgement, Passage, Verdict
 from rag.annotate.create import create_study
+from rag.annotate.guidelines import note_guidelines
 from rag.annotate.settings import Settings
 from rag.annotate.study import Study
 from rag.annotate.triage import estimate, read_triage, triage
@@ -300,3 +301,27 @@ def test_an_export_goes_to_no_folder_with_something_else(make_study: MakeStudy, 
         with pytest.raises(UserError, match=f"something else than an export .{name}"):
             study.export(other)
         assert (other / name).read_text() == text
+
+
+def test_answers_that_are_gone_are_an_error_and_change_nothing(make_study: MakeStudy, tmp_path: Path) -> None:
+    study = make_study(answers=[cited(0)], scheme="hagrid")
+    study.export(tmp_path / "out")
+    before = contents(tmp_path / "out")
+    (study.folder / "answers.jsonl").unlink()
+    with pytest.raises(UserError, match="is missing, the answers of the study"):
+        study.export(tmp_path / "out")
+    assert contents(tmp_path / "out") == before
+
+
+def test_the_manifest_says_under_which_guidelines_people_worked(make_study: MakeStudy, tmp_path: Path) -> None:
+    study = make_study(2, guidelines="mine.md", annotators=1)
+    study.invite("ada")
+    for text, presses in (("Judge.", 2), ("Judge well.", 1)):
+        (study.folder / "mine.md").write_text(text, "utf-8")
+        note_guidelines(study)
+        finish(study, "ada", *(("yes", "yes") if presses == 2 else ("no",)))
+    found = study.export(tmp_path / "out")
+    assert [(one["sha256"], one["presses"]) for one in found["guidelines"]] == [
+        (hashlib.sha256(text.encode()).hexdigest(), presses) for text, presses in (("Judge.", 2), ("Judge well.", 1))
+    ]
+    assert "the guidelines changed during the study; presses under each version: 2 and 1" in found["notes"]

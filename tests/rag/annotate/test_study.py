@@ -863,6 +863,18 @@ def test_a_study_can_be_opened_by_two_processes_and_its_settings_changed(make_st
         open_study(study.folder)
 
 
+def test_items_are_finished_again_after_a_process_with_the_settings_from_before(make_study: MakeStudy) -> None:
+    served = make_study(1, annotators=3)
+    served.invite("ada")
+    settings = served.folder / "study.toml"
+    settings.write_text(settings.read_text("utf-8").replace("annotators = 3", "annotators = 1"), "utf-8")
+    open_study(served.folder).close()  # such as `rag annotate progress`, which records the new setting
+    finish(served, "ada", "no")  # by the process that still has the old one
+    again = open_study(served.folder)
+    assert again.progress().finished == 1
+    again.close()
+
+
 def test_a_database_holds_one_study(make_study: MakeStudy, tmp_path: Path) -> None:
     study = make_study(1)
     if not study.settings.database:
@@ -870,3 +882,10 @@ def test_a_database_holds_one_study(make_study: MakeStudy, tmp_path: Path) -> No
     with pytest.raises(UserError, match="holds a study already"):
         create_study(tmp_path / "again", items=make_items(1), settings=study.settings)
     assert not (tmp_path / "again").exists()
+
+
+def test_questions_alone_are_no_answers(tmp_path: Path) -> None:
+    path = tmp_path / "questions.jsonl"
+    path.write_text('{"id": "1", "question": "Why?"}\n', "utf-8")
+    with pytest.raises(UserError, match="no record has an answer with sentences; are they questions alone"):
+        create_study(tmp_path / "study", answers=path)

@@ -253,6 +253,10 @@ def test_a_wrong_option_leaves_the_folder_free(asked: Path, tmp_path: Path, rag:
     one_line_error(rag("collect", "build", out, "--questions", asked, "--quotes", "retrieved"), "index")
     retrieved = ("collect", "build", out, "--questions", asked, "--quotes", "retrieved")
     one_line_error(rag(*retrieved, "--index", tmp_path / "nowhere"), "nowhere")
+    table = tmp_path / "asked.csv"
+    table.write_text("id;question\n1;Why?\n")
+    one_line_error(rag("collect", "build", out, "--questions", table), "a table (CSV)")
+    assert not out.exists()
     built = rag("collect", "build", out, "--questions", asked)
     assert built.returncode == 0, built.stderr
 
@@ -263,7 +267,7 @@ def test_a_build_cannot_go_on_with_other_systems_or_data(asked: Path, tmp_path: 
     assert built.returncode == 0, built.stderr
     one_line_error(rag("collect", "build", out, "--questions", asked), "--resume")
     resume = ("collect", "build", out, "--questions", asked, "--resume")
-    one_line_error(rag(*resume, "--system", "extractive"), "other systems")
+    one_line_error(rag(*resume, "--system", "extractive"), "started with other systems; name a new folder")
     one_line_error(rag(*resume, "--dev", "0.5"), "other dev")
     assert rag(*resume).returncode == 0
     again = rag(*resume, "--licence", "CC0-1.0", "--text-licence", "GPL-2.0", "--name", "Towns")  # of the card alone

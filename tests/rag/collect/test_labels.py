@@ -1,5 +1,6 @@
 """Imports, packing with labels, and the report of labelled collections."""
 
+import hashlib
 import json
 import os
 import re
@@ -19,6 +20,7 @@ from rag.collect import build_collection, import_collection, pack_collection, re
 from rag.collect.card import card
 from rag.collect.folder import locked
 from rag.collect.report.analyses import Analyses, open_similarity
+from rag.collect.report.figures import _indices
 from rag.collect.statistics import Statistics, question_key
 from rag.errors import FormatError, RagError
 from tests.commands import ROOT
@@ -196,9 +198,10 @@ def test_simulated_labels_among_those_of_people_are_counted(asked: Path, tmp_pat
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda answer: replace(answer, id=f"{answer.id}x"), "is missing"),
-        (lambda answer: replace(answer, question="Why?"), "more than labels differs"),
-        (lambda answer: replace(answer, sentences=answer.sentences[:-1], text=None), "more than labels differs"),
+        (lambda answer: replace(answer, id=f"{answer.id}x"), "it is of another collection"),
+        (lambda answer: replace(answer, question="Why?"), "it is of another collection"),
+        (lambda answer: replace(answer, id=answer.id.replace("12", "13")), "is missing"),
+        (lambda answer: replace(answer, question=answer.question.replace("born", "dead")), "more than labels differs"),
     ],
 )
 def test_other_answers_are_not_packed(
@@ -210,6 +213,62 @@ def test_other_answers_are_not_packed(
     with pytest.raises(RagError, match=words):
         pack_collection(built.folder, other)
     assert (built.folder / "answers.jsonl").read_bytes() == before
+
+
+def test_hagrids_file_is_not_packed(asked: Path, tmp_path: Path) -> None:
+    built = build_collection(tmp_path / "c", asked)
+    with pytest.raises(RagError, match="is in the format hagrid; give answers"):
+        pack_collection(built.folder, built.folder / "hagrid.jsonl")
+
+
+def test_ties_and_what_the_export_says_of_its_study_are_packed(asked: Path, tmp_path: Path, rag: Command) -> None:
+    built = build_collection(tmp_path / "c", asked)
+
+    def tied(answer: CitedAnswer) -> CitedAnswer:
+        tie = {"ties": [{"sentence": 0, "citation": None}]} if answer.id == "10/1" else {}
+        return replace(yes(answer), extra=tie)
+
+    out = tmp_path / "out"
+    out.mkdir()
+    labelled = relabelled(built.folder / "answers.jsonl", tied, out / "answers.jsonl")
+    told = {
+        "people": [
+            {"id": "ada", "done": 3},
+            {"id": "bob", "done": 2},
+            {"id": "eve", "done": 3},
+            {"id": "me", "done": 0},
+        ],
+        "without": ["eve"],
+        "alpha": {"attributable": 0.5, "informative": None},
+        "ties": 1,
+        "notes": ["items of the study that are not finished: 1 of 3"],
+        "files": {"answers.jsonl": {"sha256": hashlib.sha256(labelled.read_bytes()).hexdigest()}},
+    }
+    (out / "manifest.json").write_text(json.dumps(told))
+    assert (
+        "study: items of the study that are not finished: 1 of 3"
+        in rag("collect", "pack", built.folder, "--answers", labelled).stderr
+    )
+    text = (built.folder / "README.md").read_text("utf-8")
+    assert "- Annotators: 2; ties without a label: 1; Krippendorff's alpha: attributable 0.50\n" in text
+    assert [answer.extra.get("ties") for answer in read_answers(built.folder / "answers.jsonl")] == [
+        [{"sentence": 0, "citation": None}], None, None,
+    ]  # fmt: skip
+    labelled.write_text(labelled.read_text("utf-8").replace("true", "false"), "utf-8")  # of another study
+    pack_collection(built.folder, labelled)
+    assert "Annotators" not in (built.folder / "README.md").read_text("utf-8")
+
+
+def test_the_rows_of_an_import_are_of_one_data_set(asked: Path, tmp_path: Path) -> None:
+    built = build_collection(tmp_path / "c", asked).folder / "answers.jsonl"
+    rows = [json.loads(line) for line in built.read_text("utf-8").splitlines()]
+    for number, row in enumerate(rows):
+        row["dataset"] = f"old {number}"
+    made = import_collection(write_rows(tmp_path / "mixed.jsonl", rows), tmp_path / "M")
+    from autoais import formats
+
+    assert {answer.extra["dataset"] for answer in made.answers()} == {"M"}
+    assert {answer.extra["dataset"] for answer in formats.read(made.folder / "hagrid.jsonl")} == {"M"}
 
 
 def test_more_answers_than_the_collection_has(asked: Path, tmp_path: Path) -> None:
@@ -252,9 +311,11 @@ def test_the_numbers_of_the_figures() -> None:
         "informative": [2.0, 2.0], "not informative": [4.0], "attributable": [2.0, 4.0], "not attributable": [2.0],
     }  # fmt: skip
     assert analyses.figure5() == {2: [0.75, 0.25], 4: [0.0, 0.0, 0.0, 1.0]}
-    assert analyses.alike["informative"][0] == 1.0  # the same sentence
-    assert analyses.alike["informative"][2] < 1.0  # "2 bridges"
-    assert [len(one) for one in analyses.alike.values()] == [4, 1, 2, 3]
+    few = {3: [0.9, 0.07, 0.03], 1: [1.0]}
+    assert _indices(few).text == "3 quotes: [1] 90 %, 2 more together 10 %; 1 quote: [1] 100 %."  # type: ignore[union-attr]
+    assert analyses.alike["attributable"][0] == 1.0  # the same sentence
+    assert analyses.alike["attributable"][2] < 1.0  # "2 bridges"
+    assert [len(one) for one in analyses.alike.values()] == [1, 0, 5, 0]  # by the labels of sentences
     assert analyses.coverage[1] == 1.0
     assert analyses.density[1] == 4.0
     sizes = analyses.statistics.table2()
@@ -278,7 +339,7 @@ def test_a_report_of_a_labelled_collection(asked: Path, tmp_path: Path, rag: Com
     assert "a stand-in for BERTScore" in record["similarity"]
     assert "Labels of people" in (built.folder / "report/report.html").read_text("utf-8")
     told = {figure["name"]: figure["text"] for figure in record["figures"]}
-    assert told["figure-3b"].startswith("n counts pairs of an answer sentence and a cited quote. ")
+    assert told["figure-3b"].startswith("n counts pairs of a labelled answer sentence and a cited quote. ")
     for figure in record["figures"]:
         for kind in ("svg", "png"):
             assert (built.folder / f"report/figures/{figure['name']}.{kind}").stat().st_size > 1000
