@@ -440,7 +440,8 @@ def convert(
     written = formats.write(count_losses(answers, wanted, lost), to, notes)
     first = next(written, None)
     if first is None:
-        raise UserError(f"{path}: nothing in it can be written as {to}; {out} was not changed")
+        why = "".join(f"; {count:,} {what}" for what, count in sorted(notes.items()))
+        raise UserError(f"{path}: nothing in it can be written as {to}{why}; {out} was not changed")
     write_atomic(out, chain([first], written))
     return Conversion(dict(notes), dict(lost))
 

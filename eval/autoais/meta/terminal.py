@@ -321,7 +321,8 @@ def _show_experts(console: "Console", name: str, one: dict[str, Any]) -> None:
     _line(
         console,
         f"{name}, annotators beside experts: the same on {_percents(same)} "
-        f"of {how_many(same['n'], 'items')} ({same['undecided']} with a tie), alpha {_number(one['krippendorff_alpha']['value'])}, "
+        f"of {how_many(same['n'], 'items')} ({same['undecided']} with a tie), "
+        f"alpha {_number(one['krippendorff_alpha']['value'])}, "
         f"kappa {_number(one['cohen_kappa']['value'])}, macro-F1 {_number(one['macro_f1'])}",
     )
     _line(
@@ -338,7 +339,8 @@ def _show_variant(console: "Console", name: str, one: dict[str, Any]) -> None:
         ("neither", "neither")))  # fmt: skip
     _line(
         console,
-        f"{name}, two designs, {one['outcome']} on {how_many(one['n'], 'items')} ({one['undecided']} with a tie): {counts}",
+        f"{name}, two designs, {one['outcome']} on {how_many(one['n'], 'items')} "
+        f"({one['undecided']} with a tie): {counts}",
     )
     if one["exact"] is None:
         _line(console, f"  p {_number(one['p'])}, {one['test']}: items of one question are not independent")
