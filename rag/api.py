@@ -284,7 +284,7 @@ def _check_new(to: str | Path) -> None:
     except FileNotFoundError:
         return
     except (OSError, ValueError) as error:  # a name that is too long, or has a null byte
-        reason = error.strerror if isinstance(error, OSError) else error
+        reason = error.strerror if isinstance(error, OSError) else "it has a null character"
         raise UsageError(f"{str(to)[:60]!r} cannot be a folder: {reason}") from error
 
 

@@ -152,7 +152,7 @@ def test_a_part_that_does_not_fit_leaves_an_index_and_says_so(corpus: Path, tmp_
     [
         (lambda to: untyped.build_index("docs", to, shard=2), "shard should be a string such as '2/8', found int"),
         (lambda to: untyped.build_index("docs", to / ("a" * 300)), "cannot be a folder: File name too long"),
-        (lambda to: untyped.build_index("docs", "a\0b"), "cannot be a folder: embedded null byte"),
+        (lambda to: untyped.build_index("docs", "a\0b"), "cannot be a folder: it has a null character"),
         (lambda _: untyped.build_index("docs", ""), "to should be a folder, found an empty text"),
         (lambda to: untyped.build_index("docs", to, recipes=["static"], memory=-1), "memory should be at least 1"),
         (lambda _: untyped.add_recipe(None, "static"), r"index should be an index folder \(str or Path\), found None"),
