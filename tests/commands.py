@@ -64,7 +64,7 @@ def as_process(program: str) -> Command:
 
 def stop(program: str, sent: signal.Signals, out: Path, *arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
     """Send a signal to the command in a process of its own, once its output file has 20 kB."""
-    argv = [sys.executable, "-c", f"from {program}.cli import main; main()", *map(str, arguments)]
+    argv = [sys.executable, "-m", program, *map(str, arguments)]
     environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}"}
     with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE) as process:
         deadline = time.monotonic() + 60

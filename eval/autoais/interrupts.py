@@ -3,8 +3,11 @@
 A module that is interrupted while it loads may raise any error, as some turn a `KeyboardInterrupt` into another.
 """
 
+import os
 import signal
 import sys
+import threading
+from contextlib import suppress
 from importlib import import_module
 from types import FrameType
 from typing import NoReturn
@@ -20,12 +23,24 @@ def start(module: str) -> None:
     sys.unraisablehook = _unraisable
     try:
         import_module(module).main()
-    except SystemExit:
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            _leave()
         raise
     except BaseException:
         if not received():
             raise
+        _leave()
         raise SystemExit(INTERRUPTED) from None
+
+
+def _leave() -> None:
+    """End at once if daemon threads still work: Python would take down what their native code is using, and crash."""
+    if threading.active_count() > 1:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(INTERRUPTED)
 
 
 def received() -> bool:
