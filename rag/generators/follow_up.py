@@ -38,7 +38,7 @@ _WHICH = re.compile(  # "Which port does the server listen on?"
     re.IGNORECASE,
 )
 _OF = re.compile(r"\b(?:of|in|for|by)\b", re.IGNORECASE)
-_LONG = 10  # words of a noun phrase
+_NOUN_WORDS = 10  # the most of a noun phrase
 _YEAR = re.compile(r"\b[12]\d{3}\b")
 _AUXILIARY = frozenset(
     "is are was were am be been do does did has have had can could will would shall should may might must".split()
@@ -202,8 +202,8 @@ def _topic(pronoun: str, turns: Sequence[Turn]) -> str | None:
         asked, answered = _question_names(turn), _answer_names(turn)
         if pronoun not in _PERSON and pronoun != "there" and (defined := _defined(turn.question)):
             # "What is the capital of France? Paris": a name that was asked for, rather than what asks for it.
-            named = _OF.search(defined) and _is_short(turn.answer) and names(turn.answer) and answered
-            return named[0] if named else defined
+            asks_for_name = _OF.search(defined) and _is_short(turn.answer) and names(turn.answer)
+            return answered[0] if asks_for_name and answered else defined
         if pronoun in _PERSON:
             order = [answered, asked] if kind in ("who", "whom", "whose") else [asked]
         elif pronoun in ("they", "them", "their", "theirs"):
@@ -239,7 +239,7 @@ def _defined(question: str) -> str | None:
         verb = next((n for n, word in enumerate(noun) if n and _ends_noun(word.casefold())), 0)
         noun = noun[:verb]  # none if no verb is known: "Why is the sky blue?"
     first, *_ = *words(" ".join(noun)), ""
-    if first in _VERBS | _PERSON | _THING | {"", "there"} or first.endswith("ed") or len(noun) > _LONG:
+    if first in _VERBS | _PERSON | _THING | {"", "there"} or first.endswith("ed") or len(noun) > _NOUN_WORDS:
         return None
     return " ".join(noun) if set(words(" ".join(noun))) - STOP_WORDS else None
 

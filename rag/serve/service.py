@@ -507,7 +507,6 @@ class Service:
 
     def _retriever(self, opened: _Opened, recipe: str) -> Retriever:
         """A retriever of an index, opened once; those that search only elsewhere are the same for all indexes."""
-
         (_, first), *_ = walk_recipes(recipe, kinds=RETRIEVERS)
         anywhere = first.kind in ("remote", "shards")
         kept = self._elsewhere if anywhere else opened.retrievers
