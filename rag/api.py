@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from autoais.answers import CitedAnswer
 from autoais.types import Judge
 from rag.config import DEFAULT_JUDGE, DEFAULT_SYSTEM
-from rag.errors import RagError, UsageError, check_list, check_type
+from rag.errors import IndexingError, RagError, UsageError, check_list, check_type
 from rag.index.index import Index
 from rag.index.rebuild import Changes
 from rag.retrievers import Retriever
@@ -201,6 +201,10 @@ def _build(corpus: "Corpus", to: Path, progress: Progress | None, log: Callable[
         log(
             f"stopped; {to} is whole, as before or with the new build" if to.exists() else f"stopped; {to} is not there"
         )
+        raise
+    except IndexingError:  # no passages: what was left out says why
+        for line in left_out(corpus):
+            log(line)
         raise
     for reason in corpus.reasons:
         log(f"skipped {reason}")

@@ -94,6 +94,15 @@ def test_broken_lines_are_refused_or_skipped(corpus: Path, tmp_path: Path) -> No
         rag.build_index(corpus, tmp_path / "i.index", format="nope")
 
 
+def test_documents_without_passages_are_told_with_what_was_left_out(tmp_path: Path) -> None:
+    page = tmp_path / "search.html"
+    page.write_text('<h1 id="search-documentation">Search</h1>', "utf-8")
+    said: list[str] = []
+    with pytest.raises(IndexingError, match="the corpus holds no passages"):
+        rag.build_index(page, tmp_path / "home", log=said.append)
+    assert said[-1] == "left out of documents: 1 page for searching"
+
+
 def test_recipes_add_their_parts(corpus: Path, tmp_path: Path) -> None:
     told: list[tuple[str, int, int]] = []
 

@@ -23,8 +23,8 @@ _REMOVED = ", ".join(
     """.split()
     + [f"h{level} [aria-hidden=true]" for level in range(1, 7)]
 )
-# As Doxygen and Sphinx make them.
-_SEARCH = "body.SRPage, h1#search-documentation, #mkdocs-search-results"
+# As Doxygen and Sphinx make them, and MkDocs, whose other pages have a dialogue for searching outside of the text.
+_SEARCH = "body.SRPage, h1#search-documentation, [role=main] #mkdocs-search-results, main #mkdocs-search-results"
 _LISTING = ".fragment a[name=l00001], .fragment a#l00001, a.viewcode-back"
 _DETAILS = 'a[href$="#details"], td.mdescRight a[href]'
 DEEPEST = 20_000  # elements in one another; the parser's time grows with the square of it

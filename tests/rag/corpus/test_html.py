@@ -197,6 +197,7 @@ def test_pages_that_only_send_elsewhere_or_hold_frames_have_no_passages() -> Non
     [
         ('<body class="SRPage"><div id="SRIndex"><div class="SRStatus">Loading...</div></div>', nav.SEARCH),
         (f'<h1 id="search-documentation">Search</h1><p>{LONG}', nav.SEARCH),
+        (f'<div role="main"><p>{LONG}<div id="mkdocs-search-results">Searching...</div></div>', nav.SEARCH),
         (
             f'<div class="title">bus.h</div><div class="contents"><p>{LONG}</p><div class="fragment">'
             '<div class="line"><a id="l00001" name="l00001"></a>int wheels;</div></div></div>',
@@ -208,6 +209,12 @@ def test_pages_that_search_or_list_source_code_have_no_passages(page: str, why: 
     dropped: Counter[str] = Counter()
     assert read(page, dropped) == []
     assert dropped == {why: 1}
+
+
+def test_a_dialogue_for_searching_beside_the_text_is_left_out_alone() -> None:
+    dialogue = '<div class="modal"><div id="mkdocs-search-results"></div><p>From here you can search.</div>'
+    (passage,) = read(f'<div role="main"><h1>Boats</h1><p>{LONG}</div>{dialogue}')
+    assert passage.text == LONG
 
 
 def test_a_manual_page_set_in_pre_is_running_text() -> None:
