@@ -14,7 +14,7 @@ _PAGE = re.compile(rb"^[.'][ \t]*(?:TH|Dd|Dt|so|SH|Sh)\b", re.MULTILINE)
 _LINK = re.compile(r"^\.so\s+\S+\s*$", re.MULTILINE)
 _COMMENT = re.compile(r"(?<!\\)\\[\"#].*")
 _CONDITION = re.compile(r"(\S+)\s*")
-_FONTS = frozenset(["B", "I", "R", "SB", "SM"])
+_FONTS = frozenset(["B", "I", "R", "SB", "SM", "CW"])
 _PAIRS = frozenset(["BR", "RB", "BI", "IB", "RI", "IR"])
 _TAG_WORDS = 20  # of a line that is a tag without a macro that says so
 _SENTENCE_ENDS = (".", ":", ";", ",", "!", "?")
@@ -293,9 +293,13 @@ _STRUCTURE: dict[str, Callable[[_Page, str], None]] = {
 
 
 def _skip_definition(rest: str, lines: Iterator[str]) -> None:
-    """Leave out the lines of a macro or of what is ignored."""
-    parts = rest.split()
-    end = f".{parts[1]}" if len(parts) > 1 else ".."
+    """Leave out the lines of a macro (`.de NAME [END]`)."""
+    _skip_ignored(rest.partition(" ")[2], lines)
+
+
+def _skip_ignored(rest: str, lines: Iterator[str]) -> None:
+    """Leave out the lines of what is ignored (`.ig [END]`)."""
+    end = f".{rest.split()[0]}" if rest.strip() else ".."
     for line in lines:
         if line.rstrip() == end:
             return
@@ -323,7 +327,8 @@ def _skip_equation(rest: str, lines: Iterator[str]) -> None:
 
 
 _SKIPPED: dict[str, Callable[[str, Iterator[str]], None]] = {
-    **dict.fromkeys(["de", "de1", "am", "ig", "dei"], _skip_definition),
+    **dict.fromkeys(["de", "de1", "am", "dei"], _skip_definition),
+    "ig": _skip_ignored,
     "while": _skip_condition,
     **dict.fromkeys(
         """

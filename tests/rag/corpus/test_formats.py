@@ -252,6 +252,11 @@ the second
 Copyright
 
 ..
+.if n .ig ++
+.EQ
+delim $$
+.EN
+.++
 .de Sp \" Vertical space
 .if t .sp 0.4v
 .if n .sp
