@@ -8,18 +8,21 @@ A file has one JSON object per line:
   does not answer the question;
 - `quotes`: the stretches that answer it, the best first, each as `{"words": n, "sha256": "<first 16 digits>"}` of its
   normalised words (`fingerprint`), so that the file holds no text of the documents;
-- `short`: the short answer within a quote, or null.
+- `short`: the short answer within a quote, or null;
+- `judged` (optional): passages that somebody judged, each as the fingerprint of its whole text with a `grade`: 2 if it
+  answers the question by itself, 1 if it answers a part, 0 if it does not answer.
 """
 
 import hashlib
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autoais.io.jsonl import field, read_objects
+from autoais.io.jsonl import field as value
+from autoais.io.jsonl import read_objects
 from autoais.metrics.short_answers import answer_spans
 from rag.errors import FormatError, QuestionError
 from rag.retrievers import Retriever
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"\w+")
 _DEPTH = 24  # hits of which the negatives are drawn
+_ANSWERS, _PART, _NOTHING = 2, 1, 0  # grades
 INDEX = "index"
 
 
@@ -50,6 +54,7 @@ class Labelled:
     path: str | None
     quotes: tuple[Fingerprint, ...]
     short: str | None
+    judged: Mapping[Fingerprint, int] = field(default_factory=dict)
 
 
 def fingerprint(text: str) -> Fingerprint:
@@ -65,18 +70,25 @@ def _hash(words: Sequence[str]) -> str:
 def read_labelled(path: Path) -> Iterator[Labelled]:
     """Read such a file; raises `FormatError` for a row that is not valid."""
     for where, row in read_objects(path):
-        quotes = []
-        for quote in field(row, "quotes", list, where):
-            if not isinstance(quote, Mapping):
-                raise FormatError(f"{where}: 'quotes' should be objects with words and sha256")
-            quotes.append(Fingerprint(field(quote, "words", int, where), field(quote, "sha256", str, where)))
+        quotes = [_fingerprint(quote, "quotes", where) for quote in value(row, "quotes", list, where)]
+        judged = {}
+        for one in value(row, "judged", list, where) if "judged" in row else ():
+            found = _fingerprint(one, "judged", where)
+            judged[found] = value(one, "grade", int, where)
+            if judged[found] not in (_ANSWERS, _PART, _NOTHING):
+                raise FormatError(f"{where}: 'grade' should be 0, 1 or 2, found {judged[found]}")
         short, place = row.get("short"), row.get("path")
-        for name, value in (("short", short), ("path", place)):
-            if not isinstance(value, str | None):
+        for name, given in (("short", short), ("path", place)):
+            if not isinstance(given, str | None):
                 raise FormatError(f"{where}: {name!r} should be a string or null")
-        yield Labelled(
-            field(row, "question", str, where), field(row, "collection", str, where), place, tuple(quotes), short
-        )
+        question, collection = value(row, "question", str, where), value(row, "collection", str, where)
+        yield Labelled(question, collection, place, tuple(quotes), short, judged)
+
+
+def _fingerprint(given: object, name: str, where: str) -> Fingerprint:
+    if not isinstance(given, Mapping):
+        raise FormatError(f"{where}: {name!r} should be objects with words and sha256")
+    return Fingerprint(value(given, "words", int, where), value(given, "sha256", str, where))
 
 
 def find_quote(text: str, quote: Fingerprint) -> tuple[int, int] | None:
@@ -97,9 +109,11 @@ def groups(
     *,
     others: int,
 ) -> "Iterator[Group]":
-    """Yield a group per question: the passage with the most quotes, and hits without any.
+    """Yield a group per question: the passage with the most quotes, other hits that answer it, and hits that do not.
 
-    `passages` are those of each path. A question whose quotes are in no single passage is left out.
+    `passages` are those of each path. Hits without any quote count as negatives, those judged to be before others; hits
+    judged to answer a part are left out. So is a question without a passage that has its quotes or was judged to answer
+    it, unless it has no quotes.
     """
     from rag.training.mining import Group, negatives
 
@@ -114,11 +128,17 @@ def groups(
             found = tuple(span for quote in row.quotes if (span := find_quote(passage.text, quote)))
             if len(found) > len(kept):
                 best, kept = passage, found
-        if row.quotes and best is None:
-            continue
         lacking = [hit.passage for hit in hits if not any(find_quote(hit.passage.text, quote) for quote in row.quotes)]
-        spans: tuple[tuple[int, int], ...] | None = ()
+        graded = [(passage, row.judged.get(fingerprint(passage.text))) for passage in lacking]
+        also = [passage for passage, grade in graded if grade == _ANSWERS and passage != best]
+        wrong = [passage for passage, grade in graded if grade == _NOTHING][:others]
+        unread = [passage for passage, grade in graded if grade is None]
+        if row.quotes and best is None and not also:
+            continue
+        spans: tuple[tuple[int, int], ...] | None = () if best is not None or not also else None
         if best is not None and row.short:
             said = answer_spans(best.text, [row.short])
             spans = tuple(s for s in said if any(a <= s[0] and s[1] <= b for a, b in kept)) or None
-        yield Group(row.question, best, spans, tuple(sorted(kept)), (), negatives(lacking, others, rng))
+        right = [*([] if best is None else [best]), *also]
+        lacking = [*wrong, *negatives(unread, others - len(wrong), rng)]
+        yield Group(row.question, tuple(right), spans, tuple(sorted(kept)), (), tuple(lacking))

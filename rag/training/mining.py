@@ -1,4 +1,4 @@
-"""Groups of passages to train the reader on: one that answers the question, and hits that do not.
+"""Groups of passages to train the reader on: those that answer the question, and hits that do not.
 
 Two kinds of supervision: distant (a question with short answers: a hit that contains one is the positive) and labelled
 (a question with quotes that answer it, `rag.training.labelled`).
@@ -30,15 +30,15 @@ NO_SHORT_ANSWER = (0, 0)  # its first and last token: [CLS], as in SQuAD 2.0
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A question, the passage that answers it (None if none does), and passages that do not (`others`).
+    """A question, the passages that answer it (there may be none), and passages that do not (`others`).
 
-    `spans` are the characters of the short answer in the passage, one pair per occurrence: empty if the question has
-    no short answer, None if this is not known. `kept` are those of the sentences that answer, `unsure` those of
-    sentences of which this is not known.
+    `spans` are the characters of the short answer in the first passage, one pair per occurrence: empty if the question
+    has no short answer, None if this is not known. `kept` are those of the sentences there that answer, `unsure` those
+    of sentences of which this is not known.
     """
 
     question: str
-    passage: Passage | None
+    passages: tuple[Passage, ...]
     spans: tuple[tuple[int, int], ...] | None
     kept: tuple[tuple[int, int], ...]
     unsure: tuple[tuple[int, int], ...]
@@ -84,7 +84,8 @@ def groups(
             found = tuple(answer_spans(holding[at].text, references))
             within = [s for s in sentence_spans(holding[at].text) if any(s[0] < b and a < s[1] for a, b in found)]
             kept, unsure = (within, []) if len(within) == 1 else ([], within)
-            yield Group(question.text, holding[at], found, tuple(kept), tuple(unsure), negatives(lacking, others, rng))
+            drawn = negatives(lacking, others, rng)
+            yield Group(question.text, (holding[at],), found, tuple(kept), tuple(unsure), drawn)
 
 
 def negatives(lacking: Sequence[Passage], count: int, rng: random.Random) -> tuple[Passage, ...]:
@@ -126,10 +127,10 @@ def write_arrays(found: Iterable[Group], encoder: WindowEncoder, out: Path) -> i
 
     Arrays: `ids` and `types` of all pairs, concatenated, with the `ends` of each pair, and `keep` (1: of a sentence
     that answers, 0: of another, -1: not known); `first`, the position of the first token of the text in each pair;
-    `group_ends`, in pairs; `answered`, whether the first pair of a group is the positive; `spans`, rows of pair, first
+    `group_ends`, in pairs; `positives`, the number of positives that a group begins with; `spans`, rows of pair, first
     and last token (`NO_SHORT_ANSWER` if there is none).
     """
-    names = ("ids", "types", "keep", "first", "lengths", "group_ends", "answered", "spans")
+    names = ("ids", "types", "keep", "first", "lengths", "group_ends", "positives", "spans")
     columns: dict[str, list[Any]] = {name: [] for name in names}
 
     def add(window: Window, keep: Sequence[int]) -> None:
@@ -140,10 +141,10 @@ def write_arrays(found: Iterable[Group], encoder: WindowEncoder, out: Path) -> i
         columns["lengths"].append(len(window.ids))
 
     for group in found:
-        if group.passage is None and not group.others:  # the search found nothing
+        if not group.passages and not group.others:  # the search found nothing
             continue
-        if group.passage is not None:
-            holding = _holding(encoder.windows(group.question, group.passage), group)
+        if group.passages:
+            holding = _holding(encoder.windows(group.question, group.passages[0]), group)
             if holding is None:
                 continue
             window, places = holding
@@ -151,10 +152,10 @@ def write_arrays(found: Iterable[Group], encoder: WindowEncoder, out: Path) -> i
             if group.spans is not None:
                 columns["spans"] += [(pair, *place) for place in places or [NO_SHORT_ANSWER]]
             add(window, _keep(window, group))
-        for other in group.others:
+        for other in (*group.passages[1:], *group.others):
             windows = encoder.windows(group.question, other)
             add(windows[0], [-1] * len(windows[0].ids))
-        columns["answered"].append(group.passage is not None)
+        columns["positives"].append(len(group.passages))
         columns["group_ends"].append(len(columns["lengths"]))
     if not columns["lengths"]:
         raise RagError("no training pairs: the index holds no answers to these questions; name another index")
@@ -162,7 +163,7 @@ def write_arrays(found: Iterable[Group], encoder: WindowEncoder, out: Path) -> i
         out,
         ids=np.concatenate(columns["ids"]), types=np.concatenate(columns["types"]),
         keep=np.concatenate(columns["keep"]), first=np.array(columns["first"]), ends=np.cumsum(columns["lengths"]),
-        group_ends=np.array(columns["group_ends"]), answered=np.array(columns["answered"]),
+        group_ends=np.array(columns["group_ends"]), positives=np.array(columns["positives"]),
         spans=np.array(columns["spans"], dtype=np.int64).reshape(-1, 3),
     )  # fmt: skip
     return len(columns["group_ends"])
@@ -212,15 +213,15 @@ class Groups:
 
     def __init__(self, files: Sequence[tuple[Path, float]]) -> None:
         self._files = [dict(np.load(path, allow_pickle=False)) for path, _ in files]
-        self._groups: list[tuple[int, int, int, bool]] = []  # file, first pair, end, whether the first is the positive
+        self._groups: list[tuple[int, int, int, int]] = []  # file, first pair, end, number of positives
         longest = []
         for number, (arrays, (_, times)) in enumerate(zip(self._files, files, strict=True)):
             arrays["starts"] = np.concatenate([[0], arrays["ends"][:-1]])
             lengths = arrays["ends"] - arrays["starts"]
             firsts = np.concatenate([[0], arrays["group_ends"][:-1]])
-            rows = list(zip(firsts.tolist(), arrays["group_ends"].tolist(), arrays["answered"].tolist(), strict=True))
-            for start, end, answered in rows * int(times) + _spaced(rows, times % 1):
-                self._groups.append((number, start, end, answered))
+            rows = list(zip(firsts.tolist(), arrays["group_ends"].tolist(), arrays["positives"].tolist(), strict=True))
+            for start, end, positives in rows * int(times) + _spaced(rows, times % 1):
+                self._groups.append((number, start, end, positives))
                 longest.append(int(lengths[start:end].max()))
         self._longest = np.array(longest)
 
@@ -233,29 +234,31 @@ class Groups:
         return batches_of_like_length(self._longest, max(1, batch * len(self) // pairs), seed)
 
     def batch(self, numbers: np.ndarray) -> Tensors:
-        """Tensors: ids, mask, types and keep (pairs, length), rows of each group's pairs, text start, spans.
+        """Tensors: ids, mask, types, keep (each pairs by length), group, whether positive, start of the text, spans.
 
-        The rows of a group begin with the positive; -1 stands for none.
+        The group, whether it is positive and the position of its text are given for each pair; spans are as in
+        `write_arrays`, with rows of this batch.
         """
         width = -(-int(self._longest[numbers].max()) // 8) * 8
         chosen = [self._groups[number] for number in numbers]
         total = sum(end - start for _, start, end, _ in chosen)
-        most = 1 + max(end - start for _, start, end, _ in chosen)
         ids = np.zeros((total, width), dtype=np.int64)
         mask, types, first = np.zeros_like(ids), np.zeros_like(ids), np.zeros(total, dtype=np.int64)
-        keep, places, spans = np.full_like(ids, -1), np.full((len(chosen), most), -1), []
+        group_of, positive = np.zeros_like(first), np.zeros(total, dtype=bool)
+        keep, spans = np.full_like(ids, -1), []
         row = 0
-        for group, (number, start, end, answered) in enumerate(chosen):
+        for group, (number, start, end, positives) in enumerate(chosen):
             arrays = self._files[number]
             inside = slice(*np.searchsorted(arrays["spans"][:, 0], [start, start + 1]))
             spans += [(row, a, b) for _, a, b in arrays["spans"][inside]]
-            for place, pair in enumerate(range(start, end), 0 if answered else 1):
+            for pair in range(start, end):
                 a, b = arrays["starts"][pair], arrays["ends"][pair]
                 ids[row, : b - a], types[row, : b - a], mask[row, : b - a] = arrays["ids"][a:b], arrays["types"][a:b], 1
                 keep[row, : b - a] = arrays["keep"][a:b]
-                first[row], places[group, place] = arrays["first"][pair], row
+                first[row], group_of[row], positive[row] = arrays["first"][pair], group, pair < start + positives
                 row += 1
-        found = (ids, mask, types, keep, places, first, np.array(spans, dtype=np.int64).reshape(-1, 3))
+        places = np.array(spans, dtype=np.int64).reshape(-1, 3)
+        found = (ids, mask, types, keep, group_of, positive, first, places)
         return tuple(torch.from_numpy(np.asarray(one)) for one in found)
 
     def some(self, count: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:

@@ -71,31 +71,32 @@ class Network(torch.nn.Module):
 
 
 def loss_of(network: Network, tensors: Tensors) -> tuple[torch.Tensor, float]:
-    """The loss of a batch, and the accuracy: the share of groups whose top passage is the one with the answer.
+    """The loss of a batch, and the accuracy: the share of groups whose top passage is one with the answer.
 
-    The loss is the cross-entropy within the group (DPR), plus half the mean binary cross-entropy per passage, which
-    makes a logit meaningful on its own, plus half the negative log marginal likelihood of the short answer's
-    occurrences (as in DPR and Clark & Gardner 2018), plus the binary cross-entropy of the labelled tokens.
-    A group without a positive counts in the second term alone.
+    The loss is the cross-entropy of each positive among the negatives of its group (DPR), averaged over the positives
+    of a group, plus half the mean binary cross-entropy per passage, which makes a logit meaningful on its own, plus
+    half the negative log marginal likelihood of the short answer's occurrences (as in DPR and Clark & Gardner 2018),
+    plus the binary cross-entropy of the labelled tokens. A group without a positive counts in the second term alone.
     """
-    ids, mask, types, keep, places, first, spans = tensors
+    ids, mask, types, keep, group_of, positive, text_starts, spans = tensors
     with mixed_precision():
         relevance, starts, ends, kept = (output.float() for output in network(ids, mask, types))
-    cross_entropy, binary = torch.nn.functional.cross_entropy, torch.nn.functional.binary_cross_entropy_with_logits
-    answered = places[:, 0] >= 0
-    grouped = relevance[places.clamp_min(0)].masked_fill(places < 0, -1e4)[answered]
-    holds = torch.zeros_like(relevance)
-    holds[places[answered, 0]] = 1.0
-    loss = 0.5 * binary(relevance, holds)
+    binary = torch.nn.functional.binary_cross_entropy_with_logits
+    loss = 0.5 * binary(relevance, positive.float())
     accuracy = 1.0
-    if len(grouped):
-        loss = loss + cross_entropy(grouped, torch.zeros(len(grouped), dtype=torch.long))
-        accuracy = float((grouped.argmax(dim=1) == 0).float().mean())
+    if positive.any():
+        rivals = (group_of[positive, None] == group_of[None, :]) & ~positive[None, :]  # of each positive: negatives
+        others, own = relevance[None, :].masked_fill(~rivals, -1e4), relevance[positive]
+        _, groups, counts = torch.unique(group_of[positive], return_inverse=True, return_counts=True)
+        each = torch.nn.functional.softplus(others.logsumexp(dim=1) - own)
+        loss = loss + (each / counts[groups]).sum() / len(counts)
+        first = torch.zeros(len(counts)).scatter_reduce(0, groups, (own > others.amax(dim=1)).float(), "amax")
+        accuracy = float(first.mean())
     if (known := keep >= 0).any():
         loss = loss + binary(kept[known], keep[known].float())
     if len(spans):
         length = ids.shape[1]
-        inside = (torch.arange(length) >= first[:, None]) & (torch.arange(length) < mask.sum(1, keepdim=True) - 1)
+        inside = (torch.arange(length) >= text_starts[:, None]) & (torch.arange(length) < mask.sum(1, keepdim=True) - 1)
         inside[:, 0] = True  # no short answer
         start, end = (torch.log_softmax(side.masked_fill(~inside, -1e4), dim=1) for side in (starts, ends))
         rows = spans[:, 0]

@@ -24,11 +24,9 @@ from autoais.training.prepare import held_out
 from autoais.training.recipe import base_folder, find
 from autoais.training.schedule import Schedule
 from autoais.types import Question
-from rag.corpus.reader import DOCUMENTS, Corpus
+from rag.api import build_index, default_recipes
 from rag.errors import RagError
-from rag.index.build import build
 from rag.index.index import Index
-from rag.index.open import open_index
 from rag.reader import MAX_LENGTH, Reader, WindowEncoder
 from rag.retrievers import open_retriever
 from rag.training import labelled, mining, read_recipe
@@ -46,7 +44,9 @@ class ReaderRecipe:
     question, `labelled` a file of questions with quotes (`rag.training.labelled`) to the number of times it is used
     (0.5: every second question). Questions that also occur in a file of `held_out` are dropped. `retriever` finds the
     hits, `depth` is the number of hits considered, `others` the number of negatives per group, and `least` the minimum
-    cosine of a positive passage. `start` is the `model.onnx` of a reader to continue from, with `start_sha256`.
+    cosine of a positive passage. The documents of labelled questions are searched as users search theirs, by the last
+    of `rag.api.default_recipes` if there is one. `start` is the `model.onnx` of a reader to continue from, with
+    `start_sha256`.
     """
 
     name: str
@@ -170,19 +170,17 @@ def _labelled(recipe: ReaderRecipe, name: str, data: Sequence[Path], mine: _Mine
         for collection in sorted({row.collection for row in rows}):
             theirs = [row for row in rows if row.collection == collection]
             with tempfile.TemporaryDirectory() as folder:
-                index = mine.index
+                index, searched = mine.index, [recipe.retriever]
                 if collection == labelled.INDEX:
                     given = {row.path: mine.index.store.get(row.path) for row in theirs if row.path}
                     passages = {path: [passage] for path, passage in given.items() if passage is not None}
                 else:
-                    build(
-                        Corpus([find(f"documents/{collection}", data).resolve()], DOCUMENTS, skip_bad=True),
-                        Path(folder),
-                    )
-                    index, passages = open_index(Path(folder)), {}
+                    source = find(f"documents/{collection}", data).resolve()
+                    index, passages = build_index(source, Path(folder) / "index", skip_bad=True), {}
                     for passage in index.store.scan():
                         passages.setdefault(passage.id.rpartition("#")[0], []).append(passage)
-                retriever = open_retriever(recipe.retriever, index)
+                    searched = [*searched, *default_recipes(Path(folder) / "index")]
+                retriever = open_retriever(searched[-1], index)
                 yield from labelled.groups(theirs, passages, retriever, rng, others=recipe.labelled_others)
 
     arrays = mine.work / f"{Path(name).stem}.new.npz"

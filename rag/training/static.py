@@ -250,8 +250,7 @@ def _asked(
             kept, index.bm25, lambda _, passages: [0.0] * len(passages), rng, depth=_DEPTH, others=1, each=1, least=0.0
         )
         for group in found:
-            passages = [passage for passage in (group.passage, *group.others) if passage is not None]
-            texts = (group.question, *(p.contents for p in passages))
+            texts = (group.question, *(p.contents for p in (*group.passages, *group.others)))
             left, right, wrong = _ids(tokenizer, texts)
             if len(left) and len(right) and len(wrong):
                 yield Taught(left, right, wrong)

@@ -57,7 +57,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {"collection": "index", "question": "where is the river of Arlen", "path": "r0", "quotes": ["in the north"]},
         {"collection": "notes", "question": "when is the shed locked", "path": "shed.md", "quotes": ["at night"]},
         {"collection": "notes", "question": "who owns the shed", "path": None, "quotes": []},
-        {"collection": "notes", "question": "xylophone", "path": None, "quotes": []},  # the search finds nothing
+        {"collection": "notes", "question": "?", "path": None, "quotes": []},  # it cannot be searched for
     ]
     (folder / "labelled.jsonl").write_text(
         "".join(

@@ -15,6 +15,7 @@ from rag.types import Hit, Passage
 pytest.importorskip("torch")
 
 from rag.training.labelled import find_quote, fingerprint, groups, read_labelled
+from rag.training.mining import Group
 
 TEXT = "The gate opens at seven. The beds are watered at noon,\n  in summer. Nobody sleeps here."
 OTHER = Passage("b.md#1", "Shed", "The shed is locked at night.")
@@ -55,7 +56,7 @@ def test_a_question_becomes_a_group_with_its_quote_and_short_answer(tmp_path: Pa
         random.Random(1),
         others=2,
     )
-    assert group.passage == right
+    assert group.passages == (right,)
     assert [TEXT[a:b] for a, b in group.kept] == ["The beds are watered at noon,\n  in summer"]
     assert [TEXT[a:b] for a, b in group.spans or ()] == ["noon"]
     assert group.others == (OTHER,)
@@ -67,11 +68,46 @@ def test_questions_without_a_short_answer_without_an_answer_and_without_their_qu
     found = list(
         groups(read_labelled(written(tmp_path, *rows)), {"a.md": [right]}, Fixed([OTHER]), random.Random(1), others=1)
     )
-    assert [(group.passage, group.spans) for group in found] == [(right, ()), (right, None), (None, ())]
+    assert [(group.passages, group.spans) for group in found] == [((right,), ()), ((right,), None), ((), ())]
+
+
+def judged(passage: Passage, grade: int) -> dict[str, object]:
+    found = fingerprint(passage.text)
+    return {"words": found.words, "sha256": found.sha256, "grade": grade}
+
+
+def test_passages_that_were_judged_are_positives_or_negatives_and_partial_ones_are_left_out(tmp_path: Path) -> None:
+    right, also = Passage("a.md#1", "Garden", TEXT), Passage("c.md#1", "Water", "Water is given at midday.")
+    part, wrong = Passage("d.md#1", "Sun", "At noon it is hot."), Passage("e.md#1", "Beds", "Beds are for sleeping.")
+    grades = [judged(also, 2), judged(part, 1), judged(wrong, 0)]
+    hits = Fixed([OTHER, right, also, part, wrong])
+
+    def of(others: int, **changed: object) -> Group:
+        rows = read_labelled(written(tmp_path, row(judged=grades, **changed)))
+        (group,) = groups(rows, {"a.md": [right]}, hits, random.Random(1), others=others)
+        return group
+
+    assert of(2).passages == (right, also)
+    assert of(2).others == (wrong, OTHER)
+    assert of(1).others == (wrong,)
+    unanswerable = of(9, path=None, quotes=[], short=None)
+    assert (unanswerable.passages, unanswerable.spans) == ((also,), None)
+    assert set(unanswerable.others) == {wrong, OTHER, right}
+    assert of(1, path="gone.md").passages == (also,)
 
 
 @pytest.mark.parametrize(
-    "changed", [{"quotes": ["text"]}, {"quotes": [{"words": "3"}]}, {"question": 3}, {"short": 1}, {"path": 2}]
+    "changed",
+    [
+        {"quotes": ["text"]},
+        {"quotes": [{"words": "3"}]},
+        {"question": 3},
+        {"short": 1},
+        {"path": 2},
+        {"judged": [1]},
+        {"judged": [{"words": 3, "sha256": "0", "grade": 3}]},
+        {"judged": [{"words": 3, "sha256": "0"}]},
+    ],
 )
 def test_broken_rows_are_named(tmp_path: Path, changed: dict[str, object]) -> None:
     with pytest.raises(FormatError, match=r"rows\.jsonl:1"):
