@@ -1,8 +1,8 @@
 """The public API, re-exported by `rag`. Paths may be strings; an index may be a folder or an `Index`."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -20,6 +20,7 @@ from rag.types import Answer, Hit, Question
 
 if TYPE_CHECKING:
     from rag.corpus.reader import Corpus
+    from rag.index.build import Estimate
     from rag.planning import Plan
 
 AnyIndex = Index | str | Path | None
@@ -186,22 +187,55 @@ def import_index(
     return open_index(to)
 
 
+def merge_indexes(
+    indexes: Sequence[str | Path],
+    to: str | Path,
+    *,
+    replace: bool = False,
+    progress: Progress | None = None,
+    log: Callable[[str], None] = _silent,
+) -> Index:
+    """Make one index of several in the folder `to`, and open it; documents are not read again.
+
+    Either all shards of a build are merged into the index of the whole, or indexes of different sources. Ids and the
+    order of sources stay as they are. Vectors that all indexes have are copied; `log` is called with a line for what is
+    needed of disk and memory, and for each part that has to be added again. `replace` replaces an index in `to`, when
+    the new one is complete. Raises `UsageError` for fewer than two indexes, one that is named twice or is `to`, and for
+    one on a server; `IndexingError` for indexes that have an id or a source in common, and for shards of which one is
+    missing or that are of another build.
+    """
+    from rag.index.merge import estimate_merge, merge, plan_merge
+    from rag.index.parts import recipes_of
+    from rag.retrievers import merge_parts
+    from rag.terminal import counted
+
+    _check_new(to)
+    check_list("indexes", indexes, "a list of index folders")
+    listed, made = list(indexes), Path(to)
+    for folder in listed:
+        check_type("index", folder, "an index folder (str or Path)", str, Path)
+    merger = plan_merge(listed, made, replace=replace)
+    with _told(estimate_merge(merger), made, log):
+        manifest, left_out = merge(merger, made, partial(merge_parts, progress=progress), progress, replace=replace)
+    opened = open_index(made)
+    log(f"{counted(manifest['passages'], 'passage')} of {len(listed):,} indexes in {made}")
+    for recipe in recipes_of(opened):
+        log(f"{recipe.name} is in {made}")
+    for name, why in left_out.items():
+        log(f"{name} was left out ({why}): rag index build --to {made} --recipe NAME adds it")
+    return opened
+
+
 def _build(corpus: "Corpus", to: Path, progress: Progress | None, log: Callable[[str], None], *, replace: bool) -> None:
     """Build passages and postings."""
     from rag.index.build import build, check_new, estimate
-    from rag.terminal import counted, free_disk, left_out, megabytes
+    from rag.terminal import counted, left_out
 
     if not replace:
         check_new(to)
-    needed = estimate(corpus)
-    log(f"needs about {megabytes(needed.disk)} of disk ({free_disk(to)} free), {megabytes(needed.memory)} of memory")
     try:
-        manifest = build(corpus, to, _indexed(corpus, progress), replace=replace)
-    except KeyboardInterrupt:
-        log(
-            f"stopped; {to} is whole, as before or with the new build" if to.exists() else f"stopped; {to} is not there"
-        )
-        raise
+        with _told(estimate(corpus), to, log):
+            manifest = build(corpus, to, _indexed(corpus, progress), replace=replace)
     except IndexingError:  # no passages: what was left out says why
         for line in left_out(corpus):
             log(line)
@@ -213,6 +247,21 @@ def _build(corpus: "Corpus", to: Path, progress: Progress | None, log: Callable[
     for line in left_out(corpus):
         log(line)
     log(f"{counted(manifest['passages'], 'passage')} in {to}, {manifest['skipped']:,} skipped")
+
+
+@contextmanager
+def _told(needed: "Estimate", to: Path, log: Callable[[str], None]) -> Iterator[None]:
+    """Say what a build needs, and if it is stopped, what there is."""
+    from rag.terminal import free_disk, megabytes
+
+    log(f"needs about {megabytes(needed.disk)} of disk ({free_disk(to)} free), {megabytes(needed.memory)} of memory")
+    try:
+        yield
+    except KeyboardInterrupt:
+        log(
+            f"stopped; {to} is whole, as before or with the new build" if to.exists() else f"stopped; {to} is not there"
+        )
+        raise
 
 
 def default_recipes(folder: str | Path) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from autoais.io.jsonl import write_atomic
 from rag.corpus.reader import Corpus
 from rag.corpus.sources import Shard
 from rag.errors import IndexingError, RagError, UsageError
-from rag.index.files import Root
+from rag.index.files import Root, roots_of
 from rag.index.manifest import MANIFEST, read_manifest
 from rag.index.open import open_index
 from rag.index.parts import recipes_of
@@ -99,8 +99,9 @@ class Job:
         corpus = Corpus(
             self.sources, options.format, include=options.include, exclude=options.exclude, shard=self.shard
         )
-        roots = [Root(source, options.skip_bad, options.strict).record(self.folder) for source in corpus.described]
-        if read_manifest(self.folder).get("roots") != roots:
+        roots = [Root(source, options.skip_bad, options.strict) for source in corpus.described]
+        there = roots_of(read_manifest(self.folder), self.folder)  # by the places where the sources are now
+        if [root.record(self.folder) for root in there] != [root.record(self.folder) for root in roots]:
             raise IndexingError(
                 f"{self.folder} was built from other sources or with other options; --replace builds all shards anew"
             )

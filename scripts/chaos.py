@@ -203,6 +203,12 @@ def _more(folder: Path) -> None:
     write_documents(folder / "more", ("Kirby", "Lowick", "Marden"), 1700)
 
 
+def _two(folder: Path) -> None:
+    for name, towns in (("one", TOWNS[:5]), ("two", TOWNS[5:])):
+        write_documents(folder / name, towns)
+        rag.build_index(folder / name, folder / f"{name}.index", recipes=["static"])
+
+
 def _questions(folder: Path) -> None:
     _indexed(folder)
     rows = [{"id": f"{t}{n}", "question": q.format(t=t)} for t in TOWNS[:4] for n, q in enumerate(QUESTIONS)]
@@ -343,6 +349,7 @@ BUILD = ("rag", "index", "build", "docs", "--to", "x.index")
 ADD = ("rag", "index", "add", "x.index", "more")
 REMOVE = ("rag", "index", "remove", "x.index", "Bexley.md", "Corvo.md")
 UPDATE = ("rag", "index", "update", "x.index")
+MERGE = ("rag", "index", "merge", "one.index", "two.index", "--to", "x.index")
 PART = ("rag", "index", "build", "--to", "x.index", "--recipe", "static")
 ANSWER = ("rag", "answer", "q.jsonl", "--system", "extractive", "--index", "x.index", "--out", "a.jsonl")
 ATTRIBUTE = ("rag", "attribute", "given.jsonl", "--index", "x.index", "--out", "b.jsonl")
@@ -361,6 +368,7 @@ SCENARIOS = (
     Scenario("add", _more, ADD, _added, _index, _searchable),
     Scenario("remove", _indexed, REMOVE, _removed, _index, _searchable),
     Scenario("update", _changed, UPDATE, lambda f: UPDATE, _index, _searchable),
+    Scenario("merge", _two, MERGE, lambda f: [*MERGE, "--replace"], _index),
     Scenario("part", _indexed, PART, lambda f: PART, _index, _searchable),
     Scenario("answer", _questions, ANSWER, _resumed("a.jsonl", ANSWER), _rows("a.jsonl")),
     Scenario("attribute", _answered, ATTRIBUTE, _resumed("b.jsonl", ATTRIBUTE), _rows("b.jsonl")),

@@ -101,7 +101,8 @@ class Corpus:
         self.unread, self.passed = Counter(), Counter()
         for source in self.described:
             if not source.path.is_dir():
-                yield source.file(source.path)
+                alone = [source.file(source.path)]
+                yield from self._of_shard(alone) if source.format == DOCUMENTS else alone
                 continue
             found = _Folder(source.path, source.include, source.exclude)
             files = [source.file(path) for path in found]

@@ -49,28 +49,38 @@ def build(corpus: Corpus, to: Path, progress: Progress | None = None, *, replace
     that is stopped, killed or out of disk loses nothing. Raises `IndexingError` (an index that is there already, a
     folder that is not an index, a full disk, no passages) or `FormatError` (a broken line).
     """
+    with building(to, replace=replace) as work:
+        return _build(corpus, to, work, progress)
+
+
+@contextmanager
+def building(to: Path, *, replace: bool) -> Iterator[Path]:
+    """A build folder in the folder `to`, locked; the block ends with the manifest that names it.
+
+    An exception, also Ctrl-C, removes what was made. Raises `IndexingError` as `build` does.
+    """
     made = not to.exists()
     with claimed(to):
         if not replace:
             check_new(to)
         try:
             with new_build(to) as work:
-                manifest = _build(corpus, to, work, progress)
+                yield work
         except BaseException:
+            sweep(to)
             if made:
                 (to / LOCK).unlink(missing_ok=True)
                 with suppress(OSError):
                     to.rmdir()
             raise
         sweep(to)
-    return manifest
 
 
 def check_new(to: Path) -> None:
     """Raise `IndexingError` if the folder holds an index."""
     if (to / MANIFEST).exists():
         raise IndexingError(
-            f"{to} is an index already: rag index add or update changes it, rag index build --replace builds it anew"
+            f"{to} is an index already: rag index add or update changes it, --replace replaces it with the new one"
         )
 
 

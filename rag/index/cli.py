@@ -28,6 +28,9 @@ ExcludeOption = Annotated[
 NetworkOption = Annotated[
     bool, typer.Option("--allow-network", help="Fetch sources that are URLs (not with RAG_OFFLINE=1).")
 ]
+ReplaceOption = Annotated[
+    bool, typer.Option("--replace", help="Replace an existing index, once the new one is complete.")
+]
 FolderArgument = Annotated[Path, typer.Argument(help="Index folder.")]
 
 _SOURCES = "Corpus files (also .gz, .zst), folders of documents, or URLs of pages and sitemaps."
@@ -75,9 +78,7 @@ def build(
     ] = None,
     skip_bad: SkipBadOption = False,
     strict: StrictOption = False,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace an existing index, once the new one is complete.")
-    ] = False,
+    replace: ReplaceOption = False,
     allow_network: NetworkOption = False,
     engine: EngineOption = None,
     address: AddressOption = None,
@@ -207,6 +208,22 @@ def update(
     _tell(changes, folder)
 
 
+@index_app.command()
+def merge(
+    indexes: Annotated[
+        list[str], typer.Argument(help="Folders of indexes: all shards of a build, or of other sources.")
+    ],
+    to: Annotated[Path, typer.Option(help="Folder of the merged index.")],
+    replace: ReplaceOption = False,
+) -> None:
+    """Make one index of several, without reading their sources again."""
+    from rag.api import merge_indexes
+    from rag.terminal import build_progress
+
+    with build_progress() as (progress, log):
+        merge_indexes(indexes, to, replace=replace, progress=progress, log=log)
+
+
 def _tell(changes: "Changes", folder: Path) -> None:
     for line in changes.notes:
         note(line)
@@ -325,9 +342,7 @@ def import_(
     folder: Annotated[Path, typer.Argument(help="Lucene index of Anserini or Pyserini that stores its texts.")],
     to: Annotated[Path, typer.Option(help="Folder of the index.")],
     skip_bad: SkipBadOption = False,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace an existing index, once the new one is complete.")
-    ] = False,
+    replace: ReplaceOption = False,
 ) -> None:
     """Build an index from the passages of a Lucene index, for all retrievers."""
     from rag.api import import_index

@@ -96,6 +96,29 @@ def adding(
 ) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Yield a work folder and the record for its manifest; at the end of the block, the folder becomes the part.
 
+    Raises as `beginning`, whose folder it is.
+    """
+    with beginning(index, recipe, plan, updating=updating) as (work, record):
+        yield work, record
+        home = _home(index, recipe)
+        old = home.with_name(f"{recipe.name}.old")
+        files = {name: stamp for name, stamp in fingerprints(work).items() if name != _PLAN}
+        made = {"versions": versions(), "command": command(), "files": files}
+        write_atomic(work / _MANIFEST, [dumps(record | made, indent=2)])
+        if home.exists():
+            home.replace(old)
+        work.replace(home)
+        # Removed last: after a kill before this point, the next run recognises its work folder by the plan.
+        (home / _PLAN).unlink()
+        shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def beginning(
+    index: "Index", recipe: Recipe, plan: Mapping[str, Any], *, updating: bool = False
+) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield a work folder, which stays for `adding` to go on with, and the record so far.
+
     The folder holds the files of a stopped run if its `plan` (everything that determines the bytes) is the same, so
     that the block can resume; otherwise it is empty. Raises `IndexingError` on a full or failing disk, or if another
     process is adding the part or updating the index; with `updating`, it is this process that updates it.
@@ -118,17 +141,7 @@ def adding(
                 shutil.rmtree(work)
             work.mkdir(exist_ok=True)
             write_atomic(work / _PLAN, [dumps(wanted)])
-            record: dict[str, Any] = dict(wanted)
-            yield work, record
-            files = {name: stamp for name, stamp in fingerprints(work).items() if name != _PLAN}
-            made = {"versions": versions(), "command": command(), "files": files}
-            write_atomic(work / _MANIFEST, [dumps(record | made, indent=2)])
-            if home.exists():
-                home.replace(old)
-            work.replace(home)
-            # Removed last: after a kill before this point, the next run recognises its work folder by the plan.
-            (home / _PLAN).unlink()
-            shutil.rmtree(old, ignore_errors=True)
+            yield work, wanted
     except OSError as error:
         raise IndexingError(f"{work}: cannot be written: {error.strerror or error}") from error
 

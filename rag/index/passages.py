@@ -139,14 +139,25 @@ class PassageStore:
                 yield _passage(values)
 
     def scan(self, first: int = 0) -> Iterator[Passage]:
-        """Stream the passages, from a row on, by ordinary reads, as mapped pages would count as memory."""
-        sql = f"SELECT {self._columns} FROM passage WHERE row >= ? ORDER BY row"
+        """Stream the passages, from a row on."""
+        return (passage for _, passage in self.located(first))
+
+    def located(self, first: int = 0) -> Iterator[tuple[int, Passage]]:
+        """Stream (number of the file, passage), from a row on."""
+        sql = f"SELECT file, {self._columns} FROM passage WHERE row >= ? ORDER BY row"
+        return ((file, _passage(values)) for file, *values in self._stream(sql, first))
+
+    def ids(self) -> Iterator[str]:
+        """Stream the ids, sorted."""
+        return (identifier for (identifier,) in self._stream("SELECT CAST(id AS TEXT) FROM passage ORDER BY id"))
+
+    def _stream(self, sql: str, *parameters: int) -> Iterator[Sequence[Any]]:
+        """The rows of a query, by ordinary reads, as mapped pages would count as memory."""
         with faults(_DAMAGED), ExitStack() as stack:
             connection = self._connection
             if self._path is not None:
                 connection = stack.enter_context(closing(read_only(self._path)))
-            for values in connection.execute(sql, (first,)):
-                yield _passage(values)
+            yield from connection.execute(sql, parameters)
 
 
 def _passage(values: Sequence[Any]) -> Passage:

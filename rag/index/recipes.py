@@ -3,7 +3,7 @@
 import math
 import tomllib
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,15 @@ def is_weight(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A retriever's name, kind (`rag.retrievers.RETRIEVERS`) and settings, which the kind reads and checks."""
+    """A retriever's name, kind (`rag.retrievers.RETRIEVERS`) and settings, which the kind reads and checks.
+
+    `home` is the folder of its file, if it was read from one of yours.
+    """
 
     name: str
     kind: str
     settings: Mapping[str, Any]
+    home: Path | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "Recipe":
@@ -68,12 +72,12 @@ def read_recipe(name: str, kinds: Container[str] = ()) -> Recipe:
     kind, _, url = name.partition(":")
     if kind == "remote" and url:
         return Recipe(name, kind, {"url": url})
-    known = names("indexes", ".toml")
+    known, home = names("indexes", ".toml"), None
     if name in known:
         text = folder("indexes").joinpath(f"{name}.toml").read_text("utf-8")
     elif name.endswith(".toml"):
         try:
-            text = Path(name).read_text("utf-8")
+            home, text = Path(name).parent, Path(name).read_text("utf-8")
         except (OSError, ValueError) as error:
             raise RagError(f"{name}: cannot be read as a recipe: {error}") from error
     elif name in kinds:
@@ -82,7 +86,7 @@ def read_recipe(name: str, kinds: Container[str] = ()) -> Recipe:
         others = "a+b, which fuses two, and remote:URL, a server"
         raise RagError(f"no recipe called {name!r}; there are: {', '.join(known)}, {others}")
     try:
-        return Recipe.of(tomllib.loads(text))
+        return replace(Recipe.of(tomllib.loads(text)), home=home)
     except KeyError as error:
         raise RagError(f"{name}: not a recipe: field {error} is missing") from error
     except (ValueError, RecursionError) as error:

@@ -86,7 +86,7 @@ def add(
 
     def plan(roots: list[Root], _: list[FileRecord]) -> Plan:
         for source, root in product(sources, roots):
-            if _overlap(source, root.source):
+            if overlap(source, root.source):
                 raise IndexingError(f"{source}: {root.source.given} is a source of {index}: rag index update reads it")
         found = fetch_sources(index, sources, roots, how)
         notes.extend(found.notes)
@@ -160,8 +160,8 @@ def _means(target: str | Path, source: Source) -> bool:
     return _same(target, source) or (str(target) == source.name and not Path(target).exists())
 
 
-def _overlap(given: str | Path, source: Source) -> bool:
-    """Whether one lies in the other."""
+def overlap(given: str | Path, source: Source) -> bool:
+    """Whether one source lies in the other."""
     if is_url(given) or source.url:
         return _same(given, source)
     return _lies_in(Path(given), source.path) or _lies_in(source.path, Path(given))

@@ -1,11 +1,13 @@
 """Web sources of an index: their pages are mirrored in a folder of the index, which is read as any other folder."""
 
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from autoais.io.jsonl import sync
 from autoais.io.locks import shared_lock
 from rag.corpus.reader import Corpus
 from rag.corpus.sources import DOCUMENTS, Source, check_globs, selected
@@ -119,6 +121,29 @@ def _mirrored(source: Source, others: Sequence[Source], how: Fetching) -> list[s
     if how.strict and report.failed:
         raise IndexingError(report.reasons[0])
     return list(report.lines())
+
+
+def copied(source: Source, index: Path) -> Source:
+    """A source of another index, with its mirror copied into this one if it has a URL; the index must be locked.
+
+    Raises `IndexingError` for a folder that cannot be read or written.
+    """
+    from rag.corpus.web import PAGES
+
+    if not source.url:
+        return source
+    old, new = source.path.parent, new_folder(index)
+    try:
+        # First the list: a page that an update changes meanwhile is then newer than it says, and is fetched again.
+        paths = [old / PAGES, *sorted(path for path in source.path.rglob("*") if not path.is_symlink())]
+        for path in filter(Path.is_file, paths):
+            place = new / path.relative_to(old)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, place)
+            sync(place)
+    except OSError as error:
+        raise IndexingError(f"{old} cannot be copied to {new}: {error.strerror or error}") from error
+    return replace(source, path=new / source.path.name)
 
 
 def new_folder(index: Path) -> Path:

@@ -42,6 +42,10 @@ class PartRetriever(Retriever, Protocol):
         ...
 
 
+Merged = tuple[Index, Sequence[int]]
+"""An index that is merged with others, and the rows of it that are left out."""
+
+
 @dataclass(frozen=True, slots=True)
 class RetrieverKind:
     """A kind of retriever: `open` returns one for an index and a recipe.
@@ -51,7 +55,9 @@ class RetrieverKind:
     `update(old, new, recipe, rows, progress)` brings the part of an index into an updated one, in which these rows
     changed; without it, the part has to be added again. `seconds(index, recipe, memory)` estimates what building takes
     besides what grows with the passages, for an index too large to try (`rag.planning`). `outside` says that the part
-    goes to a program that is not ours, which a plan must not fill.
+    goes to a program that is not ours, which a plan must not fill. `merge(olds, new, recipe, progress)` brings the
+    parts of several indexes, given with rows that are left out, into the one that has their other rows one after
+    another; it returns what `add` still has to do, or an empty text. Without it, the part has to be added again.
     """
 
     open: Callable[[Index, Recipe], Retriever]
@@ -60,6 +66,7 @@ class RetrieverKind:
     update: Callable[[Index, Index, Recipe, Sequence[int], Progress], None] | None = None
     seconds: Callable[[Index, Recipe, int | None], float] | None = None
     outside: bool = False
+    merge: Callable[[Sequence[Merged], Index, Recipe, Progress], str] | None = None
 
 
 RETRIEVERS: Registry[RetrieverKind] = Registry(
@@ -135,4 +142,41 @@ def carry_parts(
                 raise
             drop_unfinished(new, recipe)
         left_out.append(recipe.name)
+    return left_out
+
+
+def merge_parts(
+    olds: Sequence[Merged], new: Index, progress: Callable[[str, int, int], None] | None = None
+) -> dict[str, str]:
+    """Bring the parts that all indexes have into the one merged of them; returns why others are left out, by name.
+
+    `progress` is called with the part, and the number of passages done and in all. Raises `IndexingError` on a full
+    disk.
+    """
+
+    def report(done: int, what: str) -> None:
+        if progress is not None:
+            progress(f"{name} {what}", done, new.manifest["passages"])
+
+    left_out = {}
+    found = [{recipe.name: recipe for recipe in recipes_of(index)} for index, _ in olds]
+    for name in sorted({name for recipes in found for name in recipes}):
+        without = [index.name for (index, _), recipes in zip(olds, found, strict=True) if name not in recipes]
+        if without:
+            left_out[name] = f"{without[0]} has no such part"
+            continue
+        recipe = found[0][name]
+        if any(recipes[name] != recipe for recipes in found):
+            left_out[name] = "its recipe is not the same in all indexes"
+            continue
+        try:
+            merge = kind_of(recipe).merge
+            rest = f"a part of kind {recipe.kind} is built anew" if merge is None else merge(olds, new, recipe, report)
+        except UserError as error:
+            if isinstance(error.__cause__, OSError):
+                raise
+            drop_unfinished(new, recipe)
+            rest = str(error)
+        if rest:
+            left_out[name] = rest
     return left_out

@@ -2,11 +2,11 @@
 
 import resource
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from autoais.io.jsonl import field
 from rag.encoders import BATCH, Encoder, open_encoder
@@ -14,10 +14,10 @@ from rag.errors import FormatError, IndexingError, RagError
 from rag.index.analysis import check_query, check_search
 from rag.index.index import Index
 from rag.index.integrity import PART
-from rag.index.parts import Needs, Progress, adding, open_part
+from rag.index.parts import Needs, Progress, adding, beginning, open_part
 from rag.index.passages import Store
 from rag.index.recipes import Recipe
-from rag.retrievers import RetrieverKind
+from rag.retrievers import Merged, RetrieverKind
 from rag.retrievers.vectors import (
     KINDS,
     PER_FILE,
@@ -169,6 +169,54 @@ def update(old: Index, new: Index, recipe: Recipe, changed: Sequence[int], progr
         record |= {"index": kind, "settings": part["settings"], "why": part["why"], "longest": stored.longest()}
 
 
+def merge(olds: Sequence[Merged], new: Index, recipe: Recipe, progress: Progress) -> str:
+    """Copy the vectors of several indexes; an index of FAISS is left to `add`, which has a limit of memory.
+
+    Raises `IndexingError` if a part is damaged or the encoders are not the same.
+    """
+    parts = [open_part(old, recipe) for old, _ in olds]
+    encoder, dimension = parts[0][1]["encoder"], parts[0][1]["dimension"]
+    if any((part["encoder"], part["dimension"]) != (encoder, dimension) for _, part in parts):
+        raise IndexingError("the indexes have vectors of different encoders")
+    rows = new.manifest["passages"]
+    kind, settings, why = _choice(recipe, rows, dimension, None)
+    flat = kind == "flat" and all(part["index"] == "flat" for _, part in parts)
+    plan = {"encoder": encoder, "dimension": dimension, "shard": PER_FILE}
+    with (adding if flat else beginning)(new, recipe, plan, updating=True) as (work, record):
+        for number, vectors in enumerate(_regrouped(_kept(olds, parts))):
+            write_file(work, number, vectors)
+            progress(number * PER_FILE + len(vectors), "copied")
+        if flat:
+            longest = StoredVectors(work, rows, dimension, PER_FILE).longest()
+            record |= {"index": kind, "settings": settings, "why": why, "longest": longest}
+    return "" if flat else "its vectors are copied, their index is built anew"
+
+
+def _kept(olds: Sequence[Merged], parts: Sequence[tuple[Path, Mapping[str, Any]]]) -> Iterator["NDArray[np.float16]"]:
+    """The vectors of several parts, without those of rows that are left out."""
+    import numpy as np
+
+    for (old, left), (home, part) in zip(olds, parts, strict=True):
+        stored = StoredVectors(home, old.manifest["passages"], part["dimension"], part["shard"])
+        for first, vectors in zip(range(0, stored.rows, stored.size), stored, strict=True):
+            yield np.delete(vectors, [row - first for row in left if first <= row < first + len(vectors)], axis=0)
+
+
+def _regrouped(pieces: Iterable["NDArray[np.float16]"]) -> Iterator["NDArray[np.float16]"]:
+    """The same vectors in pieces of `PER_FILE`, of which the last may have fewer."""
+    import numpy as np
+
+    held: list[NDArray[np.float16]] = []
+    for piece in pieces:
+        held.append(piece)
+        while sum(map(len, held)) >= PER_FILE:
+            together = np.concatenate(held)
+            yield together[:PER_FILE]
+            held = [together[PER_FILE:]]
+    if sum(map(len, held)):
+        yield np.concatenate(held)
+
+
 def _encoder(recipe: Recipe) -> Encoder:
     return open_encoder(recipe.setting("encoder", str))
 
@@ -265,4 +313,4 @@ class Dense:
         return found
 
 
-KIND = RetrieverKind(open_dense, needs, add, update, seconds)
+KIND = RetrieverKind(open_dense, needs, add, update, seconds, merge=merge)

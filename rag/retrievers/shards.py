@@ -67,7 +67,7 @@ def open_shards(index: Index, recipe: Recipe) -> "Shards":
         raise RagError(f"recipe {recipe.name}: missing should be one of {', '.join(_WHEN_MISSING)}, found {missing!r}")
     inner, timeout = recipe.setting("recipe", str, "bm25"), recipe.setting("timeout", float, 30.0)
     with ThreadPoolExecutor(len(places)) as pool:
-        shards = list(pool.map(lambda place: _open(place, inner, timeout), places))
+        shards = list(pool.map(lambda place: _open(_moved(place, recipe.home), inner, timeout), places))
     first = shards[0]
     for other in shards[1:]:
         if other.engine != first.engine:
@@ -91,6 +91,14 @@ def _joined(shards: Sequence[_Shard], recipe: Recipe) -> list[_Shard]:
     joined = Joined([one.index for one in here if one.index is not None], recipe)
     whole = _Shard(", ".join(one.place for one in here), joined, here[0].engine, "")
     return [whole, *(one for one in shards if one.index is None)]
+
+
+def _moved(place: str, home: Path | None) -> str:
+    """The folder of that name beside the recipe, if it moved there with the recipe."""
+    if "://" in place or home is None or Path(place).exists():
+        return place
+    beside = home / Path(place).name
+    return str(beside) if beside.exists() else place
 
 
 def _open(place: str, recipe: str, timeout: float) -> _Shard:

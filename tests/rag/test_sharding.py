@@ -86,6 +86,33 @@ def test_edits_of_the_recipe_are_kept(made: Path, source: Path) -> None:
     made.write_text(text, "utf-8")
 
 
+def test_shards_that_move_with_their_recipe_are_found_and_updated(source: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copy(source, tmp_path / "towns.jsonl"))
+    made = package.build_shards(copy, tmp_path / "shards", 2)
+    before = ids(made, None)
+    (tmp_path / "there").mkdir()
+    moved = made.parent.rename(tmp_path / "there" / "moved") / made.name
+    assert ids(moved, None) == before
+    write_corpus(copy, ROWS[:60])
+    assert package.build_shards(copy, moved.parent, 2) == moved
+    assert sum(package.open_index(folder).manifest["passages"] for folder in folders(moved)) == 60
+    with pytest.raises(IndexingError, match=r"was built from other sources"):
+        package.build_shards(source, moved.parent, 2)
+    alone = moved.parent.rename(tmp_path / "alone") / made.name
+    shutil.rmtree(folders(alone)[0])
+    with pytest.raises(IndexingError, match=r"no index at .*001-of-002\.index"):
+        ids(alone, None)
+
+
+def test_a_document_by_itself_is_in_one_shard(tmp_path: Path) -> None:
+    documents = [tmp_path / f"{name}.md" for name in "abcdefgh"]
+    for path in documents:
+        path.write_text(f"# {path.stem}\n\nThe mill of {path.stem} sells salt.\n")
+    shards = [package.build_index(documents, tmp_path / f"{n}.index", shard=f"{n}/2") for n in (1, 2)]
+    found = [passage.id for index in shards for passage in index.store.scan()]
+    assert len(set(found)) == len(found) == 8
+
+
 def test_what_cannot_be_built_is_refused_before_anything_is_written(made: Path, source: Path, tmp_path: Path) -> None:
     shards, out = made.parent, tmp_path / "shards"
     with pytest.raises(IndexingError, match=r"has a shard of another number, 001-of-003\.index"):

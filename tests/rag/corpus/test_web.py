@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import random
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -635,6 +636,42 @@ def test_a_site_and_a_folder_share_an_index(server: Server, tmp_path: Path) -> N
     assert library.update_index(moved).changed == (f"{server.host}/index.html",)
     library.build_index(docs, moved, replace=True)
     assert mirrors(moved) == 0
+
+
+def test_mirrors_are_merged_and_updated(server: Server, tmp_path: Path) -> None:
+    one, two, home = (tmp_path / f"{name}.index" for name in ("one", "two", "merged"))
+    library.build_index(server.url("/"), one, allow_network=True, recipes=["bm25"])
+    library.build_index(server.sitemap("/guide/intro.html", "/guide/faq"), two, allow_network=True, recipes=["bm25"])
+    with pytest.raises(IndexingError, match="which an update would read twice"):
+        library.merge_indexes([one, shutil.copytree(one, tmp_path / "copy.index")], home)
+    library.merge_indexes([one, two], home)
+    for folder in (one, two):
+        shutil.rmtree(folder)
+    assert (mirrors(home), leftovers(home), library.verify_index(home)) == (2, 0, [])
+    server.forget()
+    assert str(library.update_index(home, allow_network=True)) == "3 unchanged"
+    assert ("/", 304) in server.forget()
+    server.site["/guide/faq"] = page("another")
+    assert library.update_index(home, allow_network=True).changed == (f"{server.host}/guide/faq.html",)
+    with pytest.raises(KeyboardInterrupt):
+        library.merge_indexes([home, _other(tmp_path)], one, progress=_when_merging)
+    assert not one.exists()
+    with pytest.raises(KeyboardInterrupt):
+        library.merge_indexes([home, tmp_path / "other.index"], _other(tmp_path / "x"), progress=_when_merging,
+                              replace=True)  # fmt: skip
+    assert mirrors(tmp_path / "x" / "other.index") == 0
+
+
+def _other(folder: Path) -> Path:
+    (folder / "docs").mkdir(parents=True)
+    (folder / "docs" / "a.html").write_bytes(page("a"))
+    library.build_index(folder / "docs", folder / "other.index", recipes=["bm25"])
+    return folder / "other.index"
+
+
+def _when_merging(step: str, done: int, total: int) -> None:
+    if step == "merging":
+        raise KeyboardInterrupt
 
 
 def test_a_manifest_cannot_lead_the_mirror_elsewhere(server: Server, tmp_path: Path, rag: Command) -> None:

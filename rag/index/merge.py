@@ -1,0 +1,352 @@
+"""Makes one index of several: passages and vectors are copied, and postings written with the statistics of all.
+
+Sources are not read again, and ids stay as they are. All shards of a build become the index of the whole; other indexes
+have to have different sources.
+"""
+
+import heapq
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, groupby, pairwise
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from autoais.io.jsonl import dumps, write_atomic
+from autoais.io.paths import folder_size
+from autoais.io.provenance import command
+from rag.corpus.sources import DOCUMENTS, Shard, Source, place
+from rag.errors import FormatError, IndexingError, UsageError
+from rag.index.build import Estimate, PassageWriter, building, check_new
+from rag.index.compare import repeats
+from rag.index.files import FileRecord, Root, combined, read_files, roots_of, write_files
+from rag.index.index import Index
+from rag.index.integrity import fingerprints
+from rag.index.manifest import MANIFEST, described
+from rag.index.open import open_build, open_index
+from rag.index.passages import PASSAGES, PassageStore
+from rag.index.postings import HEAP_BYTES, POSTINGS, BM25Writer
+from rag.index.update import overlap
+from rag.index.web import copied
+
+Progress = Callable[[str, int, int], None]
+"""Called with the name of the step, the number of passages done and their total."""
+
+MergeParts = Callable[[Sequence[tuple[Index, Sequence[int]]], Index], Mapping[str, str]]
+"""Brings the parts of indexes, given with rows that are left out, into the merged one; says why others are left out."""
+
+_STEP = 1000  # passages between two reports
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An index to merge, with its sources and files."""
+
+    folder: Path
+    index: Index
+    roots: Sequence[Root]
+    records: Sequence[FileRecord]
+
+    @classmethod
+    def open(cls, folder: Path) -> "Member":
+        """Open an index; raises `IndexingError` as `open_index`, and for one that does not know its sources."""
+        index = open_index(folder)
+        if index.build is None:
+            raise IndexingError(f"{folder} is a Lucene index: make an index of it with rag index import")
+        return cls(folder, index, roots_of(index.manifest, folder), read_files(index.build))
+
+    @property
+    def build(self) -> Path:
+        """The folder with its files."""
+        assert self.index.build is not None
+        return self.index.build
+
+    @property
+    def store(self) -> PassageStore:
+        """Its passages."""
+        assert isinstance(self.index.store, PassageStore)
+        return self.index.store
+
+    @property
+    def passages(self) -> int:
+        """The number of its passages."""
+        return int(self.index.manifest["passages"])
+
+    @property
+    def shard(self) -> Shard | None:
+        """The part of its sources that it holds, if it is a shard."""
+        return self.roots[0].source.shard if self.roots else None
+
+
+@dataclass(frozen=True, slots=True)
+class Merger:
+    """The indexes to merge, and the sources and files that the merged index will have.
+
+    `numbers` has the new numbers of the files of each index; the passages of a file without one are left out.
+    """
+
+    members: Sequence[Member]
+    roots: Sequence[Root]
+    records: Sequence[FileRecord]
+    numbers: Sequence[Mapping[int, int]]
+
+    @property
+    def passages(self) -> int:
+        """The number of passages that are looked at."""
+        return sum(member.passages for member in self.members)
+
+
+def plan_merge(folders: Sequence[str | Path], to: Path, *, replace: bool = False) -> Merger:
+    """Open the indexes and say what becomes of their sources and files.
+
+    Raises `UsageError` for fewer than two indexes, one that is named twice, one on a server and one that is `to`,
+    `IndexingError` for indexes that cannot be opened or do not fit together, and for an index in `to`, unless
+    `replace`.
+    """
+    if len(folders) < 2:
+        raise UsageError(f"an index is merged of two or more, found {len(folders)}")
+    for folder in folders:
+        if "://" in str(folder):
+            raise UsageError(f"{folder} is on a server: copy the folder of the index to this machine")
+    members = [Member.open(Path(folder)) for folder in folders]
+    for one, other in combinations(members, 2):
+        if one.folder.resolve() == other.folder.resolve():
+            raise UsageError(f"{other.folder} is named twice")
+    if any(member.folder.resolve() == to.resolve() for member in members):
+        raise UsageError(f"{to} is one of the indexes to merge: name another folder for the merged one")
+    if not replace:
+        check_new(to)
+    if any(member.shard for member in members):
+        return _of_shards(_all_shards(members))
+    for one, other in combinations(members, 2):
+        _check_sources(one, other)
+    return _side_by_side(members)
+
+
+def estimate_merge(merger: Merger) -> Estimate:
+    """Estimate memory, which is that of a build, and disk, which is that of all indexes."""
+    mirrors = [root.source.path.parent for root in merger.roots if root.source.url]
+    disk = sum(map(folder_size, [*(member.build for member in merger.members), *mirrors]))
+    return Estimate(memory=HEAP_BYTES + 100_000_000, disk=disk)
+
+
+def merge(
+    merger: Merger,
+    to: Path,
+    merge_parts: MergeParts | None = None,
+    progress: Progress | None = None,
+    *,
+    replace: bool = False,
+) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """Write the merged index in the folder `to`; returns its manifest, and why parts were left out, by their names.
+
+    It is complete or not there, as with `rag.index.build.build`. Raises `IndexingError` for an id that two indexes
+    have, before anything is written.
+    """
+    report = progress or (lambda step, done, total: None)
+    _check_ids(merger, report)
+    with building(to, replace=replace) as work:
+        roots = [_taken(root, to) for root in merger.roots]
+        counts, left = _fill(merger, work, report)
+        write_files(work, merger.records)
+        manifest = {
+            "build": work.name,
+            **described(
+                [root.source.name for root in roots],
+                sorted({root.source.format for root in roots}),
+                counts,
+                combined(merger.records),
+            ),
+            "skipped": sum(record.bad for record in merger.records),
+            "command": command(),
+            "roots": [root.record(to) for root in roots],
+            "dead": 0,
+            "files": fingerprints(work),
+        }
+        left_out: Mapping[str, str] = {}
+        if merge_parts is not None:
+            given = [(member.index, rows) for member, rows in zip(merger.members, left, strict=True)]
+            left_out = merge_parts(given, open_build(to, manifest))
+        write_atomic(to / MANIFEST, [dumps(manifest, indent=2)])
+    return manifest, left_out
+
+
+def _taken(root: Root, to: Path) -> Root:
+    return replace(root, source=copied(root.source, to))
+
+
+def _fill(merger: Merger, work: Path, report: Progress) -> tuple[dict[str, int], list[list[int]]]:
+    """Write passages and postings; returns the counts of the manifest, and the rows of each index that are left out."""
+    store = PassageStore.create(work / PASSAGES)
+    postings = BM25Writer(work / POSTINGS, HEAP_BYTES)
+    left: list[list[int]] = []
+    writer = PassageWriter(store, postings, _raise, lambda rows: report("merging", rows, merger.passages))
+    with writer:
+        for member, numbers in zip(merger.members, merger.numbers, strict=True):
+            row, gone = 0, list[int]()
+            for file, found in groupby(member.store.located(), key=itemgetter(0)):
+                passages = (passage for _, passage in found)
+                if file in numbers:
+                    count, _ = writer.add(((str(member.folder), passage) for passage in passages), numbers[file])
+                else:
+                    count = sum(1 for _ in passages)
+                    gone += range(row, row + count)
+                row += count
+            left.append(gone)
+    if writer.counts["passages"] != sum(record.passages for record in merger.records):
+        raise IndexingError("an index has other passages than its files say: rag index verify tells which")
+    return writer.counts, left
+
+
+def _raise(error: FormatError) -> None:
+    raise IndexingError(str(error)) from error
+
+
+def _check_ids(merger: Merger, report: Progress) -> None:
+    """Raise `IndexingError` for an id that two indexes have."""
+
+    def ids(number: int, member: Member) -> Iterator[tuple[str, int]]:
+        return ((identifier, number) for identifier in member.store.ids())
+
+    every = heapq.merge(*(ids(number, member) for number, member in enumerate(merger.members)))
+    for done, ((one, first), (other, second)) in enumerate(pairwise(every), 2):
+        if one == other:
+            raise IndexingError(
+                f"{merger.members[first].folder} and {merger.members[second].folder} both have a passage {one!r}: "
+                "build one index of the sources of both instead"
+            )
+        if done % _STEP == 0 or done == merger.passages:
+            report("comparing ids", done, merger.passages)
+
+
+# --- indexes of different sources --------------------------------------------------------------------------------
+
+
+def _check_sources(one: Member, other: Member) -> None:
+    """Raise `IndexingError` for a source of an index that is in a source of the other."""
+    for source in (root.source for root in one.roots):
+        for another in (root.source for root in other.roots):
+            if overlap(source.url or source.path, another):
+                raise IndexingError(
+                    f"{one.folder} has the source {source.given} and {other.folder} {another.given}, "
+                    "which an update would read twice: build one index of them instead"
+                )
+
+
+def _side_by_side(members: Sequence[Member]) -> Merger:
+    roots: list[Root] = []
+    records: list[FileRecord] = []
+    numbers: list[dict[int, int]] = []
+    for member in members:
+        known = {record.number: number for number, record in enumerate(member.records, len(records))}
+        records += (
+            replace(record, number=known[record.number], source=record.source + len(roots)) for record in member.records
+        )
+        roots += member.roots
+        numbers.append(known)
+    return Merger(members, roots, records, numbers)
+
+
+# --- shards of one build -----------------------------------------------------------------------------------------
+
+_NAMED = 8  # missing shards
+
+
+def _all_shards(members: Sequence[Member]) -> list[Member]:
+    """The shards in order; raises `IndexingError` unless they are those of one build, and all of them."""
+    (first, known), *_ = ((member, member.shard) for member in members if member.shard)
+    found: dict[int, Member] = {}
+    for member in members:
+        shard = member.shard
+        if shard is None:
+            raise IndexingError(
+                f"{first.folder} is shard {known} and {member.folder} is no shard: merge all {known.of} shards first, "
+                "and then the index that they make"
+            )
+        if shard.of != known.of or not _same_build(first, member):
+            raise IndexingError(
+                f"{first.folder} (shard {known}) and {member.folder} (shard {shard}) were not built from the same "
+                "sources with the same options: merge the shards of one build"
+            )
+        if shard.number in found:
+            raise IndexingError(f"{found[shard.number].folder} and {member.folder} are both shard {shard}")
+        found[shard.number] = member
+    if missing := [f"{number}/{known.of}" for number in range(1, known.of + 1) if number not in found]:
+        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        raise IndexingError(
+            f"{', '.join(missing[:_NAMED])}{more} of the shards {'is' if len(missing) == 1 else 'are'} missing: "
+            f"name all {known.of}"
+        )
+    return [found[number] for number in sorted(found)]
+
+
+def _same_build(one: Member, other: Member) -> bool:
+    """Whether two shards were built from the same sources with the same options."""
+    return [_anywhere(root) for root in one.roots] == [_anywhere(root) for root in other.roots] and all(
+        _same_place(one, other, number) for number in range(len(one.roots))
+    )
+
+
+def _anywhere(root: Root) -> Root:
+    """A source wherever it lies, as a whole."""
+    return replace(root, source=replace(root.source, path=Path(root.source.path.name), shard=None))
+
+
+def _same_place(one: Member, other: Member, number: int) -> bool:
+    """Whether a source of two shards is one: a file that both read, which is compared by its contents, or a path."""
+    if all(any(r.source == number and not r.within for r in member.records) for member in (one, other)):
+        return True
+    source, another = one.roots[number].source, other.roots[number].source
+    built_at = {member.index.manifest["roots"][number]["absolute"] for member in (one, other)}
+    return bool(source.url) or len(built_at) == 1 or source.path.resolve() == another.path.resolve()
+
+
+def _of_shards(members: Sequence[Member]) -> Merger:
+    found: dict[tuple[int, str], list[tuple[Member, FileRecord]]] = {}
+    for member in members:
+        for record in member.records:
+            found.setdefault((record.source, record.within), []).append((member, record))
+    order = sorted(found, key=lambda key: (key[0], place(key[1])))
+    whole = [_joined(number, found[key]) for number, key in enumerate(order)]
+    roots = [replace(root, source=replace(root.source, shard=None)) for root in members[0].roots]
+    records = [settled for number, root in enumerate(roots) for settled in _settled(root.source, number, whole)]
+    kept = {(record.source, record.within): record.number for record in records if record.passages}
+    numbers = [
+        {r.number: kept[r.source, r.within] for r in member.records if (r.source, r.within) in kept}
+        for member in members
+    ]
+    return Merger(members, roots, records, numbers)
+
+
+def _joined(number: int, parts: Sequence[tuple[Member, FileRecord]]) -> FileRecord:
+    """The record of a file of which each shard holds a part, or one all; raises `IndexingError` if it has changed.
+
+    A shard counts all broken lines of a file, wherever their passages would go.
+    """
+    (first, record), *others = parts
+    for member, other in others:
+        if not record.stamp.sha256 or other.stamp.sha256 != record.stamp.sha256:
+            raise IndexingError(
+                f"{first.folder} and {member.folder} have read different versions of {record.name}: "
+                "rag index update brings them up to date"
+            )
+    every = [part for _, part in parts]
+    return replace(
+        record,
+        number=number,
+        passages=sum(part.passages for part in every),
+        checksum=combined(every),
+        bad=max(part.bad for part in every),
+    )
+
+
+def _settled(source: Source, number: int, records: Sequence[FileRecord]) -> list[FileRecord]:
+    """The records of a source, without the passages of documents that repeat one of another shard."""
+    mine = [record for record in records if record.source == number]
+    if source.format != DOCUMENTS or not any(record.within for record in mine):
+        return mine
+    twins, nothing = repeats(mine), combined([])
+    return [
+        replace(record, twin=twins[record.name], passages=0, checksum=nothing) if record.name in twins else record
+        for record in mine
+    ]
