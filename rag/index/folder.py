@@ -8,7 +8,7 @@ from pathlib import Path
 from autoais.io.jsonl import parse_object
 from autoais.io.locks import exclusive_lock, unused
 from rag.errors import FormatError, IndexingError
-from rag.index.manifest import BUILD, MANIFEST, WEB
+from rag.index.manifest import BUILD, DATABASE_FOLDER, MANIFEST, WEB
 
 LOCK = ".rag-lock"
 
@@ -33,7 +33,7 @@ def claimed(to: Path) -> Iterator[None]:
 
 def _ours(name: str) -> bool:
     # A kill while the manifest is written can leave `.manifest.json.*`.
-    return name in (MANIFEST, LOCK) or name.startswith((BUILD, WEB, f".{MANIFEST}."))
+    return name in (MANIFEST, LOCK, DATABASE_FOLDER) or name.startswith((BUILD, WEB, f".{MANIFEST}."))
 
 
 def sweep(to: Path) -> None:
@@ -64,7 +64,8 @@ def _left(to: Path) -> list[Path]:
     current = _current(to)
     if current is None:  # the manifest is damaged: any build may be the one it named
         return []
-    return [path for path in to.iterdir() if _ours(path.name) and path.name not in {MANIFEST, LOCK, *current}]
+    kept = {MANIFEST, LOCK, DATABASE_FOLDER, *current}
+    return [path for path in to.iterdir() if _ours(path.name) and path.name not in kept]
 
 
 def _current(to: Path) -> set[str] | None:

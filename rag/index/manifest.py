@@ -17,6 +17,7 @@ FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 BUILD = ".rag-build-"
 WEB = ".rag-web-"  # mirrors of pages, which `roots` of the manifest name
+DATABASE_FOLDER = "databases"  # local vector databases, beside the builds: an update keeps them
 BASE_RECIPE = "bm25"
 _RECIPE_NOTE = "k1 and b are fixed by tantivy's Python binding"
 

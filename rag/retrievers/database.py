@@ -18,6 +18,7 @@ from rag.databases import DATABASES, Database
 from rag.encoders import Encoder, open_encoder
 from rag.errors import IndexingError, RagError, UserError
 from rag.index.index import Index
+from rag.index.manifest import DATABASE_FOLDER
 from rag.index.parts import Needs, Progress, adding, open_part
 from rag.index.recipes import Recipe, read_recipe
 from rag.retrievers import RetrieverKind
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from rag.retrievers.vectors import Rows, Scores
 
 _KEY = "RAG_DATABASE_KEY"
-_FOLDER = "databases"  # in the index, beside its builds: an update keeps it
 _BATCH = 1_000  # vectors sent at once
 _SETTINGS = ("database", "base", "url", "depth", "refine", "timeout")
 
@@ -162,7 +162,7 @@ def _url(recipe: Recipe, index: Index) -> str:
     if not url:
         if index.build is None:
             raise IndexingError(f"the index {index.name} takes no part {recipe.name!r}: build one with rag index build")
-        return str(index.build.parent / _FOLDER / recipe.name)
+        return str(index.build.parent / DATABASE_FOLDER / recipe.name)
     if urlsplit(url).password:
         raise RagError(f"recipe {recipe.name}: url should hold no password; set {_KEY}")
     return url

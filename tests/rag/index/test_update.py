@@ -187,6 +187,17 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(docs: Path, monkeypa
     assert ids(docs.parent / "i.index", "kettle") == ["a.md#1"]
 
 
+def test_a_vector_database_in_the_folder_of_an_index_stays_there(docs: Path, home: Path) -> None:
+    vectors = home / "databases" / "qdrant" / "vectors.bin"
+    vectors.parent.mkdir(parents=True)
+    vectors.write_bytes(b"1")
+    write(docs, "e.md", "The river e runs north of the town.")
+    assert library.update_index(home)
+    library.build_index(docs, home, replace=True)
+    assert vectors.exists()
+    assert leftovers(home) == 0
+
+
 def test_passages_that_stay_keep_their_rows(docs: Path, home: Path) -> None:
     written: list[int] = []
 
