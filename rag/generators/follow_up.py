@@ -8,13 +8,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from autoais.io.jsonl import field, read_objects
 from autoais.text.words import STOP_WORDS, content_stems, word_spans, words
 from rag.errors import FormatError
-from rag.generators.labelled import ask, fields
-from rag.llms import LanguageModel, ModelError
-from rag.llms.prompts import Prompt, plain
+
+if TYPE_CHECKING:
+    from rag.llms import LanguageModel
 
 _PROMPT = "follow-up.v1"
 _MOST = 120  # tokens of a model's question
@@ -72,7 +73,7 @@ def read_history(path: Path) -> list[Turn]:
     return turns
 
 
-def standalone(question: str, history: Sequence[Turn], model: LanguageModel | None = None) -> str:
+def standalone(question: str, history: Sequence[Turn], model: "LanguageModel | None" = None) -> str:
     """Rewrite a question so that it can be understood without the history; a standalone question is unchanged.
 
     A model's question is accepted if it only uses words of the history and the question. Otherwise, and without a
@@ -91,8 +92,12 @@ def standalone(question: str, history: Sequence[Turn], model: LanguageModel | No
     return _by_rules(question, whole)
 
 
-def _by_model(question: str, turns: Sequence[Turn], model: LanguageModel) -> str | None:
+def _by_model(question: str, turns: Sequence[Turn], model: "LanguageModel") -> str | None:
     """The model's question; None if it is empty, too long, or has a word of neither the history nor the question."""
+    from rag.generators.labelled import ask, fields
+    from rag.llms import ModelError
+    from rag.llms.prompts import Prompt, plain
+
     lines = ((f"Question: {plain(turn.question)}", f"Answer: {plain(turn.answer[:500])}") for turn in turns)
     history = "\n".join(line for pair in lines for line in pair)
     try:
