@@ -93,8 +93,8 @@ def reader_card() -> Iterator[str]:
         the hits of labelled questions are those of `hybrid`, and for 7,698 of these questions Claude judged 17,595
         passages that this reader ranked high, of which 2,283 answer the question. A reader trained on them (66,000
         passages, from this one) answered 57.2 % of the 442 validation questions right, this one 56.1 %: 19 more and 14
-        fewer, by Claude, who did not know whose answers it judged (no file here). It does not ship. More labels do not
-        help a network of this size much; a larger one was not tried."""
+        fewer, by Claude, who did not know whose answers it judged (one run, no file here). That is no more than chance,
+        so it does not ship; a larger network was not tried."""
     )
     yield from answers(name)
     yield from own_documents(name)

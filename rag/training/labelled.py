@@ -17,12 +17,11 @@ import hashlib
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autoais.io.jsonl import field as value
-from autoais.io.jsonl import read_objects
+from autoais.io.jsonl import field, read_objects
 from autoais.metrics.short_answers import answer_spans
 from rag.errors import FormatError, QuestionError
 from rag.retrievers import Retriever
@@ -54,7 +53,7 @@ class Labelled:
     path: str | None
     quotes: tuple[Fingerprint, ...]
     short: str | None
-    judged: Mapping[Fingerprint, int] = field(default_factory=dict)
+    judged: Mapping[Fingerprint, int]
 
 
 def fingerprint(text: str) -> Fingerprint:
@@ -70,25 +69,25 @@ def _hash(words: Sequence[str]) -> str:
 def read_labelled(path: Path) -> Iterator[Labelled]:
     """Read such a file; raises `FormatError` for a row that is not valid."""
     for where, row in read_objects(path):
-        quotes = [_fingerprint(quote, "quotes", where) for quote in value(row, "quotes", list, where)]
+        quotes = [_fingerprint(quote, "quotes", where) for quote in field(row, "quotes", list, where)]
         judged = {}
-        for one in value(row, "judged", list, where) if "judged" in row else ():
+        for one in field(row, "judged", list, where) if "judged" in row else ():
             found = _fingerprint(one, "judged", where)
-            judged[found] = value(one, "grade", int, where)
+            judged[found] = field(one, "grade", int, where)
             if judged[found] not in (_ANSWERS, _PART, _NOTHING):
                 raise FormatError(f"{where}: 'grade' should be 0, 1 or 2, found {judged[found]}")
         short, place = row.get("short"), row.get("path")
         for name, given in (("short", short), ("path", place)):
             if not isinstance(given, str | None):
                 raise FormatError(f"{where}: {name!r} should be a string or null")
-        question, collection = value(row, "question", str, where), value(row, "collection", str, where)
+        question, collection = field(row, "question", str, where), field(row, "collection", str, where)
         yield Labelled(question, collection, place, tuple(quotes), short, judged)
 
 
 def _fingerprint(given: object, name: str, where: str) -> Fingerprint:
     if not isinstance(given, Mapping):
         raise FormatError(f"{where}: {name!r} should be objects with words and sha256")
-    return Fingerprint(value(given, "words", int, where), value(given, "sha256", str, where))
+    return Fingerprint(field(given, "words", int, where), field(given, "sha256", str, where))
 
 
 def find_quote(text: str, quote: Fingerprint) -> tuple[int, int] | None:

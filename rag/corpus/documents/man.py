@@ -294,7 +294,7 @@ _STRUCTURE: dict[str, Callable[[_Page, str], None]] = {
 
 def _skip_definition(rest: str, lines: Iterator[str]) -> None:
     """Leave out the lines of a macro (`.de NAME [END]`)."""
-    _skip_ignored(rest.partition(" ")[2], lines)
+    _skip_ignored(" ".join(rest.split()[1:]), lines)
 
 
 def _skip_ignored(rest: str, lines: Iterator[str]) -> None:
