@@ -1,17 +1,21 @@
 """Measures how much faster a GPU judges and encodes than this machine's CPU, with the same code.
 
-    python -m scripts.bench.gpu --judge hf:FOLDER --encoder st:FOLDER [--pairs N] [--passages N] [--out FILE]
+    python -m scripts.bench.gpu [--judge hf:FOLDER] [--encoder st:FOLDER] [--pairs N] [--passages N] [--out FILE]
 
 Judges N pairs, of which every second claim is the first line of its passage, and encodes N passages, all made from the
 handbook: in one process that sees the GPU and in one that does not (CUDA_VISIBLE_DEVICES is empty). A first batch
 warms up; opening the models comes before the clock. The verdicts of both are compared, as a GPU judges in bfloat16.
 Without a GPU it says "not run", writes nothing and exits with code 3.
+
+Without --judge and --encoder, it measures random weights in usual sizes, since speed does not depend on their values: a
+classifier of BERT-base's size, whose verdicts say nothing, and an encoder of all-MiniLM-L6-v2's.
 """
 
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from itertools import cycle, islice
 from pathlib import Path
@@ -25,6 +29,7 @@ from autoais.judges import open_judge
 from autoais.types import Attribution
 from rag.encoders import open_encoder
 from rag.index.open import open_index
+from rag.reader import SHIPPED
 
 WARM_UP = 64
 NO_GPU = 3
@@ -37,6 +42,29 @@ def gpu() -> str | None:
     except ImportError:
         return None
     return torch.cuda.get_device_name() if torch.cuda.is_available() else None
+
+
+def random_models(folder: Path) -> tuple[str, str]:
+    """Write a judge and an encoder with random weights, seeded; returns their names for `measured`."""
+    import torch
+    from sentence_transformers import SentenceTransformer, models
+    from transformers import BertConfig, BertForSequenceClassification, BertModel, PreTrainedTokenizerFast
+
+    torch.manual_seed(13)
+    marks = {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "unk_token": "[UNK]"}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(SHIPPED / "tokenizer.json"), **marks)
+    labels = dict(enumerate(("entailment", "neutral", "contradiction")))
+    judging = BertForSequenceClassification(BertConfig(id2label=labels, label2id={n: i for i, n in labels.items()}))
+    encoding = BertModel(
+        BertConfig(hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536)
+    )
+    for name, model in (("judge", judging), ("encoder", encoding)):
+        model.save_pretrained(folder / name)
+        tokenizer.save_pretrained(folder / name)
+    words = models.Transformer(str(folder / "encoder"))
+    pooling = models.Pooling(words.get_embedding_dimension())
+    SentenceTransformer(modules=[words, pooling]).save(str(folder / "sentences"))
+    return f"hf:{folder / 'judge'}", f"st:{folder / 'sentences'}"
 
 
 def measured(judge: str | None, encoder: str | None, pairs: int, passages: int) -> dict[str, Any]:
@@ -73,19 +101,24 @@ def main(
     here: Annotated[bool, typer.Option("--here", help="Measure in this process, and print.")] = False,
 ) -> None:
     """Measure, print, and write to --out."""
-    if judge is None and encoder is None:
-        raise SystemExit("error: nothing to measure: give --judge, --encoder or both")
     if here:
         print(dumps(measured(judge, encoder, pairs, passages)))
         return
     if gpu() is None:
         print("not run: torch sees no GPU here")
         raise SystemExit(NO_GPU)
+    random = judge is None and encoder is None
     sides = {}
-    for side, environment in (("gpu", {}), ("cpu", {"CUDA_VISIBLE_DEVICES": ""})):
-        argv = [sys.executable, "-m", "scripts.bench.gpu", *sys.argv[1:], "--here"]
-        done = subprocess.run(argv, env=os.environ | environment, stdout=subprocess.PIPE, text=True, check=True)
-        sides[side] = json.loads(done.stdout.splitlines()[-1])
+    with tempfile.TemporaryDirectory() as folder:
+        if random:
+            judge, encoder = random_models(Path(folder))
+        named = [f"--{name}={value}" for name, value in (("judge", judge), ("encoder", encoder)) if value]
+        for side, environment in (("gpu", {}), ("cpu", {"CUDA_VISIBLE_DEVICES": ""})):
+            argv = [sys.executable, "-m", "scripts.bench.gpu", *named, f"--pairs={pairs}", f"--passages={passages}"]
+            done = subprocess.run(
+                [*argv, "--here"], env=os.environ | environment, stdout=subprocess.PIPE, text=True, check=True
+            )
+            sides[side] = json.loads(done.stdout.splitlines()[-1])
     verdicts = [one.pop("verdicts", []) for one in sides.values()]
     same = [a == b for a, b in zip(*verdicts, strict=True)]
     names = [name for name in sides["gpu"] if name.endswith("_per_second")]
@@ -93,6 +126,7 @@ def main(
         **sides,
         "ratios": {name: sides["gpu"][name] / sides["cpu"][name] for name in names},
         "same_verdicts": sum(same) / len(same) if same else None,
+        "random_weights": random,
         "pairs": pairs,
         "passages": passages,
         "provenance": provenance({}),
