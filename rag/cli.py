@@ -518,16 +518,20 @@ def systems() -> None:
 @app.command()
 def train(
     recipe: Annotated[Path, typer.Argument(help="Training recipe (toml), such as eval/recipes/reader.toml.")],
-    index: Annotated[Path, typer.Option(help="Index with the passages to train on.")],
     data: Annotated[list[Path], typer.Option(help="Folder with the recipe's files; may be repeated.")],
     out: Annotated[Path, typer.Option(help="Folder of the model; a stopped run continues from it.")],
+    index: Annotated[
+        Path | None, typer.Option(help="Index with the passages to train on (default: what is prepared in --out).")
+    ] = None,
     short: Annotated[bool, typer.Option(help="Train on a few pairs only, to check that the recipe runs.")] = False,
+    prepare: Annotated[bool, typer.Option(help="Only prepare the data, to train on another machine.")] = False,
 ) -> None:
     """Train a reader or static embeddings."""
     from rag.index.open import open_index
     from rag.training import run as run_recipe
 
-    run_recipe(recipe, open_index(index), data, out, short=short, log=note)
+    opened = None if index is None else open_index(index)
+    run_recipe(recipe, opened, data, out, short=short, prepare=prepare, log=note)
 
 
 @app.command()

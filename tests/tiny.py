@@ -40,3 +40,25 @@ def tiny_bert(folder: Path, texts: Sequence[str]) -> Path:
     BertModel(config, add_pooling_layer=False).save_pretrained(folder)
     tokenizer.save(str(folder / "tokenizer.json"))
     return folder
+
+
+def tiny_mpnet(folder: Path, bert: Path) -> Path:
+    """An MPNet of two small layers with random weights, with the word pieces of `tiny_bert` under MPNet's numbers."""
+    import json
+
+    import torch
+    from transformers import MPNetConfig, MPNetModel
+
+    tokenizer = json.loads((bert / "tokenizer.json").read_text("utf-8"))
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", *tokenizer["model"]["vocab"]]  # as all-mpnet-base-v2 has them
+    tokenizer["model"]["vocab"] = {piece: number for number, piece in enumerate(pieces)}
+    for token in tokenizer["added_tokens"]:
+        token["id"] = pieces.index(token["content"])
+    torch.manual_seed(0)
+    config = MPNetConfig(
+        vocab_size=len(pieces), hidden_size=48, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96,
+        max_position_embeddings=300,
+    )  # fmt: skip
+    MPNetModel(config, add_pooling_layer=False).save_pretrained(folder)
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer), "utf-8")
+    return folder

@@ -20,11 +20,20 @@ TRAINERS: Registry[Callable[..., None]] = Registry(
 
 
 def run(
-    path: Path, index: Index, data: Sequence[Path], out: Path, *, short: bool = False, log: Callable[[str], None]
+    path: Path,
+    index: Index | None,
+    data: Sequence[Path],
+    out: Path,
+    *,
+    short: bool = False,
+    prepare: bool = False,
+    log: Callable[[str], None],
 ) -> None:
     """Train the model of a recipe (TOML; `kind` selects the trainer) in `out`.
 
-    Raises `RagError` for an unknown kind, `UserError` if another process trains in `out`.
+    A reader can be prepared on one machine (`prepare`) and trained on another, without an index
+    (`rag.training.reader.run`). Raises `RagError` for an unknown kind and for other models without an index,
+    `UserError` if another process trains in `out`.
     """
     kind = _table(path).get("kind")
     if not isinstance(kind, str) or kind not in TRAINERS:
@@ -32,19 +41,36 @@ def run(
     needs("torch", "transformers", "onnx")
     from autoais.training.recipe import training_in
 
+    given: dict[str, Any] = {"short": short, "log": log}
+    if prepare or index is None:
+        if kind != "reader":
+            raise RagError(f"{path}: only a reader is prepared and trained apart; give an index, and do not prepare")
+        given["prepare"] = prepare
     with training_in(out):
-        TRAINERS[kind](path, index, data, out, short=short, log=log)
+        TRAINERS[kind](path, index, data, out, **given)
 
 
 def read_recipe(path: Path, recipe: type[Any]) -> Any:  # noqa: ANN401  (an instance of `recipe`)
-    """Read a recipe into its dataclass, with `schedule`; raises `UserError` for a missing or unknown key."""
+    """Read a recipe with `schedule` and `teacher` into its dataclass.
+
+    Raises `UserError` for a missing or unknown key.
+    """
     from autoais.training.recipe import made
     from autoais.training.schedule import Schedule
 
     row = _table(path)
     if not isinstance(row.get("schedule"), dict):
         raise RagError(f"{path}: [schedule] is missing")
-    return made(recipe, row | {"schedule": made(Schedule, row["schedule"], f"{path}: [schedule]")}, str(path))
+    row["schedule"] = made(Schedule, row["schedule"], f"{path}: [schedule]")
+    if isinstance(row.get("teacher"), dict):
+        from rag.training.recipe import TeacherRecipe
+
+        teacher, where = row["teacher"], f"{path}: [teacher]"
+        if not isinstance(teacher.get("schedule"), dict):
+            raise RagError(f"{path}: [teacher.schedule] is missing")
+        schedule = made(Schedule, teacher["schedule"], f"{path}: [teacher.schedule]")
+        row["teacher"] = made(TeacherRecipe, teacher | {"schedule": schedule}, where)
+    return made(recipe, row, str(path))
 
 
 def _table(path: Path) -> dict[str, Any]:

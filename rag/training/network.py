@@ -1,4 +1,7 @@
-"""The reader's network: BERT over question and passage, with heads for relevance, answer span and sentences."""
+"""The reader's network: BERT over question and passage, with heads for relevance, answer span and sentences.
+
+A larger network with the same heads may teach it (`rag.training.taught`).
+"""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -7,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
+from autoais.models.onnx import open_tokenizer
 from autoais.models.pairs import TYPES
 from autoais.training.loop import Tensors, mixed_precision
 from rag.errors import RagError
@@ -14,8 +18,31 @@ from rag.errors import RagError
 if TYPE_CHECKING:
     from transformers import BertModel
 
+Outputs = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 
-class Network(torch.nn.Module):
+_SPECIAL = {"[CLS]": "<s>", "[SEP]": "</s>", "[PAD]": "<pad>", "[MASK]": "<mask>"}  # MPNet's names for BERT's tokens
+
+
+class _Heads(torch.nn.Module):
+    """The embedding of types, and the heads: relevance from the first token, spans and sentences from each."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.types = torch.nn.Embedding(TYPES, size)
+        torch.nn.init.normal_(self.types.weight, std=0.02)
+        self.mix = torch.nn.Linear(size, size)
+        self.relevance = torch.nn.Linear(size, 1)
+        self.span = torch.nn.Linear(size, 2)
+        self.keep = torch.nn.Linear(size, 1)
+
+    def outputs_of(self, hidden: torch.Tensor) -> Outputs:
+        """The four outputs of `Network.forward` for the last layer's output, (pairs, length, size)."""
+        relevance = self.relevance(torch.nn.functional.gelu(self.mix(hidden[:, 0])))
+        spans = self.span(hidden)
+        return relevance.squeeze(-1), spans[..., 0], spans[..., 1], self.keep(hidden).squeeze(-1)
+
+
+class Network(_Heads):
     """A cross-encoder as in DPR (Karpukhin et al. 2020, Section 6.1): relevance from `[CLS]`, a span from its tokens.
 
     A third head says of each token whether it belongs to a sentence that answers the question.
@@ -29,16 +56,9 @@ class Network(torch.nn.Module):
     )
 
     def __init__(self, encoder: "BertModel") -> None:
-        super().__init__()
-        size = encoder.config.hidden_size
+        super().__init__(encoder.config.hidden_size)
         self.embeddings = encoder.embeddings.requires_grad_(False)
         self.layer = encoder.encoder.layer
-        self.types = torch.nn.Embedding(TYPES, size)
-        torch.nn.init.normal_(self.types.weight, std=0.02)
-        self.mix = torch.nn.Linear(size, size)
-        self.relevance = torch.nn.Linear(size, 1)
-        self.span = torch.nn.Linear(size, 2)
-        self.keep = torch.nn.Linear(size, 1)
 
     def start_from(self, file: Path) -> None:
         """Take over the weights of an exported reader; the embeddings stay the base's, and a head it lacks is new."""
@@ -54,9 +74,7 @@ class Network(torch.nn.Module):
         """The transformer layers."""
         yield from self.layer
 
-    def forward(
-        self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor) -> Outputs:
         """Return logits of relevance (pairs,), and of the first, the last and any answer token (pairs, length).
 
         `ids`, `mask`, `types`: (pairs, length) int64.
@@ -65,12 +83,48 @@ class Network(torch.nn.Module):
         seen = (1.0 - mask[:, None, None, :].to(torch.float32)) * -1e4
         for layer in self.layer:
             hidden = layer(hidden, attention_mask=seen)
-        relevance = self.relevance(torch.nn.functional.gelu(self.mix(hidden[:, 0])))
-        spans = self.span(hidden)
-        return relevance.squeeze(-1), spans[..., 0], spans[..., 1], self.keep(hidden).squeeze(-1)
+        return self.outputs_of(hidden)
 
 
-def loss_of(network: Network, tensors: Tensors) -> tuple[torch.Tensor, float]:
+class Teacher(_Heads):
+    """A larger BERT or MPNet with the reader's heads, all of it trained, with dropout.
+
+    Its inputs are the reader's: ids of the reader's tokenizer become those of its own tokens. `base` is a folder saved
+    by transformers, `tokenizer` the reader's tokenizer.json. Raises `RagError` for other networks and vocabularies.
+    """
+
+    def __init__(self, base: Path, tokenizer: Path) -> None:
+        from transformers import AutoConfig, AutoModel
+
+        from autoais.models.transformers import quiet
+
+        with quiet(local=True):
+            kind = AutoConfig.from_pretrained(str(base)).model_type
+            if kind not in ("bert", "mpnet"):
+                raise RagError(f"{base}: a {kind}; a teacher is a bert or an mpnet")
+            encoder = AutoModel.from_pretrained(str(base), add_pooling_layer=False)
+        super().__init__(encoder.config.hidden_size)
+        self.embeddings, self.encoder = encoder.embeddings, encoder.encoder
+        self.ids = torch.nn.Buffer(torch.tensor(_own_ids(base, tokenizer)), persistent=False)
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor) -> Outputs:
+        """As `Network.forward`."""
+        hidden = self.embeddings(input_ids=self.ids[ids]) + self.types(types)
+        seen = (1.0 - mask[:, None, None, :].to(torch.float32)) * -1e4
+        return self.outputs_of(self.encoder(hidden, attention_mask=seen)[0])
+
+
+def _own_ids(base: Path, tokenizer: Path) -> list[int]:
+    """For each id of the reader's tokenizer, that of the same token in a base's."""
+    own, asked = (open_tokenizer(path, RagError).get_vocab() for path in (base / "tokenizer.json", tokenizer))
+    found = [own.get(_SPECIAL.get(token, token), own.get(token)) for token in sorted(asked, key=lambda t: asked[t])]
+    lacking = [token for token in asked if found[asked[token]] is None]
+    if lacking:
+        raise RagError(f"{base}: its tokenizer lacks {lacking[0]!r}; name a network with the word pieces of the reader")
+    return [int(number) for number in found if number is not None]
+
+
+def loss_of(network: _Heads, tensors: Tensors) -> tuple[torch.Tensor, float]:
     """The loss of a batch, and the accuracy: the share of groups whose top passage is one with the answer.
 
     The loss is the cross-entropy of each positive among the negatives of its group (DPR), averaged over the positives
@@ -79,7 +133,7 @@ def loss_of(network: Network, tensors: Tensors) -> tuple[torch.Tensor, float]:
     plus the binary cross-entropy of the labelled tokens. A group without a positive counts in the second term alone.
     """
     ids, mask, types, keep, group_of, positive, text_starts, spans = tensors
-    with mixed_precision():
+    with mixed_precision(ids.device):
         relevance, starts, ends, kept = (output.float() for output in network(ids, mask, types))
     binary = torch.nn.functional.binary_cross_entropy_with_logits
     loss = 0.5 * binary(relevance, positive.float())
@@ -90,18 +144,31 @@ def loss_of(network: Network, tensors: Tensors) -> tuple[torch.Tensor, float]:
         _, groups, counts = torch.unique(group_of[positive], return_inverse=True, return_counts=True)
         each = torch.nn.functional.softplus(others.logsumexp(dim=1) - own)
         loss = loss + (each / counts[groups]).sum() / len(counts)
-        first = torch.zeros(len(counts)).scatter_reduce(0, groups, (own > others.amax(dim=1)).float(), "amax")
+        above = (own > others.amax(dim=1)).float()
+        first = torch.zeros(len(counts), device=ids.device).scatter_reduce(0, groups, above, "amax")
         accuracy = float(first.mean())
     if (known := keep >= 0).any():
         loss = loss + binary(kept[known], keep[known].float())
     if len(spans):
-        length = ids.shape[1]
-        inside = (torch.arange(length) >= text_starts[:, None]) & (torch.arange(length) < mask.sum(1, keepdim=True) - 1)
+        inside = text_of(mask, text_starts)
         inside[:, 0] = True  # no short answer
         start, end = (torch.log_softmax(side.masked_fill(~inside, -1e4), dim=1) for side in (starts, ends))
         rows = spans[:, 0]
         scores = start[rows, spans[:, 1]] + end[rows, spans[:, 2]]
-        distinct = sorted(set(rows.tolist()))
-        likelihoods = torch.stack([torch.logsumexp(scores[rows == row], dim=0) for row in distinct])
-        loss = loss - 0.5 * likelihoods.mean()
+        loss = loss - 0.5 * grouped_logsumexp(scores, torch.unique(rows, return_inverse=True)[1]).mean()
     return loss, accuracy
+
+
+def grouped_logsumexp(values: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
+    """The logsumexp of the values (n,) of each group; `groups` (n,) numbers them from 0, without gaps."""
+    count = int(groups.max()) + 1
+    most = torch.full((count,), -torch.inf, device=values.device)
+    most = most.scatter_reduce(0, groups, values.detach(), "amax")
+    summed = torch.zeros_like(most).index_add(0, groups, torch.exp(values - most[groups]))
+    return most + torch.log(summed)
+
+
+def text_of(mask: torch.Tensor, first: torch.Tensor) -> torch.Tensor:
+    """Which tokens (pairs, length) are of the passage's text, which begins at `first` (pairs,) and ends with [SEP]."""
+    places = torch.arange(mask.shape[1], device=mask.device)
+    return (places >= first[:, None]) & (places < mask.sum(1, keepdim=True) - 1)

@@ -282,7 +282,7 @@ def _training(case: Case) -> None:
             *(one for fold in recipe.folds for one in fold),
         )
     else:
-        from rag.training.reader import ReaderRecipe
+        from rag.training.recipe import ReaderRecipe
         from rag.training.static import StaticRecipe
 
         read = read_recipe(case.file, ReaderRecipe if case.name == "reader.toml" else StaticRecipe)

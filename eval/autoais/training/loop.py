@@ -119,8 +119,15 @@ def pair_of(arrays: Mapping[str, np.ndarray], place: int) -> tuple[torch.Tensor,
     return ids, types
 
 
-def mixed_precision() -> torch.autocast:
-    """A context of bfloat16 where the processor computes in it; elsewhere that takes four times as long as float32."""
+def training_device() -> torch.device:
+    """The GPU if torch sees one (`CUDA_VISIBLE_DEVICES` hides it), else the CPU."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def mixed_precision(device: torch.device | None = None) -> torch.autocast:
+    """A context of bfloat16 on a GPU, and on a CPU that computes in it; on others it takes four times as long."""
+    if device is not None and device.type != "cpu":
+        return torch.autocast(device.type, dtype=torch.bfloat16)
     computes = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     return torch.autocast("cpu", dtype=torch.bfloat16, enabled=computes)
 
@@ -131,7 +138,7 @@ def loss_of(network: Network, tensors: Tensors, token_weight: float) -> tuple[to
     The loss is the mean binary cross-entropy of the pairs plus `token_weight` times that of the labelled tokens.
     """
     ids, mask, types, tokens, labels = tensors
-    with mixed_precision():
+    with mixed_precision(ids.device):
         pair, token = network.logits(ids, mask, types)
     pair, token = pair.float(), token.float()
     loss = torch.nn.functional.binary_cross_entropy_with_logits(pair, labels)
@@ -154,12 +161,14 @@ def train(
     every_s: float = 240,
     log: Callable[[str], None] | None = None,
 ) -> None:
-    """Train for one pass over the pairs, resuming from `folder/checkpoint.pt` if it exists.
+    """Train for one pass over the pairs, resuming from `folder/checkpoint.pt` if it exists, on `training_device`.
 
-    `loss_of` returns the loss and accuracy of a batch. A checkpoint is written every `every_s` seconds. Every 100 steps
-    `log.jsonl` gets a row and `log` is called with a line.
+    The network is on the CPU afterwards. `loss_of` returns the loss and accuracy of a batch. A checkpoint is written
+    every `every_s` seconds. Every 100 steps `log.jsonl` gets a row and `log` is called with a line.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    device = training_device()
+    network.to(device)
     learnt = [p for p in network.parameters() if p.requires_grad]
     decayed, others = [p for p in learnt if p.ndim > 1], [p for p in learnt if p.ndim <= 1]
     groups = [{"params": decayed, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}]
@@ -174,7 +183,7 @@ def train(
         for step, numbers in enumerate(batches[done:], done + 1):
             for group in optimizer.param_groups:
                 group["lr"] = schedule.rate_at(step, len(batches))
-            tensors = pairs.batch(numbers)
+            tensors = tuple(tensor.to(device) for tensor in pairs.batch(numbers))
             loss, accuracy = loss_of(tensors)
             loss.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(learnt, 1.0)
@@ -199,13 +208,14 @@ def train(
                 _save(checkpoint, network, optimizer, step)
                 last_saved = time.monotonic()
     _save(checkpoint, network, optimizer, len(batches))
+    network.to("cpu")
 
 
 def _restore(path: Path, network: torch.nn.Module, optimizer: torch.optim.Optimizer) -> int:
     """Load the checkpoint and return the number of completed steps; 0 without a checkpoint."""
     if not path.exists():
         return 0
-    state = torch.load(path, weights_only=True)
+    state = torch.load(path, weights_only=True, map_location=training_device())
     network.load_state_dict(state["network"])
     optimizer.load_state_dict(state["optimizer"])
     return int(state["step"])

@@ -1,0 +1,235 @@
+"""The arrays that a reader is trained on, from a recipe, questions and an index; they can be moved between machines."""
+
+import json
+import random
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from autoais.io.jsonl import dumps, write_atomic
+from autoais.io.provenance import sha256_file
+from autoais.questions import read_questions
+from autoais.text.folding import questions_key
+from autoais.training.prepare import held_out
+from autoais.training.recipe import base_folder, find
+from autoais.types import Question
+from rag.api import build_index, default_recipes
+from rag.errors import QuestionError, RagError
+from rag.index.index import Index
+from rag.reader import WindowEncoder
+from rag.retrievers import Retriever, open_retriever
+from rag.training import labelled, mining, taught
+from rag.training.recipe import ReaderRecipe
+from rag.types import Hit
+
+_FILE = "prepared.json"
+_SHORT_QUESTIONS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The arrays of a recipe in the folder `work`.
+
+    `files` are those of groups, each with the number of times it is used, and `hits` those for a teacher. `questions`
+    counts the questions of each file, `index` says where the passages are from.
+    """
+
+    made_of: str
+    files: list[tuple[str, float]]
+    hits: str | None
+    questions: dict[str, dict[str, int]]
+    index: dict[str, Any]
+
+
+def prepare(
+    recipe: ReaderRecipe,
+    index: Index,
+    data: Sequence[Path],
+    work: Path,
+    *,
+    short: bool,
+    log: Callable[[str], None],
+) -> Prepared:
+    """Write the arrays of a recipe to `work`; mined groups of an earlier run are reused.
+
+    `short` uses 40 questions per file.
+    """
+    base = base_folder(recipe.base, recipe.base_sha256)
+    never = held_out(find(name, data) for name in recipe.held_out)
+    mine = _Mine(index, base, never, work, short)
+    hits = None
+    if recipe.teacher is not None:
+        encoder = WindowEncoder.from_file(mine.base / "tokenizer.json")
+        hits = _Hits(taught.HitWriter(encoder), recipe.teacher.depth)
+    parts: dict[str, dict[str, int]] = {}
+    files: list[tuple[Path, float]] = []
+    for name, each in recipe.questions.items():
+        arrays, counts = _mined(recipe, name, each, data, mine)
+        log(f"{name}: {counts['questions']:,} questions, {counts['dropped']:,} dropped, {counts['groups']:,} groups")
+        parts[name] = counts
+        files.append((arrays, 1))
+    for name, times in recipe.labelled.items():
+        arrays, counts = _labelled(recipe, name, data, mine, hits)
+        log(f"{name}: {counts['questions']:,} questions, {counts['dropped']:,} dropped, {counts['groups']:,} groups")
+        parts[name] = counts
+        files.append((arrays, times))
+    written = None
+    if hits is not None and recipe.teacher is not None:
+        for name, most in recipe.teacher.questions.items():
+            parts[f"{name} (hits)"] = _asked(recipe, name, most, data, mine, hits)
+        written = "hits.npz"
+        log(f"{hits.writer.write(mine.work / written):,} passages for the teacher to read")
+    where = {key: index.manifest[key] for key in ("checksum", "passages", "recipe")}
+    made_of = _made_of(recipe, short=short)
+    prepared = Prepared(made_of, [(file.name, times) for file, times in files], written, parts, where)
+    write_atomic(work / _FILE, [dumps(asdict(prepared), indent=2)])
+    return prepared
+
+
+def read_prepared(recipe: ReaderRecipe, work: Path, *, short: bool) -> Prepared:
+    """What `prepare` wrote; raises `RagError` if there is nothing, a file is missing, or the recipe is another."""
+    file = work / _FILE
+    try:
+        row = json.loads(file.read_text("utf-8"))
+        files = [(str(name), float(times)) for name, times in row["files"]]
+        prepared = Prepared(row["made_of"], files, row["hits"], row["questions"], row["index"])
+    except FileNotFoundError:
+        raise RagError(f"{file}: nothing is prepared there; give --index") from None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise RagError(f"{file}: cannot be read: {error}; give --index to prepare again") from error
+    if prepared.made_of != _made_of(recipe, short=short):
+        raise RagError(f"{file}: prepared for another recipe; give --index to prepare again")
+    for name in (*(name for name, _ in files), *([prepared.hits] if prepared.hits else [])):
+        if Path(name).name != name or not (work / name).is_file():
+            raise RagError(f"{work}: {name} is missing; copy it, or give --index to prepare again")
+    return prepared
+
+
+def _made_of(recipe: ReaderRecipe, *, short: bool) -> str:
+    """A checksum of what the arrays depend on: all but the schedules, the start, and the weights of a teacher."""
+    row = asdict(recipe)
+    teacher = row.pop("teacher") or {}
+    for name in ("schedule", "start", "start_sha256"):
+        del row[name]
+    kept = {name: teacher[name] for name in ("depth", "questions") if name in teacher}
+    return sha256(dumps({**row, "teacher": kept, "short": short}).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class _Hits:
+    """The hits that a teacher reads."""
+
+    writer: taught.HitWriter
+    depth: int
+
+    def add(self, question: str, hits: Sequence[Hit]) -> None:
+        self.writer.add(question, [hit.passage for hit in hits[: self.depth]])
+
+
+class _Remembering:
+    """A retriever that hands on what it finds."""
+
+    def __init__(self, retriever: Retriever, hits: _Hits) -> None:
+        self._retriever, self._hits, self.name = retriever, hits, retriever.name
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        found = self._retriever.search(queries, k)
+        for query, hits in zip(queries, found, strict=True):
+            self._hits.add(query, hits)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Mine:
+    """The inputs of mining: the index, the base weights, and the held-out questions (`never`)."""
+
+    index: Index
+    base: Path
+    never: set[str]
+    work: Path
+    short: bool
+
+
+def _mined(
+    recipe: ReaderRecipe, name: str, each: int, data: Sequence[Path], mine: _Mine
+) -> tuple[Path, dict[str, int]]:
+    """Mine a file of questions, or reuse its arrays; returns their path and the counts."""
+    file = find(name, data)
+    made_of = (
+        recipe.seed, recipe.retriever, recipe.depth, recipe.others, recipe.least, recipe.max_length, each, mine.short,
+    )  # fmt: skip
+    key = sha256(
+        f"{made_of} {sha256_file(file)} {mine.index.manifest['checksum']} {sorted(mine.never)}".encode()
+    ).hexdigest()[:8]
+    arrays, record = mine.work / f"{file.stem}-{key}.npz", mine.work / f"{file.stem}-{key}.json"
+    if not record.exists():
+        asked: list[Question] = list(islice(read_questions(file), _SHORT_QUESTIONS if mine.short else None))
+        kept = [question for question in asked if questions_key(question.text) not in mine.never]
+        retriever, rng = open_retriever(recipe.retriever, mine.index), random.Random(f"{recipe.seed} {name}")
+        found = mining.groups(
+            kept, retriever, mining.similarity(mine.base), rng,
+            depth=recipe.depth, others=recipe.others, each=each, least=recipe.least,
+        )  # fmt: skip
+        encoder = WindowEncoder.from_file(mine.base / "tokenizer.json", recipe.max_length)
+        total = mining.write_arrays(found, encoder, arrays)
+        counts = {"questions": len(asked), "dropped": len(asked) - len(kept), "groups": total}
+        write_atomic(record, [dumps(counts)])
+    read: dict[str, int] = json.loads(record.read_text("utf-8"))
+    return arrays, read
+
+
+def _asked(
+    recipe: ReaderRecipe, name: str, most: int, data: Sequence[Path], mine: _Mine, hits: _Hits
+) -> dict[str, int]:
+    """Add the hits of at most `most` questions of a file, drawn at random; returns the counts."""
+    asked = [question.text for question in read_questions(find(name, data))]
+    kept = [text for text in asked if questions_key(text) not in mine.never]
+    random.Random(f"{recipe.seed} {name}").shuffle(kept)
+    retriever, added = open_retriever(recipe.retriever, mine.index), 0
+    for text in kept[: min(most, _SHORT_QUESTIONS) if mine.short else most]:
+        try:
+            (found,) = retriever.search([text], hits.depth)
+        except QuestionError:
+            continue
+        hits.add(text, found)
+        added += bool(found)
+    return {"questions": len(asked), "dropped": len(asked) - len(kept), "groups": added}
+
+
+def _labelled(
+    recipe: ReaderRecipe, name: str, data: Sequence[Path], mine: _Mine, hits: _Hits | None
+) -> tuple[Path, dict[str, int]]:
+    """Encode the groups of a file of questions with quotes; the documents are read anew each time."""
+    asked = list(islice(labelled.read_labelled(find(name, data)), _SHORT_QUESTIONS if mine.short else None))
+    rows = [row for row in asked if questions_key(row.question) not in mine.never]
+    rng = random.Random(f"{recipe.seed} {name}")
+    encoder = WindowEncoder.from_file(mine.base / "tokenizer.json", recipe.max_length)
+
+    def found() -> Iterator[mining.Group]:
+        for collection in sorted({row.collection for row in rows}):
+            theirs = [row for row in rows if row.collection == collection]
+            with tempfile.TemporaryDirectory() as folder:
+                index, searched = mine.index, [recipe.retriever]
+                if collection == labelled.INDEX:
+                    given = {row.path: mine.index.store.get(row.path) for row in theirs if row.path}
+                    passages = {path: [passage] for path, passage in given.items() if passage is not None}
+                else:
+                    source = find(f"documents/{collection}", data).resolve()
+                    index, passages = build_index(source, Path(folder) / "index", skip_bad=True), {}
+                    for passage in index.store.scan():
+                        passages.setdefault(passage.id.rpartition("#")[0], []).append(passage)
+                    searched = [*searched, *default_recipes(Path(folder) / "index")]
+                retriever = open_retriever(searched[-1], index)
+                if hits is not None:
+                    retriever = _Remembering(retriever, hits)
+                yield from labelled.groups(theirs, passages, retriever, rng, others=recipe.labelled_others)
+
+    arrays = mine.work / f"{Path(name).stem}.new.npz"
+    total = mining.write_arrays(found(), encoder, arrays)
+    named = arrays.with_name(f"{Path(name).stem}-{sha256_file(arrays)[:8]}.npz")
+    arrays.replace(named)
+    return named, {"questions": len(asked), "dropped": len(asked) - len(rows), "groups": total}

@@ -1,0 +1,57 @@
+"""The recipe of a reader."""
+
+from dataclasses import dataclass
+
+from autoais.training.schedule import Schedule
+from rag.reader import MAX_LENGTH
+
+
+@dataclass(frozen=True, slots=True)
+class TeacherRecipe:
+    """The table `[teacher]`: a larger network that learns first and then teaches the reader (`rag.training.taught`).
+
+    `base` is a package's folder as in `ReaderRecipe`, or a folder below a data folder. It learns from each labelled
+    group `times` times. The reader learns from the first `depth` hits of each labelled question, and of each question
+    in the files `questions`, which maps them to their greatest number; these need no answers.
+    """
+
+    base: str
+    base_sha256: str
+    schedule: Schedule
+    times: int
+    depth: int
+    questions: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderRecipe:
+    """A recipe file (`eval/recipes/reader.toml`): base weights, questions, held-out questions, a schedule.
+
+    `questions` maps a file of questions with short answers to the maximum number of groups (`rag.training.mining`) per
+    question, `labelled` a file of questions with quotes (`rag.training.labelled`) to the number of times it is used
+    (0.5: every second question). Questions that also occur in a file of `held_out` are dropped. `retriever` finds the
+    hits, `depth` is the number of hits considered, `others` the number of negatives per group, and `least` the minimum
+    cosine of a positive passage. The documents of labelled questions are searched as users search theirs, by the last
+    of `rag.api.default_recipes` if there is one. `start` is the `model.onnx` of a reader to continue from, with
+    `start_sha256`. With a `teacher`, `schedule` is that of learning from it and from the groups together; its `batch`
+    counts the hits.
+    """
+
+    name: str
+    kind: str
+    base: str
+    base_sha256: str
+    seed: int
+    depth: int
+    others: int
+    least: float
+    questions: dict[str, int]
+    labelled: dict[str, float]
+    held_out: tuple[str, ...]
+    schedule: Schedule
+    max_length: int = MAX_LENGTH
+    retriever: str = "bm25"
+    labelled_others: int = 6
+    start: str | None = None
+    start_sha256: str | None = None
+    teacher: TeacherRecipe | None = None

@@ -1,0 +1,177 @@
+"""Teaching the reader by a larger network (Hinton et al. 2015): what that says of the hits of many questions.
+
+The larger network learns from the labelled groups alone. Then it reads the hits of every question, labelled or not, and
+the reader learns its outputs beside the labels: it sees far more passages than anybody labelled, and of each how well
+it answers.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from autoais.training.loop import Tensors, batches_of_like_length, mixed_precision, training_device
+from rag.errors import RagError
+from rag.reader import WindowEncoder
+from rag.training.mining import Groups
+from rag.training.network import Network, Teacher, grouped_logsumexp, loss_of, text_of
+from rag.types import Passage
+
+WINDOWS = 3  # of a passage; later ones are not read
+LABELLED_SHARE, LABELLED_WEIGHT = 0.25, 0.3  # passages of labelled groups in a step, and the weight of their loss
+OUTPUTS = ("starts", "ends", "keep")  # logits per token
+_UNSURE = 0.02  # weight of the tokens of a passage that does not answer
+
+Arrays = dict[str, NDArray[np.int64]]
+
+
+class HitWriter:
+    """Collects the windows of questions and their hits, and writes them to one `.npz`.
+
+    Arrays: `ids` (uint16) and `types` of all windows, concatenated, with the `ends` of each window; `first`, the
+    position of the first token of the text; `group_ends`, in windows, one per question. A window takes 3 bytes of
+    memory per word piece.
+    """
+
+    def __init__(self, encoder: WindowEncoder) -> None:
+        self._encoder = encoder
+        self._ids: list[NDArray[np.uint16]] = []
+        self._types: list[NDArray[np.uint8]] = []
+        self._first: list[int] = []
+        self._group_ends: list[int] = []
+
+    def add(self, question: str, passages: Sequence[Passage]) -> None:
+        """Encode a question with each of its hits."""
+        for passage in passages:
+            for window in self._encoder.windows(question, passage)[:WINDOWS]:
+                self._ids.append(np.array(window.ids, dtype=np.uint16))
+                self._types.append(np.array(window.types, dtype=np.uint8))
+                self._first.append(window.first)
+        if passages:
+            self._group_ends.append(len(self._first))
+
+    def write(self, out: Path) -> int:
+        """Write the file and return the number of windows; raises `RagError` if there is none."""
+        if not self._first:
+            raise RagError("no hits to teach with: the index finds nothing for these questions; name another index")
+        np.savez(
+            out,
+            ids=np.concatenate(self._ids), types=np.concatenate(self._types), first=np.array(self._first),
+            ends=np.cumsum([len(ids) for ids in self._ids]), group_ends=np.array(self._group_ends),
+        )  # fmt: skip
+        return len(self._first)
+
+
+def read_hits(teacher: Teacher, hits: Path, out: Path, batch: int, log: Callable[[str], None]) -> None:
+    """Write the outputs of the larger network for all windows: `relevance`, and `OUTPUTS` per token in float16."""
+    arrays = _loaded(hits)
+    device = training_device()
+    teacher.to(device).eval()
+    relevance = np.zeros(len(arrays["ends"]), dtype=np.float32)
+    tokens = {name: np.zeros(len(arrays["ids"]), dtype=np.float16) for name in OUTPUTS}
+    order = np.argsort(arrays["ends"] - arrays["starts"], kind="stable")
+    for number, at in enumerate(range(0, len(order), batch)):
+        rows = order[at : at + batch]
+        ids, mask, types, places = _padded(arrays, rows)
+        with torch.inference_mode(), mixed_precision(device):
+            found = teacher(*(torch.from_numpy(one).to(device) for one in (ids, mask, types)))
+        relevance[rows] = found[0].float().cpu().numpy()
+        for name, logits in zip(OUTPUTS, found[1:], strict=True):
+            tokens[name][places[mask == 1]] = logits.float().cpu().numpy()[mask == 1]
+        if number % 500 == 499:
+            log(f"taught: {at + len(rows):,} of {len(order):,} passages read")
+    teacher.to("cpu")
+    beside = out.with_suffix(".new.npz")
+    np.savez(beside, relevance=relevance, **tokens)  # type: ignore[arg-type]
+    beside.replace(out)
+
+
+class Taught:
+    """Batches of hits with the outputs of the larger network, and of labelled groups beside them.
+
+    Every step has about `batch` hits, and a quarter as many passages of labelled groups, which come round again.
+    """
+
+    def __init__(self, hits: Path, outputs: Path, groups: Groups) -> None:
+        self._arrays, self._groups = _loaded(hits), groups
+        self._outputs = dict(np.load(outputs, allow_pickle=False))
+        lengths = self._arrays["ends"] - self._arrays["starts"]
+        ends = self._arrays["group_ends"].astype(np.int64)
+        self._firsts, self._ends = np.concatenate([[0], ends[:-1]]), ends
+        self._longest = np.maximum.reduceat(lengths, self._firsts)
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def order(self, batch: int, seed: int) -> list[NDArray[np.int64]]:
+        """One pass over the questions; numbers from their count on are those of labelled groups."""
+        each = max(1, batch * len(self) // int(self._ends[-1]))
+        taught = batches_of_like_length(self._longest, each, seed)
+        labelled: list[NDArray[np.int64]] = []
+        while len(labelled) < len(taught):
+            labelled += self._groups.order(max(1, round(batch * LABELLED_SHARE)), seed + len(labelled))
+        return [np.concatenate([a, b + len(self)]) for a, b in zip(taught, labelled, strict=False)]
+
+    def batch(self, numbers: NDArray[np.int64]) -> Tensors:
+        """Ids, mask, types, group and start of the text of the hits, the four outputs; then those of `Groups.batch`."""
+        taught, labelled = numbers[numbers < len(self)], numbers[numbers >= len(self)] - len(self)
+        spans = [(int(self._firsts[number]), int(self._ends[number])) for number in taught]
+        rows = np.concatenate([np.arange(start, end) for start, end in spans])
+        ids, mask, types, places = _padded(self._arrays, rows)
+        group_of = np.repeat(np.arange(len(spans)), [end - start for start, end in spans])
+        outputs = (np.where(mask == 1, self._outputs[name][places], 0).astype(np.float32) for name in OUTPUTS)
+        first = self._arrays["first"][rows].astype(np.int64)
+        found = (ids, mask, types, group_of, first, self._outputs["relevance"][rows], *outputs)
+        return (*(torch.from_numpy(one) for one in found), *self._groups.batch(labelled))
+
+    def some(self, count: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """As `Groups.some`."""
+        return self._groups.some(count)
+
+
+_TAUGHT = 9  # tensors of a batch that are of hits
+
+
+def taught_loss(network: Network, tensors: Tensors) -> tuple[torch.Tensor, float]:
+    """The loss of a batch of `Taught`, and the accuracy on its labelled groups (`rag.training.network.loss_of`).
+
+    Of the hits: the divergence of the relevance among those of a question, half the cross-entropy of each, and, weighed
+    by the larger network's probability that a passage answers, a quarter of the divergences of first and last token of
+    the short answer, and the cross-entropy of the tokens that answer.
+    """
+    ids, mask, types, group_of, first, relevance, starts, ends, keep = tensors[:_TAUGHT]
+    with mixed_precision(ids.device):
+        own, own_starts, own_ends, own_keep = (output.float() for output in network(ids, mask, types))
+    wanted, found = (one - grouped_logsumexp(one, group_of)[group_of] for one in (relevance, own))
+    binary = torch.nn.functional.binary_cross_entropy_with_logits
+    loss = (wanted.exp() * (wanted - found)).sum() / (group_of.max() + 1) + 0.5 * binary(own, relevance.sigmoid())
+    weight = relevance.sigmoid() + _UNSURE
+    weight = weight / weight.sum()
+    text = text_of(mask, first)
+    spans = text.clone()
+    spans[:, 0] = True  # no short answer
+    for one, theirs in ((own_starts, starts), (own_ends, ends)):
+        mine, said = (torch.log_softmax(side.masked_fill(~spans, -1e4), dim=1) for side in (one, theirs))
+        loss = loss + 0.25 * (weight * (said.exp() * (said - mine)).masked_fill(~spans, 0).sum(1)).sum()
+    each = (binary(own_keep, keep.sigmoid(), reduction="none") * text).sum(1) / text.sum(1).clamp_min(1)
+    labelled, accuracy = loss_of(network, tensors[_TAUGHT:])
+    return loss + (weight * each).sum() + LABELLED_WEIGHT * labelled, accuracy
+
+
+def _loaded(hits: Path) -> Arrays:
+    arrays: Arrays = dict(np.load(hits, allow_pickle=False))
+    arrays["starts"] = np.concatenate([[0], arrays["ends"][:-1]])
+    return arrays
+
+
+def _padded(arrays: Arrays, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    """Ids, mask, types, and places in the concatenated arrays, each (rows, length) with a length divisible by 8."""
+    starts = arrays["starts"][rows].astype(np.int64)
+    lengths = arrays["ends"][rows].astype(np.int64) - starts
+    along = np.arange(-(-int(lengths.max()) // 8) * 8)[None]
+    mask = (along < lengths[:, None]).astype(np.int64)
+    places = np.minimum(starts[:, None] + along, len(arrays["ids"]) - 1)
+    ids, types = (arrays[name][places].astype(np.int64) * mask for name in ("ids", "types"))
+    return ids, mask, types, places
