@@ -277,8 +277,10 @@ def _first_passage(settings: Settings) -> System:
 
 def _reader(settings: Settings) -> System:
     from rag.generators.passage_reader import PassageReader
+    from rag.reader import Reader
 
-    reader = PassageReader(min_confidence=settings.options.min_confidence)
+    own = Reader(settings.model) if settings.model else None
+    reader = PassageReader(own, min_confidence=settings.options.min_confidence)
     return RetrieveThenRead(settings.retriever, reader, settings.k)
 
 
@@ -355,7 +357,7 @@ SYSTEMS: Registry[SystemKind] = Registry(
     {
         "reader": SystemKind(
             "the sentences, steps or code that answer, chosen by a small network",
-            _NOTHING,
+            "nothing; reader:<folder> is your own",
             "default",
             16,
             _reader,

@@ -24,6 +24,7 @@ from rag.index.index import Index
 from rag.index.open import open_index
 from rag.reader import MAX_LENGTH, Reader, WindowEncoder
 from rag.retrievers.rerank import Rerank, scorer
+from rag.systems import Options, open_system
 from rag.testing import check_encoder, check_retriever
 from rag.training import TRAINERS
 from rag.training.labelled import fingerprint
@@ -199,6 +200,20 @@ def test_a_reader_reranks(model: Path, shelf: Path) -> None:
     reranked = Rerank(open_index(shelf).bm25, scorer(f"reader:{model}"), depth=3)
     check_retriever(reranked, ["river of Poland", "Nobel Prize", "東京", "capital"])
     assert reranked.name.startswith("bm25.v1>reader@")
+
+
+@pytest.mark.slow
+def test_a_reader_of_ones_own_answers_as_a_system(model: Path, data: Path, tmp_path: Path) -> None:
+    index = open_index(data / "towns.index")
+    system = open_system(f"reader:{model}", index, recipe="bm25")
+    assert f"quotes.v4({Reader(model).name}@16)" in system.name  # without a confidence it has no threshold
+    answer = system.ask("where is the river of Arlen")
+    assert not answer.abstained
+    assert answer.sentences[0].citations
+    with pytest.raises(RagError, match=r"has no confidence\.json"):
+        open_system(f"reader:{model}", index, Options(min_confidence=0.5), recipe="bm25")
+    with pytest.raises(RagError, match=r"model\.onnx is missing; name a folder written by `rag train`"):
+        open_system(f"reader:{tmp_path}", index, recipe="bm25")
 
 
 @pytest.mark.slow
