@@ -130,17 +130,16 @@ def _told(
     short: bool,
     log: Callable[[str], None],
 ) -> Path:
-    """The file of what the teacher says of the hits; it is trained first unless there is one."""
+    """Train the teacher, and return the folder of what it says of the hits; what is there is kept."""
     base = base_folder(recipe.base if ":" in recipe.base else str(find(recipe.base, data)), recipe.base_sha256)
     schedule = _shortened(recipe.schedule) if short else recipe.schedule
     key = _key(recipe.base_sha256, seed, schedule, recipe.times, sums, sha256_file(hits))
-    told = hits.parent / f"told-{key}.npz"
-    if not told.exists():
-        torch.manual_seed(seed)
-        teacher = Teacher(base, reader_base / "tokenizer.json")
-        groups = mining.Groups([(file, times * recipe.times) for file, times in files])
-        train(teacher, groups, partial(loss_of, teacher), schedule, hits.parent / f"teacher-{key}", seed=seed, log=log)
-        taught.read_hits(teacher, hits, told, _SCORED, log)
+    told = hits.parent / f"told-{key}"
+    torch.manual_seed(seed)
+    teacher = Teacher(base, reader_base / "tokenizer.json")
+    groups = mining.Groups([(file, times * recipe.times) for file, times in files])
+    train(teacher, groups, partial(loss_of, teacher), schedule, hits.parent / f"teacher-{key}", seed=seed, log=log)
+    taught.read_hits(teacher, hits, told, batch=_SCORED, log=log)
     return told
 
 

@@ -22,6 +22,7 @@ from rag.types import Passage
 WINDOWS = 3  # of a passage; later ones are not read
 LABELLED_SHARE, LABELLED_WEIGHT = 0.25, 0.3  # passages of labelled groups in a step, and the weight of their loss
 OUTPUTS = ("starts", "ends", "keep")  # logits per token
+BLOCK = 50_000  # windows that a teacher reads between two files
 _UNSURE = 0.02  # weight of the tokens of a passage that does not answer
 
 Arrays = dict[str, NDArray[np.int64]]
@@ -64,39 +65,60 @@ class HitWriter:
         return len(self._first)
 
 
-def read_hits(teacher: Teacher, hits: Path, out: Path, batch: int, log: Callable[[str], None]) -> None:
-    """Write the outputs of the larger network for all windows: `relevance`, and `OUTPUTS` per token in float16."""
+def read_hits(
+    teacher: Teacher, hits: Path, out: Path, *, batch: int, block: int = BLOCK, log: Callable[[str], None]
+) -> None:
+    """Write what the larger network says of all windows to the folder `out`, in files of `block` windows each.
+
+    A file holds the `relevance` of its windows, and `OUTPUTS` per token in float16. Files that are there are kept, so
+    that a stopped run goes on. The network is on the CPU afterwards.
+    """
     arrays = _loaded(hits)
     device = training_device()
     teacher.to(device).eval()
-    relevance = np.zeros(len(arrays["ends"]), dtype=np.float32)
-    tokens = {name: np.zeros(len(arrays["ids"]), dtype=np.float16) for name in OUTPUTS}
-    order = np.argsort(arrays["ends"] - arrays["starts"], kind="stable")
-    for number, at in enumerate(range(0, len(order), batch)):
-        rows = order[at : at + batch]
-        ids, mask, types, places = _padded(arrays, rows)
+    out.mkdir(exist_ok=True)
+    total = len(arrays["ends"])
+    for first in range(0, total, block):
+        last = min(first + block, total)
+        file = out / f"{first:09}.npz"
+        if not file.exists():
+            beside = file.with_suffix(".new")
+            with beside.open("wb") as written:
+                np.savez(written, **_read(teacher, arrays, np.arange(first, last), batch, device))  # type: ignore[arg-type]
+            beside.replace(file)
+        log(f"{last:,} of {total:,} passages read by the teacher")
+    teacher.to("cpu")
+
+
+def _read(
+    teacher: Teacher, arrays: Arrays, rows: NDArray[np.int64], batch: int, device: torch.device
+) -> dict[str, NDArray[np.floating]]:
+    """The outputs for adjacent windows."""
+    start, end = int(arrays["starts"][rows[0]]), int(arrays["ends"][rows[-1]])
+    relevance = np.zeros(len(rows), dtype=np.float32)
+    tokens = {name: np.zeros(end - start, dtype=np.float16) for name in OUTPUTS}
+    order = rows[np.argsort((arrays["ends"] - arrays["starts"])[rows], kind="stable")]
+    for at in range(0, len(order), batch):
+        chosen = order[at : at + batch]
+        ids, mask, types, places = _padded(arrays, chosen)
         with torch.inference_mode(), mixed_precision(device):
             found = teacher(*(torch.from_numpy(one).to(device) for one in (ids, mask, types)))
-        relevance[rows] = found[0].float().cpu().numpy()
+        relevance[chosen - rows[0]] = found[0].float().cpu().numpy()
         for name, logits in zip(OUTPUTS, found[1:], strict=True):
-            tokens[name][places[mask == 1]] = logits.float().cpu().numpy()[mask == 1]
-        if number % 500 == 499:
-            log(f"taught: {at + len(rows):,} of {len(order):,} passages read")
-    teacher.to("cpu")
-    beside = out.with_suffix(".new.npz")
-    np.savez(beside, relevance=relevance, **tokens)  # type: ignore[arg-type]
-    beside.replace(out)
+            tokens[name][places[mask == 1] - start] = logits.float().cpu().numpy()[mask == 1]
+    return {"relevance": relevance, **tokens}
 
 
 class Taught:
-    """Batches of hits with the outputs of the larger network, and of labelled groups beside them.
+    """Batches of hits with the outputs of the larger network (`read_hits`), and of labelled groups beside them.
 
     Every step has about `batch` hits, and a quarter as many passages of labelled groups, which come round again.
     """
 
     def __init__(self, hits: Path, outputs: Path, groups: Groups) -> None:
         self._arrays, self._groups = _loaded(hits), groups
-        self._outputs = dict(np.load(outputs, allow_pickle=False))
+        said = [np.load(file, allow_pickle=False) for file in sorted(outputs.glob("*.npz"))]
+        self._outputs = {name: np.concatenate([each[name] for each in said]) for name in ("relevance", *OUTPUTS)}
         lengths = self._arrays["ends"] - self._arrays["starts"]
         ends = self._arrays["group_ends"].astype(np.int64)
         self._firsts, self._ends = np.concatenate([[0], ends[:-1]]), ends

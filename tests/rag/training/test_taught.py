@@ -101,13 +101,23 @@ def test_a_bert_may_teach_but_no_network_with_other_word_pieces_or_of_another_ki
 
 def test_what_a_teacher_says_depends_neither_on_padding_nor_on_company(data: Path, hits: Path, tmp_path: Path) -> None:
     teacher = Teacher(data / "large", data / "bert" / "tokenizer.json")
-    for name, batch in (("together", 5), ("alone", 1)):
-        taught.read_hits(teacher, hits, tmp_path / f"{name}.npz", batch, print)
-    together, alone = (np.load(tmp_path / f"{name}.npz") for name in ("together", "alone"))
+    for name, batch, block in (("together", 5, 9), ("alone", 1, 2)):
+        taught.read_hits(teacher, hits, tmp_path / name, batch=batch, block=block, log=print)
+    (together,) = (tmp_path / "together").iterdir()
+    apart = sorted((tmp_path / "alone").iterdir())
+    assert len(apart) == 3
     for name in ("relevance", *taught.OUTPUTS):
-        assert together[name].shape == alone[name].shape
-        assert np.allclose(together[name], alone[name], atol=0.05)  # of bfloat16
-        assert together[name].std() > 0
+        whole, parts = np.load(together)[name], np.concatenate([np.load(file)[name] for file in apart])
+        assert whole.shape == parts.shape
+        assert np.allclose(whole, parts, atol=0.05)  # of bfloat16
+        assert whole.std() > 0
+    apart[1].unlink()
+    kept = apart[0].stat().st_mtime_ns
+    taught.read_hits(teacher, hits, tmp_path / "alone", batch=1, block=2, log=print)  # it goes on
+    assert np.allclose(
+        np.concatenate([np.load(file)["relevance"] for file in apart]), np.load(together)["relevance"], atol=0.05
+    )
+    assert apart[0].stat().st_mtime_ns == kept
 
 
 class Fixed:
@@ -126,9 +136,9 @@ class Fixed:
 
 def test_the_loss_is_least_for_a_reader_that_says_what_its_teacher_says(data: Path, hits: Path, tmp_path: Path) -> None:
     teacher = Teacher(data / "large", data / "bert" / "tokenizer.json")
-    taught.read_hits(teacher, hits, tmp_path / "told.npz", 5, print)
+    taught.read_hits(teacher, hits, tmp_path / "told", batch=5, log=print)
     groups = prepared_groups(data, tmp_path)
-    batches = taught.Taught(hits, tmp_path / "told.npz", groups)
+    batches = taught.Taught(hits, tmp_path / "told", groups)
     assert len(batches) == 2
     seen = np.concatenate(batches.order(2, seed=3))
     assert sorted(number for number in seen if number < 2) == [0, 1]
@@ -163,7 +173,7 @@ def test_a_reader_is_prepared_on_one_machine_and_taught_on_another(data: Path, t
     assert record["questions"]["asked.txt (hits)"] == {"questions": 10, "dropped": 1, "groups": 4}
     assert record["index"]["checksum"] == index.manifest["checksum"]
     assert Reader(tmp_path / "moved").read("where is Corvo", PASSAGES[:1])[0].start is not None
-    (told,) = (tmp_path / "moved" / "work").glob("told-*.npz")
+    (told,) = (tmp_path / "moved" / "work").glob("told-*/*.npz")
     before = told.stat().st_mtime_ns
     training.run(recipe, None, [data], tmp_path / "moved", short=True, log=said.append)
     assert told.stat().st_mtime_ns == before  # the teacher has spoken
