@@ -52,6 +52,7 @@ class WindowEncoder:
         self._tokenizer = tokenizer
         self._cls, self._sep = (self._special(mark) for mark in ("[CLS]", "[SEP]"))
         self.max_length = max_length
+        self.words: int = tokenizer.get_vocab_size()
 
     @classmethod
     def from_file(cls, path: Path, max_length: int = MAX_LENGTH) -> "WindowEncoder":

@@ -276,10 +276,11 @@ def _first_passage(settings: Settings) -> System:
 
 
 def _reader(settings: Settings) -> System:
+    from autoais.io.paths import user_path
     from rag.generators.passage_reader import PassageReader
     from rag.reader import Reader
 
-    own = Reader(settings.model) if settings.model else None
+    own = Reader(user_path(settings.model)) if settings.model else None
     reader = PassageReader(own, min_confidence=settings.options.min_confidence)
     return RetrieveThenRead(settings.retriever, reader, settings.k)
 

@@ -10,7 +10,7 @@ from autoais.training import needs
 from rag.errors import RagError
 from rag.index.index import Index
 
-# An entry has the signature of `run`.
+# An entry has the signature of `run`, without `prepare`, which is for readers only.
 TRAINERS: Registry[Callable[..., None]] = Registry(
     "rag.trainers",
     "kind of training recipe",
@@ -44,7 +44,7 @@ def run(
     given: dict[str, Any] = {"short": short, "log": log}
     if prepare or index is None:
         if kind != "reader":
-            raise RagError(f"{path}: only a reader is prepared and trained apart; give an index, and do not prepare")
+            raise RagError(f"{path}: {'--prepare is for readers only' if prepare else 'give --index'}")
         given["prepare"] = prepare
     with training_in(out):
         TRAINERS[kind](path, index, data, out, **given)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rag.training.mining import Group
 
 _WORD = re.compile(r"\w+")
-_DEPTH = 24  # hits of which the negatives are drawn
+DEPTH = 24  # hits of which the negatives are drawn
 _ANSWERS, _PART, _NOTHING = 2, 1, 0  # grades
 INDEX = "index"
 
@@ -118,7 +118,7 @@ def groups(
 
     for row in rows:
         try:
-            (hits,) = retriever.search([row.question], _DEPTH)
+            (hits,) = retriever.search([row.question], DEPTH)
         except QuestionError:
             continue
         candidates = passages.get(row.path or "", ())

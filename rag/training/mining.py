@@ -223,6 +223,8 @@ class Groups:
             for start, end, positives in rows * int(times) + _spaced(rows, times % 1):
                 self._groups.append((number, start, end, positives))
                 longest.append(int(lengths[start:end].max()))
+        if not self._groups:
+            raise RagError("no groups are left to train on; give questions, and use them at least once")
         self._longest = np.array(longest)
 
     def __len__(self) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
+from autoais.errors import first_line
 from autoais.models.onnx import open_tokenizer
 from autoais.models.pairs import TYPES
 from autoais.training.loop import Tensors, mixed_precision
@@ -98,14 +99,20 @@ class Teacher(_Heads):
 
         from autoais.models.transformers import quiet
 
-        with quiet(local=True):
-            kind = AutoConfig.from_pretrained(str(base)).model_type
-            if kind not in ("bert", "mpnet"):
-                raise RagError(f"{base}: a {kind}; a teacher is a bert or an mpnet")
-            encoder = AutoModel.from_pretrained(str(base), add_pooling_layer=False)
+        ids = own_ids(base, tokenizer)
+        try:
+            with quiet(local=True):
+                kind = AutoConfig.from_pretrained(str(base)).model_type
+                if kind not in ("bert", "mpnet"):
+                    raise RagError(f"{base}: a {kind}; a teacher is a bert or an mpnet")
+                encoder = AutoModel.from_pretrained(str(base), add_pooling_layer=False, dtype=torch.float32)
+        except RagError:
+            raise
+        except Exception as error:
+            raise RagError(f"{base}: cannot be opened as a teacher ({first_line(error)})") from error
         super().__init__(encoder.config.hidden_size)
         self.embeddings, self.encoder = encoder.embeddings, encoder.encoder
-        self.ids = torch.nn.Buffer(torch.tensor(_own_ids(base, tokenizer)), persistent=False)
+        self.ids = torch.nn.Buffer(torch.tensor(ids), persistent=False)
 
     def forward(self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor) -> Outputs:
         """As `Network.forward`."""
@@ -114,8 +121,8 @@ class Teacher(_Heads):
         return self.outputs_of(self.encoder(hidden, attention_mask=seen)[0])
 
 
-def _own_ids(base: Path, tokenizer: Path) -> list[int]:
-    """For each id of the reader's tokenizer, that of the same token in a base's."""
+def own_ids(base: Path, tokenizer: Path) -> list[int]:
+    """For each id of the reader's tokenizer, that of the same token in a base's; raises `RagError` if there is none."""
     own, asked = (open_tokenizer(path, RagError).get_vocab() for path in (base / "tokenizer.json", tokenizer))
     found = [own.get(_SPECIAL.get(token, token), own.get(token)) for token in sorted(asked, key=lambda t: asked[t])]
     lacking = [token for token in asked if found[asked[token]] is None]

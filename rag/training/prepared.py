@@ -20,13 +20,12 @@ from autoais.types import Question
 from rag.api import build_index, default_recipes
 from rag.errors import QuestionError, RagError
 from rag.index.index import Index
-from rag.reader import WindowEncoder
+from rag.reader import RULES, WindowEncoder
 from rag.retrievers import Retriever, open_retriever
 from rag.training import labelled, mining, taught
 from rag.training.recipe import ReaderRecipe
 from rag.types import Hit
 
-_FILE = "prepared.json"
 _SHORT_QUESTIONS = 40
 
 
@@ -34,13 +33,15 @@ _SHORT_QUESTIONS = 40
 class Prepared:
     """The arrays of a recipe in the folder `work`.
 
-    `files` are those of groups, each with the number of times it is used, and `hits` those for a teacher. `questions`
-    counts the questions of each file, `index` says where the passages are from.
+    `made_of` is a checksum of the settings. `files` are those of groups, each with the number of times it is used, and
+    `hits` is the one for a teacher; `checksums` are their SHA-256. `questions` counts the questions of each file,
+    `index` says where the passages are from.
     """
 
     made_of: str
     files: list[tuple[str, float]]
     hits: str | None
+    checksums: dict[str, str]
     questions: dict[str, dict[str, int]]
     index: dict[str, Any]
 
@@ -60,63 +61,75 @@ def prepare(
     """
     base = base_folder(recipe.base, recipe.base_sha256)
     never = held_out(find(name, data) for name in recipe.held_out)
-    mine = _Mine(index, base, never, work, short)
+    inputs = _Inputs(index, base, never, work, short)
+    where = {key: index.manifest[key] for key in ("checksum", "passages", "recipe")}
+    file = _file(work, short=short)
+    file.unlink(missing_ok=True)  # its arrays are made anew
     hits = None
     if recipe.teacher is not None:
-        encoder = WindowEncoder.from_file(mine.base / "tokenizer.json")
+        encoder = WindowEncoder.from_file(inputs.base / "tokenizer.json")  # windows as long as the reader reads them
         hits = _Hits(taught.HitWriter(encoder), recipe.teacher.depth)
     parts: dict[str, dict[str, int]] = {}
     files: list[tuple[Path, float]] = []
     for name, each in recipe.questions.items():
-        arrays, counts = _mined(recipe, name, each, data, mine)
+        arrays, counts = _mined(recipe, name, each, data, inputs)
         log(f"{name}: {counts['questions']:,} questions, {counts['dropped']:,} dropped, {counts['groups']:,} groups")
         parts[name] = counts
         files.append((arrays, 1))
     for name, times in recipe.labelled.items():
-        arrays, counts = _labelled(recipe, name, data, mine, hits)
+        arrays, counts = _labelled(recipe, name, data, inputs, hits)
         log(f"{name}: {counts['questions']:,} questions, {counts['dropped']:,} dropped, {counts['groups']:,} groups")
         parts[name] = counts
         files.append((arrays, times))
     written = None
     if hits is not None and recipe.teacher is not None:
         for name, most in recipe.teacher.questions.items():
-            parts[f"{name} (hits)"] = _asked(recipe, name, most, data, mine, hits)
-        written = "hits.npz"
-        log(f"{hits.writer.write(mine.work / written):,} passages for the teacher to read")
-    where = {key: index.manifest[key] for key in ("checksum", "passages", "recipe")}
-    made_of = _made_of(recipe, short=short)
-    prepared = Prepared(made_of, [(file.name, times) for file, times in files], written, parts, where)
-    write_atomic(work / _FILE, [dumps(asdict(prepared), indent=2)])
+            parts[f"{name} (hits)"] = _asked(recipe, name, most, data, inputs, hits)
+        written = "hits-short.npz" if short else "hits.npz"
+        log(f"{hits.writer.write(inputs.work / written):,} windows for the teacher to read")
+    named = [(arrays.name, float(times)) for arrays, times in files]
+    checksums = {name: sha256_file(work / name) for name in (*dict(named), *([written] if written else []))}
+    prepared = Prepared(_made_of(recipe, base, short=short), named, written, checksums, parts, where)
+    write_atomic(file, [dumps(asdict(prepared), indent=2)])
     return prepared
+
+
+def _file(work: Path, *, short: bool) -> Path:
+    return work / ("prepared-short.json" if short else "prepared.json")
 
 
 def read_prepared(recipe: ReaderRecipe, work: Path, *, short: bool) -> Prepared:
-    """What `prepare` wrote; raises `RagError` if there is nothing, a file is missing, or the recipe is another."""
-    file = work / _FILE
+    """Return what `prepare` wrote; raises `RagError` if there is nothing, for another recipe, and for changed files."""
+    file, base = _file(work, short=short), base_folder(recipe.base, recipe.base_sha256)
     try:
         row = json.loads(file.read_text("utf-8"))
         files = [(str(name), float(times)) for name, times in row["files"]]
-        prepared = Prepared(row["made_of"], files, row["hits"], row["questions"], row["index"])
+        checksums = {str(name): str(checksum) for name, checksum in row["checksums"].items()}
+        prepared = Prepared(row["made_of"], files, row["hits"], checksums, row["questions"], row["index"])
+        named = [*dict(files), *([prepared.hits] if prepared.hits is not None else [])]
+        if sorted(named) != sorted(checksums) or any(Path(name).name != name for name in named):
+            raise ValueError("its files are not those of its checksums")
     except FileNotFoundError:
         raise RagError(f"{file}: nothing is prepared there; give --index") from None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RagError(f"{file}: cannot be read: {error}; give --index to prepare again") from error
-    if prepared.made_of != _made_of(recipe, short=short):
-        raise RagError(f"{file}: prepared for another recipe; give --index to prepare again")
-    for name in (*(name for name, _ in files), *([prepared.hits] if prepared.hits else [])):
-        if Path(name).name != name or not (work / name).is_file():
-            raise RagError(f"{work}: {name} is missing; copy it, or give --index to prepare again")
+    if prepared.made_of != _made_of(recipe, base, short=short) or (prepared.hits is None) != (recipe.teacher is None):
+        raise RagError(f"{file}: prepared for another recipe or by another version; give --index to prepare again")
+    for name, checksum in checksums.items():
+        if not (work / name).is_file() or sha256_file(work / name) != checksum:
+            raise RagError(f"{work / name}: not the file that was prepared; copy it, or give --index to prepare again")
     return prepared
 
 
-def _made_of(recipe: ReaderRecipe, *, short: bool) -> str:
-    """A checksum of what the arrays depend on: all but the schedules, the start, and the weights of a teacher."""
+def _made_of(recipe: ReaderRecipe, base: Path, *, short: bool) -> str:
+    """A checksum of the settings that the arrays depend on, of the tokenizer, and of the version of the input."""
     row = asdict(recipe)
     teacher = row.pop("teacher") or {}
     for name in ("schedule", "start", "start_sha256"):
         del row[name]
     kept = {name: teacher[name] for name in ("depth", "questions") if name in teacher}
-    return sha256(dumps({**row, "teacher": kept, "short": short}).encode()).hexdigest()
+    read_as = [sha256_file(base / "tokenizer.json"), RULES]
+    return sha256(dumps({**row, "teacher": kept, "short": short, "read_as": read_as}).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +157,7 @@ class _Remembering:
 
 
 @dataclass(frozen=True, slots=True)
-class _Mine:
+class _Inputs:
     """The inputs of mining: the index, the base weights, and the held-out questions (`never`)."""
 
     index: Index
@@ -155,26 +168,27 @@ class _Mine:
 
 
 def _mined(
-    recipe: ReaderRecipe, name: str, each: int, data: Sequence[Path], mine: _Mine
+    recipe: ReaderRecipe, name: str, each: int, data: Sequence[Path], inputs: _Inputs
 ) -> tuple[Path, dict[str, int]]:
     """Mine a file of questions, or reuse its arrays; returns their path and the counts."""
     file = find(name, data)
     made_of = (
-        recipe.seed, recipe.retriever, recipe.depth, recipe.others, recipe.least, recipe.max_length, each, mine.short,
+        recipe.seed, recipe.retriever, recipe.depth, recipe.others, recipe.least, recipe.max_length, each, inputs.short,
+        recipe.base_sha256, sha256_file(inputs.base / "tokenizer.json"), RULES,
     )  # fmt: skip
     key = sha256(
-        f"{made_of} {sha256_file(file)} {mine.index.manifest['checksum']} {sorted(mine.never)}".encode()
+        f"{made_of} {sha256_file(file)} {inputs.index.manifest['checksum']} {sorted(inputs.never)}".encode()
     ).hexdigest()[:8]
-    arrays, record = mine.work / f"{file.stem}-{key}.npz", mine.work / f"{file.stem}-{key}.json"
+    arrays, record = inputs.work / f"{file.stem}-{key}.npz", inputs.work / f"{file.stem}-{key}.json"
     if not record.exists():
-        asked: list[Question] = list(islice(read_questions(file), _SHORT_QUESTIONS if mine.short else None))
-        kept = [question for question in asked if questions_key(question.text) not in mine.never]
-        retriever, rng = open_retriever(recipe.retriever, mine.index), random.Random(f"{recipe.seed} {name}")
+        asked: list[Question] = list(islice(read_questions(file), _SHORT_QUESTIONS if inputs.short else None))
+        kept = [question for question in asked if questions_key(question.text) not in inputs.never]
+        retriever, rng = open_retriever(recipe.retriever, inputs.index), random.Random(f"{recipe.seed} {name}")
         found = mining.groups(
-            kept, retriever, mining.similarity(mine.base), rng,
+            kept, retriever, mining.similarity(inputs.base), rng,
             depth=recipe.depth, others=recipe.others, each=each, least=recipe.least,
         )  # fmt: skip
-        encoder = WindowEncoder.from_file(mine.base / "tokenizer.json", recipe.max_length)
+        encoder = WindowEncoder.from_file(inputs.base / "tokenizer.json", recipe.max_length)
         total = mining.write_arrays(found, encoder, arrays)
         counts = {"questions": len(asked), "dropped": len(asked) - len(kept), "groups": total}
         write_atomic(record, [dumps(counts)])
@@ -183,14 +197,14 @@ def _mined(
 
 
 def _asked(
-    recipe: ReaderRecipe, name: str, most: int, data: Sequence[Path], mine: _Mine, hits: _Hits
+    recipe: ReaderRecipe, name: str, most: int, data: Sequence[Path], inputs: _Inputs, hits: _Hits
 ) -> dict[str, int]:
     """Add the hits of at most `most` questions of a file, drawn at random; returns the counts."""
     asked = [question.text for question in read_questions(find(name, data))]
-    kept = [text for text in asked if questions_key(text) not in mine.never]
+    kept = [text for text in asked if questions_key(text) not in inputs.never]
     random.Random(f"{recipe.seed} {name}").shuffle(kept)
-    retriever, added = open_retriever(recipe.retriever, mine.index), 0
-    for text in kept[: min(most, _SHORT_QUESTIONS) if mine.short else most]:
+    retriever, added = open_retriever(recipe.retriever, inputs.index), 0
+    for text in kept[: min(most, _SHORT_QUESTIONS) if inputs.short else most]:
         try:
             (found,) = retriever.search([text], hits.depth)
         except QuestionError:
@@ -201,21 +215,21 @@ def _asked(
 
 
 def _labelled(
-    recipe: ReaderRecipe, name: str, data: Sequence[Path], mine: _Mine, hits: _Hits | None
+    recipe: ReaderRecipe, name: str, data: Sequence[Path], inputs: _Inputs, hits: _Hits | None
 ) -> tuple[Path, dict[str, int]]:
     """Encode the groups of a file of questions with quotes; the documents are read anew each time."""
-    asked = list(islice(labelled.read_labelled(find(name, data)), _SHORT_QUESTIONS if mine.short else None))
-    rows = [row for row in asked if questions_key(row.question) not in mine.never]
+    asked = list(islice(labelled.read_labelled(find(name, data)), _SHORT_QUESTIONS if inputs.short else None))
+    rows = [row for row in asked if questions_key(row.question) not in inputs.never]
     rng = random.Random(f"{recipe.seed} {name}")
-    encoder = WindowEncoder.from_file(mine.base / "tokenizer.json", recipe.max_length)
+    encoder = WindowEncoder.from_file(inputs.base / "tokenizer.json", recipe.max_length)
 
     def found() -> Iterator[mining.Group]:
         for collection in sorted({row.collection for row in rows}):
             theirs = [row for row in rows if row.collection == collection]
             with tempfile.TemporaryDirectory() as folder:
-                index, searched = mine.index, [recipe.retriever]
+                index, searched = inputs.index, [recipe.retriever]
                 if collection == labelled.INDEX:
-                    given = {row.path: mine.index.store.get(row.path) for row in theirs if row.path}
+                    given = {row.path: inputs.index.store.get(row.path) for row in theirs if row.path}
                     passages = {path: [passage] for path, passage in given.items() if passage is not None}
                 else:
                     source = find(f"documents/{collection}", data).resolve()
@@ -228,7 +242,7 @@ def _labelled(
                     retriever = _Remembering(retriever, hits)
                 yield from labelled.groups(theirs, passages, retriever, rng, others=recipe.labelled_others)
 
-    arrays = mine.work / f"{Path(name).stem}.new.npz"
+    arrays = inputs.work / f"{Path(name).stem}.new.npz"
     total = mining.write_arrays(found(), encoder, arrays)
     named = arrays.with_name(f"{Path(name).stem}-{sha256_file(arrays)[:8]}.npz")
     arrays.replace(named)

@@ -1,7 +1,7 @@
 """Training of the reader from a recipe and an index; a stopped run resumes."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -20,15 +20,16 @@ from autoais.training.schedule import Schedule
 from rag.errors import RagError
 from rag.index.index import Index
 from rag.reader import Reader
-from rag.training import mining, read_recipe, taught
-from rag.training.network import Network, Teacher, loss_of
-from rag.training.prepared import Prepared, read_prepared
-from rag.training.prepared import prepare as arrays_of
+from rag.training import labelled, mining, read_recipe, taught
+from rag.training import prepared as preparing
+from rag.training.network import Network, Teacher, loss_of, own_ids
+from rag.training.prepared import Prepared
 from rag.training.recipe import ReaderRecipe, TeacherRecipe
 
 _SHORT_STEPS = 8
 _SEEN = 100  # pairs used to export the network
-_SCORED = 256  # passages that a teacher reads at once
+_SCORED = 256  # windows that a teacher reads at once
+_COMPLETE = "complete"
 
 
 def run(
@@ -49,25 +50,50 @@ def run(
     the recipe runs.
     """
     recipe: ReaderRecipe = read_recipe(path, ReaderRecipe)
-    base = base_folder(recipe.base, recipe.base_sha256)
+    bases = _bases(recipe, data)
     work = out / "work"
     work.mkdir(parents=True, exist_ok=True)
     if index is None:
-        prepared = read_prepared(recipe, work, short=short)
+        prepared = preparing.read_prepared(recipe, work, short=short)
     else:
-        prepared = arrays_of(recipe, index, data, work, short=short, log=log)
+        prepared = preparing.prepare(recipe, index, data, work, short=short, log=log)
     if prepare:
-        log(f"prepared in {work}; train with: rag train {path} --data ... --out {out}")
+        log(f"prepared in {work}; train with: rag train {path} --data ... --out {out}{' --short' * short}")
         return
-    _fit(path, recipe, prepared, base, data, out, short=short, log=log)
+    _fit(path, recipe, prepared, bases, out, short=short, log=log)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bases:
+    """The weights to start from: folders saved by transformers for the reader and its teacher, and a `model.onnx`."""
+
+    reader: Path
+    teacher: Path | None
+    start: Path | None
+
+
+def _bases(recipe: ReaderRecipe, data: Sequence[Path]) -> _Bases:
+    """Find and check them, before the work that takes long."""
+    reader, teacher, start = base_folder(recipe.base, recipe.base_sha256), None, None
+    if recipe.start is not None:
+        start = find(recipe.start, data)
+        if sha256_file(start) != recipe.start_sha256:
+            raise RagError(f"{start}: its SHA-256 is {sha256_file(start)}, not the recipe's {recipe.start_sha256}")
+    if recipe.teacher is not None:
+        asked = recipe.teacher
+        if asked.times < 1 or not 1 <= asked.depth <= labelled.DEPTH:
+            raise RagError(f"[teacher] times should be at least 1, and depth 1 to {labelled.DEPTH}")
+        named = asked.base if ":" in asked.base else str(find(asked.base, data))
+        teacher = base_folder(named, asked.base_sha256)
+        own_ids(teacher, reader / "tokenizer.json")
+    return _Bases(reader, teacher, start)
 
 
 def _fit(
     path: Path,
     recipe: ReaderRecipe,
     prepared: Prepared,
-    base: Path,
-    data: Sequence[Path],
+    bases: _Bases,
     out: Path,
     *,
     short: bool,
@@ -75,32 +101,32 @@ def _fit(
 ) -> None:
     """Train on arrays, export the network and record what it was made of."""
     work = out / "work"
+    log(f"training on {training_device()}")
     files = [(work / name, times) for name, times in prepared.files]
     groups = mining.Groups(files)
     schedule = _shortened(recipe.schedule) if short else recipe.schedule
-    sums = [(sha256_file(file), times) for file, times in files]
-    pairs: mining.Groups | taught.Taught = groups
+    made_of: list[object] = [(prepared.checksums[name], times) for name, times in prepared.files]
+    pairs: mining.Groups | taught.HitBatches = groups
     loss_function: Any = loss_of
-    if recipe.teacher is not None and prepared.hits is not None:
-        told = _told(recipe.teacher, recipe.seed, work / prepared.hits, files, sums, base, data, short=short, log=log)
-        pairs, loss_function = taught.Taught(work / prepared.hits, told, groups), taught.taught_loss
-        sums.append((told.name, 1))
+    if recipe.teacher is not None and bases.teacher is not None and prepared.hits is not None:
+        outputs = _teacher_outputs(recipe.teacher, recipe.seed, prepared, bases, work, short=short, log=log)
+        pairs, loss_function = taught.HitBatches(work / prepared.hits, outputs, groups), taught.taught_loss
+        made_of.append(outputs.name)
     torch.manual_seed(recipe.seed)
-    network = Network(sentence_encoder(base))
-    if recipe.start is not None:
-        network.start_from(_checked(find(recipe.start, data), recipe.start_sha256))
-    key = _key(recipe.base_sha256, recipe.start_sha256, recipe.seed, schedule, sums)
+    network = Network(sentence_encoder(bases.reader))
+    if bases.start is not None:
+        network.start_from(bases.start)
+    key = _key(recipe.base_sha256, recipe.start_sha256, recipe.seed, schedule, made_of)
     loss = partial(loss_function, network)
     train(network, pairs, loss, schedule, work / f"train-{key}", seed=recipe.seed, log=log)
     export(network, out / "model.onnx", groups.some(_SEEN))
-    copyfile(base / "tokenizer.json", out / "tokenizer.json")
+    copyfile(bases.reader / "tokenizer.json", out / "tokenizer.json")
     record = {
         "recipe": {"file": path.name, "sha256": sha256_file(path)},
         "short": short,
         "base": {"from": recipe.base, "sha256": recipe.base_sha256},
         "start": None if recipe.start is None else {"from": recipe.start, "sha256": recipe.start_sha256},
         "teacher": recipe.teacher and {"from": recipe.teacher.base, "sha256": recipe.teacher.base_sha256},
-        "device": str(training_device()),
         "index": prepared.index,
         "questions": prepared.questions,
         "files": {name: sha256_file(out / name) for name in ("model.onnx", "tokenizer.json")},
@@ -118,32 +144,29 @@ def _key(*made_of: object) -> str:
     return sha256(f"{made_of}".encode()).hexdigest()[:8]
 
 
-def _told(
+def _teacher_outputs(
     recipe: TeacherRecipe,
     seed: int,
-    hits: Path,
-    files: Sequence[tuple[Path, float]],
-    sums: Sequence[tuple[str, float]],
-    reader_base: Path,
-    data: Sequence[Path],
+    prepared: Prepared,
+    bases: _Bases,
+    work: Path,
     *,
     short: bool,
     log: Callable[[str], None],
 ) -> Path:
     """Train the teacher, and return the folder of what it says of the hits; what is there is kept."""
-    base = base_folder(recipe.base if ":" in recipe.base else str(find(recipe.base, data)), recipe.base_sha256)
+    assert bases.teacher is not None
+    assert prepared.hits is not None
     schedule = _shortened(recipe.schedule) if short else recipe.schedule
-    key = _key(recipe.base_sha256, seed, schedule, recipe.times, sums, sha256_file(hits))
-    told = hits.parent / f"told-{key}"
+    files = [(prepared.checksums[name], times) for name, times in prepared.files]
+    key = _key(recipe.base_sha256, seed, schedule, recipe.times, files)
+    outputs = work / f"said-{_key(key, prepared.checksums[prepared.hits], taught.BLOCK)}"
+    if (outputs / _COMPLETE).exists():
+        return outputs
     torch.manual_seed(seed)
-    teacher = Teacher(base, reader_base / "tokenizer.json")
-    groups = mining.Groups([(file, times * recipe.times) for file, times in files])
-    train(teacher, groups, partial(loss_of, teacher), schedule, hits.parent / f"teacher-{key}", seed=seed, log=log)
-    taught.read_hits(teacher, hits, told, batch=_SCORED, log=log)
-    return told
-
-
-def _checked(file: Path, expected: str | None) -> Path:
-    if sha256_file(file) != expected:
-        raise RagError(f"{file}: its SHA-256 is {sha256_file(file)}, but the recipe's start_sha256 is {expected}")
-    return file
+    teacher = Teacher(bases.teacher, bases.reader / "tokenizer.json")
+    groups = mining.Groups([(work / name, times * recipe.times) for name, times in prepared.files])
+    train(teacher, groups, partial(loss_of, teacher), schedule, work / f"teacher-{key}", seed=seed, log=log)
+    taught.read_hits(teacher, work / prepared.hits, outputs, batch=_SCORED, log=log)
+    (outputs / _COMPLETE).touch()
+    return outputs

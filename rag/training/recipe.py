@@ -10,9 +10,10 @@ from rag.reader import MAX_LENGTH
 class TeacherRecipe:
     """The table `[teacher]`: a larger network that learns first and then teaches the reader (`rag.training.taught`).
 
-    `base` is a package's folder as in `ReaderRecipe`, or a folder below a data folder. It learns from each labelled
-    group `times` times. The reader learns from the first `depth` hits of each labelled question, and of each question
-    in the files `questions`, which maps them to their greatest number; these need no answers.
+    `base` is a package's folder as in `ReaderRecipe`, or a folder below a data folder. It learns from the groups of the
+    recipe, each `times` as often as the recipe says. The reader learns from the first `depth` hits (1 to 24) of each
+    labelled question, and of each question in the files `questions`, which maps them to their greatest number; these
+    need no answers.
     """
 
     base: str
@@ -34,7 +35,7 @@ class ReaderRecipe:
     cosine of a positive passage. The documents of labelled questions are searched as users search theirs, by the last
     of `rag.api.default_recipes` if there is one. `start` is the `model.onnx` of a reader to continue from, with
     `start_sha256`. With a `teacher`, `schedule` is that of learning from it and from the groups together; its `batch`
-    counts the hits.
+    counts the windows of hits.
     """
 
     name: str

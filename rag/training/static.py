@@ -91,7 +91,7 @@ def loss_of(network: Bags, tensors: Tensors) -> tuple[torch.Tensor, float]:
     """The cross-entropy of each text's passage among all passages of the batch, and the accuracy."""
     left_starts, left, right_starts, right = tensors
     logits = network(left, left_starts) @ network(right, right_starts).T / _TEMPERATURE
-    own = torch.arange(len(left_starts))
+    own = torch.arange(len(left_starts), device=left.device)
     return torch.nn.functional.cross_entropy(logits, own), float((logits.argmax(dim=1) == own).float().mean())
 
 

@@ -1,8 +1,8 @@
 """Teaching the reader by a larger network (Hinton et al. 2015): what that says of the hits of many questions.
 
-The larger network learns from the labelled groups alone. Then it reads the hits of every question, labelled or not, and
-the reader learns its outputs beside the labels: it sees far more passages than anybody labelled, and of each how well
-it answers.
+The larger network learns from the groups of the recipe first. Then it reads the hits of every labelled question, and of
+others without labels, and the reader learns its outputs beside the groups: it sees far more passages than anybody
+labelled, and of each how well it answers.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,9 +20,10 @@ from rag.training.network import Network, Teacher, grouped_logsumexp, loss_of, t
 from rag.types import Passage
 
 WINDOWS = 3  # of a passage; later ones are not read
-LABELLED_SHARE, LABELLED_WEIGHT = 0.25, 0.3  # passages of labelled groups in a step, and the weight of their loss
+GROUPS_SHARE, GROUPS_WEIGHT = 0.25, 0.3  # passages of groups in a step, and the weight of their loss
 OUTPUTS = ("starts", "ends", "keep")  # logits per token
 BLOCK = 50_000  # windows that a teacher reads between two files
+_MOST_WORDS = 1 << 16  # ids are stored in 16 bits
 _UNSURE = 0.02  # weight of the tokens of a passage that does not answer
 
 Arrays = dict[str, NDArray[np.int64]]
@@ -32,11 +33,13 @@ class HitWriter:
     """Collects the windows of questions and their hits, and writes them to one `.npz`.
 
     Arrays: `ids` (uint16) and `types` of all windows, concatenated, with the `ends` of each window; `first`, the
-    position of the first token of the text; `group_ends`, in windows, one per question. A window takes 3 bytes of
-    memory per word piece.
+    position of the first token of the text; `group_ends`, in windows, one per question. Memory holds all of them, and
+    twice that while they are written.
     """
 
     def __init__(self, encoder: WindowEncoder) -> None:
+        if encoder.words > _MOST_WORDS:
+            raise RagError(f"a vocabulary of {encoder.words:,} word pieces; a teacher's may have {_MOST_WORDS:,}")
         self._encoder = encoder
         self._ids: list[NDArray[np.uint16]] = []
         self._types: list[NDArray[np.uint8]] = []
@@ -57,11 +60,13 @@ class HitWriter:
         """Write the file and return the number of windows; raises `RagError` if there is none."""
         if not self._first:
             raise RagError("no hits to teach with: the index finds nothing for these questions; name another index")
+        beside = out.with_suffix(".new.npz")
         np.savez(
-            out,
+            beside,
             ids=np.concatenate(self._ids), types=np.concatenate(self._types), first=np.array(self._first),
             ends=np.cumsum([len(ids) for ids in self._ids]), group_ends=np.array(self._group_ends),
         )  # fmt: skip
+        beside.replace(out)
         return len(self._first)
 
 
@@ -86,7 +91,7 @@ def read_hits(
             with beside.open("wb") as written:
                 np.savez(written, **_read(teacher, arrays, np.arange(first, last), batch, device))  # type: ignore[arg-type]
             beside.replace(file)
-        log(f"{last:,} of {total:,} passages read by the teacher")
+        log(f"{last:,} of {total:,} windows read by the teacher")
     teacher.to("cpu")
 
 
@@ -109,16 +114,20 @@ def _read(
     return {"relevance": relevance, **tokens}
 
 
-class Taught:
-    """Batches of hits with the outputs of the larger network (`read_hits`), and of labelled groups beside them.
+class HitBatches:
+    """Batches of hits with the outputs of the larger network (`read_hits`), and of groups beside them.
 
-    Every step has about `batch` hits, and a quarter as many passages of labelled groups, which come round again.
+    Every step has about `batch` windows of hits, and a quarter as many passages of groups, which come round again.
+    Raises `RagError` for outputs that are not of these hits.
     """
 
     def __init__(self, hits: Path, outputs: Path, groups: Groups) -> None:
         self._arrays, self._groups = _loaded(hits), groups
         said = [np.load(file, allow_pickle=False) for file in sorted(outputs.glob("*.npz"))]
         self._outputs = {name: np.concatenate([each[name] for each in said]) for name in ("relevance", *OUTPUTS)}
+        expected = [len(self._arrays["ends"]), *[len(self._arrays["ids"])] * len(OUTPUTS)]
+        if [len(values) for values in self._outputs.values()] != expected:
+            raise RagError(f"{outputs}: not the outputs for {hits}; remove the folder, and train again")
         lengths = self._arrays["ends"] - self._arrays["starts"]
         ends = self._arrays["group_ends"].astype(np.int64)
         self._firsts, self._ends = np.concatenate([[0], ends[:-1]]), ends
@@ -133,7 +142,7 @@ class Taught:
         taught = batches_of_like_length(self._longest, each, seed)
         labelled: list[NDArray[np.int64]] = []
         while len(labelled) < len(taught):
-            labelled += self._groups.order(max(1, round(batch * LABELLED_SHARE)), seed + len(labelled))
+            labelled += self._groups.order(max(1, round(batch * GROUPS_SHARE)), seed + len(labelled))
         return [np.concatenate([a, b + len(self)]) for a, b in zip(taught, labelled, strict=False)]
 
     def batch(self, numbers: NDArray[np.int64]) -> Tensors:
@@ -157,11 +166,13 @@ _TAUGHT = 9  # tensors of a batch that are of hits
 
 
 def taught_loss(network: Network, tensors: Tensors) -> tuple[torch.Tensor, float]:
-    """The loss of a batch of `Taught`, and the accuracy on its labelled groups (`rag.training.network.loss_of`).
+    """The loss of a batch of `HitBatches`, and the accuracy on its groups.
 
-    Of the hits: the divergence of the relevance among those of a question, half the cross-entropy of each, and, weighed
-    by the larger network's probability that a passage answers, a quarter of the divergences of first and last token of
-    the short answer, and the cross-entropy of the tokens that answer.
+    The loss is the sum of: the divergence (Kullback-Leibler) of the relevance among the hits of a question from the
+    larger network's; half the cross-entropy of the relevance of each hit; a quarter of the divergences of the first and
+    the last token of the short answer; the cross-entropy of the tokens that answer; and 0.3 times the loss of the
+    groups (`rag.training.network.loss_of`). In the terms of tokens a hit weighs as much as the probability of the
+    larger network that it answers, plus 0.02.
     """
     ids, mask, types, group_of, first, relevance, starts, ends, keep = tensors[:_TAUGHT]
     with mixed_precision(ids.device):
@@ -175,11 +186,12 @@ def taught_loss(network: Network, tensors: Tensors) -> tuple[torch.Tensor, float
     spans = text.clone()
     spans[:, 0] = True  # no short answer
     for one, theirs in ((own_starts, starts), (own_ends, ends)):
-        mine, said = (torch.log_softmax(side.masked_fill(~spans, -1e4), dim=1) for side in (one, theirs))
-        loss = loss + 0.25 * (weight * (said.exp() * (said - mine)).masked_fill(~spans, 0).sum(1)).sum()
+        log_own, log_theirs = (torch.log_softmax(side.masked_fill(~spans, -1e4), dim=1) for side in (one, theirs))
+        apart = (log_theirs.exp() * (log_theirs - log_own)).masked_fill(~spans, 0).sum(1)
+        loss = loss + 0.25 * (weight * apart).sum()
     each = (binary(own_keep, keep.sigmoid(), reduction="none") * text).sum(1) / text.sum(1).clamp_min(1)
     labelled, accuracy = loss_of(network, tensors[_TAUGHT:])
-    return loss + (weight * each).sum() + LABELLED_WEIGHT * labelled, accuracy
+    return loss + (weight * each).sum() + GROUPS_WEIGHT * labelled, accuracy
 
 
 def _loaded(hits: Path) -> Arrays:

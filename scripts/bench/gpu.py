@@ -47,12 +47,13 @@ def gpu() -> str | None:
 def random_models(folder: Path) -> tuple[str, str]:
     """Write a judge and an encoder with random weights, seeded; returns their names for `measured`."""
     import torch
-    from sentence_transformers import SentenceTransformer, models
+    from sentence_transformers import SentenceTransformer
     from transformers import BertConfig, BertForSequenceClassification, BertModel, PreTrainedTokenizerFast
 
     torch.manual_seed(13)
     marks = {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "unk_token": "[UNK]"}
-    tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(SHIPPED / "tokenizer.json"), **marks)
+    fast: Any = PreTrainedTokenizerFast
+    tokenizer = fast(tokenizer_file=str(SHIPPED / "tokenizer.json"), **marks)
     labels = dict(enumerate(("entailment", "neutral", "contradiction")))
     judging = BertForSequenceClassification(BertConfig(id2label=labels, label2id={n: i for i, n in labels.items()}))
     encoding = BertModel(
@@ -61,9 +62,7 @@ def random_models(folder: Path) -> tuple[str, str]:
     for name, model in (("judge", judging), ("encoder", encoding)):
         model.save_pretrained(folder / name)
         tokenizer.save_pretrained(folder / name)
-    words = models.Transformer(str(folder / "encoder"))
-    pooling = models.Pooling(words.get_embedding_dimension())
-    SentenceTransformer(modules=[words, pooling]).save(str(folder / "sentences"))
+    SentenceTransformer(str(folder / "encoder")).save(str(folder / "sentences"))  # with mean pooling
     return f"hf:{folder / 'judge'}", f"st:{folder / 'sentences'}"
 
 
@@ -125,7 +124,7 @@ def main(
     result = {
         **sides,
         "ratios": {name: sides["gpu"][name] / sides["cpu"][name] for name in names},
-        "same_verdicts": sum(same) / len(same) if same else None,
+        "same_verdicts": sum(same) / len(same) if same and not random else None,
         "random_weights": random,
         "pairs": pairs,
         "passages": passages,

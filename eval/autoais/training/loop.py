@@ -125,9 +125,10 @@ def training_device() -> torch.device:
 
 
 def mixed_precision(device: torch.device | None = None) -> torch.autocast:
-    """A context of bfloat16 on a GPU, and on a CPU that computes in it; on others it takes four times as long."""
-    if device is not None and device.type != "cpu":
-        return torch.autocast(device.type, dtype=torch.bfloat16)
+    """A context of bfloat16 where the GPU or the CPU computes in it; others only emulate it, and stay in float32."""
+    if device is not None and device.type == "cuda":
+        native = torch.cuda.is_bf16_supported(including_emulation=False)
+        return torch.autocast("cuda", dtype=torch.bfloat16, enabled=native)
     computes = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     return torch.autocast("cpu", dtype=torch.bfloat16, enabled=computes)
 

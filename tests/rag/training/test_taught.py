@@ -14,6 +14,7 @@ pytest.importorskip("transformers")
 import numpy as np
 import torch
 
+from autoais.errors import UserError
 from autoais.io.provenance import sha256_file
 from autoais.training.loop import Tensors
 from rag import training
@@ -95,59 +96,92 @@ def test_a_bert_may_teach_but_no_network_with_other_word_pieces_or_of_another_ki
     DistilBertModel(DistilBertConfig(vocab_size=9, dim=12, n_layers=1, n_heads=2, hidden_dim=8)).save_pretrained(
         tmp_path / "distil"
     )
+    (tmp_path / "distil" / "tokenizer.json").write_bytes(tokenizer.read_bytes())
     with pytest.raises(RagError, match="a distilbert; a teacher is a bert or an mpnet"):
         Teacher(tmp_path / "distil", tokenizer)
 
 
-def test_what_a_teacher_says_depends_neither_on_padding_nor_on_company(data: Path, hits: Path, tmp_path: Path) -> None:
+def large(data: Path) -> Teacher:
+    """The teacher with weights so large that its outputs differ from token to token."""
+    torch.manual_seed(2)
     teacher = Teacher(data / "large", data / "bert" / "tokenizer.json")
-    for name, batch, block in (("together", 5, 9), ("alone", 1, 2)):
-        taught.read_hits(teacher, hits, tmp_path / name, batch=batch, block=block, log=print)
-    (together,) = (tmp_path / "together").iterdir()
-    apart = sorted((tmp_path / "alone").iterdir())
-    assert len(apart) == 3
-    for name in ("relevance", *taught.OUTPUTS):
-        whole, parts = np.load(together)[name], np.concatenate([np.load(file)[name] for file in apart])
-        assert whole.shape == parts.shape
-        assert np.allclose(whole, parts, atol=0.05)  # of bfloat16
-        assert whole.std() > 0
-    apart[1].unlink()
-    kept = apart[0].stat().st_mtime_ns
-    taught.read_hits(teacher, hits, tmp_path / "alone", batch=1, block=2, log=print)  # it goes on
-    assert np.allclose(
-        np.concatenate([np.load(file)["relevance"] for file in apart]), np.load(together)["relevance"], atol=0.05
-    )
-    assert apart[0].stat().st_mtime_ns == kept
+    with torch.no_grad():
+        for parameter in teacher.parameters():
+            if parameter.ndim > 1:
+                parameter.copy_(torch.randn_like(parameter) * 0.4)
+    return teacher.eval()
+
+
+def test_what_a_teacher_says_depends_neither_on_padding_nor_on_company(data: Path, tmp_path: Path) -> None:
+    writer = taught.HitWriter(WindowEncoder.from_file(data / "bert" / "tokenizer.json"))
+    long = [
+        Passage("long", "Corvo", " ".join(text("Corvo", n) for n in range(2))),
+        Passage("short", "Mirov", "A town."),
+    ]
+    writer.add("where is Corvo", [*long, *PASSAGES[:3]])
+    writer.write(tmp_path / "hits.npz")
+    arrays, teacher = np.load(tmp_path / "hits.npz"), large(data)
+    starts = np.concatenate([[0], arrays["ends"][:-1]])
+    assert np.ptp(arrays["ends"] - starts) > 60
+    for name, batch, block in (("together", 9, 9), ("parts", 1, 2)):
+        taught.read_hits(teacher, tmp_path / "hits.npz", tmp_path / name, batch=batch, block=block, log=print)
+        said = [np.load(file) for file in sorted((tmp_path / name).iterdir())]
+        assert len(said) == -(-len(starts) // block)
+        relevance, *tokens = (np.concatenate([each[one] for each in said]) for one in ("relevance", *taught.OUTPUTS))
+        for number, (start, end) in enumerate(zip(starts, arrays["ends"], strict=True)):
+            ids, types = (torch.from_numpy(arrays[one][start:end].astype(np.int64))[None] for one in ("ids", "types"))
+            with torch.inference_mode():
+                alone = teacher(ids, torch.ones_like(ids), types)
+            assert relevance[number] == pytest.approx(float(alone[0]), abs=0.4)  # bfloat16, of values up to 30
+            for got, wanted in zip(tokens, alone[1:], strict=True):
+                assert np.corrcoef(got[start:end], wanted[0])[0, 1] > 0.99
+        assert np.ptp(relevance) > 4
+
+
+def test_a_teacher_that_is_stopped_goes_on_reading(data: Path, hits: Path, tmp_path: Path) -> None:
+    teacher = large(data)
+    taught.read_hits(teacher, hits, tmp_path / "said", batch=2, block=2, log=print)
+    first, second, third = sorted((tmp_path / "said").iterdir())
+    before, kept = second.read_bytes(), [file.stat().st_mtime_ns for file in (first, third)]
+    second.unlink()
+    taught.read_hits(teacher, hits, tmp_path / "said", batch=2, block=2, log=print)
+    assert second.read_bytes() == before
+    assert [file.stat().st_mtime_ns for file in (first, third)] == kept
+    third.unlink()
+    with pytest.raises(RagError, match="not the outputs for"):
+        taught.HitBatches(hits, tmp_path / "said", prepared_groups(data, tmp_path))
 
 
 class Fixed:
-    """A network that says of hits what it was told, and nothing of labelled groups."""
+    """A network that says of hits what it was told, with one output wrong, and of groups nothing."""
 
-    def __init__(self, tensors: Tensors, wrong: float = 0.0) -> None:
-        self._said, self._wrong = tensors[5:9], wrong
+    def __init__(self, tensors: Tensors, wrong: int | None = None, by: float = 0.0) -> None:
+        self._said, self._wrong, self._by, self._asked = tensors[5:9], wrong, by, 0
 
     def __call__(self, ids: torch.Tensor, *_: object) -> tuple[torch.Tensor, ...]:
-        if ids.shape == self._said[1].shape:
-            noise = torch.linspace(-self._wrong, self._wrong, ids.numel()).reshape(ids.shape)
-            relevance, *others = self._said
-            return (relevance + noise[:, 0], *(one + noise for one in others))
-        return (torch.zeros(len(ids)), *(torch.zeros(ids.shape) for _ in range(3)))
+        self._asked += 1
+        if self._asked > 1:  # the groups come second
+            return (torch.zeros(len(ids)), *(torch.zeros(ids.shape) for _ in range(3)))
+        noise = torch.linspace(-self._by, self._by, ids.numel()).reshape(ids.shape)
+        return tuple(
+            one + (noise if one.ndim > 1 else noise[:, 0]) * (number == self._wrong)
+            for number, one in enumerate(self._said)
+        )
 
 
 def test_the_loss_is_least_for_a_reader_that_says_what_its_teacher_says(data: Path, hits: Path, tmp_path: Path) -> None:
-    teacher = Teacher(data / "large", data / "bert" / "tokenizer.json")
-    taught.read_hits(teacher, hits, tmp_path / "told", batch=5, log=print)
-    groups = prepared_groups(data, tmp_path)
-    batches = taught.Taught(hits, tmp_path / "told", groups)
+    taught.read_hits(large(data), hits, tmp_path / "said", batch=5, log=print)
+    batches = taught.HitBatches(hits, tmp_path / "said", prepared_groups(data, tmp_path))
     assert len(batches) == 2
     seen = np.concatenate(batches.order(2, seed=3))
     assert sorted(number for number in seen if number < 2) == [0, 1]
     assert max(seen) >= 2  # labelled groups are beside them
     tensors = batches.batch(np.array([0, 1, 2]))
     assert tensors[3].tolist() == [0, 0, 0, 1, 1]
-    losses = [float(taught.taught_loss(Fixed(tensors, wrong), tensors)[0]) for wrong in (0.0, 1.0, 4.0)]  # type: ignore[arg-type]
-    assert losses == sorted(losses)
-    assert losses[0] < losses[1]
+    right = float(taught.taught_loss(Fixed(tensors), tensors)[0])  # type: ignore[arg-type]
+    for output in range(4):
+        wrong = [float(taught.taught_loss(Fixed(tensors, output, by), tensors)[0]) for by in (1.0, 4.0)]  # type: ignore[arg-type]
+        assert right + 1e-4 < wrong[0] < wrong[1], output
 
 
 def prepared_groups(data: Path, out: Path) -> Groups:
@@ -173,10 +207,9 @@ def test_a_reader_is_prepared_on_one_machine_and_taught_on_another(data: Path, t
     assert record["questions"]["asked.txt (hits)"] == {"questions": 10, "dropped": 1, "groups": 4}
     assert record["index"]["checksum"] == index.manifest["checksum"]
     assert Reader(tmp_path / "moved").read("where is Corvo", PASSAGES[:1])[0].start is not None
-    (told,) = (tmp_path / "moved" / "work").glob("told-*/*.npz")
-    before = told.stat().st_mtime_ns
-    training.run(recipe, None, [data], tmp_path / "moved", short=True, log=said.append)
-    assert told.stat().st_mtime_ns == before  # the teacher has spoken
+    training.run(recipe, index, [data], tmp_path / "moved", short=True, log=said.append)  # here again
+    for kind in ("teacher", "said", "train"):
+        assert len(list((tmp_path / "moved" / "work").glob(f"{kind}-*"))) == 1, kind
 
 
 def test_prepared_data_of_another_recipe_or_without_a_file_is_refused(data: Path, tmp_path: Path) -> None:
@@ -184,16 +217,28 @@ def test_prepared_data_of_another_recipe_or_without_a_file_is_refused(data: Path
     with pytest.raises(RagError, match="nothing is prepared there; give --index"):
         training.run(recipe, None, [data], out, log=print)
     training.run(recipe, open_index(data / "t.index"), [data], out, prepare=True, log=print)
-    with pytest.raises(RagError, match="prepared for another recipe"):
+    with pytest.raises(RagError, match="nothing is prepared there"):
         training.run(recipe, None, [data], out, short=True, log=print)
-    (out / "work" / "hits.npz").unlink()
-    with pytest.raises(RagError, match=r"hits\.npz is missing; copy it"):
-        training.run(recipe, None, [data], out, log=print)
+    other = tmp_path / "other.toml"
+    other.write_text(recipe.read_text().replace("depth = 5", "depth = 4"))
+    with pytest.raises(RagError, match="prepared for another recipe"):
+        training.run(other, None, [data], out, log=print)
     file = out / "work" / "prepared.json"
     row = json.loads(file.read_text())
-    for wrong in ("", "[]", json.dumps(row | {"files": [["../../model.onnx", 1]]}), json.dumps(row | {"files": 3})):
+    hits = out / "work" / "hits.npz"
+    whole = hits.read_bytes()
+    for broken in (whole[:-9], b""):
+        hits.write_bytes(broken)
+        with pytest.raises(RagError, match=r"hits\.npz: not the file that was prepared; copy it"):
+            training.run(recipe, None, [data], out, log=print)
+    hits.unlink()
+    with pytest.raises(RagError, match=r"hits\.npz: not the file that was prepared; copy it"):
+        training.run(recipe, None, [data], out, log=print)
+    hits.write_bytes(whole)
+    away = {"files": [["../../model.onnx", 1]], "checksums": {"../../model.onnx": "0", "hits.npz": "0"}}
+    for wrong in ("", "[]", *(json.dumps(row | one) for one in (away, {"files": 3}, {"hits": 3}, {"hits": None}))):
         file.write_text(wrong)
-        with pytest.raises(RagError, match=r"cannot be read|is missing"):
+        with pytest.raises(RagError, match=r"cannot be read"):
             training.run(recipe, None, [data], out, log=print)
 
 
@@ -203,8 +248,43 @@ def test_a_teacher_without_a_schedule_and_other_models_apart_are_refused(data: P
     with pytest.raises(RagError, match=r"\[teacher\.schedule\] is missing"):
         training.run(recipe, None, [data], tmp_path, log=print)
     recipe.write_text('kind = "static"\n')
-    with pytest.raises(RagError, match="only a reader is prepared and trained apart"):
+    with pytest.raises(RagError, match="give --index"):
         training.run(recipe, None, [data], tmp_path, log=print)
+    with pytest.raises(RagError, match="--prepare is for readers only"):
+        training.run(recipe, open_index(data / "t.index"), [data], tmp_path, prepare=True, log=print)
+
+
+def test_what_cannot_teach_is_refused_before_the_work(data: Path, tmp_path: Path) -> None:
+    whole, index = (data / "recipe.toml").read_text(), open_index(data / "t.index")
+    recipe, checksum = tmp_path / "r.toml", sha256_file(data / "large" / "model.safetensors")
+    for old, new, says in (
+        ("times = 2", "times = 0", "times should be at least 1"),
+        ("depth = 5", "depth = 99", "depth 1 to 24"),
+        ('base = "large"', 'base = "nowhere"', "nowhere: the recipe needs it"),
+        (checksum, "0" * 64, "not the weights of the recipe"),
+        ("seed = 1", f'seed = 1\nstart = "c.jsonl"\nstart_sha256 = "{checksum}"', "its SHA-256 is"),
+    ):
+        assert old in whole
+        recipe.write_text(whole.replace(old, new))
+        with pytest.raises(UserError, match=says):
+            training.run(recipe, index, [data], tmp_path / "out", prepare=True, log=print)
+    assert not list((tmp_path / "out" / "work").glob("*.npz"))
+    (tmp_path / "broken").mkdir()
+    for name in ("tokenizer.json", "model.safetensors"):
+        (tmp_path / "broken" / name).write_bytes((data / "large" / name).read_bytes())
+    with pytest.raises(RagError, match="cannot be opened as a teacher"):
+        Teacher(tmp_path / "broken", data / "bert" / "tokenizer.json")
+
+
+def test_no_groups_are_no_training(tmp_path: Path) -> None:
+    with pytest.raises(RagError, match="no groups are left to train on"):
+        Groups([])
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU")
+def test_a_gpu_trains_all_the_same(data: Path, tmp_path: Path) -> None:
+    training.run(data / "recipe.toml", open_index(data / "t.index"), [data], tmp_path, short=True, log=print)
+    assert Reader(tmp_path).read("where is Corvo", PASSAGES[:1])[0].start is not None
 
 
 def test_the_logsumexp_of_groups() -> None:
