@@ -203,6 +203,28 @@ def test_a_reader_reranks(model: Path, shelf: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of the export by torch
+def test_an_export_whose_files_are_cut_off_by_a_full_disk_is_one_line(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+    from onnxruntime.quantization import shape_inference
+
+    from autoais.training.export import export
+    from autoais.training.model import sentence_encoder
+    from rag.training.network import Network
+
+    pairs = [(torch.tensor([[2, 5, 3]]), torch.tensor([[0, 1, 2]]))]
+    network = Network(sentence_encoder(data / "base"))
+    for left in (b"", b"\x08"):
+        monkeypatch.setattr(
+            shape_inference, "quant_pre_process", lambda _, to, left=left, **__: Path(to).write_bytes(left)
+        )
+        with pytest.raises(UserError, match=r"model\.onnx: cannot be exported: .*; is .* on a full disk\?"):
+            export(network, tmp_path / "model.onnx", pairs)
+
+
+@pytest.mark.slow
 def test_a_reader_of_ones_own_answers_as_a_system(model: Path, data: Path, tmp_path: Path) -> None:
     index = open_index(data / "towns.index")
     system = open_system(f"reader:{model}", index, recipe="bm25")

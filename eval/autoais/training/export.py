@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 
 import torch
 
-from autoais.errors import UserError
+from autoais.errors import UserError, first_line
 from autoais.training.model import Network
 
 INPUTS = ("ids", "types")
@@ -91,7 +91,7 @@ def export(trained: CrossEncoder, out: Path, pairs: Iterable[Pair]) -> None:
 
     Matrix products have int8 weights with one scale per column, and activations are quantised dynamically; embeddings
     are int8 with one scale per row. Weights use 7 of the 8 bits, which avoids overflow on processors without VNNI.
-    `pairs` (ids, types) are run to find the channels with large inputs.
+    `pairs` (ids, types) are run to find the channels with large inputs. Raises `UserError` if it cannot be exported.
     """
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -118,17 +118,22 @@ def export(trained: CrossEncoder, out: Path, pairs: Iterable[Pair]) -> None:
             dynamo=False,
         )
         plain.write_bytes(written.getbuffer())
-        quant_pre_process(str(plain), str(ready), skip_symbolic_shape=True)
-        nodes = onnx.load(str(ready)).graph.node
-        quantize_dynamic(
-            str(ready),
-            str(out),
-            op_types_to_quantize=["MatMul"],
-            nodes_to_quantize=[node.name for node in nodes if _is_layer(node.name)],
-            per_channel=True,
-            reduce_range=True,
-            weight_type=QuantType.QInt8,
-        )
+        try:
+            quant_pre_process(str(plain), str(ready), skip_symbolic_shape=True)
+            nodes = onnx.load(str(ready)).graph.node
+            quantize_dynamic(
+                str(ready),
+                str(out),
+                op_types_to_quantize=["MatMul"],
+                nodes_to_quantize=[node.name for node in nodes if _is_layer(node.name)],
+                per_channel=True,
+                reduce_range=True,
+                weight_type=QuantType.QInt8,
+            )
+        except OSError:
+            raise
+        except Exception as error:  # on a full disk onnxruntime leaves files that are cut off
+            raise UserError(f"{out}: cannot be exported: {first_line(error)}; is {folder} on a full disk?") from error
 
 
 def _is_layer(name: str) -> bool:
