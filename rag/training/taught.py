@@ -137,7 +137,7 @@ class HitBatches:
         return len(self._ends)
 
     def order(self, batch: int, seed: int) -> list[NDArray[np.int64]]:
-        """One pass over the questions; numbers from their count on are those of labelled groups."""
+        """One pass over the questions; numbers from their count on are those of groups."""
         each = max(1, batch * len(self) // int(self._ends[-1]))
         taught = batches_of_like_length(self._longest, each, seed)
         labelled: list[NDArray[np.int64]] = []

@@ -270,6 +270,16 @@ def test_two_runs_do_not_train_in_one_folder(data: Path, model: Path, tmp_path: 
         training.run(data / "recipe.toml", open_index(data / "towns.index"), [data], tmp_path, log=print)
 
 
+def test_what_a_killed_run_was_writing_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    kept = [tmp_path / ".notes.json", tmp_path / "training.json", tmp_path / "work" / "prepared.json"]
+    left = [tmp_path / ".training.json.afn539sc", tmp_path / "work" / ".prepared.json.pwia5u8_"]
+    for file in (*kept, *left):
+        file.write_text("{}")
+    with training_in(tmp_path):
+        assert [file.exists() for file in (*kept, *left)] == [True, True, True, False, False]
+
+
 def test_a_trainer_of_ones_own_is_called_as_the_others_are(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ _KINDS = ("pages", "questions", "labels")
 _SHORT_PAIRS, _SHORT_STEPS = 200, 20
 _EXPORT_PAIRS = 100  # pairs run by the export to find large inputs
 _MINIMAL_PAIRS = 500
+_UNFINISHED = ".*.json.????????"  # as `write_atomic` names a file that is not whole
 _WANTED: Mapping[Any, str] = {
     str: "a string",
     int: "an integer",
@@ -231,7 +232,7 @@ def run(path: Path, data: Sequence[Path], out: Path, *, short: bool = False, log
 
 @contextmanager
 def training_in(out: Path) -> Iterator[None]:
-    """Create the folder of a training run and keep other runs out of it."""
+    """Create the folder of a training run, keep other runs out of it, and remove what a killed run was writing."""
     try:
         (out / "work").mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -239,6 +240,8 @@ def training_in(out: Path) -> Iterator[None]:
     with exclusive_lock(
         out / "work" / ".lock", UserError(f"{out}: another process trains there; wait, or name another folder")
     ):
+        for left in (*out.glob(_UNFINISHED), *(out / "work").glob(_UNFINISHED)):
+            left.unlink()
         yield
 
 
