@@ -1,6 +1,7 @@
 """The training loop on prepared arrays in memory, with log lines and checkpoints to resume from."""
 
 import json
+import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -213,13 +214,30 @@ def train(
 
 
 def _restore(path: Path, network: torch.nn.Module, optimizer: torch.optim.Optimizer) -> int:
-    """Load the checkpoint and return the number of completed steps; 0 without a checkpoint."""
+    """Load the checkpoint and return the number of completed steps; 0 without a checkpoint.
+
+    Raises `UserError` for a broken checkpoint and for one of another network.
+    """
     if not path.exists():
         return 0
-    state = torch.load(path, weights_only=True, map_location=training_device())
-    network.load_state_dict(state["network"])
-    optimizer.load_state_dict(state["optimizer"])
-    return int(state["step"])
+    try:
+        state = torch.load(path, weights_only=True, map_location=training_device())
+        network.load_state_dict(state["network"])
+        optimizer.load_state_dict(state["optimizer"])
+        fits = all(  # a fused step over moments of other sizes would write past their end
+            moment.ndim == 0 or moment.shape == weight.shape
+            for group in optimizer.param_groups
+            for weight in group["params"]
+            for moment in optimizer.state[weight].values()
+        )
+        done = int(state["step"])
+    except (EOFError, OSError, RuntimeError, ValueError, LookupError, TypeError, pickle.UnpicklingError) as error:
+        raise UserError(
+            f"{path}: the checkpoint cannot be read: {first_line(error)}; remove it to start again"
+        ) from error
+    if not fits:
+        raise UserError(f"{path}: the checkpoint is of another network; remove it to start again")
+    return done
 
 
 def _save(path: Path, network: torch.nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
