@@ -51,7 +51,7 @@ def run(
 
 
 def read_recipe(path: Path, recipe: type[Any]) -> Any:  # noqa: ANN401  (an instance of `recipe`)
-    """Read a recipe with `schedule` and `teacher` into its dataclass.
+    """Read a recipe with `schedule`, `teacher` and `finetune` into its dataclass.
 
     Raises `UserError` for a missing or unknown key.
     """
@@ -70,6 +70,8 @@ def read_recipe(path: Path, recipe: type[Any]) -> Any:  # noqa: ANN401  (an inst
             raise RagError(f"{path}: [teacher.schedule] is missing")
         schedule = made(Schedule, teacher["schedule"], f"{path}: [teacher.schedule]")
         row["teacher"] = made(TeacherRecipe, teacher | {"schedule": schedule}, where)
+    if isinstance(row.get("finetune"), dict):
+        row["finetune"] = made(Schedule, row["finetune"], f"{path}: [finetune]")
     return made(recipe, row, str(path))
 
 

@@ -119,6 +119,8 @@ def _fit(
     key = _key(recipe.base_sha256, recipe.start_sha256, recipe.seed, schedule, made_of)
     loss = partial(loss_function, network)
     train(network, pairs, loss, schedule, work / f"train-{key}", seed=recipe.seed, log=log)
+    if recipe.finetune is not None:
+        _finetune(network, groups, recipe, work, key, short=short, log=log)
     export(network, out / "model.onnx", groups.some(_SEEN))
     copyfile(bases.reader / "tokenizer.json", out / "tokenizer.json")
     record = {
@@ -134,6 +136,25 @@ def _fit(
     }
     write_atomic(out / "training.json", [dumps(record, indent=2)])
     log(f"{Reader(out).name} in {out}")
+
+
+def _finetune(
+    network: Network,
+    groups: mining.Groups,
+    recipe: ReaderRecipe,
+    work: Path,
+    key: str,
+    *,
+    short: bool,
+    log: Callable[[str], None],
+) -> None:
+    """Train on the groups alone, and take the mean of the weights before and after."""
+    assert recipe.finetune is not None
+    schedule = _shortened(recipe.finetune) if short else recipe.finetune
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    folder = work / f"finetune-{_key(key, schedule)}"
+    train(network, groups, partial(loss_of, network), schedule, folder, seed=recipe.seed, log=log)
+    network.load_state_dict({name: (before[name] + value) / 2 for name, value in network.state_dict().items()})
 
 
 def _shortened(schedule: Schedule) -> Schedule:

@@ -35,7 +35,8 @@ class ReaderRecipe:
     cosine of a positive passage. The documents of labelled questions are searched as users search theirs, by the last
     of `rag.api.default_recipes` if there is one. `start` is the `model.onnx` of a reader to continue from, with
     `start_sha256`. With a `teacher`, `schedule` is that of learning from it and from the groups together; its `batch`
-    counts the windows of hits.
+    counts the windows of hits. With `finetune`, a second schedule, the reader then learns from the groups alone, and
+    its weights are the mean of those before and after (Wortsman et al. 2022, "Robust fine-tuning of zero-shot models").
     """
 
     name: str
@@ -56,3 +57,4 @@ class ReaderRecipe:
     start: str | None = None
     start_sha256: str | None = None
     teacher: TeacherRecipe | None = None
+    finetune: Schedule | None = None

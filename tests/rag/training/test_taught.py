@@ -17,6 +17,7 @@ import torch
 from autoais.errors import UserError
 from autoais.io.provenance import sha256_file
 from autoais.training.loop import Tensors
+from autoais.training.model import sentence_encoder
 from rag import training
 from rag.corpus.reader import Corpus
 from rag.errors import RagError
@@ -26,7 +27,7 @@ from rag.reader import Reader, WindowEncoder
 from rag.training import taught
 from rag.training.labelled import fingerprint
 from rag.training.mining import Groups
-from rag.training.network import Teacher, grouped_logsumexp
+from rag.training.network import Network, Teacher, grouped_logsumexp
 from rag.types import Passage
 from tests.conftest import write_corpus
 from tests.tiny import TOWNS, text, tiny_bert, tiny_mpnet
@@ -210,6 +211,34 @@ def test_a_reader_is_prepared_on_one_machine_and_taught_on_another(data: Path, t
     training.run(recipe, index, [data], tmp_path / "moved", short=True, log=said.append)  # here again
     for kind in ("teacher", "said", "train"):
         assert len(list((tmp_path / "moved" / "work").glob(f"{kind}-*"))) == 1, kind
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of the export by torch
+def test_a_finetuned_reader_is_the_mean_of_what_it_was_before_and_after(data: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "r.toml"
+    whole = (data / "recipe.toml").read_text()
+    recipe.write_text(f"{whole}[finetune]\nrate = 0.1\nbatch = 6\nwarm_up = 2\ndecay = 0.5\n")
+    training.run(recipe, open_index(data / "t.index"), [data], tmp_path / "out", short=True, log=print)
+    states = [
+        torch.load(next(tmp_path.glob(f"out/work/{name}-*/checkpoint.pt")), weights_only=True)["network"]
+        for name in ("train", "finetune")
+    ]
+    (window,) = WindowEncoder.from_file(data / "bert" / "tokenizer.json").windows("where is Corvo", PASSAGES[0])
+    ids, types = torch.tensor([window.ids]), torch.tensor([window.types])
+    network = Network(sentence_encoder(data / "bert"))
+    said = []
+    for shares in ((1, 0), (0.5, 0.5), (0, 1)):
+        network.load_state_dict({n: shares[0] * states[0][n] + shares[1] * states[1][n] for n in states[0]})
+        with torch.inference_mode():
+            said.append(float(network(ids, torch.ones_like(ids), types)[0]))
+    before, mean, after = said
+    assert abs(before - mean) > 0.2 < abs(after - mean)
+    (reading,) = Reader(tmp_path / "out").read("where is Corvo", PASSAGES[:1])
+    assert reading.relevance == pytest.approx(mean, abs=0.05)
+    recipe.write_text(f"{whole}[finetune]\nrate = 0.1\n")
+    with pytest.raises(UserError, match=r"\[finetune\]"):
+        training.run(recipe, None, [data], tmp_path / "out", log=print)
 
 
 def test_prepared_data_of_another_recipe_or_without_a_file_is_refused(data: Path, tmp_path: Path) -> None:
