@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from tests.commands import Command as Command
 from tests.commands import Result, as_process, in_process
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 # A shell that starts the tests in the background lets their processes ignore SIGINT; some tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# No test is timed: a busy machine would fail it.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 # What a person has set for `rag` must not change what the tests see.
 os.environ["RAG_CONFIG"] = os.devnull

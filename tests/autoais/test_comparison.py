@@ -95,7 +95,7 @@ def test_the_difference_has_an_interval_and_a_p() -> None:
 verdicts = st.dictionaries(st.sampled_from("abcdefgh"), st.sampled_from([True, False, None]), min_size=1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(verdicts, verdicts)
 def test_every_question_counts_once_and_order_changes_nothing(
     a: dict[str, bool | None], b: dict[str, bool | None]
@@ -117,7 +117,6 @@ def test_four_to_nothing_is_no_evidence() -> None:
     assert (low, high) == (pytest.approx(-0.2047, abs=5e-5), 1.0)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 12), st.integers(0, 12), st.integers(0, 60))
 def test_the_interval_and_the_test_say_much_the_same(wins: int, losses: int, ties: int) -> None:
     if not wins + losses + ties:

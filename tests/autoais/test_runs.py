@@ -110,7 +110,7 @@ LISTS = st.dictionaries(IDS, SCORES, min_size=1, max_size=6)
 RUNS = st.dictionaries(st.sampled_from("12345"), LISTS, min_size=1, max_size=5)
 JUDGED = st.dictionaries(IDS, st.integers(-1, 3), max_size=6)
 RELEVANT = st.dictionaries(st.sampled_from("12345"), JUDGED, min_size=1, max_size=5)
-PROPERTY = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+PROPERTY = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 ALL = ("nDCG@10", "nDCG", "R@2", "RR@10", "Success@1", "AP", "P@3", "Rprec")
 
 
@@ -169,7 +169,7 @@ def test_any_bytes_are_read_or_are_one_clear_error(tmp_path: Path, content: byte
 VALUES = st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 1)), min_size=1, max_size=12)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(VALUES)
 def test_a_difference_has_a_p_and_knows_no_order(pairs: list[tuple[float, float]]) -> None:
     ours, theirs = zip(*pairs, strict=True)

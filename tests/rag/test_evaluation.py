@@ -25,7 +25,7 @@ NEEDS = "needs the extra 'measures'"
 IDS = st.text(min_size=1, max_size=4).filter(
     lambda text: not any(c.isspace() or "\ud800" <= c <= "\udfff" for c in text) and text[0] not in "{\ufeff"
 )
-PROPERTY = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+PROPERTY = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def write(path: Path, text: str) -> Path:

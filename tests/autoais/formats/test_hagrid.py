@@ -196,7 +196,7 @@ def rows() -> st.SearchStrategy[dict[str, Any]]:
     return shuffled(fields, ("query", "quotes", "answers"))
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(rows(), min_size=1, max_size=3))
 def test_any_record_is_written_back_byte_for_byte(tmp_path: Path, records: list[dict[str, Any]]) -> None:
     numbered = [{"query_id": f"q{n}", **row} for n, row in enumerate(records)]

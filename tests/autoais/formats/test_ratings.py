@@ -187,7 +187,7 @@ def _first(ratings: list[Rating], item: str) -> tuple[str | None, int | None, st
     return one.answer, one.sentence, one.system
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lists)
 def test_any_ratings_survive_their_file_and_label_studio(tmp_path: Path, ratings: list[Rating]) -> None:
     path = tmp_path / "ratings.jsonl"

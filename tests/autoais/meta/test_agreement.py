@@ -6,7 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from autoais.meta.agreement import (
@@ -182,7 +182,6 @@ def test_mcnemar_is_exact_below_25_discordant_items() -> None:
 # --- bounds and intervals --------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(counts)
 def test_coefficients_and_intervals_stay_in_their_bounds(table: Table) -> None:
     for one in COEFFICIENTS:

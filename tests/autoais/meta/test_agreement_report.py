@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import autoais
@@ -497,7 +497,6 @@ ratings_of_anything = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(ratings_of_anything, ratings_of_anything)
 def test_any_study_has_a_report_without_nan(ratings: Sequence[Rating], others: Sequence[Rating]) -> None:
     result = autoais.agreement(ratings, experts=others, variant=others, by="system")

@@ -323,7 +323,7 @@ def test_a_published_average_stands_only_beside_all_of_its_sets() -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=12), st.text(min_size=1, max_size=9))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_any_verdicts_make_a_table(tmp_path_factory: pytest.TempPathFactory, pairs: list[Any], name: str) -> None:
     rows = [label(n, yes, name, "true" if said else "false") for n, (yes, said) in enumerate(pairs)]
     path = tmp_path_factory.mktemp("any") / "any.jsonl"

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from autoais.errors import FormatError, UserError
@@ -279,7 +279,6 @@ def test_correlations_stay_in_range_and_do_not_see_order_or_scale(pairs: list[tu
         assert tau == pytest.approx(np.mean(signs))
 
 
-@settings(deadline=None)  # the first import of scipy
 @given(SERIES)
 def test_correlations_are_scipys(pairs: list[tuple[int, int]]) -> None:
     stats = pytest.importorskip("scipy.stats")

@@ -348,7 +348,7 @@ def test_attrscore_without_anything_is_absent_with_reasons() -> None:
         attrscore.evaluate([Verdict.UNDECIDED], [A])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.tuples(st.sampled_from([A, E, C]), st.sampled_from(list(Verdict))), max_size=12), st.randoms())
 def test_attrscore_is_a_fraction_in_any_order(pairs: list[tuple[Verdict, Verdict]], random: Random) -> None:
     result = attrscore.evaluate([t for t, _ in pairs], [s for _, s in pairs])
@@ -378,7 +378,7 @@ verdicts = st.dictionaries(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(claims, max_size=5), verdicts, st.randoms())
 def test_every_metric_is_a_fraction_and_the_order_of_answers_changes_nothing(
     answers: list[list[str]], supports: dict[frozenset[str], bool | None], random: Random

@@ -33,7 +33,6 @@ def test_clopper_pearson_matches_the_textbook() -> None:
             clopper_pearson(x, n)
 
 
-@settings(deadline=None)  # the first call loads scipy
 @given(st.integers(0, 300), st.integers(1, 300))
 def test_clopper_pearson_holds_the_proportion_and_knows_no_sides(x: int, n: int) -> None:
     x = min(x, n)
@@ -117,7 +116,6 @@ SHARES = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, m
 )
 
 
-@settings(deadline=None)
 @given(SHARES, st.randoms(use_true_random=False))
 def test_an_interval_holds_its_value_and_knows_no_order(pairs: list[tuple[float, float]], random: object) -> None:
     gained, items = np.array(pairs).T
@@ -136,7 +134,6 @@ def test_an_interval_holds_its_value_and_knows_no_order(pairs: list[tuple[float,
     assert again.interval == found.interval
 
 
-@settings(deadline=None)
 @given(SHARES)
 def test_sentences_that_repeat_others_of_their_answer_add_no_evidence(pairs: list[tuple[float, float]]) -> None:
     gained, items = np.array(pairs).T

@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from autoais.metrics.rates import Rate
@@ -71,7 +71,6 @@ def test_characters_that_nobody_sees_are_no_tokens(text: str) -> None:  # DPR's 
     assert has_answer(text, ["New York"])
 
 
-@settings(deadline=None)  # the first interval loads scipy
 @given(st.lists(st.sampled_from([True, False, None])))
 def test_a_rate_accounts_for_every_item_and_is_never_nan(outcomes: list[bool | None]) -> None:
     rate = Rate.of(outcomes)

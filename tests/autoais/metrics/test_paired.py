@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -43,7 +43,6 @@ ANSWERS = st.lists(st.tuples(*[st.integers(0, 3)] * 4), min_size=1, max_size=7).
 )
 
 
-@settings(deadline=None)
 @given(ANSWERS)
 def test_few_questions_are_swapped_in_all_ways(rows: Floats) -> None:
     a, b = rows[:, :2], rows[:, 2:]

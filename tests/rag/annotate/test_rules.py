@@ -186,6 +186,6 @@ def test_the_rules_hold(new_database: Callable[[], str]) -> None:
 
     Here.new_database = staticmethod(new_database)
     limits = settings(
-        max_examples=10, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+        max_examples=10, stateful_step_count=30, suppress_health_check=list(HealthCheck)
     )  # fmt: skip
     run_state_machine_as_test(Here, settings=limits)

@@ -205,7 +205,7 @@ _SENTENCES = st.lists(_WORDS, min_size=1, max_size=8).map(" ".join)
 _CITES = st.lists(st.sampled_from([p.id for p in SHELF]), max_size=4).map(tuple)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.tuples(_SENTENCES, _CITES), max_size=4), st.permutations(SHELF), st.floats(0.1, 1.0))
 def test_whatever_is_written_every_citation_left_is_shown_and_verbatim(
     sentences: list[tuple[str, tuple[str, ...]]], shelf: list[Passage], threshold: float

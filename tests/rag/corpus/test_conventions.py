@@ -53,7 +53,7 @@ def check(found: list[Passage]) -> None:
         assert len(passage.text.split()) <= 200
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.sampled_from(SUFFIXES), st.binary(max_size=300))
 def test_any_bytes_are_read_or_named(suffix: str, data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -65,7 +65,7 @@ def test_any_bytes_are_read_or_named(suffix: str, data: bytes) -> None:
             assert str(error).startswith(str(path))  # noqa: PT017  (either is right)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.sampled_from(["md", "txt", "rst", "1"]), st.text(max_size=400))
 def test_any_text_is_read(suffix: str, text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -87,7 +87,7 @@ def pages(draw: st.DrawFn) -> str:
     return "".join(draw(st.lists(parts, max_size=40)))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(pages())
 def test_any_page_gives_passages_as_agreed(page: str) -> None:
     title, blocks = html_blocks(page, Counter(), "p.html")
@@ -109,7 +109,7 @@ def documents(draw: st.DrawFn) -> list[Block]:
     return [one for one in draw(st.lists(block, max_size=12)) if one is not None]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(documents())
 def test_no_word_is_lost_or_parted_from_what_announces_it(blocks: list[Block]) -> None:
     found = list(passages(blocks, "d", "Title"))

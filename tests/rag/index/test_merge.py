@@ -90,7 +90,7 @@ def merged(towns: Path, tmp_path: Path) -> Path:
 
 
 @given(of=st.lists(st.integers(0, 2), min_size=24, max_size=24).filter(lambda of: len(set(of)) > 1))
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 def test_however_passages_are_split_the_merged_index_is_that_of_all(of: list[int]) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)

@@ -397,7 +397,7 @@ ROUNDS = st.lists(st.dictionaries(NAMES, st.none() | TEXTS, min_size=1), min_siz
 @pytest.mark.slow
 @pytest.mark.parametrize("exact", [True, False])
 @given(rounds=ROUNDS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_after_any_changes_an_index_is_as_one_that_was_built_anew(exact: bool, rounds: list[dict[str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as context:
         base = Path(folder)

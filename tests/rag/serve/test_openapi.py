@@ -35,7 +35,6 @@ def test_no_request_makes_a_fault(mode: GenerationMode, tmp_path_factory: pytest
 
         @settings(
             max_examples=EXAMPLES,
-            deadline=None,
             derandomize=True,
             database=None,
             suppress_health_check=list(HealthCheck),
