@@ -436,7 +436,7 @@ def _repeats(new: _Quoted, quoted: _Quoted) -> bool:
 
 
 def _balanced(text: str) -> str:
-    """A text without a bracket at its start or end whose partner is missing: `empty)`, `(see`."""
+    """A text without a bracket or quote at its start or end whose partner is missing: `empty)`, `(see`, `"deluge`."""
     opened, lonely = [], set()
     for place, character in enumerate(text):
         if character in "([{":
@@ -447,6 +447,8 @@ def _balanced(text: str) -> str:
             else:
                 lonely.add(place)
     lonely.update(opened)
+    if text.count('"') == 1:
+        lonely.add(text.index('"'))
     return text[0 in lonely : len(text) - (len(text) - 1 in lonely)].strip()
 
 

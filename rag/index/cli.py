@@ -265,6 +265,7 @@ def show(
 ) -> None:
     """List the files of an index, or the passages of one file."""
     from dataclasses import asdict
+    from itertools import chain, islice
 
     from autoais.io.jsonl import dumps
     from rag.index.listing import files_of, passages_of
@@ -274,16 +275,21 @@ def show(
         records = files_of(folder)
         if as_json:
             for record in records:
-                typer.echo(dumps(asdict(record)))
+                row = asdict(record)
+                del row["sketch"]  # of use to updates alone
+                typer.echo(dumps(row))
         else:
             show_files(records)
         return
     passages = passages_of(folder, path)
+    first = list(islice(passages, 1))
+    if not first:
+        note(f"no passage of {path} is in {folder}: navigation, redirects, contents and twins are left out")
     if as_json:
-        for passage in passages:
+        for passage in chain(first, passages):
             typer.echo(dumps(asdict(passage)))
     else:
-        show_passages(passages)
+        show_passages(chain(first, passages))
 
 
 @index_app.command()

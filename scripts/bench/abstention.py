@@ -9,13 +9,13 @@
     python -m scripts.bench.abstention measure ../shared/data POOL.index --out eval/results/nomiracl
 
 `fit` fits two estimates, that an answer is right and that the passages answer the question, to two kinds of cases with
-equal weight. Simulated ones are questions of SQuAD, which the reader never saw, with ten BM25 hits of which one or two
-contain the answer, and with ten that lack it. The others are the answers to the part `dev` of own-documents: right if
-they hold all nuggets for the first estimate, and to an answerable question for the second, where questions without an
-answer, which are few, weigh as much as the others. The threshold comes from the answerable questions of the reader's
-validation, to which no weight was fitted (split conformal prediction). `measure` uses NoMIRACL's questions with their
-ten passages, which have human labels; no weight is fitted to them, but the weighing of cases was chosen with them and
-the validation in view.
+equal weight. Simulated ones are questions of SQuAD, which neither the reader nor its teacher saw, with ten BM25 hits of
+which one or two contain the answer, and with ten that lack it. The others are the answers to the part `dev` of own-
+documents: right if they hold all nuggets for the first estimate, and to an answerable question for the second, where
+questions without an answer, which are few, weigh as much as the others. The threshold comes from the answerable
+questions of the reader's validation, to which no weight was fitted (split conformal prediction). `measure` uses
+NoMIRACL's questions with their ten passages, which have human labels; no weight is fitted to them, but the weighing of
+cases was chosen with them and the validation in view.
 """
 
 import random
@@ -47,6 +47,7 @@ from rag.types import Hit, Passage, Question, best_first
 from scripts.own_documents import share
 
 SETS = {"squad.test": 400}
+TAUGHT = 1500  # questions of a set, in an order seeded by its file's name, that the reader's teacher saw
 NEVER = ("nq/nq_pool_dev.jsonl", "nq/NQ-open.dev.jsonl", "miracl/nomiracl.jsonl", "clapnq/dev.jsonl")
 LIKE = 0.45  # minimum cosine of a passage that counts as answering the question
 REFUSED = 0.1  # share of the answerable questions about documents below the threshold, which sets the threshold
@@ -69,6 +70,9 @@ def simulated(name: str, most: int, data: Path, index: Index) -> Iterator[tuple[
     never = held_out(data / file for file in NEVER)
     cosine, static = scorer("cosine"), scorer("static")
     asked = list(read_questions(data / f"topics/topics.dpr.{name}.txt"))
+    seen = list(asked)
+    random.Random(f"topics.dpr.{name}.txt").shuffle(seen)
+    never |= {questions_key(question.text) for question in seen[:TAUGHT]}
     random.Random(1).shuffle(asked)
     for question in asked:
         if not most:

@@ -713,6 +713,8 @@ def test_a_file_that_repeats_another_one_comes_and_goes_with_it(docs: Path, home
     shutil.copy(docs / "b.md", docs / "z.md")
     assert rag("index", "update", home).stderr == "1 new, 4 unchanged\n"
     assert "z.md: 0 passages, repeats b.md" in rag("index", "show", home).stdout
+    assert "no passage of z.md is in" in rag("index", "show", home, "z.md").stderr
+    assert "sketch" not in rag("index", "show", home, "--json").stdout
     assert rag("index", "update", home).stderr == "5 unchanged\n"
     shutil.copy(docs / "b.md", docs / "a0.md")  # before b.md, which now repeats it
     assert rag("index", "update", home).stderr == "1 changed, 1 new, 4 unchanged\n"
