@@ -96,13 +96,14 @@ def reader_card() -> Iterator[str]:
     yield ""
     yield from paragraph(
         """It was trained in four steps. First, 1,100 steps on groups of labelled questions and of DPR's. Second, the
-        teacher learnt from all groups, for three minutes on a GPU (H200), read 620,317 windows of the hits of 34,779 questions,
-        and taught the reader for five: 3,886 steps, the last 40 % with simulated int8 weights. The questions were the
-        labelled ones and about 12,000 without labels: from the files above, TriviaQA's development file, SQuAD's (CC
-        BY-SA 4.0) and the training questions of MIRACL (Apache-2.0), HAGRID's training questions among them, of which
-        only the wording was used. Third, 750 steps on the groups of the labelled questions. Last, the mean of the
-        weights after the second and the third step. A script that is not here did the second step, and its learning
-        rate fell too early; the recipe follows these steps, but was not run in full and makes another reader."""
+        teacher learnt from all groups, for three minutes on a GPU (H200), read 620,317 windows of the hits of 34,779
+        questions, and taught the reader for five: 3,886 steps, the last 40 % with simulated int8 weights. The
+        questions were the labelled ones and about 12,000 without labels: from the files above, TriviaQA's development
+        file, SQuAD's (CC BY-SA 4.0) and the training questions of MIRACL (Apache-2.0), HAGRID's training questions
+        among them, of which only the wording was used. Third, 750 steps on the groups of the labelled questions. Last,
+        the mean of the weights after the second and the third step. A script that is not here did the second step, and
+        its learning rate fell too early; the recipe follows these steps, but was not run in full and makes another
+        reader."""
     )
     yield ""
     yield from paragraph(
