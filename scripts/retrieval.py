@@ -12,11 +12,11 @@ import math
 import os
 import resource
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -27,6 +27,8 @@ from autoais.io.provenance import command, sha256_file, versions
 from autoais.questions import read_questions
 from autoais.types import Question
 from rag.index.recipes import read_recipe, walk_recipes
+
+T = TypeVar("T")
 
 # Modules that load an index or numpy are imported late: a process inherits its parent's peak memory.
 
@@ -141,10 +143,24 @@ def sizes(folder: Path, names: Iterable[str]) -> dict[str, int]:
     return {"passages": (build / "passages.sqlite").stat().st_size, **added}
 
 
+def _apart(function: Callable[..., T], *given: object) -> T:
+    """Call a function in a process of its own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, *given).result()
+
+
+def named(name: str, folder: Path) -> str:
+    """The full name of a retriever, with the versions of its models."""
+    from rag.index.open import open_index
+    from rag.retrievers import open_retriever
+
+    return open_retriever(name, open_index(folder)).name
+
+
 def report(name: str, data: Path, folder: Path, out: Path) -> None:
     """Measure the sets missing from the report, and write it after each set.
 
-    A report for another recipe, index or depth is started over.
+    A report for another recipe, index or depth is started over, a set measured with another model is measured again.
     """
     recipes = dict(walk_recipes(name))
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
@@ -158,12 +174,14 @@ def report(name: str, data: Path, folder: Path, out: Path) -> None:
     before = json.loads(out.read_text("utf-8")) if out.exists() else {}
     same = all(before.get(key) == value for key, value in json.loads(dumps(how)).items())
     done = before.get("sets", {}) if same else {}
+    if done:
+        now = _apart(named, name, folder)
+        done = {each: row for each, row in done.items() if row["retriever"] == now}
     for each, file in SETS.items():
         sha256 = sha256_file(data / file)
         if done.get(each, {}).get("sha256") == sha256:
             continue
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            found = pool.submit(measured, name, folder, data / file).result()
+        found = _apart(measured, name, folder, data / file)
         done[each] = {"file": file, "sha256": sha256, **found}
         result = {
             **how,

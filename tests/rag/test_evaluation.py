@@ -227,3 +227,7 @@ def test_the_table_of_retrievers_is_resumed_set_by_set(shelf: Path, questions: P
     again = json.loads(out.read_text())["sets"]
     assert again["clapnq"]["questions"] == "kept"
     assert again["miracl"]["sha256"] == miracl_sha256
+    again["clapnq"]["retriever"] = "bm25.v1 of an earlier model"
+    out.write_text(json.dumps(result | {"sets": again}))
+    report("bm25", tmp_path / "data", shelf, out)
+    assert json.loads(out.read_text())["sets"]["clapnq"]["questions"] == 4
