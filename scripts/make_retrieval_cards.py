@@ -102,7 +102,7 @@ def reader_card() -> Iterator[str]:
         file, SQuAD's (CC BY-SA 4.0) and the training questions of MIRACL (Apache-2.0), HAGRID's training questions
         among them, of which only the wording was used. Third, 750 steps on the groups of the labelled questions. Last,
         the mean of the weights after the second and the third step. A script that is not here did the second step, and
-        its learning rate fell too early; the recipe follows these steps, but was not run in full and makes another
+        its learning rate fell too early; the recipe follows the last three, but was not run in full and makes another
         reader."""
     )
     yield ""
