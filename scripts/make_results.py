@@ -85,8 +85,9 @@ PARTS = [
         QUALITY,
         "All 2,000 questions of `open-nq-pool`, systems without a language model. An answer is right if a reference "
         "occurs in its text. The pool is closed: 1,148,001 passages of Wikipedia into which the gold passages were "
-        "placed. Constants of the reader were chosen on every eighth of these questions, the title weight of BM25 on "
-        "all of them. The seconds were measured beside other work and are left out; `eval/results/harness.json` has "
+        "placed. Constants of the reader were chosen on every eighth of these questions, the title weight of BM25 and "
+        "how much the reader refuses on all of them. "
+        "The seconds were measured beside other work and are left out; `eval/results/harness.json` has "
         "those of the reader.",
     ),
     Part(

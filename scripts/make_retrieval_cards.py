@@ -196,7 +196,8 @@ def limits() -> Iterator[str]:
     yield from paragraph(
         f"""The reader estimates from five signals how likely its answer is right (the confidence), and how likely the
         passages answer the question (it abstains below a threshold). Both are logistic regressions, fitted half to 400
-        of SQuAD's questions with and without the answer among the passages, half to the part `dev` of own-documents.
+        of SQuAD's questions, which the teacher did not see, with and without the answer among the passages, half to the
+        part `dev` of own-documents.
         Their ROC-AUC there is {fitted["roc_auc"]["right"]["documents"]:.2f} and
         {fitted["roc_auc"]["answerable"]["documents"]:.2f}; that of the second is {found["roc_auc"]:.2f} on NoMIRACL
         and {held["roc_auc"]:.2f} on `eval/recipes/reader-validation.jsonl` (442 answerable

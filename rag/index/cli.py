@@ -276,7 +276,7 @@ def show(
         if as_json:
             for record in records:
                 row = asdict(record)
-                del row["sketch"]  # of use to updates alone
+                del row["sketch"]  # only updates need it
                 typer.echo(dumps(row))
         else:
             show_files(records)

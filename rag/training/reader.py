@@ -104,7 +104,7 @@ def _fit(
     log(f"training on {training_device()}")
     files = [(work / name, times) for name, times in prepared.files]
     groups = mining.Groups(files)
-    schedule = _shortened(recipe.schedule) if short else recipe.schedule
+    schedule = _scheduled(recipe.schedule, short=short)
     made_of: list[object] = [(prepared.checksums[name], times) for name, times in prepared.files]
     pairs: mining.Groups | taught.HitBatches = groups
     loss_function: Any = loss_of
@@ -120,7 +120,11 @@ def _fit(
     loss = partial(loss_function, network)
     train(network, pairs, loss, schedule, work / f"train-{key}", seed=recipe.seed, log=log)
     if recipe.finetune is not None:
-        _finetune(network, groups, recipe, work, key, short=short, log=log)
+        before = {name: value.clone() for name, value in network.state_dict().items()}
+        again = _scheduled(recipe.finetune, short=short)
+        folder = work / f"finetune-{_key(key, again)}"
+        train(network, groups, partial(loss_of, network), again, folder, seed=recipe.seed, log=log)
+        network.load_state_dict({name: (before[name] + after) / 2 for name, after in network.state_dict().items()})
     export(network, out / "model.onnx", groups.some(_SEEN))
     copyfile(bases.reader / "tokenizer.json", out / "tokenizer.json")
     record = {
@@ -138,27 +142,8 @@ def _fit(
     log(f"{Reader(out).name} in {out}")
 
 
-def _finetune(
-    network: Network,
-    groups: mining.Groups,
-    recipe: ReaderRecipe,
-    work: Path,
-    key: str,
-    *,
-    short: bool,
-    log: Callable[[str], None],
-) -> None:
-    """Train on the groups alone, and take the mean of the weights before and after."""
-    assert recipe.finetune is not None
-    schedule = _shortened(recipe.finetune) if short else recipe.finetune
-    before = {name: value.clone() for name, value in network.state_dict().items()}
-    folder = work / f"finetune-{_key(key, schedule)}"
-    train(network, groups, partial(loss_of, network), schedule, folder, seed=recipe.seed, log=log)
-    network.load_state_dict({name: (before[name] + value) / 2 for name, value in network.state_dict().items()})
-
-
-def _shortened(schedule: Schedule) -> Schedule:
-    return replace(schedule, warm_up=2, most=_SHORT_STEPS)
+def _scheduled(schedule: Schedule, *, short: bool) -> Schedule:
+    return replace(schedule, warm_up=2, most=_SHORT_STEPS) if short else schedule
 
 
 def _key(*made_of: object) -> str:
@@ -178,7 +163,7 @@ def _teacher_outputs(
     """Train the teacher, and return the folder of what it says of the hits; what is there is kept."""
     assert bases.teacher is not None
     assert prepared.hits is not None
-    schedule = _shortened(recipe.schedule) if short else recipe.schedule
+    schedule = _scheduled(recipe.schedule, short=short)
     files = [(prepared.checksums[name], times) for name, times in prepared.files]
     key = _key(recipe.base_sha256, seed, schedule, recipe.times, files)
     outputs = work / f"said-{_key(key, prepared.checksums[prepared.hits], taught.BLOCK)}"

@@ -185,7 +185,5 @@ def test_the_rules_hold(new_database: Callable[[], str]) -> None:
         pass
 
     Here.new_database = staticmethod(new_database)
-    limits = settings(
-        max_examples=10, stateful_step_count=30, suppress_health_check=list(HealthCheck)
-    )  # fmt: skip
+    limits = settings(max_examples=10, stateful_step_count=30, suppress_health_check=list(HealthCheck))
     run_state_machine_as_test(Here, settings=limits)

@@ -239,10 +239,13 @@ def test_a_short_answer_is_said_of_the_name() -> None:
     assert short("1907", between("Shed was built in 1907."), "When was the shed built?") == "1907"
 
 
-def test_a_short_answer_has_no_bracket_without_its_partner() -> None:
+def test_a_short_answer_has_no_bracket_or_quote_without_its_partner() -> None:
     text = between("The shed (built in 1907) stands.")
     assert answered(Scripted(["shed"], short="1907)"), text).short_answer == "1907"
     assert answered(Scripted(["shed"], short="(built in 1907"), text).short_answer == "built in 1907"
+    named = 'The shed is called "the barn" by all, with a door of 7" and the name "old barn" on it.'
+    assert answered(Scripted(["shed"], short='"the barn'), named).short_answer == "the barn"
+    assert answered(Scripted(["shed"], short='"old barn"'), named).short_answer == '"old barn"'
     assert answered(Scripted(["shed"], short="(built in 1907)"), text).short_answer == "(built in 1907)"
     for whole in ("1) saw(it)", "(a) or (b)"):
         assert answered(Scripted(["shed"], short=whole), between(f"The shed {whole} stands.")).short_answer is not None
