@@ -32,7 +32,13 @@ _MONO = (
     "ectt",
     "sftt",
 )
-
+# What some fonts give for a character: bullets of TeX, Symbol and Wingdings, old-style digits and small capitals of
+# Adobe.
+_GLYPHS = {
+    **dict.fromkeys((0x88, 0xF076, 0xF0A7, 0xF0A8, 0xF0B7, 0xF0D8, 0xF0FC), "•"),
+    **{0xF730 + n: str(n) for n in range(10)},
+    **{0xF761 + n: chr(ord("A") + n) for n in range(26)},
+}
 
 Row = tuple[str, int, int, int, int, int]
 
@@ -147,7 +153,7 @@ def _measured(raw: Any, page: Any) -> list[Row]:
         if look or not text[first].isalnum():  # most of a line counts
             two, three = _look(raw, page, middle), _look(raw, page, last)
             look = (look & two) | (look & three) | (two & three)
-        clean = text[first : last + 1].replace("\0", "")
+        clean = text[first : last + 1].replace("\0", "").translate(_GLYPHS)
         try:
             clean.encode()
         except UnicodeEncodeError:  # half a character

@@ -4,7 +4,9 @@ import io
 from collections.abc import Sequence
 from typing import NamedTuple
 
-FONTS = {"F1": "Helvetica", "F2": "Courier", "F3": "Helvetica-Bold"}
+FONTS = {"F1": "Helvetica", "F2": "Courier", "F3": "Helvetica-Bold", "F4": "Helvetica"}
+# What the characters of F4 stand for, as in the fonts of TeX, Symbol and Adobe: two bullets, and an old-style 7.
+SIGNS = {"b": "0088", "s": "F0B7", "7": "F737"}
 
 
 class Print(NamedTuple):
@@ -21,9 +23,13 @@ def make_pdf(
     pages: Sequence[Sequence[Print]], title: str = "", outline: Sequence[tuple[str, int]] = (), extra: str = ""
 ) -> bytes:
     """A file with these pages, bookmarks (title, page from 0) and `extra` in its trailer."""
-    fonts = "".join(f"/{key}<</Type/Font/Subtype/Type1/BaseFont/{name}>>" for key, name in FONTS.items())
     count = len(pages)
     first_mark = 4 + 2 * count
+    signs = first_mark + (1 + len(outline) if outline else 0)
+    fonts = "".join(
+        f"/{key}<</Type/Font/Subtype/Type1/BaseFont/{name}{f'/ToUnicode {signs} 0 R' if key == 'F4' else ''}>>"
+        for key, name in FONTS.items()
+    )
     kids = " ".join(f"{4 + 2 * number} 0 R" for number in range(count))
     marks = f"/Outlines {first_mark} 0 R" if outline else ""
     bodies = [
@@ -49,6 +55,11 @@ def make_pdf(
             bodies.append(
                 f"<</Title({name})/Parent {first_mark} 0 R{before}{after}/Dest[{4 + 2 * page} 0 R/XYZ 0 790 0]>>"
             )
+    stands_for = " ".join(f"<{ord(character):02x}> <{code}>" for character, code in SIGNS.items())
+    cmap = (
+        f"begincmap 1 begincodespacerange <00> <ff> endcodespacerange {len(SIGNS)} beginbfchar {stands_for} endbfchar"
+    )
+    bodies.append(f"<</Length {len(cmap)}>>stream\n{cmap}\nendstream")
     return _file(bodies, f"/Root 1 0 R/Info 3 0 R{extra}")
 
 

@@ -79,6 +79,20 @@ def test_code_keeps_its_lines_and_stays_with_its_sentence(tmp_path: Path) -> Non
     assert "Run this:\n\n    for x in y:\n        print(x)\n\nIt prints." in read(tmp_path, [lines])[-1].text
 
 
+def test_signs_of_fonts_without_names_are_bullets_and_digits(tmp_path: Path) -> None:
+    items = [
+        Print("Bring these:", 560),
+        Print("b", 540, font="F4"),
+        Print("a map", 540, 60),
+        Print("s", 520, font="F4"),
+        Print("a rope of", 520, 60),
+        Print("7", 520, 104, font="F4"),
+        Print("metres", 520, 114),
+    ]
+    (*_, last) = read(tmp_path, [[*paragraph(LONG, 700), *items]])
+    assert last.text.endswith("Bring these:\n\n- a map\n\n- a rope of 7 metres")
+
+
 def test_lists_keep_their_items(tmp_path: Path) -> None:
     lines = [Print("There are:", 700), Print("* rivers", 688, 60), Print("* lakes", 676, 60), Print("1. seas", 664, 60)]
     (passage,) = read(tmp_path, [lines])
