@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from autoais.text.folding import normalize_answer
 from autoais.text.words import content_stems, idf, words
@@ -12,6 +11,7 @@ from rag.errors import RagError
 from rag.generators.confidence import Confidence
 from rag.generators.units import CODE, ITEM, ROW, SENTENCE, Unit, units
 from rag.index.analysis import asked_name
+from rag.index.definitions import definition
 from rag.reader import Reader, Reading
 from rag.reader import shipped as shipped_reader
 from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question, best_first
@@ -20,7 +20,8 @@ from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question, b
 # eighth question of nq_pool_dev:
 _PASSAGES = 16  # hits read at most
 _RANK = 8.0  # weight of a hit's score (as a share of the best one's), added to the reader's logit
-_WORDING = 2.0  # weight of the question's words in a unit, beside the reader's `keep`
+_WORDING = 2.5  # weight of the question's words in a unit, beside the reader's `keep`
+_COMMON = 0.75  # of a word's weight is lost if all passages have it, such as the name of the program in its manual
 _WORDS = 120  # of an answer, unless a single unit is longer
 _EARLY = 60  # words of a stretch from which on it only grows forwards, so that its best unit comes early
 _MOST = 3  # passages quoted
@@ -34,6 +35,7 @@ _AT_ONCE = 4  # hits read at once
 _SURE = 4.5  # no further hit is read if it needs at least this relevance to be the best one
 
 # Set by hand, not by measurement:
+_DEFINES = 3.0  # added to a passage's logit and to a unit's score if it defines what a question asks to define
 _WORTH = 0.002  # minimum weight of the next passage, as a share of the best one's
 _SAME = 0.75  # overlap of stems above which two quotes say the same
 _OPENING = re.compile(r"(?:[-*•] )?(?:the |an? )?[\"'`(\[]?", re.IGNORECASE)  # before the name that begins an entry
@@ -51,7 +53,8 @@ _TWO = re.compile(
 class _Read:
     """A hit as it was read; `logit` is its score, `weight` its share among the passages (a softmax).
 
-    `entries` are the places of the units that begin with the name that the question is about.
+    `stems` are those of its text and headings; `entries` are the places of the units that begin with the name that the
+    question is about, or define it.
     """
 
     hit: Hit
@@ -60,16 +63,12 @@ class _Read:
     weight: float
     units: tuple[Unit, ...]
     scores: tuple[float, ...]
+    stems: frozenset[str]
     entries: frozenset[int]
 
     @property
     def text(self) -> str:
         return self.hit.passage.text
-
-    @cached_property
-    def stems(self) -> frozenset[str]:
-        """The stems of the text and its headings."""
-        return frozenset(content_stems(f"{self.hit.passage.headings} {self.text}"))
 
     @property
     def span(self) -> str:
@@ -114,7 +113,7 @@ class PassageReader:
             refusing = f", confidence >= {min_confidence:g}"
         elif self._confidence is not None:
             refusing = f", answerable >= {self._confidence.threshold:g}"
-        self.name = f"quotes.v4({self._reader.name}@{passages}{refusing})"
+        self.name = f"quotes.v5({self._reader.name}@{passages}{refusing})"
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
         """Quote what answers the question; an abstention keeps the best candidate in its trace."""
@@ -183,8 +182,8 @@ class PassageReader:
 
     def _read(self, question: str, hits: Sequence[Hit]) -> list[_Read]:
         top = max((hit.score for hit in hits), default=0.0)
-        name = asked_name(question)
-        priors = [_prior(hit, top, name) for hit in hits]
+        name, defines = asked_name(question), definition(question)
+        priors = [_prior(hit, top, name, defines) for hit in hits]
         readings: list[Reading] = []
         logits: list[float] = []
         for first in range(0, len(hits), _AT_ONCE):
@@ -195,28 +194,34 @@ class PassageReader:
         hits = hits[: len(readings)]
         most = max(logits, default=0.0)
         total = sum(math.exp(logit - most) for logit in logits)
-        asked = _weights(question)
+        stems = [frozenset(content_stems(hit.passage.contents)) for hit in hits]
+        asked = _telling(_weights(question), stems)
         found = []
-        for hit, reading, logit in zip(hits, readings, logits, strict=True):
+        for hit, reading, logit, there in zip(hits, readings, logits, stems, strict=True):
             weight = math.exp(logit - most) / total
             text, pieces = hit.passage.text, tuple(units(hit.passage.text))
-            named = [_named(name, text[unit.start : unit.end]) for unit in pieces]
+            quotes = [text[unit.start : unit.end] for unit in pieces]
+            named = [_named(name, quote) for quote in quotes]
+            defined = [_defined(defines, quote) for quote in quotes]
             scores = tuple(
-                reading.kept(unit.start, unit.end)
-                + _WORDING * _share(asked, content_stems(text[unit.start : unit.end]))
-                + has_name
-                for unit, has_name in zip(pieces, named, strict=True)
+                reading.kept(unit.start, unit.end) + _WORDING * _share(asked, content_stems(quote)) + sum(bonus)
+                for unit, quote, *bonus in zip(pieces, quotes, named, defined, strict=True)
             )
             if name is not None and not _may_be_of(name, hit.passage, reading, pieces):
                 reading = replace(reading, start=None, end=None, answer=-math.inf, no_short=0.0)
-            entries = frozenset(place for place, has_name in enumerate(named) if has_name > 1)
-            found.append(_Read(hit, reading, logit, weight, pieces, scores, entries))
+            entries = frozenset(place for place in range(len(pieces)) if named[place] > 1 or defined[place])
+            found.append(_Read(hit, reading, logit, weight, pieces, scores, there, entries))
         return found
 
 
-def _prior(hit: Hit, top: float, name: re.Pattern[str] | None) -> float:
-    """What a hit's score and the name add to its logit; `top` is the best score."""
-    return _RANK * (hit.score / top if top > 0 else 0.0) + _NAMED * _about(name, hit.passage)
+def _prior(hit: Hit, top: float, name: re.Pattern[str] | None, defines: re.Pattern[str] | None) -> float:
+    """What a hit's score, the name and a definition add to its logit; `top` is the best score."""
+    score = _RANK * (hit.score / top if top > 0 else 0.0)
+    return score + _NAMED * _about(name, hit.passage) + _defined(defines, hit.passage.text)
+
+
+def _defined(defines: re.Pattern[str] | None, text: str) -> float:
+    return _DEFINES if defines is not None and defines.search(text) else 0.0
 
 
 def _named(name: re.Pattern[str] | None, text: str) -> int:
@@ -282,6 +287,14 @@ def _signals(question: str, read: Sequence[_Read]) -> dict[str, float]:
 def _weights(question: str) -> dict[str, float]:
     """The inverse document frequency of each content word of a question."""
     return {stem: idf(stem) for stem in content_stems(question)}
+
+
+def _telling(asked: Mapping[str, float], passages: Sequence[Collection[str]]) -> dict[str, float]:
+    """The weights of words within these passages: those that most of them have say little of which one answers."""
+    return {
+        stem: weight * (1 - _COMMON * sum(stem in there for there in passages) / max(1, len(passages)))
+        for stem, weight in asked.items()
+    }
 
 
 def _share(asked: Mapping[str, float], there: Collection[str]) -> float:

@@ -1,16 +1,19 @@
 """Fusion of rankings: by rank (reciprocal rank fusion) or by score."""
 
+import re
 from collections.abc import Sequence
 from itertools import repeat
 
 from rag.errors import QuestionError, RagError
 from rag.index.analysis import asked_name, check_search, is_lookup
+from rag.index.definitions import definition
 from rag.index.index import Index
 from rag.index.recipes import Recipe, is_weight
 from rag.retrievers import Retriever, RetrieverKind, open_retriever
 from rag.types import Hit, Passage, best_first
 
 METHODS = ("rrf", "scores", "max")
+_DEEPER = 5  # times the depth for a query that asks for a definition: often most passages have its words
 _COPIED = 20  # words of a text from which on another one like it is a copy
 
 
@@ -40,9 +43,10 @@ class Fusion:
     Shaw 1994). `max`: the same, but scores are divided by the list's highest, and negative ones count as 0. A retriever
     that refuses the query is left out; `QuestionError` is raised if the others find nothing. `lookup_weights`
     replace the weights for a query that asks for something by its exact name (`rag.index.analysis.is_lookup`):
-    embeddings of rare names say little. With them, passages that have the very name that a query is about come
-    first. `distinct` leaves out hits with the text of an earlier one, if it has 20 words or more. Raises `RagError`
-    for an unknown method, a depth below 1, or unless there is one weight above 0 per retriever.
+    embeddings of rare names say little. With them, passages come first that have the very name that a query is about,
+    or the definition that it asks for (`rag.index.definitions`). `distinct` leaves out hits with the text of an
+    earlier one, if it has 20 words or more. Raises `RagError` for an unknown method, a depth below 1, or unless there
+    is one weight above 0 per retriever.
     """
 
     def __init__(
@@ -73,7 +77,7 @@ class Fusion:
         for retriever, weight, lookup in zip(retrievers, weights, lookup_weights, strict=True):
             shown = f"{weight:g}" if weight == lookup else f"{weight:g}|{lookup:g}"
             parts.append(retriever.name if shown == "1" else f"{shown}*{retriever.name}")
-        told = [*(["names first"] if looks_up else []), *(["distinct"] if distinct else [])]
+        told = [*(["names and definitions first"] if looks_up else []), *(["distinct"] if distinct else [])]
         self.name = f"{f'rrf{k}' if method == 'rrf' else method}@{depth}({','.join([*parts, *told])})"
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
@@ -84,25 +88,29 @@ class Fusion:
     def _search(self, query: str, k: int) -> list[Hit]:
         lists, faults = [], []
         weights = self._lookup_weights if is_lookup(query) else self._weights
+        defines = definition(query) if self._looks_up else None
+        depth = self._depth * (1 if defines is None else _DEEPER)
         for weight, one in zip(weights, self._retrievers, strict=True):
             try:
-                lists.append((weight, one.search([query], self._depth)[0]))
+                lists.append((weight, one.search([query], depth)[0]))
             except QuestionError as error:
                 faults.append(error)
         if faults and not any(hits for _, hits in lists):
             raise faults[0]
         fused = sum_scores([(hits, [weight * score for score in self._scores(hits)]) for weight, hits in lists])
-        found = self._named_first(query, fused)
+        found = self._raised(fused, asked_name(query), defines) if self._looks_up else fused
         return (_without_copies(found) if self._distinct else found)[:k]
 
-    def _named_first(self, query: str, hits: list[Hit]) -> list[Hit]:
-        """Put passages with the exact name that a query asks about first, if the fusion has weights for lookups."""
-        name = asked_name(query) if self._looks_up else None
-        if name is None:
+    def _raised(self, hits: list[Hit], name: re.Pattern[str] | None, defines: re.Pattern[str] | None) -> list[Hit]:
+        """Put passages with the exact name and the definition that a query asks for first, then those with one."""
+        if name is None and defines is None:
             return hits
         top = sum(self._lookup_weights)
-        there = [bool(name.search(hit.passage.contents)) for hit in hits]
-        raised = [Hit(hit.passage, hit.score + top * has) for hit, has in zip(hits, there, strict=True)]
+        raised = []
+        for hit in hits:
+            has_name = name is not None and name.search(hit.passage.contents) is not None
+            has_definition = defines is not None and defines.search(hit.passage.text) is not None
+            raised.append(Hit(hit.passage, hit.score + top * (has_name + has_definition)))
         return best_first(raised)
 
     def _scores(self, hits: Sequence[Hit]) -> list[float]:

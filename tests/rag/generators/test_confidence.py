@@ -66,9 +66,9 @@ def test_the_reason_shows_by_how_much_it_is_too_little(tmp_path: Path) -> None:
 
 
 def test_the_name_says_when_the_reader_abstains(tmp_path: Path) -> None:
-    assert reader(tmp_path, row()).name == "quotes.v4(scripted@16, answerable >= 0.4)"
-    assert reader(tmp_path, row(), 0.2).name == "quotes.v4(scripted@16, confidence >= 0.2)"
-    assert PassageReader(Scripted([])).name == "quotes.v4(scripted@16)"
+    assert reader(tmp_path, row()).name == "quotes.v5(scripted@16, answerable >= 0.4)"
+    assert reader(tmp_path, row(), 0.2).name == "quotes.v5(scripted@16, confidence >= 0.2)"
+    assert PassageReader(Scripted([])).name == "quotes.v5(scripted@16)"
 
 
 @pytest.mark.parametrize(

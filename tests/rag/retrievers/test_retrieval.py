@@ -150,11 +150,23 @@ def test_hits_with_the_text_of_an_earlier_one_can_be_left_out() -> None:
 
 def test_lookups_have_weights_of_their_own() -> None:
     fusion = Fusion([A, B], method="max", weights=[1, 2], lookup_weights=[3, 2])
-    assert fusion.name == "max@100(1|3*a,2*b,names first)"
+    assert fusion.name == "max@100(1|3*a,2*b,names and definitions first)"
     (words,), (name,) = fusion.search(["how do tides turn the wheel"], 9), fusion.search(["wheel_speed"], 9)
     assert [hit.passage.id for hit in words] == ["z", "w", "x", "y"]
     assert [hit.passage.id for hit in name] == ["x", "z", "y", "w"]
     assert Fusion([A, B], weights=[1, 2]).search(["wheel_speed"], 9) == Fusion([A, B], weights=[1, 2]).search(["q"], 9)
+
+
+def test_definitions_come_first_though_many_passages_have_the_name() -> None:
+    class Many(Listed):
+        def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+            texts = {f"{n:03}": "Gle is fast." for n in range(300)} | {"200": "Gle is a language."}
+            return [[Hit(Passage(key, "", text), 300.0 - n) for n, (key, text) in enumerate(texts.items())][:k]]
+
+    fusion = Fusion([Many("a"), Listed("b")], lookup_weights=[3, 2])
+    assert fusion.search(["what is gle"], 2)[0][0].passage.id == "200"
+    assert fusion.search(["is gle fast"], 2)[0][0].passage.id == "000"
+    assert Fusion([Many("a"), Listed("b")]).search(["what is gle"], 2)[0][0].passage.id == "000"
 
 
 def test_a_list_that_cannot_be_asked_is_left_out() -> None:
