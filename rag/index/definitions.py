@@ -14,6 +14,11 @@ _MEANS = re.compile(
 )
 # "What is the default of max_depth?" asks for a property, and "what is used to ..." for a thing.
 _OTHER = re.compile(r"\b(?:of|for|to|with|by|from|between|that|which|and|or|used|called|wrong)\b", re.IGNORECASE)
+# "What is relay?": "the relay plugin is a ..."
+_NOUNS = (
+    "program|utility|command|tool|module|package|library|file|table|option|plugin|system|protocol|format|language|server"
+    "|daemon|class|object|function|software|project"
+)
 _QUOTES = "\"'`“”‘’"
 
 
@@ -28,19 +33,22 @@ def definition(question: str) -> re.Pattern[str] | None:
     asked = _MEANS.fullmatch(question) or _ASKS.fullmatch(question)
     if asked is None or len(question) > _LONGEST:
         return None
-    name = asked["name"].strip(_QUOTES + " ")
-    parts = name.split()
-    if len(parts) > _MOST or not any(map(str.isalnum, name)) or _OTHER.search(name):
+    asked_for = asked["name"].strip(_QUOTES + " ")
+    parts = asked_for.split()
+    if len(parts) > _MOST or not any(map(str.isalnum, asked_for)) or _OTHER.search(asked_for):
         return None
     words = r"\s+".join(map(re.escape, parts))
     if parts[-1][-1].isalpha():  # a kprobe: kprobes
         words = f"{words.removesuffix('s') if len(parts[-1]) > 3 else words}(?:e?s)?"
-    thing = rf"(?:the\s+|an?\s+)?[{_QUOTES}]?{words}(?!\w)[{_QUOTES}]?"
-    is_a = r"(?:is|are|was|were|means|denotes|refers\s+to|stands\s+for)\s+(?:an?|the|any|one|some|used\s+(?:to|for))\b"
+    name = rf"(?:the\s+|an?\s+)?[{_QUOTES}]?{words}(?!\w)[{_QUOTES}]?"
+    thing = rf"(?:(?:the\s+)?GNU\s+)?{name}(?:\s+(?:{_NOUNS}))?"
+    is_a = r",?\s+(?:is|are|was|were|means|denotes|refers\s+to|stands\s+for)\s+"
+    is_a += r"(?:an?|the|any|one|some|used\s+(?:to|for))\b"
     return re.compile(
-        rf"(?:^|[,;:.]\s+)(?:[-*•]\s+|or\s+)?{thing}(?:\s+\([^()]{{1,80}}\))?,?\s+{is_a}"
-        rf"|\([^()]{{0,30}}\b{words}\b[^()]{{0,30}}\),?\s+{is_a}"
-        rf"|\b(?:called|known\s+as|termed)\s+{thing}"
-        rf"|^(?:name:\s+)?{thing}\s+[-–—]{{1,2}}\s+\w",
+        rf"(?:^|[,;:.]\s+)(?:[-*•]\s+|or\s+)?{thing}(?:\s+\([^()]{{1,80}}\))?{is_a}"
+        rf"|\([^()]{{0,30}}\b{words}\b[^()]{{0,30}}\){is_a}"
+        rf"|\b{words}[{_QUOTES}]?,\s+which{is_a}"
+        rf"|\b(?:called|known\s+as|termed)\s+{name}(?=\s*(?:[.,;:)]|$)|\s+(?:which|that|and|or|in|by|for|is|are)\b)"
+        rf"|^(?:name:\s+)?{name}\s+[-–—]{{1,2}}\s+\w",
         re.IGNORECASE | re.MULTILINE,
     )

@@ -23,6 +23,9 @@ from rag.index.definitions import definition
         ("What is tmux?", "Name: tmux - terminal multiplexer"),
         ("What is FLUID?", "The Fast Light User Interface Designer, or FLUID, is a graphical editor."),
         ('What is a "collection"?', "A collection refers to a set of folders."),
+        ("What is Mailutils?", "GNU Mailutils is a set of libraries."),
+        ("what is ovdb", "The ovdb library is a store."),
+        ("What is a burst buffer?", "It implements burst buffers, which are a shared resource."),
         ("meaning of slack", "Slack is any time that is left."),
         ("What is the relay plugin for?", "The relay plugin is used to pass on data."),
     ],
@@ -42,6 +45,7 @@ def test_a_definition_is_found(question: str, text: str) -> None:
         "A file for GLE is a text.",
         "QGLE is a window for it.",
         "Whether GLE is the reason is unknown.",
+        "Such an aim is called GLE optimisation.",
     ],
 )
 def test_other_sentences_about_the_thing_are_none(text: str) -> None:
