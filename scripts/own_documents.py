@@ -10,6 +10,13 @@ there to choose by, part `kept` is measured at the end.
     python -m scripts.own_documents measure DATA --questions eval/recipes/reader-validation.jsonl --part all \\
         --system reader --system reader,recipe=shortlist --system reader,min_confidence=0
 
+    python -m scripts.own_documents fetch --table eval/benchmarks/own-documents/fresh.toml --to DATA
+    python -m scripts.own_documents fetch --table eval/benchmarks/own-documents/fresh-2.toml --to DATA
+    python -m scripts.own_documents measure DATA --questions eval/benchmarks/own-documents/what-is.jsonl --part all
+
+asks what something is ("What is Slurm?"), three questions about each of 16 collections. A language model wrote them from
+the titles of sections, another the nuggets from the documents; neither saw the system.
+
     python -m scripts.own_documents identifiers DATA DATA2 --out eval/results/own-documents/identifiers.json
 
 asks "What does max_depth do?" for names that only one passage has.
@@ -126,7 +133,8 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         made[f"nugget_recall@{most}"] = statistics.fmean(row[f"recall@{most}"] for row in asked)
     made["hits_hold"] = share([row["hits_hold"] for row in asked])  # one of 16 passages holds all that is needed
     made["answerable_refused"] = share([row["abstained"] for row in asked])
-    made["unanswerable_refused"] = share([row["abstained"] for row in others])
+    if others:
+        made["unanswerable_refused"] = share([row["abstained"] for row in others])
     made["fragments"] = sum(len(row["fragments"]) for row in rows) / sentences if sentences else None
     made["words"] = statistics.fmean(row["words"] for row in asked)
     kinds = sorted({row["kind"] for row in asked})

@@ -2,18 +2,26 @@
 
 import json
 import math
-from collections.abc import Mapping
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from autoais.errors import first_line
+from autoais.text.words import content_stems
 from rag.errors import RagError
 
 # relevance: the highest relevance logit of the passages; agreement: the largest share of passages with the same short
-# answer; keep: the highest probability of a unit of the best passage; covered: the share of the question's words, by
-# inverse document frequency, in the best passage and its headings; found: the same in all passages read.
-SIGNALS = ("relevance", "agreement", "keep", "covered", "found")
+# answer; keep: the highest probability of a unit of the best passage; unmentioned: 1 if the question has a name or a
+# year that no passage has, else 0.
+SIGNALS = ("relevance", "agreement", "keep", "unmentioned")
+_CAPITALISED = re.compile(r"(?<![\w.$~/%@=-])[^\W\d_a-z]\w+")
+_YEAR = re.compile(  # "in 1976", "the 2030 cup"; "2000 files" are no year
+    r"\b(?:in|since|before|after|until|during|between|the)\s+((?:1[5-9]|20)\d\d)(?![\w-]|[.,]\d)", re.IGNORECASE
+)
+_BEGINS = re.compile(r"(?:^|[.?!:;]\s)[\s\"'“‘(]*$")  # what stands before a word that begins a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +68,28 @@ def _estimate(row: Mapping[str, Any]) -> Estimate:
     if not all(map(math.isfinite, (*found.weights.values(), found.bias))):
         raise ValueError("a weight is not a number")
     return found
+
+
+def unmentioned(question: str, texts: Sequence[str]) -> list[str]:
+    """The names and years of a question that none of the texts has, in any form: "Does it sync with Feedly?".
+
+    A name is a capitalised word that begins no sentence; none is taken from a question in which most words have
+    capitals.
+    """
+    names = [m.group() for m in _CAPITALISED.finditer(question) if not _BEGINS.search(question, 0, m.start())]
+    if len(names) > len(question.split()) / 2:
+        names = []
+    names = list(dict.fromkeys([*filter(_has_capital, names), *_YEAR.findall(question)]))
+    whole = _folded("\n".join(texts)) if names else ""
+    missing = [name for name in names if _folded(name) not in whole]
+    stems = set(content_stems(whole)) if missing else set()
+    return [name for name in missing if stems.isdisjoint(content_stems(_folded(name)))]
+
+
+def _has_capital(word: str) -> bool:
+    return word[0].isupper()
+
+
+def _folded(text: str) -> str:
+    """A text without case and accents."""
+    return "".join(c for c in unicodedata.normalize("NFKD", text).casefold() if not unicodedata.combining(c))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from autoais.text.folding import normalize_answer
 from autoais.text.words import content_stems, idf, words
 from rag.errors import RagError
-from rag.generators.confidence import Confidence
+from rag.generators.confidence import Confidence, unmentioned
 from rag.generators.units import CODE, ITEM, ROW, SENTENCE, Unit, units
 from rag.index.analysis import asked_name
 from rag.index.definitions import definition
@@ -53,8 +53,7 @@ _TWO = re.compile(
 class _Read:
     """A hit as it was read; `logit` is its score, `weight` its share among the passages (a softmax).
 
-    `stems` are those of its text and headings; `entries` are the places of the units that begin with the name that the
-    question is about, or define it.
+    `entries` are the places of the units that begin with the name that the question is about, or define it.
     """
 
     hit: Hit
@@ -63,7 +62,6 @@ class _Read:
     weight: float
     units: tuple[Unit, ...]
     scores: tuple[float, ...]
-    stems: frozenset[str]
     entries: frozenset[int]
 
     @property
@@ -122,12 +120,13 @@ class PassageReader:
         if not any(one.units for one in read):
             nothing = "no retrieved passage contains a possible answer"
             return Answer(question, "", (), hits, self.name, abstained=True, reason=nothing)
-        signals = _signals(question.text, read)
+        missing = _missing(question.text, read)
+        signals = _signals(read, missing)
         confidence = self._confidence.right.of(signals) if self._confidence else None
         short, share = _short(read)
         certain = share >= _CERTAIN and not _TWO.search(question.text)
         quoted = _quoted(read, short, certain=certain)
-        reason = self._reason(signals)
+        reason = self._reason(signals, missing)
         if reason is not None:
             best = quoted[0]
             return Answer(
@@ -161,9 +160,9 @@ class PassageReader:
     def signals(self, question: Question, hits: Sequence[Hit]) -> dict[str, float]:
         """The signals of the confidence (`rag.generators.confidence.SIGNALS`), or an empty dict."""
         read = self._read(question.text, hits[: self._passages])
-        return _signals(question.text, read) if any(one.units for one in read) else {}
+        return _signals(read, _missing(question.text, read)) if any(one.units for one in read) else {}
 
-    def _reason(self, signals: Mapping[str, float]) -> str | None:
+    def _reason(self, signals: Mapping[str, float], missing: Sequence[str]) -> str | None:
         """Why the reader abstains, or None."""
         if self._confidence is None:
             return None
@@ -178,7 +177,8 @@ class PassageReader:
             return None
         digits = next((n for n in range(2, 17) if round(value, n) < round(minimum, n)), 17)
         least = round(minimum, digits)
-        return f"the retrieved passages do not seem to answer it ({name} {value:.{digits}f}, minimum {least})"
+        told = f"the retrieved passages do not seem to answer it ({name} {value:.{digits}f}, minimum {least})"
+        return f"{told}; none has {', '.join(map(repr, missing))}" if missing else told
 
     def _read(self, question: str, hits: Sequence[Hit]) -> list[_Read]:
         top = max((hit.score for hit in hits), default=0.0)
@@ -194,10 +194,9 @@ class PassageReader:
         hits = hits[: len(readings)]
         most = max(logits, default=0.0)
         total = sum(math.exp(logit - most) for logit in logits)
-        stems = [frozenset(content_stems(hit.passage.contents)) for hit in hits]
-        asked = _telling(_weights(question), stems)
+        asked = _telling(question, [hit.passage.contents for hit in hits])
         found = []
-        for hit, reading, logit, there in zip(hits, readings, logits, stems, strict=True):
+        for hit, reading, logit in zip(hits, readings, logits, strict=True):
             weight = math.exp(logit - most) / total
             text, pieces = hit.passage.text, tuple(units(hit.passage.text))
             quotes = [text[unit.start : unit.end] for unit in pieces]
@@ -210,7 +209,7 @@ class PassageReader:
             if name is not None and not _may_be_of(name, hit.passage, reading, pieces):
                 reading = replace(reading, start=None, end=None, answer=-math.inf, no_short=0.0)
             entries = frozenset(place for place in range(len(pieces)) if named[place] > 1 or defined[place])
-            found.append(_Read(hit, reading, logit, weight, pieces, scores, there, entries))
+            found.append(_Read(hit, reading, logit, weight, pieces, scores, entries))
         return found
 
 
@@ -267,34 +266,30 @@ def _reranked(read: Sequence[_Read], hits: Sequence[Hit]) -> tuple[Hit, ...]:
     return (*first, *below)
 
 
-def _signals(question: str, read: Sequence[_Read]) -> dict[str, float]:
+def _missing(question: str, read: Sequence[_Read]) -> list[str]:
+    return unmentioned(question, [one.hit.passage.contents for one in read])
+
+
+def _signals(read: Sequence[_Read], missing: Sequence[str]) -> dict[str, float]:
     """`rag.generators.confidence.SIGNALS`."""
     best = max(read, key=lambda one: one.weight)
     votes: dict[str, float] = {}
     for one in read:
         if one.reading.start is not None:
             votes[one.key] = votes.get(one.key, 0.0) + one.weight
-    asked = _weights(question)
     return {
         "relevance": max(one.reading.relevance for one in read),
         "agreement": max(votes.values(), default=0.0),
         "keep": max((one.reading.kept(u.start, u.end) for u in best.units), default=0.0),
-        "covered": _share(asked, best.stems),
-        "found": _share(asked, frozenset().union(*(one.stems for one in read))),
+        "unmentioned": float(bool(missing)),
     }
 
 
-def _weights(question: str) -> dict[str, float]:
-    """The inverse document frequency of each content word of a question."""
-    return {stem: idf(stem) for stem in content_stems(question)}
-
-
-def _telling(asked: Mapping[str, float], passages: Sequence[Collection[str]]) -> dict[str, float]:
-    """The weights of words within these passages: those that most of them have say little of which one answers."""
-    return {
-        stem: weight * (1 - _COMMON * sum(stem in there for there in passages) / max(1, len(passages)))
-        for stem, weight in asked.items()
-    }
+def _telling(question: str, texts: Sequence[str]) -> dict[str, float]:
+    """The weight of each content word of a question: words that most texts have say little of which one answers."""
+    there = [frozenset(content_stems(text)) for text in texts]
+    asked = {stem: sum(stem in stems for stems in there) for stem in content_stems(question)}
+    return {stem: idf(stem) * (1 - _COMMON * having / max(1, len(texts))) for stem, having in asked.items()}
 
 
 def _share(asked: Mapping[str, float], there: Collection[str]) -> float:

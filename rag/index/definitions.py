@@ -20,6 +20,7 @@ _NOUNS = (
     "|daemon|class|object|function|software|project"
 )
 _QUOTES = "\"'`“”‘’"
+_MARKS = rf"[{_QUOTES}*_]{{0,3}}"  # quotes, or the marks of a wiki around a bold word
 
 
 def definition(question: str) -> re.Pattern[str] | None:
@@ -40,14 +41,14 @@ def definition(question: str) -> re.Pattern[str] | None:
     words = r"\s+".join(map(re.escape, parts))
     if parts[-1][-1].isalpha():  # a kprobe: kprobes
         words = f"{words.removesuffix('s') if len(parts[-1]) > 3 else words}(?:e?s)?"
-    name = rf"(?:the\s+|an?\s+)?[{_QUOTES}]?{words}(?!\w)[{_QUOTES}]?"
+    name = rf"(?:the\s+|an?\s+)?{_MARKS}{words}(?!\w){_MARKS}"
     thing = rf"(?:(?:the\s+)?GNU\s+)?{name}(?:\s+(?:{_NOUNS}))?"
     is_a = r",?\s+(?:is|are|was|were|means|denotes|refers\s+to|stands\s+for)\s+"
     is_a += r"(?:an?|the|any|one|some|used\s+(?:to|for))\b"
     return re.compile(
         rf"(?:^|[,;:.]\s+)(?:[-*•]\s+|or\s+)?{thing}(?:\s+\([^()]{{1,80}}\))?{is_a}"
         rf"|\([^()]{{0,30}}\b{words}\b[^()]{{0,30}}\){is_a}"
-        rf"|\b{words}[{_QUOTES}]?,\s+which{is_a}"
+        rf"|\b{words}{_MARKS},\s+which{is_a}"
         rf"|\b(?:called|known\s+as|termed)\s+{name}(?=\s*(?:[.,;:)]|$)|\s+(?:which|that|and|or|in|by|for|is|are)\b)"
         rf"|^(?:name:\s+)?{name}\s+[-–—]{{1,2}}\s+\w",
         re.IGNORECASE | re.MULTILINE,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rag.errors import RagError
-from rag.generators.confidence import SIGNALS, Confidence
+from rag.generators.confidence import SIGNALS, Confidence, unmentioned
 from rag.generators.passage_reader import PassageReader
 from rag.reader import SHIPPED
 from rag.types import Hit, Passage, Question
@@ -63,6 +63,39 @@ def test_the_reason_shows_by_how_much_it_is_too_little(tmp_path: Path) -> None:
     assert close.reason == "the retrieved passages do not seem to answer it (answerable 0.182, minimum 0.183)"
     whole = reader(tmp_path, row(right=9.0), 1.0).generate(ASKED, HITS)
     assert whole.reason == "the retrieved passages do not seem to answer it (confidence 0.9999, minimum 1.0)"
+
+
+def test_a_name_that_no_passage_has_counts_and_is_told(tmp_path: Path) -> None:
+    content = row(answerable=1.0)
+    content["answerable"]["weights"] = {**content["answerable"]["weights"], "unmentioned": -3.0}
+    made = reader(tmp_path, content)
+    assert not made.generate(ASKED, HITS).abstained
+    refused = made.generate(Question("q", "Is wood dear in Peru?"), HITS)
+    told = "the retrieved passages do not seem to answer it (answerable 0.12, minimum 0.4); none has 'Peru'"
+    assert refused.reason == told
+
+
+@pytest.mark.parametrize(
+    ("question", "missing"),
+    [
+        ("Does it sync with Feedly?", ["Feedly"]),
+        ("Does it sync with Feedly or Inoreader in 2019?", ["Feedly", "Inoreader", "2019"]),
+        ("Who lives in Sao Paulo and Zürich?", []),  # the accents do not matter
+        ("Are the Germans there?", []),
+        ("Is Germany's capital there?", []),
+        ("What was in 1999?", []),
+        ('Which of 2000 files, v2.2014 or 2,015 apply? I\'m lost: The end. Why? "No."', []),
+        ("Who won the 2030 cup?", ["2030"]),
+        ("Does It Sync With Feedly", []),  # a title
+        ("How do I open /home/Anna/x, $HOME and movie.AVI?", []),
+        ("Feedly is gone", []),
+        ("", []),
+    ],
+)
+def test_names_and_years_that_no_text_has(question: str, missing: list[str]) -> None:
+    texts = ["São Paulo and Zurich are cities; in 1999 they grew.", "Germany: German towns."]
+    assert unmentioned(question, texts) == missing
+    assert not unmentioned(question, [*texts, question])
 
 
 def test_the_name_says_when_the_reader_abstains(tmp_path: Path) -> None:

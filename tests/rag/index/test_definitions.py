@@ -26,6 +26,7 @@ from rag.index.definitions import definition
         ("What is Mailutils?", "GNU Mailutils is a set of libraries."),
         ("what is ovdb", "The ovdb library is a store."),
         ("What is a burst buffer?", "It implements burst buffers, which are a shared resource."),
+        ("what is a notebook?", "A **notebook** is a collection of pages."),
         ("meaning of slack", "Slack is any time that is left."),
         ("What is the relay plugin for?", "The relay plugin is used to pass on data."),
     ],
