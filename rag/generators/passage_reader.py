@@ -20,8 +20,7 @@ from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question, b
 # eighth question of nq_pool_dev:
 _PASSAGES = 16  # hits read at most
 _RANK = 8.0  # weight of a hit's score (as a share of the best one's), added to the reader's logit
-_WORDING = 2.5  # weight of the question's words in a unit, beside the reader's `keep`
-_COMMON = 0.75  # of a word's weight is lost if all passages have it, such as the name of the program in its manual
+_WORDING = 2.0  # weight of the question's words in a unit, beside the reader's `keep`
 _WORDS = 120  # of an answer, unless a single unit is longer
 _EARLY = 60  # words of a stretch from which on it only grows forwards, so that its best unit comes early
 _MOST = 3  # passages quoted
@@ -194,7 +193,7 @@ class PassageReader:
         hits = hits[: len(readings)]
         most = max(logits, default=0.0)
         total = sum(math.exp(logit - most) for logit in logits)
-        asked = _telling(question, [hit.passage.contents for hit in hits])
+        asked = {stem: idf(stem) for stem in content_stems(question)}
         found = []
         for hit, reading, logit in zip(hits, readings, logits, strict=True):
             weight = math.exp(logit - most) / total
@@ -283,13 +282,6 @@ def _signals(read: Sequence[_Read], missing: Sequence[str]) -> dict[str, float]:
         "keep": max((one.reading.kept(u.start, u.end) for u in best.units), default=0.0),
         "unmentioned": float(bool(missing)),
     }
-
-
-def _telling(question: str, texts: Sequence[str]) -> dict[str, float]:
-    """The weight of each content word of a question: words that most texts have say little of which one answers."""
-    there = [frozenset(content_stems(text)) for text in texts]
-    asked = {stem: sum(stem in stems for stems in there) for stem in content_stems(question)}
-    return {stem: idf(stem) * (1 - _COMMON * having / max(1, len(texts))) for stem, having in asked.items()}
 
 
 def _share(asked: Mapping[str, float], there: Collection[str]) -> float:

@@ -27,8 +27,7 @@ def definition(question: str) -> re.Pattern[str] | None:
     """Return what finds a definition of the thing that a question asks about; None if it asks no definition.
 
     Finds "GLE (Graphics Layout Engine) is a language" at the beginning of a line, a sentence or a clause, "Graphics
-    Layout Engine (GLE) is a language", "is called a named pipe", and the name line of a manual page ("tmux - terminal
-    multiplexer").
+    Layout Engine (GLE) is a language", and the name line of a manual page ("tmux - terminal multiplexer").
     """
     question = " ".join(question.split())
     asked = _MEANS.fullmatch(question) or _ASKS.fullmatch(question)
@@ -49,7 +48,6 @@ def definition(question: str) -> re.Pattern[str] | None:
         rf"(?:^|[,;:.]\s+)(?:[-*•]\s+|or\s+)?{thing}(?:\s+\([^()]{{1,80}}\))?{is_a}"
         rf"|\([^()]{{0,30}}\b{words}\b[^()]{{0,30}}\){is_a}"
         rf"|\b{words}{_MARKS},\s+which{is_a}"
-        rf"|\b(?:called|known\s+as|termed)\s+{name}(?=\s*(?:[.,;:)]|$)|\s+(?:which|that|and|or|in|by|for|is|are)\b)"
         rf"|^(?:name:\s+)?{name}\s+[-–—]{{1,2}}\s+\w",
         re.IGNORECASE | re.MULTILINE,
     )

@@ -114,13 +114,6 @@ def test_a_definition_is_quoted_first_and_begins_the_quote() -> None:
     assert answered(Scripted(["dear"]), defining, question="Are sheds dear?").text.startswith("Sheds come in sizes.")
 
 
-def test_words_that_all_passages_have_say_little_of_what_to_quote() -> None:
-    first = "Shed builder builds the shed. " + "It is wide and green. " * 30 + "The roof is of tin."
-    others = ["The shed builder is loud.", "Shed builder: an index."]
-    answer = answered(Scripted([]), first, *others, question="what is above the shed, shed builder roof or sky")
-    assert "The roof is of tin." in answer.text
-
-
 def test_a_stretch_has_neighbours_in_text_order() -> None:
     text = "The shed is small. Wood is dear. Planks split often."
     assert answered(Scripted(["dear"]), text).text == text

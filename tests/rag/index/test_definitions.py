@@ -18,7 +18,6 @@ from rag.index.definitions import definition
         ("What is a named pipe?", "Lines follow.\n\nA named pipe is a file that two programs share."),
         ("what are named pipes in Linux", "A named pipe is a file."),
         ("What is a kprobe?", "Kprobes are a way to look into the kernel."),
-        ("What is telecine?", "The film is then converted by a process called telecine."),
         ("what does depreciation mean", "In accounting, depreciation is the loss of worth."),
         ("What is tmux?", "Name: tmux - terminal multiplexer"),
         ("What is FLUID?", "The Fast Light User Interface Designer, or FLUID, is a graphical editor."),
@@ -46,7 +45,7 @@ def test_a_definition_is_found(question: str, text: str) -> None:
         "A file for GLE is a text.",
         "QGLE is a window for it.",
         "Whether GLE is the reason is unknown.",
-        "Such an aim is called GLE optimisation.",
+        "Such a tool is called GLE.",
     ],
 )
 def test_other_sentences_about_the_thing_are_none(text: str) -> None:
