@@ -202,7 +202,7 @@ def limits() -> Iterator[str]:
         {fitted["roc_auc"]["answerable"]["documents"]:.2f}; that of the second is {found["roc_auc"]:.2f} on NoMIRACL
         and {held["roc_auc"]:.2f} on `eval/recipes/reader-validation.jsonl` (442 answerable
         questions and 72 others about eight collections, by a language model). No weight was fitted to these two, but
-        how to weigh the cases was chosen with both in view."""
+        how to weigh the cases, and the signals, were chosen with both in view."""
     )
     yield ""
     yield from paragraph(
