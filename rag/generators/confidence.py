@@ -15,13 +15,13 @@ from rag.errors import RagError
 
 # relevance: the highest relevance logit of the passages; agreement: the largest share of passages with the same short
 # answer; keep: the highest probability of a unit of the best passage; unmentioned: 1 if the question has a name or a
-# year that no passage has, else 0.
+# year that no hit has, read or not, else 0.
 SIGNALS = ("relevance", "agreement", "keep", "unmentioned")
-_CAPITALISED = re.compile(r"(?<![\w.$~/%@=-])[^\W\d_a-z]\w+")
+_WORD = re.compile(r"(?<![\w.$~/%@=&-])[^\W\d_]\w+")
+_BEGINS = re.compile(r"(?:^|[.?!:;]\s)[\W\d]*\Z", re.MULTILINE)  # what stands before a word that begins a sentence
 _YEAR = re.compile(  # "in 1976", "the 2030 cup"; "2000 files" are no year
-    r"\b(?:in|since|before|after|until|during|between|the)\s+((?:1[5-9]|20)\d\d)(?![\w-]|[.,]\d)", re.IGNORECASE
+    r"\b(?:in|since|before|after|until|during|by|the)\s+(?:[A-Z][a-z]+\s+)?((?:1[5-9]|20)\d\d)(?![\w-]|[.,]\d|\s+[a-z]+s\b)"
 )
-_BEGINS = re.compile(r"(?:^|[.?!:;]\s)[\s\"'“‘(]*$")  # what stands before a word that begins a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +74,17 @@ def unmentioned(question: str, texts: Sequence[str]) -> list[str]:
     """The names and years of a question that none of the texts has, in any form: "Does it sync with Feedly?".
 
     A name is a capitalised word that begins no sentence; none is taken from a question in which most words have
-    capitals.
+    capitals. A name inside a longer word counts as there.
     """
-    names = [m.group() for m in _CAPITALISED.finditer(question) if not _BEGINS.search(question, 0, m.start())]
-    if len(names) > len(question.split()) / 2:
-        names = []
-    names = list(dict.fromkeys([*filter(_has_capital, names), *_YEAR.findall(question)]))
+    capitalised = [found for found in _WORD.finditer(question) if found.group()[0].isupper()]
+    if len(capitalised) > len(question.split()) / 2:
+        capitalised = []
+    names = [found.group() for found in capitalised if not _BEGINS.search(question, 0, found.start())]
+    names = [name for name in dict.fromkeys([*names, *_YEAR.findall(question)]) if content_stems(name)]
     whole = _folded("\n".join(texts)) if names else ""
     missing = [name for name in names if _folded(name) not in whole]
     stems = set(content_stems(whole)) if missing else set()
     return [name for name in missing if stems.isdisjoint(content_stems(_folded(name)))]
-
-
-def _has_capital(word: str) -> bool:
-    return word[0].isupper()
 
 
 def _folded(text: str) -> str:

@@ -114,12 +114,13 @@ class PassageReader:
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
         """Quote what answers the question; an abstention keeps the best candidate in its trace."""
-        read = self._read(question.text, hits[: self._passages])
+        found = hits[: self._passages]
+        read = self._read(question.text, found)
         hits = _reranked(read, hits)
         if not any(one.units for one in read):
             nothing = "no retrieved passage contains a possible answer"
             return Answer(question, "", (), hits, self.name, abstained=True, reason=nothing)
-        missing = _missing(question.text, read)
+        missing = unmentioned(question.text, [hit.passage.contents for hit in found])
         signals = _signals(read, missing)
         confidence = self._confidence.right.of(signals) if self._confidence else None
         short, share = _short(read)
@@ -158,8 +159,10 @@ class PassageReader:
 
     def signals(self, question: Question, hits: Sequence[Hit]) -> dict[str, float]:
         """The signals of the confidence (`rag.generators.confidence.SIGNALS`), or an empty dict."""
-        read = self._read(question.text, hits[: self._passages])
-        return _signals(read, _missing(question.text, read)) if any(one.units for one in read) else {}
+        found = hits[: self._passages]
+        read = self._read(question.text, found)
+        missing = unmentioned(question.text, [hit.passage.contents for hit in found])
+        return _signals(read, missing) if any(one.units for one in read) else {}
 
     def _reason(self, signals: Mapping[str, float], missing: Sequence[str]) -> str | None:
         """Why the reader abstains, or None."""
@@ -263,10 +266,6 @@ def _reranked(read: Sequence[_Read], hits: Sequence[Hit]) -> tuple[Hit, ...]:
         return tuple(first or rest)
     below = (Hit(hit.passage, first[-1].score - 1 - (rest[0].score - hit.score)) for hit in rest)
     return (*first, *below)
-
-
-def _missing(question: str, read: Sequence[_Read]) -> list[str]:
-    return unmentioned(question, [one.hit.passage.contents for one in read])
 
 
 def _signals(read: Sequence[_Read], missing: Sequence[str]) -> dict[str, float]:

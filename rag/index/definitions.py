@@ -5,22 +5,27 @@ import re
 _LONGEST = 200  # characters of a question that asks for a definition
 _MOST = 5  # words of what is asked about
 _ASKS = re.compile(
-    r"\s*(?:(?:what|who)(?:'s|’s|\s+(?:is|are|was|were))|what\s+is\s+meant\s+by|define|(?:definition|meaning)\s+of)\s+"
-    r"(?:an?\s+|the\s+)?(?P<name>.+?)(?:\s+(?:in|on)\s+.+|(?:\s+(?:used|good|meant))?\s+for)?[?.!\s]*",
+    r"(?:what is meant by|(?:what|who)(?:['’]s| is| (?P<plural>are|were)| was)(?: the (?:meaning|definition) of)?"
+    r"|define|(?:definition|meaning) of)"
+    r" (?:an? |the )?(?P<name>.+?)(?P<where> (?:in|on) .+?)?(?:(?: used| good| meant)? for)?[?.! ]*",
     re.IGNORECASE,
 )
 _MEANS = re.compile(
-    r"\s*what\s+(?:does|do|did)\s+(?:an?\s+|the\s+)?(?P<name>.+?)\s+(?:mean|do|stand\s+for)[?.!\s]*", re.IGNORECASE
+    r"what (?:does|did|(?P<plural>do)) (?:an? |the )?(?P<name>.+?)(?P<where> (?:in|on) .+?)? (?:mean|do|stand for)"
+    r"(?: (?:in|on) .+)?[?.! ]*",
+    re.IGNORECASE,
 )
 # "What is the default of max_depth?" asks for a property, and "what is used to ..." for a thing.
-_OTHER = re.compile(r"\b(?:of|for|to|with|by|from|between|that|which|and|or|used|called|wrong)\b", re.IGNORECASE)
+_OTHER = re.compile(
+    r"(?<![\w-])(?:of|for|to|with|by|from|between|that|which|and|or|used|called|wrong)(?![\w-])", re.IGNORECASE
+)
+_PRONOUNS = frozenset("it this that these those there he she they we you i one".split())
 # "What is relay?": "the relay plugin is a ..."
 _NOUNS = (
     "program|utility|command|tool|module|package|library|file|table|option|plugin|system|protocol|format|language|server"
     "|daemon|class|object|function|software|project"
 )
-_QUOTES = "\"'`“”‘’"
-_MARKS = rf"[{_QUOTES}*_]{{0,3}}"  # quotes, or the marks of a wiki around a bold word
+_MARKS = "[\"'`“”‘’*_]{0,3}"  # quotes, or the marks of a wiki around a bold word
 
 
 def definition(question: str) -> re.Pattern[str] | None:
@@ -30,24 +35,46 @@ def definition(question: str) -> re.Pattern[str] | None:
     Layout Engine (GLE) is a language", and the name line of a manual page ("tmux - terminal multiplexer").
     """
     question = " ".join(question.split())
+    if len(question) > _LONGEST:
+        return None
     asked = _MEANS.fullmatch(question) or _ASKS.fullmatch(question)
-    if asked is None or len(question) > _LONGEST:
+    if asked is None:
         return None
-    asked_for = asked["name"].strip(_QUOTES + " ")
-    parts = asked_for.split()
-    if len(parts) > _MOST or not any(map(str.isalnum, asked_for)) or _OTHER.search(asked_for):
+    name = asked["name"].strip("\"'`“”‘’ ")
+    if name.lower() in _PRONOUNS or not any(map(str.isalnum, name)) or _OTHER.search(name):
         return None
-    words = r"\s+".join(map(re.escape, parts))
-    if parts[-1][-1].isalpha():  # a kprobe: kprobes
-        words = f"{words.removesuffix('s') if len(parts[-1]) > 3 else words}(?:e?s)?"
-    name = rf"(?:the\s+|an?\s+)?{_MARKS}{words}(?!\w){_MARKS}"
-    thing = rf"(?:(?:the\s+)?GNU\s+)?{name}(?:\s+(?:{_NOUNS}))?"
+    if len(name.split()) > _MOST:
+        return None
+    whole = _forms(name, plural=asked["plural"] is not None)
+    if asked["where"]:  # "What is Ruby on Rails?"
+        whole += rf"(?:{_literal(asked['where'])})?"
+    whole = rf"(?<!\w){whole}(?!\w)"
+    thing = rf"(?:the\s+|an?\s+)?{_MARKS}{whole}(?:\(\w{{0,3}}\))?{_MARKS}"  # ls(1)
     is_a = r",?\s+(?:is|are|was|were|means|denotes|refers\s+to|stands\s+for)\s+"
     is_a += r"(?:an?|the|any|one|some|used\s+(?:to|for))\b"
     return re.compile(
-        rf"(?:^|[,;:.]\s+)(?:[-*•]\s+|or\s+)?{thing}(?:\s+\([^()]{{1,80}}\))?{is_a}"
-        rf"|\([^()]{{0,30}}\b{words}\b[^()]{{0,30}}\){is_a}"
-        rf"|\b{words}{_MARKS},\s+which{is_a}"
-        rf"|^(?:name:\s+)?{name}\s+[-–—]{{1,2}}\s+\w",
+        rf"(?:^[ \t]*|[,;:.?!]\s+)(?:[-*•]\s+|or\s+)?(?:(?:the\s+)?GNU\s+)?{thing}(?:\s+(?:{_NOUNS}))?"
+        rf"(?:\s+\([^()]{{1,80}}\))?{is_a}"
+        rf"|\([^()]{{0,30}}{whole}[^()]{{0,30}}\){is_a}"
+        rf"|{whole}{_MARKS},\s+which{is_a}"
+        rf"|^[ \t]*(?:name:[ \t]+)?{thing}[ \t]+[-–—]{{1,2}}[ \t]+\w",
         re.IGNORECASE | re.MULTILINE,
     )
+
+
+def _forms(name: str, *, plural: bool) -> str:
+    """The pattern of a name in both numbers: "named pipes" are asked for, or "a named pipe"."""
+    lowered = name.lower()
+    if plural and lowered.endswith("ies"):
+        return rf"{_literal(name[:-3])}(?:y|ies)"
+    if plural and lowered.endswith(("ses", "xes", "ches", "shes")):
+        return rf"{_literal(name[:-2])}(?:es)?"
+    if plural and lowered.endswith("s"):
+        return rf"{_literal(name[:-1])}s?"
+    if not plural and lowered.endswith("y"):
+        return rf"{_literal(name[:-1])}(?:y|ies)"
+    return rf"{_literal(name)}(?:e?s)?" if name[-1].isalpha() else _literal(name)
+
+
+def _literal(text: str) -> str:
+    return re.sub("['’]", "['’]", re.escape(text).replace(r"\ ", r"\s+"))

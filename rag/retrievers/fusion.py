@@ -44,9 +44,9 @@ class Fusion:
     that refuses the query is left out; `QuestionError` is raised if the others find nothing. `lookup_weights`
     replace the weights for a query that asks for something by its exact name (`rag.index.analysis.is_lookup`):
     embeddings of rare names say little. With them, passages come first that have the very name that a query is about,
-    or the definition that it asks for (`rag.index.definitions`). `distinct` leaves out hits with the text of an
-    earlier one, if it has 20 words or more. Raises `RagError` for an unknown method, a depth below 1, or unless there
-    is one weight above 0 per retriever.
+    or the definition that it asks for (`rag.index.definitions`), which is looked for among five times as many hits.
+    `distinct` leaves out hits with the text of an earlier one, if it has 20 words or more. Raises `RagError` for an
+    unknown method, a depth below 1, or unless there is one weight above 0 per retriever.
     """
 
     def __init__(

@@ -32,13 +32,10 @@ _MONO = (
     "ectt",
     "sftt",
 )
-# What some fonts give for a character: bullets of TeX, Symbol and Wingdings, old-style digits and small capitals of
-# Adobe.
-_GLYPHS = {
-    **dict.fromkeys((0x88, 0xF076, 0xF0A7, 0xF0A8, 0xF0B7, 0xF0D8, 0xF0FC), "•"),
-    **{0xF730 + n: str(n) for n in range(10)},
-    **{0xF761 + n: chr(ord("A") + n) for n in range(26)},
-}
+# What fonts give for the sign before an item: TeX's bullet, and those of Symbol and Wingdings.
+_BULLETS = tuple("\x88\uf076\uf0a7\uf0a8\uf0b7\uf0d8\uf0fc")
+# Adobe's old-style digits and small capitals.
+_GLYPHS = {0xF730 + n: str(n) for n in range(10)} | {0xF761 + n: chr(ord("A") + n) for n in range(26)}
 
 Row = tuple[str, int, int, int, int, int]
 
@@ -154,6 +151,8 @@ def _measured(raw: Any, page: Any) -> list[Row]:
             two, three = _look(raw, page, middle), _look(raw, page, last)
             look = (look & two) | (look & three) | (two & three)
         clean = text[first : last + 1].replace("\0", "").translate(_GLYPHS)
+        if clean.startswith(_BULLETS):
+            clean = f"•{clean[1:]}"
         try:
             clean.encode()
         except UnicodeEncodeError:  # half a character

@@ -86,6 +86,10 @@ def test_a_name_that_no_passage_has_counts_and_is_told(tmp_path: Path) -> None:
         ("What was in 1999?", []),
         ('Which of 2000 files, v2.2014 or 2,015 apply? I\'m lost: The end. Why? "No."', []),
         ("Who won the 2030 cup?", ["2030"]),
+        ("What was there in May 2019?", ["May", "2019"]),
+        ("Does it hold the 2000 files in 2048 bytes?", []),
+        ("- What is it?\n\n1) What is it? Hello, What is NOT it? ¿Quién es?", []),
+        ("Gibt es Öl über dem Ärmel ähnlich öfter noch heute?", ["Öl", "Ärmel"]),
         ("Does It Sync With Feedly", []),  # a title
         ("How do I open /home/Anna/x, $HOME and movie.AVI?", []),
         ("Feedly is gone", []),

@@ -108,10 +108,21 @@ def test_a_sentence_is_quoted_and_cited() -> None:
 
 
 def test_a_definition_is_quoted_first_and_begins_the_quote() -> None:
-    defining = between("Sheds come in sizes.", "A shed is a small house for tools.", "Sheds are dear.")
-    answer = answered(Scripted(["dear"]), "Sheds are dear.", defining, question="What is a shed?")
-    assert answer.text.startswith("A shed is a small house for tools.")
-    assert answered(Scripted(["dear"]), defining, question="Are sheds dear?").text.startswith("Sheds come in sizes.")
+    asked = "What is a garden shed?"
+    lines = ["Sheds are dear.", "A garden shed is a small house for tools.", "Some have doors."]
+    other = "Garden sheds are dear."
+    answer = answered(Scripted(["dear"]), between(other), between(*lines), question=asked)
+    assert answer.text.startswith("A garden shed is a small house for tools. Some have doors.")
+    assert answered(Scripted(["dear"]), between(*lines), question="Is a garden shed dear?").text.startswith(lines[0])
+
+
+def test_a_name_in_a_hit_that_was_not_read_is_there() -> None:
+    reader = Counting()
+    hits = [Hit(Passage(f"p{n:02}", "", "In Peru 0" if n == 11 else "Wood 0"), float(not n)) for n in range(12)]
+    signals = PassageReader(reader).signals(Question("q", "Is wood dear in Peru?"), hits)
+    assert len(reader.seen) == 4
+    assert signals["unmentioned"] == 0
+    assert PassageReader(reader).signals(Question("q", "Is wood dear in Chile?"), hits)["unmentioned"] == 1
 
 
 def test_a_stretch_has_neighbours_in_text_order() -> None:
