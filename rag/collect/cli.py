@@ -46,7 +46,7 @@ def build(
     quotes: Annotated[
         str | None, typer.Option(help="given, gold or retrieved (default: what the files allow).")
     ] = None,
-    recipe: Annotated[str | None, typer.Option(help="Retriever of retrieved quotes (default: best).")] = None,
+    recipe: Annotated[str | None, typer.Option(help="Retriever of retrieved quotes (default: default-llm).")] = None,
     k: Annotated[int | None, typer.Option("--k", "-k", min=1, help="Number of retrieved quotes (default: 5).")] = None,
     answers: Annotated[
         int, typer.Option(min=1, help="Answers of each language model to a question, with as many seeds.")

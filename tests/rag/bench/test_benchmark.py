@@ -44,7 +44,7 @@ def test_the_benchmarks_that_ship_are_listed(rag: Command) -> None:
     listed = {one.name: one for one in list_benchmarks()}
     assert listed.keys() == {
         "clapnq-pool", "hagrid", "handbook", "miracl-pool", "nomiracl", "open-nq", "open-nq-pool", "own-documents",
-        "own-documents-fresh", "own-documents-kept",
+        "own-documents-fresh", "own-documents-fresh-2", "own-documents-kept",
     }  # fmt: skip
     assert not listed["handbook"].needs_data
     assert listed["own-documents"].needs_data
@@ -62,7 +62,9 @@ def test_the_list_fits_the_terminal_and_is_whole_lines_in_a_pipe(rag: Command) -
     assert any(len(line) > 100 for line in rag("bench", "list").stdout.splitlines())
 
 
-@pytest.mark.parametrize("name", ["handbook", "own-documents", "own-documents-fresh", "own-documents-kept"])
+@pytest.mark.parametrize(
+    "name", ["handbook", "own-documents", "own-documents-fresh", "own-documents-fresh-2", "own-documents-kept"]
+)
 def test_questions_that_ship_are_read_without_a_data_folder(name: str) -> None:
     benchmark = read_benchmark(name)
     asked = questions_of(benchmark, None)
