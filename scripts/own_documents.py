@@ -14,8 +14,8 @@ there to choose by, part `kept` is measured at the end.
     python -m scripts.own_documents fetch --table eval/benchmarks/own-documents/fresh-2.toml --to DATA
     python -m scripts.own_documents measure DATA --questions eval/benchmarks/own-documents/what-is.jsonl --part all
 
-asks what something is ("What is Slurm?"), three questions about each of 16 collections. A language model wrote them from
-the titles of sections, another the nuggets from the documents; neither saw the system.
+asks what something is ("What is Slurm?"), three questions about each of 16 collections. A language model wrote them
+from the titles of sections, another the nuggets from the documents; neither saw the system.
 
     python -m scripts.own_documents identifiers DATA DATA2 --out eval/results/own-documents/identifiers.json
 
@@ -254,7 +254,7 @@ def identifiers(
     out: Annotated[Path | None, typer.Option(help="Report (json).")] = None,
 ) -> None:
     """Ask for names of options and functions that one passage has, and count where it is found and cited."""
-    found: dict[str, list[tuple[bool, bool, bool]]] = {recipe: [] for recipe in ("bm25", "shortlist", "hybrid")}
+    found: dict[str, list[tuple[bool, ...]]] = {recipe: [] for recipe in ("bm25", "shortlist", "hybrid")}
     for folder in sorted(path for one in data for path in (one / "documents").iterdir()):
         place = work / f"{folder.name}.index"
         if not place.exists():
@@ -272,15 +272,15 @@ def identifiers(
                     break
                 ids = [hit.passage.id for hit in hits]
                 cited = any(one.passage == passage for sentence in answer.sentences for one in sentence.citations)
-                rows.append((passage in ids[:1], passage in ids, cited))
+                rows.append((passage in ids[:1], passage in ids, cited, answer.abstained))
+    metrics = ("first", f"first {READ}", "cited by the reader", "refused by the reader")
     result = {
         "question": "What does NAME do?",
         "names": len(found["bm25"]),
         "recipes": {
             recipe: {
                 metric: share(held)
-                for metric, held in zip(("first", f"first {READ}", "cited by the reader"), zip(*rows, strict=True),
-                                        strict=True)
+                for metric, held in zip(metrics, zip(*rows, strict=True), strict=True)
             }
             for recipe, rows in found.items()
         },
