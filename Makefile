@@ -109,20 +109,20 @@ core-%: .venv-%/done
 .venv-integrations/done: pyproject.toml .venv-uv/done
 	$(PYTHON) -m venv .venv-integrations
 	$(UV) pip install --quiet --python .venv-integrations -e ".[measures]" \
-	  "inspect-ai>=0.3.285" "deepeval>=4.3" "ragas>=0.4.3" "langchain-community<0.4" "autojudge-base>=1" "nuggetizer>=0.0.5" pytest
+	  "inspect-ai>=0.3.285" "deepeval>=4.3" "ragas>=0.4.3" "langchain-community<0.4" "autojudge-base>=1" "nuggetizer>=0.0.5" pytest hypothesis
 	@touch $@
 
 # LangChain, LlamaIndex and Haystack, apart from those: ragas needs an older LangChain.
 .venv-frameworks/done: pyproject.toml .venv-uv/done
 	$(PYTHON) -m venv .venv-frameworks
 	$(UV) pip install --quiet --python .venv-frameworks -e ".[serve]" \
-	  "langchain-core>=1" "langchain-openai>=1" "llama-index-core>=0.14" "haystack-ai>=3" openai pytest
+	  "langchain-core>=1" "langchain-openai>=1" "llama-index-core>=0.14" "haystack-ai>=3" openai pytest hypothesis
 	@touch $@
 
 # The clients of all vector databases; `make test` has three of them.
 .venv-databases/done: pyproject.toml .venv-uv/done
 	$(PYTHON) -m venv .venv-databases
-	$(UV) pip install --quiet --python .venv-databases -e ".[lancedb,milvus,opensearch,postgresql,qdrant]" pgserver pytest
+	$(UV) pip install --quiet --python .venv-databases -e ".[lancedb,milvus,opensearch,postgresql,qdrant]" pgserver pytest hypothesis
 	@touch $@
 
 databases: .venv-databases/done
@@ -131,7 +131,7 @@ databases: .venv-databases/done
 # Ray, and two of its nodes on this machine.
 .venv-ray/done: pyproject.toml .venv-uv/done
 	$(PYTHON) -m venv .venv-ray
-	$(UV) pip install --quiet --python .venv-ray -e ".[llm,ray]" pytest
+	$(UV) pip install --quiet --python .venv-ray -e ".[llm,ray]" pytest hypothesis
 	@touch $@
 
 ray: .venv-ray/done

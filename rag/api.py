@@ -121,6 +121,9 @@ def build_shards(
     skip_bad: bool = False,
     strict: bool = False,
     replace: bool = False,
+    engine: str | None = None,
+    address: str | None = None,
+    workers: int | None = None,
     progress: Progress | None = None,
     log: Callable[[str], None] = _silent,
 ) -> Path:
@@ -129,10 +132,13 @@ def build_shards(
     The indexes are `001-of-008.index` and so on, each built by `build_index` with these options in a process of its
     own, `processes` at a time (default: one per core). The recipe, `shards.toml`, searches them with the last of
     `recipes`, or else with `bm25`. Run it again to resume a stopped build: shards that are there are updated, unless
-    `replace`. `memory` limits each shard. Raises `UsageError` for URLs, for fewer than two shards and for a
-    recipe that has shards of its own; `IndexingError` as `build_index` does, for a process that was killed, and for a
-    folder that holds other indexes.
+    `replace`. `memory` limits each shard. `engine`, `address` and `workers` are those of `autoais.engines.open_engine`:
+    the encoders of the recipes run there, for one shard after another unless `processes` says more. Raises
+    `UsageError` for URLs, for fewer than two shards, for a recipe that has shards of its own and for an engine without
+    a recipe; `IndexingError` as `build_index` does, for a process that was killed, and for a folder that holds other
+    indexes.
     """
+    from autoais.engines import ENGINES
     from rag.corpus.sources import MOST_SHARDS
     from rag.corpus.urls import is_url
     from rag.sharding import Options, jobs, recipe_of, run, write_recipe
@@ -148,6 +154,12 @@ def build_shards(
         raise UsageError(
             "a collection of URLs cannot be built in shards: build one index, or copy the pages to a folder"
         )
+    if engine is not None:
+        _ = ENGINES[engine]  # may raise
+        if not named:
+            raise UsageError("an engine is for the encoders of recipes: name one")
+    elif address is not None or workers is not None:
+        raise UsageError("address and workers are for an engine: name one, such as ray")
     options = Options(
         recipes=tuple(named),
         memory=_budget(memory, named),
@@ -156,13 +168,19 @@ def build_shards(
         exclude=_globs("exclude", exclude),
         skip_bad=skip_bad,
         strict=strict,
+        engine=[
+            f"--{name}={value}"
+            for name, value in (("engine", engine), ("address", address), ("workers", workers))
+            if value is not None
+        ],
     )
+    at_once = processes or (1 if engine else os.cpu_count()) or 1
     made = jobs([Path(source) for source in listed], Path(to), shards, options, replace=replace)
     text = recipe_of(made, named[-1] if named else "bm25")
     report = _counted("building shards", progress) or (lambda done, total: None)
     report(0, shards)
     try:
-        with closing(run(made, min(processes or os.cpu_count() or 1, shards), log)) as built:
+        with closing(run(made, min(at_once, shards), log)) as built:
             for done, _ in enumerate(built, 1):
                 report(done, shards)
     except KeyboardInterrupt:

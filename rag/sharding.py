@@ -42,7 +42,7 @@ _PATIENCE = 30.0  # seconds that a process has to clean up
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of `rag.build_index` that all shards have; `memory` is in bytes."""
+    """The options of `rag index build` that all shards have; `memory` is in bytes, `engine` as on the command line."""
 
     recipes: Sequence[str] = ()
     memory: int | None = None
@@ -51,6 +51,7 @@ class Options:
     exclude: Sequence[str] = ()
     skip_bad: bool = False
     strict: bool = False
+    engine: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class Job:
         Raises `IndexingError` if the index in the folder is no shard of these sources by these options.
         """
         memory = [] if self.options.memory is None else [f"--memory={self.options.memory}"]
+        engine = self.options.engine if self.options.recipes else []
         to = f"--to={self.folder.absolute()}"
         if self.replace or not (self.folder / MANIFEST).exists():
             yield [
@@ -76,6 +78,7 @@ class Job:
                 to,
                 f"--shard={self.shard}",
                 *memory,
+                *engine,
                 *(f"--recipe={name}" for name in self.options.recipes),
                 *(f"--include={glob}" for glob in self.options.include),
                 *(f"--exclude={glob}" for glob in self.options.exclude),
@@ -92,7 +95,7 @@ class Job:
         parts = {name: part for recipe in self.options.recipes for name, part in parts_of(recipe)}
         for name, part in parts.items():
             if part.record() not in there:
-                yield ["build", to, *memory, f"--recipe={name}"]
+                yield ["build", to, *memory, *engine, f"--recipe={name}"]
 
     def _check(self) -> None:
         options = self.options

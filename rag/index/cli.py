@@ -74,7 +74,8 @@ def build(
         typer.Option(metavar="N", help="Build N shards in the folder and write the recipe that searches them as one."),
     ] = None,
     processes: Annotated[
-        int | None, typer.Option(metavar="N", help="Build at most N shards at a time (default: one per core).")
+        int | None,
+        typer.Option(metavar="N", help="Build at most N shards at a time (default: one per core; on an engine, one)."),
     ] = None,
     skip_bad: SkipBadOption = False,
     strict: StrictOption = False,
@@ -101,7 +102,7 @@ def build(
         raise UserError("--engine is for the encoders of the parts that --recipe NAME adds")
     if not sources and (shard is not None or shards is not None):
         raise UserError("--shard and --shards are for SOURCES; an index that is a shard stays one")
-    for other, given in (("--shard", shard), ("--engine", engine), ("--allow-network", allow_network)):
+    for other, given in (("--shard", shard), ("--allow-network", allow_network)):
         if shards is not None and given:
             raise UserError(f"give --shards or {other}, not both")
     if processes is not None and shards is None:
@@ -117,12 +118,24 @@ def build(
         "replace": replace,
     }
     with ExitStack() as stack:
-        stack.enter_context(encoding_on(held_engine(engine, address, workers, stack)))
         progress, log = stack.enter_context(build_progress())
         if sources and shards is not None:
-            made = build_shards(sources, to, shards, processes=processes, progress=progress, log=log, **options)
+            made = build_shards(
+                sources,
+                to,
+                shards,
+                processes=processes,
+                engine=engine,
+                address=address,
+                workers=workers,
+                progress=progress,
+                log=log,
+                **options,
+            )
             log(f"{counted(shards, 'shard')} in {to}; search them as one with --recipe {made}")
-        elif sources:
+            return
+        stack.enter_context(encoding_on(held_engine(engine, address, workers, stack)))
+        if sources:
             build_index(sources, to, shard=shard, allow_network=allow_network, progress=progress, log=log, **options)
         else:
             for name in recipe or []:

@@ -162,6 +162,14 @@ def test_a_cluster_answers_embeds_and_benchmarks_as_this_process_does(
         vectors.append([path.read_bytes() for path in sorted((tmp_path / name).rglob("*.npy"))])
     assert vectors[0] == vectors[1]
 
+    sharded = []
+    for name, options in (("shards", ()), ("ray-shards", over)):
+        build = ("index", "build", towns / "towns.jsonl", "--to", tmp_path / name, "--recipe", "static", "--shards", 2)
+        result = rag(*build, *options)
+        assert result.returncode == 0, result.stderr
+        sharded.append([path.read_bytes() for path in sorted((tmp_path / name).rglob("*.npy"))])
+    assert sharded[0] == sharded[1]
+
     benchmark = write_benchmark(tmp_path, QUESTIONS, 'right = "answer_in_text"\nk = 3')
     for out, options in (("LOCAL", ()), ("RAY", over)):
         where = ("--data", tmp_path / "data", "--out", tmp_path / out, "--system", "extractive")

@@ -176,6 +176,21 @@ def test_the_command_builds_and_says_how_to_search(source: Path, tmp_path: Path,
     )
 
 
+def test_an_engine_embeds_for_the_shards(source: Path, tmp_path: Path, rag: Command) -> None:
+    build = ("index", "build", source, "--shards", 2, "--recipe", "static")
+    for name, options in (("alone", ()), ("engine", ("--engine", "local"))):
+        done = rag(*build, "--to", tmp_path / name, *options)
+        assert done.returncode == 0, done.stderr
+    alone, engine = ([p.read_bytes() for p in sorted((tmp_path / n).rglob("*.npy"))] for n in ("alone", "engine"))
+    assert alone == engine
+    assert alone
+    to = ("--to", tmp_path / "x")
+    one_line_error(rag(*build, *to, "--engine", "local", "--workers", 2), "engine 'local' has no workers")
+    one_line_error(rag(*build, *to, "--engine", "nothing"), "'nothing'; there are: local, ray")
+    one_line_error(rag(*build, *to, "--workers", 2), "address and workers are for an engine")
+    one_line_error(rag(*build[:-2], *to, "--engine", "local"), "--engine is for the encoders")
+
+
 # --- builds that end early --------------------------------------------------------------------------------------
 
 
