@@ -73,13 +73,13 @@ def _estimate(row: Mapping[str, Any]) -> Estimate:
 def unmentioned(question: str, texts: Sequence[str]) -> list[str]:
     """The names and years of a question that none of the texts has, in any form: "Does it sync with Feedly?".
 
-    A name is a capitalised word that begins no sentence; none is taken from a question in which most words have
-    capitals. A name inside a longer word counts as there.
+    A name is a capitalised word that begins no sentence; none is taken from a question in which most other words have
+    capitals, too. A name inside a longer word counts as there.
     """
-    capitalised = [found for found in _WORD.finditer(question) if found.group()[0].isupper()]
-    if len(capitalised) > len(question.split()) / 2:
-        capitalised = []
-    names = [found.group() for found in capitalised if not _BEGINS.search(question, 0, found.start())]
+    inside = [found for found in _WORD.finditer(question) if not _BEGINS.search(question, 0, found.start())]
+    names = [found.group() for found in inside if found.group()[0].isupper()]
+    if len(names) > len(inside) / 2:
+        names = []
     names = [name for name in dict.fromkeys([*names, *_YEAR.findall(question)]) if content_stems(name)]
     whole = _folded("\n".join(texts)) if names else ""
     missing = [name for name in names if _folded(name) not in whole]

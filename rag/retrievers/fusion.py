@@ -1,19 +1,17 @@
 """Fusion of rankings: by rank (reciprocal rank fusion) or by score."""
 
-import re
 from collections.abc import Sequence
 from itertools import repeat
 
 from rag.errors import QuestionError, RagError
-from rag.index.analysis import asked_name, check_search, is_lookup
-from rag.index.definitions import definition
+from rag.index.analysis import check_search, is_lookup
 from rag.index.index import Index
 from rag.index.recipes import Recipe, is_weight
 from rag.retrievers import Retriever, RetrieverKind, open_retriever
-from rag.types import Hit, Passage, best_first
+from rag.retrievers.exact import TOLD, Exact
+from rag.types import Hit, Passage
 
 METHODS = ("rrf", "scores", "max")
-_DEEPER = 5  # times the depth for a query that asks for a definition: often most passages have its words
 _COPIED = 20  # words of a text from which on another one like it is a copy
 
 
@@ -77,7 +75,7 @@ class Fusion:
         for retriever, weight, lookup in zip(retrievers, weights, lookup_weights, strict=True):
             shown = f"{weight:g}" if weight == lookup else f"{weight:g}|{lookup:g}"
             parts.append(retriever.name if shown == "1" else f"{shown}*{retriever.name}")
-        told = [*(["names and definitions first"] if looks_up else []), *(["distinct"] if distinct else [])]
+        told = [*([TOLD] if looks_up else []), *(["distinct"] if distinct else [])]
         self.name = f"{f'rrf{k}' if method == 'rrf' else method}@{depth}({','.join([*parts, *told])})"
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
@@ -88,8 +86,8 @@ class Fusion:
     def _search(self, query: str, k: int) -> list[Hit]:
         lists, faults = [], []
         weights = self._lookup_weights if is_lookup(query) else self._weights
-        defines = definition(query) if self._looks_up else None
-        depth = self._depth * (1 if defines is None else _DEEPER)
+        exact = Exact.of(query) if self._looks_up else None
+        depth = self._depth if exact is None else exact.depth(self._depth)
         for weight, one in zip(weights, self._retrievers, strict=True):
             try:
                 lists.append((weight, one.search([query], depth)[0]))
@@ -98,20 +96,8 @@ class Fusion:
         if faults and not any(hits for _, hits in lists):
             raise faults[0]
         fused = sum_scores([(hits, [weight * score for score in self._scores(hits)]) for weight, hits in lists])
-        found = self._raised(fused, asked_name(query), defines) if self._looks_up else fused
+        found = fused if exact is None else exact.first(fused, sum(self._lookup_weights))
         return (_without_copies(found) if self._distinct else found)[:k]
-
-    def _raised(self, hits: list[Hit], name: re.Pattern[str] | None, defines: re.Pattern[str] | None) -> list[Hit]:
-        """Put passages with the exact name and the definition that a query asks for first, then those with one."""
-        if name is None and defines is None:
-            return hits
-        top = sum(self._lookup_weights)
-        raised = []
-        for hit in hits:
-            has_name = name is not None and name.search(hit.passage.contents) is not None
-            has_definition = defines is not None and defines.search(hit.passage.text) is not None
-            raised.append(Hit(hit.passage, hit.score + top * (has_name + has_definition)))
-        return best_first(raised)
 
     def _scores(self, hits: Sequence[Hit]) -> list[float]:
         if self._method == "rrf":

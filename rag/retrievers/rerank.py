@@ -12,6 +12,7 @@ from rag.index.analysis import check_search
 from rag.index.index import Index
 from rag.index.recipes import Recipe
 from rag.retrievers import Retriever, RetrieverKind, open_retriever
+from rag.retrievers.exact import TOLD, Exact
 from rag.types import Hit, Passage, best_first
 
 
@@ -39,9 +40,14 @@ def open_rerank(index: Index, recipe: Recipe) -> Retriever:
         if not isinstance(given, dict):
             raise RagError(f"recipe {recipe.name}: [[stages]] should be tables, found {given!r}")
         stage = Recipe(recipe.name, "rerank", given)
-        stage.only(["model", "depth", "retriever_weight"])
-        depth, weight = stage.setting("depth", int), stage.setting("retriever_weight", float, 0.0)
-        made = Rerank(made, scorer(stage.setting("model", str)), depth=depth, retriever_weight=weight)
+        stage.only(["model", "depth", "retriever_weight", "exact_first"])
+        made = Rerank(
+            made,
+            scorer(stage.setting("model", str)),
+            depth=stage.setting("depth", int),
+            retriever_weight=stage.setting("retriever_weight", float, 0.0),
+            exact_first=stage.setting("exact_first", bool, False),
+        )
     return made
 
 
@@ -148,16 +154,27 @@ def scorer(name: str) -> Scorer:
 class Rerank:
     """Sorts the first `depth` hits of a retriever by a scorer; the other hits follow in their order.
 
-    `retriever_weight` times the retriever's score is added to the scorer's. Hits beyond `depth` score below all
-    reranked ones, with their differences unchanged.
+    `retriever_weight` times the retriever's score is added to the scorer's. With `exact_first`, passages come first
+    that have the very name that a query is about, or the definition that it asks for, which is looked for among five
+    times as many hits. Hits beyond `depth` score below all reranked ones, with their differences unchanged.
     """
 
-    def __init__(self, over: Retriever, scorer: Scorer, *, depth: int, retriever_weight: float = 0.0) -> None:
+    def __init__(
+        self,
+        over: Retriever,
+        scorer: Scorer,
+        *,
+        depth: int,
+        retriever_weight: float = 0.0,
+        exact_first: bool = False,
+    ) -> None:
         if depth < 1:
             raise RagError(f"reranking needs a depth of at least 1, found {depth}")
         self._over, self._scorer, self._depth, self._weight = over, scorer, depth, retriever_weight
+        self._exact_first = exact_first
         weight = f"+{retriever_weight:g}*retriever" if retriever_weight else ""
-        self.name = f"{over.name}>{scorer.name}{weight}@{depth}"
+        told = f",{TOLD}" if exact_first else ""
+        self.name = f"{over.name}>{scorer.name}{weight}@{depth}{told}"
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Return at most k hits per query."""
@@ -165,14 +182,19 @@ class Rerank:
         return [self._search(query, k) for query in queries]
 
     def _search(self, query: str, k: int) -> list[Hit]:
-        (hits,) = self._over.search([query], max(k, self._depth))
-        first, rest = hits[: self._depth], hits[self._depth :]
+        exact = Exact.of(query) if self._exact_first else Exact(None, None)
+        (hits,) = self._over.search([query], max(k, exact.depth(self._depth)))
+        deep = [place >= self._depth and not exact.matches(hit.passage) for place, hit in enumerate(hits)]
+        first = [hit for hit, below in zip(hits, deep, strict=True) if not below]
+        rest = [hit for hit, below in zip(hits, deep, strict=True) if below]
         scores = self._scorer.score(query, [hit.passage for hit in first])
         for hit, score in zip(first, scores, strict=True):
             if not math.isfinite(score):
                 raise RagError(f"{self._scorer.name} returned {score} as the score of passage {hit.passage.id!r}")
         reranked = best_first(Hit(h.passage, s + self._weight * h.score) for h, s in zip(first, scores, strict=True))
-        below = [Hit(h.passage, reranked[-1].score - 1 - (first[-1].score - h.score)) for h in rest]
+        if reranked:
+            reranked = exact.first(reranked, 1 + reranked[0].score - reranked[-1].score)
+        below = [Hit(h.passage, reranked[-1].score - 1 - (hits[self._depth - 1].score - h.score)) for h in rest]
         return (reranked + below)[:k]
 
 

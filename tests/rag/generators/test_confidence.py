@@ -91,6 +91,9 @@ def test_a_name_that_no_passage_has_counts_and_is_told(tmp_path: Path) -> None:
         ("- What is it?\n\n1) What is it? Hello, What is NOT it? ¿Quién es?", []),
         ("Gibt es Öl über dem Ärmel ähnlich öfter noch heute?", ["Öl", "Ärmel"]),
         ("Does It Sync With Feedly", []),  # a title
+        ("Who built the Eiffel Tower?", ["Eiffel", "Tower"]),
+        ("Who painted the Mona Lisa?", ["Mona", "Lisa"]),
+        ("Tower Bridge Opening Times", []),
         ("How do I open /home/Anna/x, $HOME and movie.AVI?", []),
         ("Feedly is gone", []),
         ("", []),

@@ -207,6 +207,23 @@ def test_reranking_orders_the_first_and_leaves_the_rest_below(shelf: Path) -> No
     assert Rerank(bm25, Lengths(), depth=5, retriever_weight=0.5).name == "bm25.v1>letters+0.5*retriever@5"
 
 
+def test_reranking_can_put_names_and_definitions_first() -> None:
+    class Many(Listed):
+        def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+            texts = {f"{n:03}": "gle " * (1 + n % 7) for n in range(60)} | {"030": "Big gle is a language.", "002": "a_b"}
+            return [[Hit(Passage(key, "", text), 60.0 - n) for n, (key, text) in enumerate(texts.items())][:k]]
+
+    plain, first = (Rerank(Many("m"), Lengths(), depth=10, exact_first=chosen) for chosen in (False, True))
+    (before,), (after,) = plain.search(["what is big gle"], 60), first.search(["what is big gle"], 60)
+    assert after[0].passage.id == "030"  # beyond the depth
+    assert [hit.passage.id for hit in after[1:]] == [hit.passage.id for hit in before if hit.passage.id != "030"]
+    assert [hit.score for hit in after] == sorted((hit.score for hit in after), reverse=True)
+    assert first.search(["what does a_b do"], 1)[0][0].passage.id == "002"
+    assert first.search(["big gle or else"], 60) == plain.search(["big gle or else"], 60)
+    assert (plain.name, first.name) == ("m>letters@10", "m>letters@10,names and definitions first")
+    check_retriever(first, ["what is big gle", "what does a_b do", "big gle or else"])
+
+
 RERANK = "name = 'x'\nkind = 'rerank'\nbase = 'bm25'\n"
 
 
