@@ -183,10 +183,11 @@ class Rerank:
 
     def _search(self, query: str, k: int) -> list[Hit]:
         exact = Exact.of(query) if self._exact_first else Exact(None, None)
-        (hits,) = self._over.search([query], max(k, exact.depth(self._depth)))
-        deep = [place >= self._depth and not exact.matches(hit.passage) for place, hit in enumerate(hits)]
-        first = [hit for hit, below in zip(hits, deep, strict=True) if not below]
-        rest = [hit for hit, below in zip(hits, deep, strict=True) if below]
+        deep = exact.depth(self._depth)
+        (hits,) = self._over.search([query], max(k, deep))
+        found = [hit for hit in hits[self._depth : deep] if exact.matches(hit.passage)]
+        first = [*hits[: self._depth], *found]
+        rest = [hit for hit in hits[self._depth :] if hit not in found]
         scores = self._scorer.score(query, [hit.passage for hit in first])
         for hit, score in zip(first, scores, strict=True):
             if not math.isfinite(score):
