@@ -110,7 +110,7 @@ class PassageReader:
             refusing = f", confidence >= {min_confidence:g}"
         elif self._confidence is not None:
             refusing = f", answerable >= {self._confidence.threshold:g}"
-        self.name = f"quotes.v5({self._reader.name}@{passages}{refusing})"
+        self.name = f"quotes.v6({self._reader.name}@{passages}{refusing})"
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
         """Quote what answers the question; an abstention keeps the best candidate in its trace."""
@@ -270,7 +270,6 @@ def _reranked(read: Sequence[_Read], hits: Sequence[Hit]) -> tuple[Hit, ...]:
 
 def _signals(read: Sequence[_Read], missing: Sequence[str]) -> dict[str, float]:
     """`rag.generators.confidence.SIGNALS`."""
-    best = max(read, key=lambda one: one.weight)
     votes: dict[str, float] = {}
     for one in read:
         if one.reading.start is not None:
@@ -278,7 +277,7 @@ def _signals(read: Sequence[_Read], missing: Sequence[str]) -> dict[str, float]:
     return {
         "relevance": max(one.reading.relevance for one in read),
         "agreement": max(votes.values(), default=0.0),
-        "keep": max((one.reading.kept(u.start, u.end) for u in best.units), default=0.0),
+        "none": sum(one.weight * math.exp(one.reading.no_short) for one in read),
         "unmentioned": float(bool(missing)),
     }
 

@@ -14,7 +14,7 @@ from autoais.text.sentences import sentence_spans
 
 _LINE = re.compile(r"[^\n]*(?:\n|$)")
 _ITEM = re.compile(r"[ \t]*(?:[-*•]|\(?\d{1,3}[.)]|[a-z][.)])[ \t]")
-_NUMBER = re.compile(r"\(?\d{1,3}(?:\.\d{1,3})*[.)]")
+_OPENS = re.compile(r"\(?\d{1,3}(?:\.\d{1,3})*[.)]|(?:Yes|No)[.!]")  # what is no sentence by itself
 _CODE = "    "
 ENTRY = re.compile(r"[^.!?\n]{1,60}: \S")  # "term: what it means"
 # A sentence that leans on the one before it.
@@ -67,10 +67,10 @@ def units(text: str) -> list[Unit]:
 
 
 def _sentences(block: str) -> list[tuple[int, int]]:
-    """The sentences of a block; a number is not cut from its sentence."""
+    """The sentences of a block; a number, "Yes." or "No." is not cut from what follows."""
     found: list[tuple[int, int]] = []
     for start, end in sentence_spans(block):
-        if found and _NUMBER.fullmatch(block, *found[-1]):
+        if found and _OPENS.fullmatch(block, *found[-1]):
             start = found.pop()[0]
         found.append((start, end))
     return found

@@ -4,7 +4,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rag.corpus.documents import navigation as nav
@@ -12,16 +12,24 @@ from rag.corpus.documents.blocks import Block, code, entry, heading, item, squee
 
 _BULLET = re.compile(r"(\s*)([-*+•o‣–]|\(?\d{1,3}[.)]|\(?[a-z][.)])(\s+)(?=\S)")
 _RULE = re.compile(r"\s*([=\-~*^\"'`#+_.:<>])\1{2,}\s*$")
-_NUMBERED = re.compile(r"\s*(\d{1,2}(?:\.\d{1,2})*)\.?\s+(?=[^\W\d_])")
+_NUMBERED = re.compile(r"\s*(\d{1,2}(?:\.\d{1,2})*|[A-Z](?:\.\d{1,2})+)\.?\s+(?=[^\W\d_])")
+_WIKI = re.compile(r"(={2,6})\s+(\S.*?)\s+\1\s*")
 _CHAPTER = re.compile(r"(?:chapter|appendix|part)\s([\dIVX]{1,5}|[A-Z])[.:]?\s+(?=[^\W\d_])", re.IGNORECASE)
 _NAME = re.compile(r"\s*-|\w[_=]")  # of an option or a value
 _BEFORE = re.compile(r"\s*(?:[-*+•‣–?o]\s+)?(?:\(?[\dA-Za-z]{1,3}[.)]\s*|\d{1,3}(?:\.\d{1,3})+\.?\s*|\d{1,3}\s+)*")
 _CONTENTS = re.compile(r"\s*(?:table of )?contents\s*:?\s*", re.IGNORECASE)
 _DIGITS = re.compile(r"\d+")
 _PAGES = 4  # of a text that has headers and footers, at least
+_TITLE_WORDS = 5  # of a heading without a mark
 _NUMBERED_WORDS = 25  # of a question or a heading such as 2.1
+_DATE = re.compile(  # "6 October 2025" has no number of a heading
+    r"(?:January|February|March|April|May|June|July|August|September|October|November|December)\b|.*\b(?:19|20)\d\d$"
+)
+_SHORT = 0.6  # of the usual width, up to which a line is short
 _WORD = re.compile(r"[(\"'“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[.,;:)!?\"'”’]*$")
 _COMMENT = re.compile(r"\s*(?:#|//|;|\*|--|%|\$|>>>|>|<|\|)")
+_GOES_ON = re.compile(r"(?:,|\b(?:an?|and|are|as|at|by|for|from|in|is|of|on|or|that|the|to|with))$")
+_ARGUMENTS = re.compile(r"[\w\s][(\[<]")
 _GAP = re.compile(r"\S\s{3,}\S")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])- (?=[^\W\d_])")
 _PAGE_EDGE = re.compile(r"\s*(\S+\(\d\w*\))(?:\s.*)?\s\1\s*")
@@ -30,11 +38,17 @@ _SIGNATURE = re.compile(r"[{};]\s*$|^\s*(?:[$#>%]\s|>>>|\w+\(|[-\w./]+\s*=)")
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """Lines between empty lines, and how far the first is indented; `term` if that is a term, the others its text."""
+    """Lines between empty lines, and how far the first is indented.
+
+    `term`: that is a term, the others its text. `title`: the only line is a heading, by what stands around it, or with
+    so many equals signs at both ends (`signs`), as in a wiki.
+    """
 
     lines: tuple[str, ...]
     indent: int
     term: bool = False
+    title: bool = False
+    signs: int = 0
 
     @property
     def text(self) -> str:
@@ -46,17 +60,27 @@ def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
     chunks = [chunk for chunk in _chunks(_without_margins(text, dropped)) if not _is_page_edge(chunk, dropped)]
     chunks = [*_without_contents(chunks, dropped)]
     base = _usual_indent(chunks)
-    chunks = _with_terms(chunks, base)
+    chunks = _with_titles(_with_terms(chunks, base), base)
+    width = _usual_width(chunks)
     rules: list[tuple[str, bool]] = []  # signs of underlined headings and whether they are above too, by level
     waiting: list[str] = []  # lines of code
+    most = max((chunk.signs for chunk in chunks), default=0)
+    above = 1  # level of the last heading with a mark
     for chunk in chunks:
-        if _is_code(chunk, base):
+        if _is_code(chunk, base) or _are_commands(chunk, width):
             waiting += ["", *chunk.lines]
             continue
         if waiting and (block := code("\n".join(waiting))):
             yield block
         waiting = []
-        yield from _blocks(chunk, base, rules, dropped)
+        if chunk.signs:
+            above = 7 - chunk.signs if most > 4 else chunk.signs  # DokuWiki has most signs at the top, MediaWiki fewest
+        if chunk.title:
+            yield heading(squeezed(chunk.lines[0]), above if chunk.signs else min(above + 1, 6))
+            continue
+        for block in _blocks(chunk, base, width, rules, dropped):
+            above = block.level or above
+            yield block
     if waiting and (block := code("\n".join(waiting))):
         yield block
 
@@ -77,11 +101,14 @@ def _wordy(line: str) -> bool:
 def _chunks(text: str) -> Iterator[_Chunk]:
     lines: list[str] = []
     for line in [*text.replace("\f", "\n\n").expandtabs(8).splitlines(), ""]:
-        if line.strip():
+        wiki = _WIKI.fullmatch(line)
+        if line.strip() and not wiki:
             lines.append(line.rstrip())
         elif lines:
             yield _Chunk(tuple(lines), _indent(lines[0]))
             lines = []
+        if wiki:
+            yield _Chunk((wiki[2],), 0, title=True, signs=len(wiki[1]))
 
 
 def _without_margins(text: str, dropped: Counter[str]) -> str:
@@ -105,7 +132,8 @@ def _with_terms(chunks: Sequence[_Chunk], base: int) -> list[_Chunk]:
     """The chunks; a term is joined with the indented paragraph below it, if it is a name or one of several."""
     after: dict[int, int] = {}  # the place of a possible term, and of the chunk after its text
     for place, (chunk, text) in enumerate(pairwise(chunks)):
-        if chunk.indent >= base and _is_term(chunk) and text.indent >= chunk.indent + 2 and not _is_code(text, base):
+        may_be = not chunk.title and chunk.indent >= base and _is_term(chunk)
+        if may_be and text.indent >= chunk.indent + 2 and not _is_code(text, base):
             ends = range(place + 1, len(chunks))
             after[place] = next((end for end in ends if chunks[end].indent <= chunk.indent), len(chunks))
     terms: set[int] = set()
@@ -119,6 +147,43 @@ def _with_terms(chunks: Sequence[_Chunk], base: int) -> list[_Chunk]:
         for place, chunk in enumerate(chunks)
         if place - 1 not in terms
     ]
+
+
+def _with_titles(chunks: Sequence[_Chunk], base: int) -> list[_Chunk]:
+    """The chunks, with short lines as headings that stand between paragraphs, if there are two or more."""
+    said = [_is_paragraph(chunk, base) for chunk in chunks]
+    titles = {
+        place
+        for place in range(len(chunks) - 1)
+        if _may_be_title(chunks[place], base) and said[place + 1] and (not place or said[place - 1])
+    }
+    if len(titles) < 2:
+        return [*chunks]
+    return [replace(chunk, title=True) if place in titles else chunk for place, chunk in enumerate(chunks)]
+
+
+def _may_be_title(chunk: _Chunk, base: int) -> bool:
+    line = chunk.lines[0].strip()
+    words = line.split()
+    return (
+        len(chunk.lines) == 1
+        and not chunk.signs
+        and chunk.indent == base
+        and len(words) <= _TITLE_WORDS
+        and line[0].isupper()
+        and all(word[0].isalpha() for word in words)
+        and line[-1].isalpha()
+    )
+
+
+def _is_paragraph(chunk: _Chunk, base: int) -> bool:
+    return (
+        not (chunk.term or chunk.title)
+        and chunk.indent == base
+        and chunk.lines[-1][-1] in ".!?"
+        and not _BULLET.match(chunk.lines[0])
+        and any(map(_wordy, chunk.lines))
+    )
 
 
 def _is_term(chunk: _Chunk) -> bool:
@@ -158,8 +223,11 @@ def _without_contents(chunks: Sequence[_Chunk], dropped: Counter[str]) -> Iterat
                 yield title
             title, inside = chunk, False
             continue
-        lines = ["" if _GAP.search(line.strip()) else _bare(line) for line in chunk.lines]
-        again = sum(_stands_below(words, place, known, places) for words in lines)
+        lines = [(_bare(line), _GAP.search(line.strip()) is None) for line in chunk.lines]
+        again = sum(
+            _stands_below(words, place, known, places) if words in places or running else False
+            for words, running in lines
+        )
         announced = title is not None or inside
         inside = again >= max(1, 0.6 * len(lines)) if announced else again >= max(4, 0.9 * len(lines))
         if inside:
@@ -201,9 +269,40 @@ def _usual_indent(chunks: Sequence[_Chunk]) -> int:
     return counts.most_common(1)[0][0] if counts else 0
 
 
+def _usual_width(chunks: Sequence[_Chunk]) -> int:
+    """How wide most lines of running text may get."""
+    widths = sorted(len(line) for chunk in chunks for line in chunk.lines if _wordy(line))
+    return widths[int(0.9 * len(widths))] if widths else 0
+
+
+def _are_lines(lines: Sequence[str], width: int) -> bool:
+    """Whether each line stands by itself: all are short, or there are four or more, and none goes on in the next."""
+    indents = [*map(_indent, lines)]
+    if len(lines) < 2 or max(indents) - min(indents) > 1:
+        return False
+    small = sum(line.lstrip()[0].islower() for line in lines[1:])
+    if max(map(len, lines)) < _SHORT * width:
+        return small <= 0.3 * (len(lines) - 1)
+    if len(lines) < 4 or any(map(_GOES_ON.search, lines[:-1])) or any(map(str.isupper, lines)):
+        return False
+    return not small and all(line.lstrip()[0] not in ":'`\"(" for line in lines[1:])
+
+
+def _are_commands(chunk: _Chunk, width: int) -> bool:
+    """Whether short lines are code although they are not indented: none is a sentence, and most begin small."""
+    lines = chunk.lines
+    if chunk.term or len(lines) < 2 or max(map(len, lines)) >= width or any(map(_RULE.fullmatch, lines)):
+        return False
+    if _hangs(lines) and not _ARGUMENTS.search(lines[0]):
+        return False
+    if any(_wordy(line) or _BULLET.match(line) or line[-1] in ".!?,;:" for line in lines):
+        return False
+    return all(line.isascii() and not line.lstrip()[0].isupper() for line in lines)
+
+
 def _is_code(chunk: _Chunk, base: int) -> bool:
     lines = chunk.lines
-    if chunk.term or all(map(nav.is_contents_line, lines)) or _BULLET.match(lines[0]):
+    if chunk.term or chunk.title or all(map(nav.is_contents_line, lines)) or _BULLET.match(lines[0]):
         return False
     if any(map(_RULE.fullmatch, lines)) and len(lines) <= 3:
         return False
@@ -218,7 +317,9 @@ def _is_code(chunk: _Chunk, base: int) -> bool:
     return wordy == 0 and sum(bool(_SIGNATURE.search(line)) for line in lines) >= 0.6 * len(lines)
 
 
-def _blocks(chunk: _Chunk, base: int, rules: list[tuple[str, bool]], dropped: Counter[str]) -> Iterator[Block]:
+def _blocks(
+    chunk: _Chunk, base: int, width: int, rules: list[tuple[str, bool]], dropped: Counter[str]
+) -> Iterator[Block]:
     lines = [*chunk.lines]
     if chunk.term:
         yield entry(squeezed(lines[0]), _unwrapped(lines[1:]))
@@ -233,13 +334,19 @@ def _blocks(chunk: _Chunk, base: int, rules: list[tuple[str, bool]], dropped: Co
     if count := _heading_lines(lines, base):
         text = " ".join(lines[:count])
         number = _CHAPTER.match(text) or _NUMBERED.match(text)
-        level = 2 + number[1].count(".") if number else 2 + bool(rules)
+        level = 2 + bool(rules)
+        if number:  # "A.1" stands where "1" does: "A." is no heading
+            level = 2 + number[1].count(".") - ("." in number[1] and number[1][0].isalpha())
         yield heading(squeezed(text[number.end() :] if number else text), min(level, 6))
         del lines[:count]
-    if lines and _BULLET.match(lines[0]):
-        yield from _items(lines)
-    elif lines:
-        yield from _entry_or_text(lines)
+    first = _first_item(lines)
+    last = _after_list(lines, first, width)
+    if first:
+        yield from _entry_or_text(lines[:first], width)
+    if lines[first:last]:
+        yield from _items(lines[first:last])
+    if lines[last:]:
+        yield from _entry_or_text(lines[last:], width)
 
 
 def _underlined(lines: list[str], rules: list[tuple[str, bool]]) -> Generator[Block, None, list[str]]:
@@ -278,7 +385,34 @@ def _is_heading(line: str, base: int, longest: int = 10, ends: str = ".,;:!?") -
     letters = [c for c in said if c.isalpha()]
     if len(letters) < 0.6 * len(said.replace(" ", "")):
         return False
+    if number is not None and number.group().strip().isdigit() and (not said[0].isupper() or _DATE.match(said)):
+        return False  # "24 hours", "6 October 2025"
     return len(letters) >= 3 and (number is not None or (text.isupper() and "_" not in text))
+
+
+def _first_item(lines: Sequence[str]) -> int:
+    """The place of the first item of a list, or the number of lines; prose may have a line that begins with a dash."""
+    marks = [(place, mark) for place, line in enumerate(lines) if (mark := _BULLET.match(line))]
+    if not marks or not marks[0][0]:
+        return 0 if marks else len(lines)
+    place, mark = marks[0]
+    sign = mark[2].strip("().")
+    signs = [other[2].strip("().") for _, other in marks]
+    if sign in ("1", "a"):
+        several = {"1": "2", "a": "b"}[sign] in signs
+    else:
+        several = not sign.isalnum() and sum(other[1] == mark[1] and other[2] == mark[2] for _, other in marks) > 1
+    return place if several or (sign in ("1", "-", "*", "•") and lines[place - 1].endswith(":")) else len(lines)
+
+
+def _after_list(lines: Sequence[str], first: int, width: int) -> int:
+    """The place after a list: its last item is short, and the line after it begins a sentence and has no indent."""
+    marks = [place for place in range(first, len(lines)) if _BULLET.match(lines[place])]
+    if not marks or marks[-1] + 1 >= len(lines):
+        return len(lines)
+    item, after = lines[marks[-1]], lines[marks[-1] + 1]
+    apart = len(item) < _SHORT * width and after.lstrip()[0].isupper() and _indent(after) <= _indent(item)
+    return marks[-1] + 1 if apart else len(lines)
 
 
 def _items(lines: Sequence[str]) -> Iterator[Block]:
@@ -300,10 +434,13 @@ def _items(lines: Sequence[str]) -> Iterator[Block]:
         yield item(text, len(indents) - 1, f"{number}." if number.isdigit() else "-")
 
 
-def _entry_or_text(lines: Sequence[str]) -> Iterator[Block]:
+def _entry_or_text(lines: Sequence[str], width: int) -> Iterator[Block]:
+    if _are_lines(lines, width):
+        yield from (Block(squeezed(line)) for line in lines)
+        return
     first, rest = lines[0], lines[1:]
-    hanging = bool(rest) and all(_indent(line) >= _indent(first) + 2 for line in rest)
-    if hanging and len(first.split()) <= 8 and first.rstrip()[-1] not in ".,;" and not _is_paragraph_start(first, rest):
+    is_term = len(first.split()) <= 8 and first.rstrip()[-1] not in ".,;"
+    if is_term and _hangs(lines) and not _is_paragraph_start(first, rest):
         yield entry(squeezed(first), _unwrapped(rest))
         return
     start = 0
@@ -314,6 +451,11 @@ def _entry_or_text(lines: Sequence[str]) -> Iterator[Block]:
             yield Block(_unwrapped(lines[start:number]))
             start = number
     yield Block(_unwrapped(lines[start:]))
+
+
+def _hangs(lines: Sequence[str]) -> bool:
+    """Whether all lines but the first are indented, as the text of a term is."""
+    return len(lines) > 1 and all(_indent(line) >= _indent(lines[0]) + 2 for line in lines[1:])
 
 
 def _is_paragraph_start(first: str, rest: Sequence[str]) -> bool:

@@ -30,9 +30,30 @@ def blocks(text: str) -> list[str]:
             ["### Why is the bus that goes down to the harbour in summer still painted red?", "It is old."],
         ),
         ("1. Is it red?\n2. Is it old?", ["1. Is it red?", "2. Is it old?"]),
+        ("24 hours notice\n\nIt is asked for.", ["24 hours notice", "It is asked for."]),
+        ("6 October 2025\n\nDear all,", ["6 October 2025", "Dear all,"]),
+        ("2 Rise of 1999\n\nIt rose.", ["2 Rise of 1999", "It rose."]),
+        ("A.1. The bus\n\nIt is red.", ["## The bus", "It is red."]),
         ("1.2 litres of water a day are enough for it.", ["1.2 litres of water a day are enough for it."]),
         ("- one\n- two\n  goes on\n  - three\n* four", ["- one", "- two goes on", "  - three", "- four"]),
         ("1. one\n2) two", ["1. one", "2. two"]),
+        ("They may:\n - sing\n - dance\n   slowly", ["They may:", "- sing", "- dance slowly"]),
+        ("They may\n1. sing\n2. dance", ["They may", "1. sing", "2. dance"]),
+        ("It is five -\n- no, six of them.", ["It is five - - no, six of them."]),
+        ("Up to\n1. May", ["Up to 1. May"]),
+        (
+            "In short:\n* one\n* two\n\nThe fields where it is grown are flooded in winter.",
+            ["In short:", "- one", "- two", "The fields where it is grown are flooded in winter."],
+        ),
+        (
+            "* one\n* two\nThe fields where it is grown are flooded in winter.",
+            ["- one", "- two", "The fields where it is grown are flooded in winter."],
+        ),
+        (
+            "====== Rivers ======\nThey flow.\n===== Poland =====\nFlat.",
+            ["# Rivers", "They flow.", "## Poland", "Flat."],
+        ),
+        ("== Rivers ==\nThey flow.\n=== Poland ===\nFlat.", ["## Rivers", "They flow.", "### Poland", "Flat."]),
         (
             "Run this:\n\n    $ make\n\n    $ make install\n\nDone.",
             ["Run this:", "    $ make\n    \n    $ make install", "Done."],
@@ -115,3 +136,45 @@ def test_prose_in_pre_is_told_from_code() -> None:
     assert not is_prose("for line in lines:\n    print(line)\n" * 6)
     assert not is_prose("# This comment explains what the setting does\nport = 25\n" * 6)
     assert not is_prose("One sentence that stands alone in here.")
+
+
+LONG = "The mill at the end of the village has ground the corn of all the farms around it since then."
+
+
+def test_short_lines_stay_apart() -> None:
+    address = "The Mill\nWater Lane 7\nAller"
+    assert blocks(f"{address}\n\n{LONG}") == ["The Mill", "Water Lane 7", "Aller", LONG]
+    programs = "P1 Corn, which is ground by two stones at once\nP2 Rye, by one stone\nP3 Oats, by one stone\nP4 Stop"
+    assert blocks(f"{programs}\n\n{LONG}") == [*programs.splitlines(), LONG]
+    names = "Peter Berger, Arcum Dagsson, Edwin Cogburn, Ben Harrison,\nSteven Fuerst,\nWerner Baer,\nTom Morton"
+    assert blocks(f"{names}\n\n{LONG}") == [" ".join(names.splitlines()), LONG]
+
+
+def test_commands_need_no_indent() -> None:
+    commands = "pool pool.example.org iburst\ndriftfile /var/lib/drift\nmakestep 1 3"
+    assert blocks(f"The file is:\n\n{commands}\n\n{LONG}") == [
+        "The file is:",
+        "\n".join(f"    {line}" for line in commands.splitlines()),
+        LONG,
+    ]
+    assert blocks(f"-v\n    be verbose\n\n{LONG}") == ["-v: be verbose", LONG]
+    assert blocks(f"mill, bridge,\nand tower\n\n{LONG}") == ["mill, bridge, and tower", LONG]
+
+
+def test_short_lines_between_paragraphs_are_headings() -> None:
+    text = f"{LONG}\n\nThe well\n\n{LONG}\n\nIts water\n\n{LONG}"
+    assert blocks(text) == [LONG, "## The well", LONG, "## Its water", LONG]
+    assert blocks(f"2. Sights\n\n{text}")[2] == "### The well"
+    assert blocks(f"{LONG}\n\nThe well\n\n{LONG}") == [LONG, "The well", LONG]  # once may be a signature
+
+
+def test_contents_in_columns_are_left_out() -> None:
+    asked = [
+        f"{kind}: Does it {verb} at night?" for kind, verb in zip("ABCD", ("run", "sing", "fly", "glow"), strict=True)
+    ]
+    listed = "\n".join(question.replace(": ", ":      ") for question in asked)
+    dropped = Counter[str]()
+    body = "\n\n".join(f"{question}\n    It does." for question in asked)
+    found = list(plain_blocks(f"{listed}\n\n{body}", dropped))
+    assert dropped[nav.CONTENTS] == 4
+    assert len(found) == 4

@@ -106,9 +106,9 @@ def test_names_and_years_that_no_text_has(question: str, missing: list[str]) -> 
 
 
 def test_the_name_says_when_the_reader_abstains(tmp_path: Path) -> None:
-    assert reader(tmp_path, row()).name == "quotes.v5(scripted@16, answerable >= 0.4)"
-    assert reader(tmp_path, row(), 0.2).name == "quotes.v5(scripted@16, confidence >= 0.2)"
-    assert PassageReader(Scripted([])).name == "quotes.v5(scripted@16)"
+    assert reader(tmp_path, row()).name == "quotes.v6(scripted@16, answerable >= 0.4)"
+    assert reader(tmp_path, row(), 0.2).name == "quotes.v6(scripted@16, confidence >= 0.2)"
+    assert PassageReader(Scripted([])).name == "quotes.v6(scripted@16)"
 
 
 @pytest.mark.parametrize(
