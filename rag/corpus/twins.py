@@ -116,7 +116,7 @@ class Twins:
         at = parts.index("_sources")
         stem = PurePosixPath(*parts[:at], *parts[at + 1 :]).as_posix()
         base = _SUFFIXES.sub("", stem)
-        return next((page for suffix in (".html", ".htm") if (page := base + suffix) in self._names), None)
+        return next((page for suffix in (".html", ".htm", ".html.gz") if (page := base + suffix) in self._names), None)
 
     def add(self, name: str, sketch: Sketch) -> None:
         """Remember a file that is kept."""

@@ -13,6 +13,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
 
+from rag.corpus.documents.contents import without_contents
 from rag.corpus.documents.formats import HEAD, READERS, Source
 from rag.corpus.documents.split import passages
 from rag.corpus.documents.time_limit import limited
@@ -26,7 +27,7 @@ _AT_LEAST, _A_MEGABYTE = 8.0, 20.0  # seconds for a small file, and more for eac
 _MAN = re.compile(r"\.[1-8][a-z]{0,5}")
 _TEXTS = re.compile(
     r"(?:readme|faq|install|howto|manual|guide|tutorial|quickstart|usage|notes|news|bugs|todo|hacking|contributing|"
-    r"security|upgrading|porting)(?:\.debian)?"
+    r"security|upgrading|porting|authors|credits|thanks|contributors|maintainers|copyright)(?:\.debian)?"
 )
 
 
@@ -63,7 +64,8 @@ def load_document(path: Path | Traversable, name: str) -> Document:
 def _read(source: Source, kind: str) -> tuple[str, list[Passage]]:
     """The title and the passages."""
     title, blocks = READERS[kind](source)
-    return title, list(passages(blocks, source.name, title or _stem(source.name)))
+    said = without_contents(blocks, source.dropped)
+    return title, list(passages(said, source.name, title or _stem(source.name)))
 
 
 def _stem(name: str) -> str:

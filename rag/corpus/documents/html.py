@@ -20,6 +20,8 @@ _REMOVED = ", ".join(
     a.headerlink a.permalink span.permalink a.anchorjs-link a.copiable-link a.copiable-anchor
     a.footnote-backref a.fn-backref .linenos .lineno .linenodiv .gutter .mw-editsection .viewcode-link .viewcode-back
     .previous_page .next_page .toc_page [role=tooltip] .tooltip .tooltiptext label.ocn
+    a.footnote-reference a.footnote-ref sup.footnote-ref a[href*="#FOOT"] a[href*="#DOCF"] table.menu
+    table:has(a.summary-letter)
     """.split()
     + [f"h{level} [aria-hidden=true]" for level in range(1, 7)]
 )

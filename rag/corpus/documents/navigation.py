@@ -24,6 +24,7 @@ _CONTENTS = frozenset(
     toc toctree-wrapper localtoc tableofcontents table-of-contents contents_element mini_toc section-toc toc-entry
     list-of-figures list-of-tables list-of-examples shortcontents summarycontents table-contents-list
     letter-index index-letters genindex-jumpbox genindextable modindextable indexdiv directory qindex menu-preformatted
+    menu-comment index-cp index-fn index-ky index-pg index-tp index-vr
     """.split()
 )
 _PART = re.compile(
@@ -35,7 +36,7 @@ _ROLES = frozenset(
 )
 _WORDS = re.compile(
     r"(?:prev|previous|next|up|home|top|index|contents|table of contents|back|forward|page|chapter|section|fast|"
-    r"permalink|search|copying|toc|of|to|the|go|back to top|return|documentation|about)\b",
+    r"permalink|search|copying|toc|jump to|of|to|the|go|back to top|return|documentation|about)\b",
     re.IGNORECASE,
 )
 _NEIGHBOUR = re.compile(r"\W*(?:next|prev|previous|up)\s*:", re.IGNORECASE)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from rag.corpus.documents import load_document, read_document
 from rag.corpus.documents import navigation as nav
-from rag.corpus.documents import read_document
 from rag.corpus.reader import Corpus
 from rag.errors import FormatError
 from rag.types import Passage
@@ -30,6 +30,25 @@ def test_markdown_keeps_title_and_headings_and_drops_markup(tmp_path: Path) -> N
     assert first == Passage("r.md#1", "Rivers", LONG)
     assert (second.section, second.text) == ("Poland, Long ones", f"{LONG} {LONG} code")
     assert third.section == "Other"
+
+
+def test_a_list_of_the_headings_below_is_left_out(tmp_path: Path) -> None:
+    names = ["Rivers", "Lakes", "Seas", "Springs"]
+    sections = "\n\n".join(f"## {number}. {name}\n\n{LONG}" for number, name in enumerate(names, 1))
+    for listed, left_out in (
+        (names, True),
+        ([*names, "Wells"], True),
+        (names[:3], False),
+        (["Wells", *names[:2]], False),
+    ):
+        contents = "\n".join(f"* {name}" for name in listed)
+        path = tmp_path / "waters.md"
+        path.write_text(f"# Waters\n\n{LONG}\n\n{contents}\n\n{sections}")
+        document = load_document(path, "waters.md")
+        assert ("- Lakes" in document.passages[0].text) != left_out
+        assert document.dropped[nav.CONTENTS] == left_out * len(listed)
+    path.write_text(f"# Waters\n\n{sections}\n\n## Read on\n\n{LONG}\n\n{contents}")  # below them, it says more
+    assert not load_document(path, "waters.md").dropped
 
 
 def test_front_matter_can_name_the_title(tmp_path: Path) -> None:
@@ -252,7 +271,7 @@ def test_links_that_lead_out_of_the_folder_are_counted_and_not_followed(tmp_path
 
 def test_every_file_that_is_not_read_is_counted(tmp_path: Path) -> None:
     (tmp_path / "_static").mkdir()
-    for name in ("a.md", "_static/fonts.html", "copyright", "changelog.gz", "a.py.gz", "b.py", "B.PY", "x.1", ".git"):
+    for name in ("a.md", "_static/fonts.html", "COPYING", "changelog.gz", "a.py.gz", "b.py", "B.PY", "x.1", ".git"):
         (tmp_path / name).write_text(LONG)
     (tmp_path / "style.css").symlink_to("/nowhere.css")
     corpus = Corpus([tmp_path], exclude=["b.*"])

@@ -1,3 +1,4 @@
+import gzip
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,13 @@ def test_another_version_is_no_twin(tmp_path: Path) -> None:
     ]
     found = corpus(tmp_path, **{"release-1_DOT_2_DOT_md": words[0], "release-1_DOT_3_DOT_md": words[1]})
     assert read(found) == ["release-1.2.md", "release-1.3.md"]
+
+
+def test_the_source_of_a_packed_page_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "_sources").mkdir()
+    (tmp_path / "_sources" / "a.rst.txt").write_text(TEXT[::-1])
+    (tmp_path / "a.html.gz").write_bytes(gzip.compress(html(TEXT).encode()))
+    assert read(Corpus([tmp_path])) == ["a.html.gz"]
 
 
 def test_the_bytes_of_left_out_sources_are_counted(tmp_path: Path) -> None:
