@@ -40,6 +40,8 @@ _SAME = 0.75  # overlap of stems above which two quotes say the same
 _OPENING = re.compile(r"(?:[-*•] )?(?:the |an? )?[\"'`(\[]?", re.IGNORECASE)  # before the name that begins an entry
 _BEFORE = 8  # units back to the lead-in of a list
 _TERM = 25  # words back to the beginning of an entry
+_PATH = re.compile(r"[^\s\"'`“”(),;]*[/\\_][^\s\"'`“”(),;]*[\w/]")
+_LONGEST_PATH = 80  # characters
 _PARTNERS = {"(": ")", "[": "]", "{": "}"}
 _TWO = re.compile(
     r"\b(?:and|or) (?:\w+ ){0,2}(?:who|whom|whose|what|when|where|why|how|which)\b"
@@ -145,7 +147,7 @@ class PassageReader:
                 },
             )
         text, sentences = _written(quoted)
-        shown = None if short is None else _balanced(" ".join(short.span.split()))
+        shown = None if short is None else _balanced(" ".join(_spelled_out(short).split()))
         return Answer(
             question,
             text,
@@ -433,8 +435,19 @@ def _repeats(new: _Quoted, quoted: _Quoted) -> bool:
     return bool(a and b) and len(a & b) / min(len(a), len(b)) > _SAME
 
 
+def _spelled_out(short: _Read) -> str:
+    """The short answer, with the whole path or name in code that it cuts: `~/.box/box` of `~/.box/box-0.7.conf`."""
+    start, end = short.reading.start or 0, short.reading.end or 0
+    for whole in _PATH.finditer(short.text, max(0, start - _LONGEST_PATH), end + _LONGEST_PATH):
+        if whole.start() < start < whole.end():
+            start = whole.start()
+        if whole.start() < end < whole.end():
+            end = whole.end()
+    return short.text[start:end]
+
+
 def _balanced(text: str) -> str:
-    """A text without a bracket or quote at its start or end whose partner is missing: `empty)`, `(see`, `"deluge`."""
+    """A text without a bracket or quote whose partner is missing: `empty)`, `(see`, `"deluge`, `mill (a house`."""
     opened, lonely = [], set()
     for place, character in enumerate(text):
         if character in "([{":
@@ -445,6 +458,8 @@ def _balanced(text: str) -> str:
             else:
                 lonely.add(place)
     lonely.update(opened)
+    if opened and 0 < opened[0] < len(text) - 1 and text[opened[0] - 1] == " ":
+        return _balanced(text[: opened[0]])
     if text.count('"') == 1:
         lonely.add(text.index('"'))
     return text[0 in lonely : len(text) - (len(text) - 1 in lonely)].strip()

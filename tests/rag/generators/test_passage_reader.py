@@ -257,6 +257,14 @@ def test_a_short_answer_is_said_of_the_name() -> None:
     assert short("1907", between("Shed was built in 1907."), "When was the shed built?") == "1907"
 
 
+def test_a_short_answer_is_no_half_of_a_path() -> None:
+    text = between("The shed is in ~/.box/box-0.7.conf, if it is.")
+    assert answered(Scripted(["shed"], short="~/.box/box"), text).short_answer == "~/.box/box-0.7.conf"
+    assert answered(Scripted(["shed"], short="0.7.conf, if"), text).short_answer == "~/.box/box-0.7.conf, if"
+    assert answered(Scripted(["shed"], short="The"), text).short_answer == "The"
+    assert answered(Scripted(["shed"], short="49"), between("The shed is 49-50 m.")).short_answer == "49"
+
+
 def test_a_short_answer_has_no_bracket_or_quote_without_its_partner() -> None:
     text = between("The shed (built in 1907) stands.")
     assert answered(Scripted(["shed"], short="1907)"), text).short_answer == "1907"
@@ -265,6 +273,7 @@ def test_a_short_answer_has_no_bracket_or_quote_without_its_partner() -> None:
     assert answered(Scripted(["shed"], short='"the barn'), named).short_answer == "the barn"
     assert answered(Scripted(["shed"], short='"old barn"'), named).short_answer == '"old barn"'
     assert answered(Scripted(["shed"], short="(built in 1907)"), text).short_answer == "(built in 1907)"
+    assert answered(Scripted(["shed"], short="The shed (built"), text).short_answer == "The shed"
     for whole in ("1) saw(it)", "(a) or (b)"):
         assert answered(Scripted(["shed"], short=whole), between(f"The shed {whole} stands.")).short_answer is not None
     assert (
