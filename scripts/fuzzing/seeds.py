@@ -142,6 +142,54 @@ MDOC = f""".Dd January 1, 2020
 {CANAL}
 .El
 """
+INFO = f"""This is arlen.info, produced by makeinfo version 7.1 from arlen.texi.
+
+START-INFO-DIR-ENTRY
+* Arlen: (arlen).  Run the mill.
+END-INFO-DIR-ENTRY
+
+\x1f
+File: arlen.info,  Node: Top,  Next: Water,  Up: (dir)
+
+Arlen
+*****
+
+{MILL}
+
+* Menu:
+
+* Water::  What runs.
+
+\x1f
+File: arlen.info,  Node: Water,  Prev: Top,  Up: Top
+
+1 Water
+*******
+
+{CANAL}(1)  *Note Top::, and (*note Mills: (mills)Top.).
+
+‘-v’
+‘--verbose’
+     Says more:
+
+          arlen -v
+
+   • one
+   • two
+
+ -- Command: arlen FILE
+     Runs it.
+
+   ---------- Footnotes ----------
+
+   (1) A note.
+
+\x1f
+Tag Table:
+Node: Top\x7f150
+\x1f
+End Tag Table
+"""
 TEXT = f"ARLEN\n=====\n\n{MILL}\n\n1. WATER\n\n   {CANAL}\n\n   * one\n   * two\n\nYear    Length\n1802    12\n1803    13\n"
 NOTEBOOK = {
     "nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": {"language": "python"}},
@@ -159,6 +207,7 @@ DOCUMENTS: Seeds = (
     ("a.rst", RST.encode()),
     ("a.1", MAN.encode()),
     ("b.1", MDOC.encode()),
+    ("a.info", INFO.encode()),
     ("a.txt", TEXT.encode()),
     ("a.ipynb", json.dumps(NOTEBOOK).encode()),
     ("a.txt.gz", gzip.compress(TEXT.encode(), mtime=0)),

@@ -38,7 +38,7 @@ class _Chunk:
 
     @property
     def text(self) -> str:
-        return _unwrapped(self.lines)
+        return unwrapped(self.lines)
 
 
 def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
@@ -50,7 +50,7 @@ def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
     rules: list[tuple[str, bool]] = []  # signs of underlined headings and whether they are above too, by level
     waiting: list[str] = []  # lines of code
     for chunk in chunks:
-        if _is_code(chunk, base):
+        if not chunk.term and is_code(chunk.lines, base):
             waiting += ["", *chunk.lines]
             continue
         if waiting and (block := code("\n".join(waiting))):
@@ -66,10 +66,11 @@ def is_prose(text: str) -> bool:
     lines = [line for line in text.splitlines() if line.strip()]
     if len(lines) < 6 or sum(bool(_COMMENT.match(line)) for line in lines) > 0.2 * len(lines):
         return False
-    return sum(map(_wordy, lines)) >= 0.5 * len(lines)
+    return sum(map(wordy, lines)) >= 0.5 * len(lines)
 
 
-def _wordy(line: str) -> bool:
+def wordy(line: str) -> bool:
+    """Whether a line is of a sentence."""
     parts = line.split()
     return len(parts) >= 5 and sum(bool(_WORD.match(part)) for part in parts) >= 0.7 * len(parts)
 
@@ -80,7 +81,7 @@ def _chunks(text: str) -> Iterator[_Chunk]:
         if line.strip():
             lines.append(line.rstrip())
         elif lines:
-            yield _Chunk(tuple(lines), _indent(lines[0]))
+            yield _Chunk(tuple(lines), indent_of(lines[0]))
             lines = []
 
 
@@ -105,7 +106,12 @@ def _with_terms(chunks: Sequence[_Chunk], base: int) -> list[_Chunk]:
     """The chunks; a term is joined with the indented paragraph below it, if it is a name or one of several."""
     after: dict[int, int] = {}  # the place of a possible term, and of the chunk after its text
     for place, (chunk, text) in enumerate(pairwise(chunks)):
-        if chunk.indent >= base and _is_term(chunk) and text.indent >= chunk.indent + 2 and not _is_code(text, base):
+        if (
+            chunk.indent >= base
+            and _is_term(chunk)
+            and text.indent >= chunk.indent + 2
+            and not is_code(text.lines, base)
+        ):
             ends = range(place + 1, len(chunks))
             after[place] = next((end for end in ends if chunks[end].indent <= chunk.indent), len(chunks))
     terms: set[int] = set()
@@ -190,38 +196,39 @@ def _stands_below(words: str, place: int, known: Sequence[str], places: Mapping[
     return places[known[at]] > place
 
 
-def _indent(line: str) -> int:
+def indent_of(line: str) -> int:
+    """How many spaces a line begins with."""
     return len(line) - len(line.lstrip())
 
 
 def _usual_indent(chunks: Sequence[_Chunk]) -> int:
     """The indent of most lines of running text."""
-    counts = Counter(_indent(line) for chunk in chunks for line in chunk.lines if _wordy(line))
+    counts = Counter(indent_of(line) for chunk in chunks for line in chunk.lines if wordy(line))
     counts = counts or Counter(chunk.indent for chunk in chunks)
     return counts.most_common(1)[0][0] if counts else 0
 
 
-def _is_code(chunk: _Chunk, base: int) -> bool:
-    lines = chunk.lines
-    if chunk.term or all(map(nav.is_contents_line, lines)) or _BULLET.match(lines[0]):
+def is_code(lines: Sequence[str], base: int) -> bool:
+    """Whether lines between empty ones are code or columns, in a text that is indented by `base`."""
+    if all(map(nav.is_contents_line, lines)) or _BULLET.match(lines[0]):
         return False
     if any(map(_RULE.fullmatch, lines)) and len(lines) <= 3:
         return False
-    wordy = sum(map(_wordy, lines))
+    sentences = sum(map(wordy, lines))
     gaps = sum(bool(_GAP.search(line.strip())) for line in lines)
     if len(lines) >= 3 and gaps >= 0.6 * len(lines) and not sum(map(nav.is_contents_line, lines)):
         return True  # columns: their lines are kept
     if lines[0].lstrip()[0].isupper() and len(lines[0].split()) >= 2 and lines[-1].endswith("."):
         return False  # a short sentence
-    if min(map(_indent, lines)) >= base + 2 and wordy < 0.5 * len(lines):
-        return len(lines) > 1 or any(map(_SIGNATURE.search, lines)) or _indent(lines[0]) >= base + 4
-    return wordy == 0 and sum(bool(_SIGNATURE.search(line)) for line in lines) >= 0.6 * len(lines)
+    if min(map(indent_of, lines)) >= base + 2 and sentences < 0.5 * len(lines):
+        return len(lines) > 1 or any(map(_SIGNATURE.search, lines)) or indent_of(lines[0]) >= base + 4
+    return sentences == 0 and sum(bool(_SIGNATURE.search(line)) for line in lines) >= 0.6 * len(lines)
 
 
 def _blocks(chunk: _Chunk, base: int, rules: list[tuple[str, bool]], dropped: Counter[str]) -> Iterator[Block]:
     lines = [*chunk.lines]
     if chunk.term:
-        yield entry(squeezed(lines[0]), _unwrapped(lines[1:]))
+        yield entry(squeezed(lines[0]), unwrapped(lines[1:]))
         return
     leaders = [line for line in lines if nav.is_contents_line(line)]
     if leaders:
@@ -271,7 +278,7 @@ def _heading_lines(lines: Sequence[str], base: int) -> int:
 
 def _is_heading(line: str, base: int, longest: int = 10, ends: str = ".,;:!?") -> bool:
     text = line.strip()
-    if len(text.split()) > longest or text[-1] in ends or _indent(line) > base or not text[0].isalnum():
+    if len(text.split()) > longest or text[-1] in ends or indent_of(line) > base or not text[0].isalnum():
         return False
     number = _NUMBERED.match(line)
     said = text if number is None else line[number.end() :]
@@ -296,24 +303,24 @@ def _items(lines: Sequence[str]) -> Iterator[Block]:
         if not indents or indents[-1] < indent:
             indents.append(indent)
         number = sign.strip("().")
-        text = _unwrapped(texts)
+        text = unwrapped(texts)
         yield item(text, len(indents) - 1, f"{number}." if number.isdigit() else "-")
 
 
 def _entry_or_text(lines: Sequence[str]) -> Iterator[Block]:
     first, rest = lines[0], lines[1:]
-    hanging = bool(rest) and all(_indent(line) >= _indent(first) + 2 for line in rest)
+    hanging = bool(rest) and all(indent_of(line) >= indent_of(first) + 2 for line in rest)
     if hanging and len(first.split()) <= 8 and first.rstrip()[-1] not in ".,;" and not _is_paragraph_start(first, rest):
-        yield entry(squeezed(first), _unwrapped(rest))
+        yield entry(squeezed(first), unwrapped(rest))
         return
     start = 0
     widest = max(map(len, lines))
     for number, (line, following) in enumerate(pairwise(lines), 1):
         stripped = line.strip()
         if len(line) < 0.6 * widest and stripped[-1].isalnum() and not following.lstrip()[:1].islower():
-            yield Block(_unwrapped(lines[start:number]))
+            yield Block(unwrapped(lines[start:number]))
             start = number
-    yield Block(_unwrapped(lines[start:]))
+    yield Block(unwrapped(lines[start:]))
 
 
 def _is_paragraph_start(first: str, rest: Sequence[str]) -> bool:
@@ -321,7 +328,8 @@ def _is_paragraph_start(first: str, rest: Sequence[str]) -> bool:
     return len(first) > 0.8 * max(map(len, rest)) and len(first.split()) > 5
 
 
-def _unwrapped(lines: Sequence[str]) -> str:
+def unwrapped(lines: Sequence[str]) -> str:
+    """Lines as running text; a word that goes on after a hyphen is one."""
     return (
         _HYPHEN.sub("-", squeezed("\n".join(lines)))
         if any(line.endswith("-") for line in lines)
