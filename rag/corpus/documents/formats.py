@@ -86,6 +86,24 @@ def _is_info(head: bytes) -> bool:
     return is_info(head)
 
 
+def _docbook(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.docbook import docbook_blocks
+
+    return docbook_blocks(source.data, source.where, source.name, source.dropped)
+
+
+def _xml(source: Source) -> tuple[str, list[Block]]:
+    if not _is_docbook(source.data[:HEAD]):
+        raise FormatError(f"{source.where}: not a DocBook document: other XML is not read")
+    return _docbook(source)
+
+
+def _is_docbook(head: bytes) -> bool:
+    from rag.corpus.documents.docbook import is_docbook
+
+    return is_docbook(head)
+
+
 def _pdf(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.pdf import pdf_blocks
     from rag.corpus.documents.pdf_pages import read_pages
@@ -125,6 +143,7 @@ def _xlsx(source: Source) -> tuple[str, list[Block]]:
 
 READERS: dict[str, Callable[[Source], tuple[str, list[Block]]]] = {
     ".1": _man,
+    ".docbook": _docbook,
     ".docx": _docx,
     ".epub": _epub,
     ".htm": _html,
@@ -140,7 +159,8 @@ READERS: dict[str, Callable[[Source], tuple[str, list[Block]]]] = {
     ".txt": _text,
     ".xhtml": _html,
     ".xlsx": _xlsx,
+    ".xml": _xml,
 }
 
-CHECKED: dict[str, Callable[[bytes], bool]] = {".1": _is_man_page, ".info": _is_info}
+CHECKED: dict[str, Callable[[bytes], bool]] = {".1": _is_man_page, ".info": _is_info, ".xml": _is_docbook}
 """Types whose names other files have too, and whether a file is one, by its first `HEAD` bytes."""
