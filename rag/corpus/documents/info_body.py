@@ -29,6 +29,8 @@ _BEFORE_NAME = re.compile(
 _QUOTED = re.compile(r"(?<!\w)(?:‘([^‘’]+)’|[`']([^`']+)'|“([^“”]+)”)(?!\w)")
 _NAME = re.compile(r"\s*(?:‘.+’|[`'].+'|“.+”)")  # of what is explained below, a whole line
 _CELLS = re.compile(r"(\s*\S.{0,40}?)\s{3,}(?=\S)")
+_ENDS = re.compile(r"[.!?:]\W*$")  # of a sentence
+_PROMPT = re.compile(r"\s*\$ \S")
 _CODE_LINE = re.compile(r"\s*(?:#|//|/\*|;;|\$ |> )")
 
 
@@ -127,8 +129,10 @@ class Body:
     def _item(self, lines: Sequence[str], column: int) -> None:
         self._close(column - _STEP)
         self._open.append((column, True))
-        mark = lines[0][:column].strip()
-        first, rest = _text_and_rest([" " * column + lines[0][column:], *lines[1:]], column)
+        mark = lines[0].split(maxsplit=1)[0]
+        found = _BULLET.match(lines[0])
+        assert found is not None
+        first, rest = _text_and_rest([" " * column + lines[0][found.end() :], *lines[1:]], column)
         depth = sum(is_item for _, is_item in self._open) - 1
         self._append(item(self._said(first), min(depth, 8), mark if mark[0].isdigit() else "-"))
         self._more(rest)
@@ -170,11 +174,12 @@ class Body:
         self._close(low)
         column = self._column()
         if low >= column + _CLOSE:
-            if self._code or any(map(_CODE_LINE.match, lines)) or is_code(lines, column):
+            if self._code or _is_example(lines, column):
                 self._code += ["", *lines]
                 return
             column = low
-        if is_code(lines, column) and not any(map(_NAME.fullmatch, lines)):
+        code_there = is_code(lines, column) or _PROMPT.match(lines[0])  # some examples are not indented
+        if code_there and not any(map(_NAME.fullmatch, lines)):
             self._code += ["", *lines]
             return
         for above, below in _groups(lines, column):
@@ -193,8 +198,10 @@ class Body:
             self._close(column)
             self._open.append((column + _STEP, False))
             self._entry(", ".join(bare(line.strip()) for line in terms), below, column)
-        elif below:
+        elif below and _is_example(below, column):
             self._code += ["", *below]
+        elif below:
+            self._append(Block(self._said(below)))
 
     def _said(self, lines: Sequence[str]) -> str:
         """Running text, with references as a reader sees them and without the marks of footnotes."""
@@ -222,7 +229,15 @@ def notes_of(pieces: Iterable[Sequence[str]], *, inside: bool) -> Iterator[str]:
 def _column_of_item(line: str) -> int | None:
     """Where the text of an item begins; None for a line that begins none."""
     mark = _BULLET.match(line)
-    return mark.end() if mark is not None and mark.end() % _STEP == 0 else None
+    if mark is None:
+        return None
+    over = mark.end() % _STEP  # a long number moves the text of its line
+    return mark.end() - over if over <= max(0, len(mark[1]) - 2) else None
+
+
+def _is_example(lines: Sequence[str], column: int) -> bool:
+    """Whether indented lines are code or the like rather than sentences that are quoted."""
+    return any(map(_CODE_LINE.match, lines)) or is_code(lines, column) or not _ENDS.search(lines[-1])
 
 
 def _pieces(lines: Sequence[str]) -> Iterator[Sequence[str]]:

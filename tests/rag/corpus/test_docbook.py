@@ -8,6 +8,7 @@ import pytest
 from rag.corpus.documents import load_document
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.docbook import DEEPEST, docbook_blocks
+from rag.corpus.page_names import page_name
 from rag.corpus.reader import Corpus
 from rag.errors import FormatError
 
@@ -205,3 +206,9 @@ def test_what_is_cut_out_of_a_document_is_read_or_named(seed: int) -> None:
         nested = "".join(f"<{name}>a " for name in names) + "".join(f"</{name}> b" for name in reversed(names))
         if all(name.isalnum() for name in names):
             shown(nested)
+
+
+def test_xml_of_a_site_is_a_feed_or_a_map() -> None:
+    assert page_name("http://localhost/feed.xml", "application/rss+xml") is None
+    assert page_name("http://localhost/boats.docbook", "application/octet-stream") == "boats.docbook"
+    assert page_name("http://localhost/boats", "application/docbook+xml") == "boats.docbook"

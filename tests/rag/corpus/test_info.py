@@ -68,8 +68,9 @@ Timetable: (bus)Hours.).  *Note Harbour: (town)Top, too.
      than the boat
 
    • bikes
-       1. red ones
-       2. blue ones
+       9. red ones
+       10. blue ones, of
+          which there are few
 
  -- Command: moor PIER
           [ROPE]
@@ -152,8 +153,8 @@ def test_a_manual(tmp_path: Path) -> None:
         "It takes:",
         "- cars that are no longer than the boat",
         "- bikes",
-        "  1. red ones",
-        "  2. blue ones",
+        "  9. red ones",
+        "  10. blue ones, of which there are few",
         "Command: moor PIER [ROPE], Command: tie PIER: Ties the boat to a pier.",
         "On Sundays, it goes each second hour.",
         "### Piers",
