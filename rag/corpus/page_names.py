@@ -17,6 +17,7 @@ _TYPES = {
     "text/x-markdown": ".md",
     "text/x-rst": ".rst",
     "application/pdf": ".pdf",
+    "application/docbook+xml": ".docbook",
     "application/epub+zip": ".epub",
     "application/x-ipynb+json": ".ipynb",
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
@@ -39,6 +40,8 @@ def page_name(url: str, content_type: str = "text/html") -> str | None:
     if parts.query:
         last = f"{last}_{_safe(parts.query)}"
     suffix, kind = _TYPES.get(content_type, ""), kind_of(last)
+    if kind == ".xml":  # a feed or a map of the site
+        kind = None
     if kind in _HTML or (kind is not None and suffix not in _HTML):  # a page called guide.md may well be HTML
         suffix = ""
     elif not suffix:

@@ -33,8 +33,17 @@ _SHINGLE = 5  # words
 _SIZE = 128  # of the smallest hashes of a file's shingles: the share that two files have is known to within .05
 _FEWEST = 30  # shingles; shorter files may say the same by chance
 _KEYS = 8  # files that share none of so many smallest hashes are not alike
-_SUFFIXES = re.compile(r"(?:\.(?:html?|xhtml|md|markdown|rst|txt|text|pdf|epub|docx|(?<=[^\W\d]\.)\d[a-z]*|gz|en))+$")
-_FORMATS = ("html htm xhtml", "md markdown ipynb", "rst", "epub docx", "pdf")  # the best first; then text
+_SUFFIXES = re.compile(
+    r"(?:\.(?:html?|xhtml|md|markdown|rst|txt|text|pdf|epub|docx|docbook|xml|info|(?<=[^\W\d]\.)\d[a-z]*|gz|en))+$"
+)
+_FORMATS = (
+    "html htm xhtml",
+    "md markdown ipynb",
+    "rst docbook xml",
+    "epub docx",
+    "info",
+    "pdf",
+)  # the best first; then text
 _RANKS = {f".{suffix}": rank for rank, suffixes in enumerate(_FORMATS) for suffix in suffixes.split()}
 _TEXT = len(_FORMATS)
 _MOST = 8  # files of one stem to compare a file with

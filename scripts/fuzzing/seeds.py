@@ -142,6 +142,69 @@ MDOC = f""".Dd January 1, 2020
 {CANAL}
 .El
 """
+INFO = f"""This is arlen.info, produced by makeinfo version 7.1 from arlen.texi.
+
+START-INFO-DIR-ENTRY
+* Arlen: (arlen).  Run the mill.
+END-INFO-DIR-ENTRY
+
+\x1f
+File: arlen.info,  Node: Top,  Next: Water,  Up: (dir)
+
+Arlen
+*****
+
+{MILL}
+
+* Menu:
+
+* Water::  What runs.
+
+\x1f
+File: arlen.info,  Node: Water,  Prev: Top,  Up: Top
+
+1 Water
+*******
+
+{CANAL}(1)  *Note Top::, and (*note Mills: (mills)Top.).
+
+‘-v’
+‘--verbose’
+     Says more:
+
+          arlen -v
+
+   • one
+   • two
+
+ -- Command: arlen FILE
+     Runs it.
+
+   ---------- Footnotes ----------
+
+   (1) A note.
+
+\x1f
+Tag Table:
+Node: Top\x7f150
+\x1f
+End Tag Table
+"""
+DOCBOOK = f"""<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE book PUBLIC "-//OASIS//DTD DocBook XML V4.5//EN" "docbookx.dtd" [<!ENTITY name "<b>Arlen</b>">
+<!ENTITY more SYSTEM "more.docbook">]>
+<book id="top"><bookinfo><title>&name; &amp; more</title></bookinfo>
+<chapter id="a"><title>Mill</title><para>{MILL}<footnote><para>A note.</para></footnote> &more; &other; &eacute;</para>
+<variablelist><varlistentry><term>-v</term><listitem><para>See <xref linkend="a"/>.</para></listitem></varlistentry></variablelist>
+<table><title>Years</title><tgroup cols="2"><colspec colname="a"/><colspec colname="b"/><thead><row><entry>Year</entry>
+<entry>Length</entry></row></thead><tbody><row><entry morerows="1">1802</entry><entry>12</entry></row>
+<row><entry namest="a" nameend="b">13</entry></row></tbody></tgroup></table></chapter>
+<refentry><refnamediv><refname>arlen</refname><refpurpose>run</refpurpose></refnamediv><refsynopsisdiv><cmdsynopsis>
+<command>arlen</command><group rep="repeat"><arg choice="plain">-v</arg></group></cmdsynopsis></refsynopsisdiv>
+<refsect1><title>Water</title><para>{CANAL} <keycombo><keycap>A</keycap>&Ctrl;</keycombo></para><note><para>So.</para></note>
+<programlisting><![CDATA[a < b]]></programlisting><procedure><step><para>one</para></step></procedure></refsect1></refentry>
+</book>
+"""
 TEXT = f"ARLEN\n=====\n\n{MILL}\n\n1. WATER\n\n   {CANAL}\n\n   * one\n   * two\n\nYear    Length\n1802    12\n1803    13\n"
 NOTEBOOK = {
     "nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": {"language": "python"}},
@@ -159,6 +222,9 @@ DOCUMENTS: Seeds = (
     ("a.rst", RST.encode()),
     ("a.1", MAN.encode()),
     ("b.1", MDOC.encode()),
+    ("a.docbook", DOCBOOK.encode()),
+    ("a.xml", DOCBOOK.encode()),
+    ("a.info", INFO.encode()),
     ("a.txt", TEXT.encode()),
     ("a.ipynb", json.dumps(NOTEBOOK).encode()),
     ("a.txt.gz", gzip.compress(TEXT.encode(), mtime=0)),

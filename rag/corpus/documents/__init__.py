@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from stat import S_ISREG
 
 from rag.corpus.documents.contents import without_contents
-from rag.corpus.documents.formats import HEAD, READERS, Source
+from rag.corpus.documents.formats import CHECKED, HEAD, READERS, Source
 from rag.corpus.documents.split import passages
 from rag.corpus.documents.time_limit import limited
 from rag.corpus.sources import LARGEST
@@ -25,6 +25,7 @@ SUFFIXES = frozenset(READERS)
 SECONDS = 90.0  # for one file, at most; a PDF has a shorter limit of its own
 _AT_LEAST, _A_MEGABYTE = 8.0, 20.0  # seconds for a small file, and more for each megabyte
 _MAN = re.compile(r"\.[1-8][a-z]{0,5}")
+_INFO = re.compile(r"\.info(?:-\d{1,3})?")
 _TEXTS = re.compile(
     r"(?:readme|faq|install|howto|manual|guide|tutorial|quickstart|usage|notes|news|bugs|todo|hacking|contributing|"
     r"security|upgrading|porting|authors|credits|thanks|contributors|maintainers|copyright)(?:\.debian)?"
@@ -72,7 +73,7 @@ def _stem(name: str) -> str:
     """The name of a file without its folder and the suffixes that tell how it is read."""
     file = PurePosixPath(PurePosixPath(name).name.removesuffix(".gz"))
     suffix = file.suffix.lower()
-    return file.stem if suffix in READERS or _MAN.fullmatch(suffix) else file.name
+    return file.stem if suffix in READERS or _MAN.fullmatch(suffix) or _INFO.fullmatch(suffix) else file.name
 
 
 def kind_of(name: str) -> str | None:
@@ -87,21 +88,19 @@ def kind_of(name: str) -> str | None:
         return path.suffix
     if _TEXTS.fullmatch(path.name):
         return ".txt"
+    if _INFO.fullmatch(path.suffix):
+        return ".info"
     return ".1" if _MAN.fullmatch(path.suffix) else None
 
 
 def is_document(path: Path) -> bool:
-    """Whether a file is of a known type, by its name, and for manual pages by its beginning."""
+    """Whether a file is of a known type, by its name, and where other files are called so, by its beginning."""
     kind = kind_of(path.name)
-    return kind is not None and (kind != ".1" or _is_man_page(path))
-
-
-def _is_man_page(path: Path) -> bool:
-    from rag.corpus.documents.man import is_man_page
-
+    if kind is None or kind not in CHECKED:
+        return kind is not None
     try:
         with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
-            return is_man_page(file.read(HEAD))
+            return CHECKED[kind](file.read(HEAD))
     except (OSError, EOFError, zlib.error):
         return False
 

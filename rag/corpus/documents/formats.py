@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rag.corpus.documents.blocks import Block, Kind
 from rag.errors import FormatError
 
-HEAD = 16_384  # bytes read to tell whether a file is a manual page
+HEAD = 16_384  # bytes read to tell whether a file is what its name says
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,49 @@ def _rst(source: Source) -> tuple[str, list[Block]]:
 
 def _man(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.encodings import decoded
-    from rag.corpus.documents.man import is_man_page, man_blocks
+    from rag.corpus.documents.man import man_blocks
 
-    if not is_man_page(source.data[:HEAD]):
+    if not _is_man_page(source.data[:HEAD]):
         raise FormatError(f"{source.where}: not a manual page: it has no title (.TH or .Dd)")
     return man_blocks(decoded(source.data, source.where), source.dropped)
+
+
+def _is_man_page(head: bytes) -> bool:
+    from rag.corpus.documents.man import is_man_page
+
+    return is_man_page(head)
+
+
+def _info(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.info import info_blocks
+
+    if not _is_info(source.data[:HEAD]):
+        raise FormatError(f"{source.where}: not an Info file: it has no nodes")
+    return info_blocks(source.data, source.where, source.dropped)
+
+
+def _is_info(head: bytes) -> bool:
+    from rag.corpus.documents.info import is_info
+
+    return is_info(head)
+
+
+def _docbook(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.docbook import docbook_blocks
+
+    return docbook_blocks(source.data, source.where, source.name, source.dropped)
+
+
+def _xml(source: Source) -> tuple[str, list[Block]]:
+    if not _is_docbook(source.data[:HEAD]):
+        raise FormatError(f"{source.where}: not a DocBook document: other XML is not read")
+    return _docbook(source)
+
+
+def _is_docbook(head: bytes) -> bool:
+    from rag.corpus.documents.docbook import is_docbook
+
+    return is_docbook(head)
 
 
 def _pdf(source: Source) -> tuple[str, list[Block]]:
@@ -105,10 +143,12 @@ def _xlsx(source: Source) -> tuple[str, list[Block]]:
 
 READERS: dict[str, Callable[[Source], tuple[str, list[Block]]]] = {
     ".1": _man,
+    ".docbook": _docbook,
     ".docx": _docx,
     ".epub": _epub,
     ".htm": _html,
     ".html": _html,
+    ".info": _info,
     ".ipynb": _notebook,
     ".markdown": _markdown,
     ".md": _markdown,
@@ -119,4 +159,8 @@ READERS: dict[str, Callable[[Source], tuple[str, list[Block]]]] = {
     ".txt": _text,
     ".xhtml": _html,
     ".xlsx": _xlsx,
+    ".xml": _xml,
 }
+
+CHECKED: dict[str, Callable[[bytes], bool]] = {".1": _is_man_page, ".info": _is_info, ".xml": _is_docbook}
+"""Types whose names other files have too, and whether a file is one, by its first `HEAD` bytes."""

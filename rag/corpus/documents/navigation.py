@@ -55,7 +55,8 @@ _INDEX = re.compile(
     r"(?:brief descriptions|they belong to|each member|documentation)\W*"
     r"|The documentation for this .{0,40}was generated from the following files?:"
 )
-_LEADERS = re.compile(r"(?:\. ?){4,}\s*(?:\d+|[ivxlc]+)?\s*$|(?:\.{4,}|(?: \.){4,})\s*\d+")
+# Without a number, four dots are those of a menu and a full stop: "Choose Save As....".
+_LEADERS = re.compile(r"(?:\. ?){4,}\s*(?:\d+|[ivxlc]+)\s*$|(?:\. ?){5,}\s*$|(?:\.{4,}|(?: \.){4,})\s*\d+")
 
 
 def reason_by_name(names: str, role: str | None) -> str | None:

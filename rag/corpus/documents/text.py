@@ -52,7 +52,7 @@ class _Chunk:
 
     @property
     def text(self) -> str:
-        return _unwrapped(self.lines)
+        return unwrapped(self.lines)
 
 
 def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
@@ -67,7 +67,8 @@ def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
     most = max((chunk.signs for chunk in chunks), default=0)
     above = 1  # level of the last heading with a mark
     for chunk in chunks:
-        if _is_code(chunk, base) or _are_commands(chunk, width):
+        said_as_code = not (chunk.term or chunk.title) and is_code(chunk.lines, base)
+        if said_as_code or _are_commands(chunk, width):
             waiting += ["", *chunk.lines]
             continue
         if waiting and (block := code("\n".join(waiting))):
@@ -90,10 +91,11 @@ def is_prose(text: str) -> bool:
     lines = [line for line in text.splitlines() if line.strip()]
     if len(lines) < 6 or sum(bool(_COMMENT.match(line)) for line in lines) > 0.2 * len(lines):
         return False
-    return sum(map(_wordy, lines)) >= 0.5 * len(lines)
+    return sum(map(wordy, lines)) >= 0.5 * len(lines)
 
 
-def _wordy(line: str) -> bool:
+def wordy(line: str) -> bool:
+    """Whether a line is of a sentence."""
     parts = line.split()
     return len(parts) >= 5 and sum(bool(_WORD.match(part)) for part in parts) >= 0.7 * len(parts)
 
@@ -105,7 +107,7 @@ def _chunks(text: str) -> Iterator[_Chunk]:
         if line.strip() and not wiki:
             lines.append(line.rstrip())
         elif lines:
-            yield _Chunk(tuple(lines), _indent(lines[0]))
+            yield _Chunk(tuple(lines), indent_of(lines[0]))
             lines = []
         if wiki:
             yield _Chunk((wiki[2],), 0, title=True, signs=len(wiki[1]))
@@ -133,7 +135,7 @@ def _with_terms(chunks: Sequence[_Chunk], base: int) -> list[_Chunk]:
     after: dict[int, int] = {}  # the place of a possible term, and of the chunk after its text
     for place, (chunk, text) in enumerate(pairwise(chunks)):
         may_be = not chunk.title and chunk.indent >= base and _is_term(chunk)
-        if may_be and text.indent >= chunk.indent + 2 and not _is_code(text, base):
+        if may_be and text.indent >= chunk.indent + 2 and not is_code(text.lines, base):
             ends = range(place + 1, len(chunks))
             after[place] = next((end for end in ends if chunks[end].indent <= chunk.indent), len(chunks))
     terms: set[int] = set()
@@ -182,7 +184,7 @@ def _is_paragraph(chunk: _Chunk, base: int) -> bool:
         and chunk.indent == base
         and chunk.lines[-1][-1] in ".!?"
         and not _BULLET.match(chunk.lines[0])
-        and any(map(_wordy, chunk.lines))
+        and any(map(wordy, chunk.lines))
     )
 
 
@@ -258,26 +260,27 @@ def _stands_below(words: str, place: int, known: Sequence[str], places: Mapping[
     return places[known[at]] > place
 
 
-def _indent(line: str) -> int:
+def indent_of(line: str) -> int:
+    """How many spaces a line begins with."""
     return len(line) - len(line.lstrip())
 
 
 def _usual_indent(chunks: Sequence[_Chunk]) -> int:
     """The indent of most lines of running text."""
-    counts = Counter(_indent(line) for chunk in chunks for line in chunk.lines if _wordy(line))
+    counts = Counter(indent_of(line) for chunk in chunks for line in chunk.lines if wordy(line))
     counts = counts or Counter(chunk.indent for chunk in chunks)
     return counts.most_common(1)[0][0] if counts else 0
 
 
 def _usual_width(chunks: Sequence[_Chunk]) -> int:
     """How wide most lines of running text may get."""
-    widths = sorted(len(line) for chunk in chunks for line in chunk.lines if _wordy(line))
+    widths = sorted(len(line) for chunk in chunks for line in chunk.lines if wordy(line))
     return widths[int(0.9 * len(widths))] if widths else 0
 
 
 def _are_lines(lines: Sequence[str], width: int) -> bool:
     """Whether each line stands by itself: all are short, or there are four or more, and none goes on in the next."""
-    indents = [*map(_indent, lines)]
+    indents = [*map(indent_of, lines)]
     if len(lines) < 2 or max(indents) - min(indents) > 1:
         return False
     small = sum(line.lstrip()[0].islower() for line in lines[1:])
@@ -295,26 +298,26 @@ def _are_commands(chunk: _Chunk, width: int) -> bool:
         return False
     if _hangs(lines) and not _ARGUMENTS.search(lines[0]):
         return False
-    if any(_wordy(line) or _BULLET.match(line) or line[-1] in ".!?,;:" for line in lines):
+    if any(wordy(line) or _BULLET.match(line) or line[-1] in ".!?,;:" for line in lines):
         return False
     return all(line.isascii() and not line.lstrip()[0].isupper() for line in lines)
 
 
-def _is_code(chunk: _Chunk, base: int) -> bool:
-    lines = chunk.lines
-    if chunk.term or chunk.title or all(map(nav.is_contents_line, lines)) or _BULLET.match(lines[0]):
+def is_code(lines: Sequence[str], base: int) -> bool:
+    """Whether lines between empty ones are code or columns, in a text that is indented by `base`."""
+    if all(map(nav.is_contents_line, lines)) or _BULLET.match(lines[0]):
         return False
     if any(map(_RULE.fullmatch, lines)) and len(lines) <= 3:
         return False
-    wordy = sum(map(_wordy, lines))
+    sentences = sum(map(wordy, lines))
     gaps = sum(bool(_GAP.search(line.strip())) for line in lines)
     if len(lines) >= 3 and gaps >= 0.6 * len(lines) and not sum(map(nav.is_contents_line, lines)):
         return True  # columns: their lines are kept
     if lines[0].lstrip()[0].isupper() and len(lines[0].split()) >= 2 and lines[-1].endswith("."):
         return False  # a short sentence
-    if min(map(_indent, lines)) >= base + 2 and wordy < 0.5 * len(lines):
-        return len(lines) > 1 or any(map(_SIGNATURE.search, lines)) or _indent(lines[0]) >= base + 4
-    return wordy == 0 and sum(bool(_SIGNATURE.search(line)) for line in lines) >= 0.6 * len(lines)
+    if min(map(indent_of, lines)) >= base + 2 and sentences < 0.5 * len(lines):
+        return len(lines) > 1 or any(map(_SIGNATURE.search, lines)) or indent_of(lines[0]) >= base + 4
+    return sentences == 0 and sum(bool(_SIGNATURE.search(line)) for line in lines) >= 0.6 * len(lines)
 
 
 def _blocks(
@@ -322,7 +325,7 @@ def _blocks(
 ) -> Iterator[Block]:
     lines = [*chunk.lines]
     if chunk.term:
-        yield entry(squeezed(lines[0]), _unwrapped(lines[1:]))
+        yield entry(squeezed(lines[0]), unwrapped(lines[1:]))
         return
     leaders = [line for line in lines if nav.is_contents_line(line)]
     if leaders:
@@ -378,7 +381,7 @@ def _heading_lines(lines: Sequence[str], base: int) -> int:
 
 def _is_heading(line: str, base: int, longest: int = 10, ends: str = ".,;:!?") -> bool:
     text = line.strip()
-    if len(text.split()) > longest or text[-1] in ends or _indent(line) > base or not text[0].isalnum():
+    if len(text.split()) > longest or text[-1] in ends or indent_of(line) > base or not text[0].isalnum():
         return False
     number = _NUMBERED.match(line)
     said = text if number is None else line[number.end() :]
@@ -411,7 +414,7 @@ def _after_list(lines: Sequence[str], first: int, width: int) -> int:
     if not marks or marks[-1] + 1 >= len(lines):
         return len(lines)
     item, after = lines[marks[-1]], lines[marks[-1] + 1]
-    apart = len(item) < _SHORT * width and after.lstrip()[0].isupper() and _indent(after) <= _indent(item)
+    apart = len(item) < _SHORT * width and after.lstrip()[0].isupper() and indent_of(after) <= indent_of(item)
     return marks[-1] + 1 if apart else len(lines)
 
 
@@ -430,7 +433,7 @@ def _items(lines: Sequence[str]) -> Iterator[Block]:
         if not indents or indents[-1] < indent:
             indents.append(indent)
         number = sign.strip("().")
-        text = _unwrapped(texts)
+        text = unwrapped(texts)
         yield item(text, len(indents) - 1, f"{number}." if number.isdigit() else "-")
 
 
@@ -441,21 +444,21 @@ def _entry_or_text(lines: Sequence[str], width: int) -> Iterator[Block]:
     first, rest = lines[0], lines[1:]
     is_term = len(first.split()) <= 8 and first.rstrip()[-1] not in ".,;"
     if is_term and _hangs(lines) and not _is_paragraph_start(first, rest):
-        yield entry(squeezed(first), _unwrapped(rest))
+        yield entry(squeezed(first), unwrapped(rest))
         return
     start = 0
     widest = max(map(len, lines))
     for number, (line, following) in enumerate(pairwise(lines), 1):
         stripped = line.strip()
         if len(line) < 0.6 * widest and stripped[-1].isalnum() and not following.lstrip()[:1].islower():
-            yield Block(_unwrapped(lines[start:number]))
+            yield Block(unwrapped(lines[start:number]))
             start = number
-    yield Block(_unwrapped(lines[start:]))
+    yield Block(unwrapped(lines[start:]))
 
 
 def _hangs(lines: Sequence[str]) -> bool:
     """Whether all lines but the first are indented, as the text of a term is."""
-    return len(lines) > 1 and all(_indent(line) >= _indent(lines[0]) + 2 for line in lines[1:])
+    return len(lines) > 1 and all(indent_of(line) >= indent_of(lines[0]) + 2 for line in lines[1:])
 
 
 def _is_paragraph_start(first: str, rest: Sequence[str]) -> bool:
@@ -463,7 +466,8 @@ def _is_paragraph_start(first: str, rest: Sequence[str]) -> bool:
     return len(first) > 0.8 * max(map(len, rest)) and len(first.split()) > 5
 
 
-def _unwrapped(lines: Sequence[str]) -> str:
+def unwrapped(lines: Sequence[str]) -> str:
+    """Lines as running text; a word that goes on after a hyphen is one."""
     return (
         _HYPHEN.sub("-", squeezed("\n".join(lines)))
         if any(line.endswith("-") for line in lines)

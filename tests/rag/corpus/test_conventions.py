@@ -17,7 +17,8 @@ from rag.corpus.documents.split import passages
 from rag.errors import FormatError
 from rag.types import Passage
 
-SUFFIXES = ["html", "md", "txt", "rst", "1", "ipynb", "epub", "docx", "html.gz"]
+SUFFIXES = ["html", "md", "txt", "rst", "1", "info", "docbook", "xml", "ipynb", "epub", "docx", "html.gz"]
+STARTS = {"1": ".TH A 1\n", "info": "\x1f\nFile: a.info,  Node: B\n\n"}
 TAGS = "p div ul ol li dl dt dd table tr td th pre h1 h2 h3 span a br b blockquote details summary caption".split()
 WORDS = [
     "river",
@@ -66,11 +67,11 @@ def test_any_bytes_are_read_or_named(suffix: str, data: bytes) -> None:
 
 
 @settings(max_examples=60)
-@given(st.sampled_from(["md", "txt", "rst", "1"]), st.text(max_size=400))
+@given(st.sampled_from(["md", "txt", "rst", "1", "info"]), st.text(max_size=400))
 def test_any_text_is_read(suffix: str, text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"file.{suffix}"
-        path.write_text((".TH A 1\n" if suffix == "1" else "") + text, "utf-8", "replace")
+        path.write_text(STARTS.get(suffix, "") + text, "utf-8", "replace")
         try:
             check(read_document(path, path.name))
         except FormatError as error:

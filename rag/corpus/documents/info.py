@@ -1,0 +1,116 @@
+"""Blocks from Info files, which are the manuals of GNU programs: their nodes, headings and menus."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rag.corpus.documents import navigation as nav
+from rag.corpus.documents.blocks import Block, heading, squeezed
+from rag.corpus.documents.encodings import decoded
+from rag.corpus.documents.info_body import Body, bare, chunks, notes_of
+from rag.corpus.documents.titles import is_generic
+
+_INFO = re.compile(
+    rb"\x1f\f?\r?\n(?:File:|Indirect:|Tag Table:)|^START-INFO-DIR-ENTRY|\bproduced by makeinfo",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NO_NODE = re.compile(rb"\s*(?:Indirect|Tag Table|End Tag Table|Local Variables)", re.IGNORECASE)
+_MARK = re.compile(rb"\0\x08\[[^\0]*\0\x08\]")  # of an image or an index
+_NODE = re.compile(r"[,\t] {0,9}Node: ([^,\t]*)", re.IGNORECASE)
+_UP = re.compile(r"[,\t] {0,9}Up: ([^,\t]*)", re.IGNORECASE)
+_ENTRY = re.compile(r"^\* ([^:\n]+):[ \t]*\([^)\n]*\)(\.?)", re.MULTILINE)
+_RANKS = {"*": 2, "=": 3, "-": 4, ".": 5}
+_RULE = re.compile(r"([*=\-.])\1*")
+_GAP = re.compile(r"\S\s{2,}\S")
+_NUMBER = re.compile(r"(?:(?:Appendix|Chapter) )?(?:\d{1,3}|[A-Z])((?:\.\d{1,3})*) (?=.*[^\W\d_])", re.IGNORECASE)
+_INDEX = re.compile(r"\bindex$")  # the name of a node that lists words
+_BETWEEN = "\v"  # nodes, as the sign that stands between them is in no text
+
+
+def is_info(head: bytes) -> bool:
+    """Whether the beginning of a file is that of an Info file."""
+    return _INFO.search(head) is not None
+
+
+def info_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, list[Block]]:
+    """The title ("" if there is none) and the blocks of a manual, or of one of the files that it is split into."""
+    dropped[nav.FIGURE] += sum(mark.startswith(b"\0\x08[image") for mark in _MARK.findall(data))
+    data = _MARK.sub(b"", data).replace(b"\x7f", b"").replace(b"\v", b" ")
+    pages = [page for page in data.split(b"\x1f") if not _NO_NODE.match(page)]
+    preamble, *nodes = decoded(_BETWEEN.encode().join(pages), where).split(_BETWEEN)
+    manual = _Manual(dropped)
+    for node in nodes:
+        manual.read(node.strip("\f\n").split("\n"))
+    return manual.title or _entry(preamble), manual.blocks
+
+
+def _entry(preamble: str) -> str:
+    """What the list of all manuals calls a manual."""
+    entries = _ENTRY.findall(preamble)
+    return next((squeezed(name) for name, whole in entries if whole), squeezed(entries[0][0]) if entries else "")
+
+
+class _Manual:
+    """Collects the blocks of the nodes of a manual."""
+
+    def __init__(self, dropped: Counter[str]) -> None:
+        self.title = ""
+        self.blocks: list[Block] = []
+        self._dropped = dropped
+        self._levels = {"top": 1}  # of nodes
+
+    def read(self, lines: Sequence[str]) -> None:
+        """Read a node: a line that names it and its neighbours, and its text."""
+        name, up = _NODE.search(lines[0]), _UP.search(lines[0])
+        if name is None:
+            return
+        node = squeezed(name[1]).casefold()
+        of_notes = node.endswith("-footnotes")
+        pieces = [*chunks(_without_menu(lines[1:], node, self._dropped))]
+        body = Body(self._dropped, notes_of(pieces, inside=of_notes))
+        if pieces and not of_notes and node != "top" and _heading(pieces[0]) is None:
+            above = self._levels.get(squeezed(up[1]).casefold(), 1) if up is not None else 1
+            body.head(self._known(node, heading(bare(squeezed(name[1])), min(above + 1, 6))))
+        for piece in pieces:
+            found = _heading(piece)
+            if found is not None and node == "top" and not self.title and not is_generic(found.text):
+                self.title = found.text
+            elif found is not None:
+                body.head(self._known(node, found))
+            body.read(piece if found is None else piece[2:])
+        self.blocks += body.finish()
+
+    def _known(self, node: str, found: Block) -> Block:
+        """The heading, after its level was noted as that of the node, if it is its first."""
+        self._levels.setdefault(node, found.level)
+        return found
+
+
+def _heading(lines: Sequence[str]) -> Block | None:
+    """The heading that two lines are, of which the second is a rule; else None."""
+    if len(lines) < 2 or lines[0][:1].isspace() or (rule := _RULE.fullmatch(lines[1])) is None:
+        return None
+    long = len(lines[0])
+    if not 0.5 * long <= len(lines[1]) <= 2 * long or (len(lines) > 2 and _GAP.search(lines[0])):
+        return None
+    text = squeezed(lines[0])
+    number = _NUMBER.match(text)
+    if number is not None and (number[1] or rule[1] == "*"):  # a chapter has a number without a dot
+        text = text[number.end() :]
+    return heading(bare(text), _RANKS[rule[1]])
+
+
+def _without_menu(lines: Sequence[str], node: str, dropped: Counter[str]) -> Iterator[str]:
+    """The lines of a node without its menu, which ends with the text of its last entry; none of an index."""
+    start = next((place for place, line in enumerate(lines) if line.lower().startswith("* menu:")), len(lines))
+    if start == len(lines):
+        yield from lines
+        return
+    dropped[nav.CONTENTS] += 1
+    if _INDEX.search(node):
+        return
+    yield from lines[:start]
+    end = max(place for place in range(start, len(lines)) if lines[place].startswith("* "))
+    while end < len(lines) and lines[end].strip():
+        end += 1
+    yield from lines[end:]
