@@ -6,23 +6,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rag.corpus.documents import navigation as nav
-from rag.corpus.documents.blocks import Block, Kind, code, heading, item, squeezed
+from rag.corpus.documents.blocks import Block, Kind, code, heading, item, row, squeezed
+from rag.corpus.documents.pdf_formulas import is_numerator, with_piece
 from rag.corpus.documents.pdf_headings import Mark, by_bookmarks, by_size, file_title
 from rag.corpus.documents.pdf_margins import without_edges, without_lists
 from rag.corpus.documents.pdf_pages import Line, Pages
-from rag.corpus.documents.pdf_words import Words
+from rag.corpus.documents.pdf_tables import Table, with_tables
+from rag.corpus.documents.pdf_words import HYPHEN, Words
 from rag.corpus.documents.titles import clean_heading
 
 _ITEM = re.compile(r"([•◦▪●–∗‣·*-]|\(?\d{1,2}[.)]|\([a-z]\))\s+(?=\S)")
 _ENDS = ".:!?"
 _BOLD = 2
+_FLOAT = re.compile(r"(?:Figure|FIGURE|Fig\.?|Table|TABLE|Listing)\s+[A-Z]?\d+(?:[.-]\d+)*\s*[.:]\s")
+_NOTE = re.compile(r"(?:\d{1,2}|[*†‡])\s*[A-Za-z\"'(“‘]")
+_BRACES = re.compile("[\ue000-\uf8ff\\x00-\\x1f\\x7f\\s]+")  # parts of tall brackets
 
 
 def pdf_blocks(pages: Pages, dropped: Counter[str]) -> tuple[str, list[Block]]:
     """The title ("" if there is none) and the blocks of a PDF."""
     kept = [without_lists(lines, dropped) for lines in without_edges(pages.lines, dropped)]
     style = Style.of(kept)
-    builder = _Builder(style, Words(pages.lines))
+    builder = _Builder(style, Words(pages.lines), dropped)
     marked = by_bookmarks(pages.outline, kept) if pages.outline else by_size(kept, style.size)
     for number, lines in enumerate(marked, 1):
         builder.page(lines, number)
@@ -44,8 +49,9 @@ class Style:
         gaps: Counter[int] = Counter()
         for lines in pages:
             above_size = above_y = 0
-            for text, _, _, y, size, _ in lines:
-                sizes[size] += len(text)
+            for line in lines:
+                y, size = line.y, line.size
+                sizes[size] += len(line.text)
                 if above_size == size and 0 < above_y - y < 4 * size:
                     gaps[above_y - y] += 1
                 above_size, above_y = size, y
@@ -59,9 +65,15 @@ class _Builder:
 
     style: Style
     words: Words
+    dropped: Counter[str]
     blocks: list[Block] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     number: int = 0  # of the page that `lines` began on
+    piece: Line | None = None  # the last piece of a formula in the last line
+    before: Line | None = None  # the last line of the block before, on the same page
+    waiting: list[Line] = field(default_factory=list)  # of the paragraph that a caption or note interrupts: `lines`
+    began: int = 0  # the page that `waiting` began on
+    apart: list[tuple[list[Line], int]] = field(default_factory=list)  # captions and notes to come after `lines`
     edges: Counter[int] = field(default_factory=Counter)  # where lines of the page end
     widest: int = 0
 
@@ -70,27 +82,103 @@ class _Builder:
         rights = [line.right for line in lines if isinstance(line, Line)]
         self.edges = Counter(right // 30 for right in rights)
         self.widest = max(rights, default=0)
-        for at, line in enumerate(lines):
-            if isinstance(line, Mark):
+        self.before = None
+        rows = [*with_tables(lines, self.style.leading)]
+        for at, line in enumerate(rows):
+            if isinstance(line, Line):
+                if line.look == _BOLD and self._is_heading(line, rows[at - 1 : at + 2] if at else []):
+                    self.flush(line)
+                    self.blocks.append(heading(clean_heading(self.words.joined(line.text)), 6, number))
+                elif not "!" <= line.text[0] < "\ue000" and _BRACES.fullmatch(line.text):
+                    self.dropped[nav.SIGNS] += 1
+                else:
+                    self._add(line, number)
+            elif isinstance(line, Mark):
                 self.flush()
                 self.blocks.append(heading(line.text, line.level, number))
-                continue
-            if line.look == _BOLD and self._is_heading(line, lines[at - 1 : at + 2] if at else []):
-                self.flush(line)
-                self.blocks.append(heading(clean_heading(self.words.joined(line.text)), 6, number))
-                continue
-            if self.lines and self._ends(self.lines[-1], line):
-                self.flush(line)
-            if not self.lines:
-                self.number = number
-            self.lines.append(line)
+            else:
+                self._table(line, number)
 
-    def _is_heading(self, line: Line, around: Sequence[Line | Mark]) -> bool:
+    def _add(self, line: Line, number: int) -> None:
+        """Add a line to the block of the lines before it, or begin another one."""
+        if self.lines:
+            whole = self.lines[-1]
+            if line.y - whole.y > -self.style.leading:
+                inside = len(self.lines) > 1
+                joined = with_piece(whole, self.piece or whole, line, self.style.leading, inside=inside)
+                if joined is not None:
+                    self.lines[-1], self.piece = joined, line
+                    return
+            if (line.size < self.style.size or line.text[0] in "FTL") and self._interrupts(whole, line):
+                self._interrupt(line, number)
+                return
+            if (self.waiting and not self._is_below(whole, line)) or self._ends(whole, line):
+                if self.waiting and self._goes_on(self.waiting, line):
+                    self.apart.append((self.lines, self.number))
+                    self.lines, self.number, self.waiting = self.waiting, self.began, []
+                else:
+                    self.flush(line)
+        if not self.lines:
+            self.number = number
+        self.lines.append(line)
+        self.piece = None
+
+    def _interrupts(self, above: Line, line: Line) -> bool:
+        """Whether a line begins a caption, or a note at the foot of the page."""
+        if _FLOAT.match(line.text):
+            shifted = abs(line.left - above.left) > line.size
+            return shifted or not self._is_below(above, line) or not self._full(above, line)
+        return line.size < self.style.size - 15 and _NOTE.match(line.text) is not None
+
+    def _is_below(self, above: Line, line: Line) -> bool:
+        """Whether a line stands right below another one of its size."""
+        near = 0 <= above.y - line.y <= 1.35 * max(self.style.leading, line.size)
+        return near and abs(line.size - above.size) <= 15
+
+    def _interrupt(self, line: Line, number: int) -> None:
+        """Begin a caption or note; the paragraph before it waits for its next line."""
+        if self.waiting:
+            self.apart.append((self.lines, self.number))
+        elif self.lines[-1].text[-1] not in _ENDS and not self.lines[-1].mono and self.lines[-1].look != _BOLD:
+            self.waiting, self.began = self.lines, self.number
+        else:
+            self.flush(line)
+        self.lines, self.number, self.piece = [line], number, None
+
+    def _goes_on(self, lines: Sequence[Line], line: Line) -> bool:
+        """Whether a line goes on with a paragraph that a caption or note interrupted."""
+        last = lines[-1]
+        if line.mono or line.look == _BOLD or abs(line.size - last.size) > 15 or _ITEM.match(line.text):
+            return False
+        return line.text[0].islower() or (self._full(last, line) and line.left <= lines[0].left + line.size // 2)
+
+    def _table(self, table: Table, number: int) -> None:
+        """Add the rows of a table; one without words belongs to a figure unless it stands below text or another one."""
+        above = self.lines[-1] if self.lines else self.before
+        self.flush()
+        top = table.top
+        goes_on = above is None and self.blocks and self.blocks[-1].kind is Kind.ROW
+        far = (3 if table.names or len(table.rows) > 1 else 1.6) * self.style.leading
+        below = above is not None and 0 < above.y - top.y <= far
+        if not (table.has_words or below or goes_on):
+            self.dropped[nav.SIGNS] += len(table.rows)
+            return
+        names = [squeezed(self.words.joined(name)) for name in table.names]
+        for cells in table.rows:
+            if not any(map(str.isalnum, "".join(cells))):  # a line between rows
+                self.dropped[nav.SIGNS] += 1
+                continue
+            block = row([squeezed(self.words.joined(cell)) for cell in cells], names, number)
+            if block is not None:
+                self.blocks.append(block)
+        self.before = top
+
+    def _is_heading(self, line: Line, around: Sequence[Line | Mark | Table]) -> bool:
         """Whether a bold line stands alone between text in ordinary print."""
         if len(around) < 3 or line.text[-1] in ".,;:" or len(line.text.split()) > 10 or not line.text[0].isupper():
             return False
         above, _, below = around
-        if isinstance(above, Mark) or isinstance(below, Mark):
+        if not isinstance(above, Line) or not isinstance(below, Line):
             return False
         return above.y - line.y > 1.2 * self.style.leading and below.look == 0 and line.y - below.y > 0.5 * line.size
 
@@ -108,6 +196,8 @@ class _Builder:
         gap = above.y - line.y
         leading = max(self.style.leading, line.size)
         mono_above, mono = above.look & 1, line.look & 1
+        if above.text[-1] == HYPHEN:
+            return False
         if mono_above and (mono or not any(map(str.isalpha, line.text))):  # or a result below a line of code
             return gap > 2.5 * leading or gap < 0
         if mono_above != mono:  # a line of prose may be set in typewriter to its end
@@ -116,14 +206,20 @@ class _Builder:
             return True
         open_end = above.text[-1] not in _ENDS
         near = 0 <= gap <= 1.35 * leading
-        if near and open_end and line.text[0].islower():
-            return abs(line.size - above.size) > 15 and gap > 0.5 * leading
+        other_size = abs(line.size - above.size) > 15 and all(
+            abs(line.size - one.size) > 15 for one in self.lines[-4:-1]
+        )
+        if near and open_end:
+            if other_size and gap < 0.9 * leading and is_numerator(line) and self._full(above, line):
+                return line.size >= self.style.size
+            if line.text[0].islower():
+                return other_size and gap > 0.5 * leading
         full = self._full(above, line)
         goes_on = open_end and (full or line.text[0].islower())
         if not near:
             next_page = gap < 0 or gap > 6 * leading  # or the next column
             return not goes_on or (gap > 2 * leading and not next_page)
-        if abs(line.size - above.size) > 15 and gap > 0.5 * leading:
+        if other_size and gap > 0.5 * leading:
             return True
         shifted = abs(line.left - above.left) > 0.8 * line.size and (len(self.lines) > 1 or line.left > above.left)
         hangs = len(self.lines) == 1 and _ITEM.match(self.lines[0].text) is not None
@@ -131,12 +227,23 @@ class _Builder:
 
     def flush(self, following: Line | None = None) -> None:
         """End the block of the lines collected so far, before the line that follows."""
+        if self.waiting:
+            self.apart.append((self.lines, self.number))
+            self.lines, self.number, self.waiting = self.waiting, self.began, []
+        apart, self.apart = self.apart, []
+        self._end(following)
+        for self.lines, self.number in apart:
+            self._end(following)
+
+    def _end(self, following: Line | None) -> None:
         lines, self.lines = self.lines, []
         if not lines:
             return
         first = lines[0]
+        words = any(map(str.isalpha, first.text)) or any(any(map(str.isalpha, line.text)) for line in lines)
         leads = (
-            following is not None
+            words
+            and following is not None
             and len(lines) <= 3
             and following.left > first.left + 0.8 * first.size
             and following.y < first.y
@@ -144,9 +251,16 @@ class _Builder:
         )
         if first.mono and not (leads and not lines[-1].text.endswith("{")) and _is_code(lines):
             self._code(lines)
+        elif words:
+            self._text(lines, leads=leads)
+        else:
+            self._numbers(lines)
             return
+        self.before = lines[-1]
+
+    def _text(self, lines: Sequence[Line], *, leads: bool) -> None:
         text = squeezed(self.words.joined(" ".join([line.text for line in lines])))
-        if not any(map(str.isalpha, text)) or nav.is_boilerplate(text):
+        if nav.is_boilerplate(text):
             return
         if (mark := _ITEM.match(text)) is not None:
             sign = mark[1].strip("().")
@@ -155,6 +269,23 @@ class _Builder:
         # What is short and stands left of the text after it is the term that the text explains.
         kind = Kind.LEAD if leads and text[-1] not in ".!?" else Kind.TEXT
         self.blocks.append(Block(text, kind, 0, self.number))
+
+    def _numbers(self, lines: Sequence[Line]) -> None:
+        """Keep lines without words that stand below text as rows of a table do; the others belong to figures."""
+        for line in lines:
+            above = self.before
+            if (
+                above is not None
+                and any(map(str.isdigit, line.text))
+                and 0 < above.y - line.y <= 1.6 * self.style.leading
+                and abs(above.size - line.size) <= 15
+                and above.left - line.size <= line.left
+                and line.right <= above.right + line.size
+            ):
+                self.blocks.append(Block(squeezed(self.words.joined(line.text)), Kind.ROW, 0, self.number))
+                self.before = line
+            else:
+                self.dropped[nav.SIGNS] += 1
 
     def _code(self, lines: list[Line]) -> None:
         block = code(self._laid_out(lines), self.number)

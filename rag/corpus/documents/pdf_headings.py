@@ -56,7 +56,10 @@ def by_bookmarks(
 def _placed(waiting: list[_Waiting], lines: list[Line]) -> Marked:
     marked: Marked = []
     at = 0
-    letters = [_letters(line.text) for line in lines]
+    titles = "\n".join(mark.letters for mark in waiting)
+    ends = [n for n, line in enumerate(lines) if _may_end(line.text, titles)]  # most lines are no heading
+    needed = {n + more for n in ends for more in range(3)}
+    letters = [_letters(line.text) if n in needed else "\n" for n, line in enumerate(lines)]
     while at < len(lines):
         for index, mark in enumerate(waiting):
             if length := _length(mark.letters, letters[at : at + 3]):
@@ -82,6 +85,12 @@ def _passed(waiting: _Waiting, lines: list[Line], at: int, letters: list[str]) -
 
 def _letters(text: str) -> str:
     return _SIGNS.sub("", text.casefold())
+
+
+def _may_end(text: str, titles: str) -> bool:
+    """Whether the last letters of a line are also in a title."""
+    tail = text[-4:]
+    return tail.casefold() in titles if tail.isalnum() else _letters(text[-12:])[-6:] in titles
 
 
 def _length(title: str, lines: Sequence[str]) -> int:

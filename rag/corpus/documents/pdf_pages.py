@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -18,7 +18,11 @@ _WORKER = Path(__file__).with_name("pdf_worker.py")
 
 
 class Line(NamedTuple):
-    """A line of text; positions and the font size are tenths of a point, from the lower left corner of the page."""
+    """A line of text; positions and the font size are tenths of a point, from the lower left corner of the page.
+
+    `cells` has three numbers for each part of a line that wide gaps part: where it begins in the text, its left and its
+    right.
+    """
 
     text: str
     left: int
@@ -26,6 +30,7 @@ class Line(NamedTuple):
     y: int
     size: int
     look: int
+    cells: Sequence[int] = ()
 
     @property
     def mono(self) -> bool:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from rag.corpus.documents.pdf_pages import Line
 
-_HYPHEN = "\ufffe"  # what the library writes where a word goes on in the next line
-_SPLIT = re.compile(f"(\\w*[^\\W\\d_]){_HYPHEN}\\s*([^\\W\\d_]\\w*)")
-_OPTION = re.compile(f"(?<![\\w-])(-*){_HYPHEN}\\s+(?=\\w)")  # `--track`, with the dashes at the end of a line
+HYPHEN = "\ufffe"  # what the library writes where a word goes on in the next line
+_SPLIT = re.compile(f"(\\w*[^\\W\\d_]){HYPHEN}\\s*([^\\W\\d_]\\w*)")
+_OPTION = re.compile(f"(?<![\\w-])(-*){HYPHEN}\\s+(?=\\w)")  # `--track`, with the dashes at the end of a line
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 _ACCENTS = {"´": "\u0301", "¨": "\u0308", "ˆ": "\u0302", "˜": "\u0303", "ˇ": "\u030c", "˚": "\u030a"}
 _ACCENTED = re.compile(r"([´¨ˆ˜ˇ˚]) ?([a-zA-Zı])")
@@ -25,15 +25,15 @@ class Words:
         """Running text without the marks of words that went on in the next line."""
         if text.isascii():
             return text
-        if _HYPHEN in text:
-            text = _SPLIT.sub(self._join, _OPTION.sub(r"\1-", text))
+        if HYPHEN in text:
+            text = _SPLIT.sub(self._join, _OPTION.sub(r"\1-", text)).replace(f"{HYPHEN} ", "-")
         return self.letters(text)
 
     def letters(self, text: str) -> str:
         """Text with letters for ligatures and for accents that stand before their letters."""
         if text.isascii():
             return text
-        return _ACCENTED.sub(_composed, text.translate(_LIGATURES)).replace(_HYPHEN, "-")
+        return _ACCENTED.sub(_composed, text.translate(_LIGATURES)).replace(HYPHEN, "-")
 
     def _join(self, found: re.Match[str]) -> str:
         first, second = found[1], found[2]

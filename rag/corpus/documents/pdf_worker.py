@@ -2,7 +2,8 @@
 
 Standard input has a line with the number of bytes, then the bytes of a file, again and again. For each file it writes
 JSON lines: the outline and the number of pages, then the lines of each page,
-then `null`; or an object with `error`. This file imports nothing of `rag`, so it starts fast.
+then `null`; or an object with `error`. A line that wide gaps part, as in tables, ends with three numbers for
+each part: where it begins in the text, its left and its right. This file imports nothing of `rag`, so it starts fast.
 """
 
 # ruff: noqa: ANN401  (the library has no types)
@@ -10,6 +11,7 @@ then `null`; or an object with `error`. This file imports nothing of `rag`, so i
 import ctypes
 import gc
 import json
+import re
 import sys
 from typing import Any
 
@@ -37,7 +39,12 @@ _BULLETS = tuple("\x88\uf076\uf0a7\uf0a8\uf0b7\uf0d8\uf0fc")
 # Adobe's old-style digits and small capitals.
 _GLYPHS = {0xF730 + n: str(n) for n in range(10)} | {0xF761 + n: chr(ord("A") + n) for n in range(26)}
 
-Row = tuple[str, int, int, int, int, int]
+# A line without the spaces around it. Where a hyphen parts a word, the library writes `\ufffe` and no end of the line.
+_LINE = re.compile("[^\\s\0\ufffe](?:[^\n\ufffe]*[^\\s\0\ufffe])?\ufffe?|\ufffe")
+_WIDE = 0.56  # font sizes a character takes on the average, from where on a line may have gaps
+_GAP = 1.25  # font sizes between the beginnings of the characters on both sides of a gap
+
+Row = tuple[str, int, int, int, int, int] | tuple[str, int, int, int, int, int, list[int]]
 
 
 def main() -> None:
@@ -125,41 +132,95 @@ def _measured(raw: Any, page: Any) -> list[Row]:
     if count <= 0:
         return []
     buffer = (ctypes.c_ushort * (count + 1))()
-    raw.FPDFText_GetText(page, 0, count, buffer)
-    text = bytes(buffer)[: 2 * count].decode("utf-16-le", "surrogatepass")
-    if len(text) != count:  # characters of two units each: keep the positions
-        text = "".join(map(chr, buffer[:count]))
+    written = raw.FPDFText_GetText(page, 0, count, buffer) - 1
+    text = bytes(buffer)[: 2 * written].decode("utf-16-le", "surrogatepass")
+    if len(text) != written:  # characters of two units each: keep the positions
+        text = "".join(map(chr, buffer[:written]))
+    place = None  # of a character on the page, by its place in the text, which lacks those without a code
+    if written != count:
+        index = raw.FPDFText_GetCharIndexFromTextIndex
+        place = [index(page, at) for at in range(written)]
     x, y, end_x = ctypes.c_double(), ctypes.c_double(), ctypes.c_double()
-    at, at_end = (ctypes.byref(x), ctypes.byref(y)), (ctypes.byref(end_x), ctypes.byref(ctypes.c_double()))
+    to_x, to_y, to_end, nowhere = map(ctypes.byref, (x, y, end_x, ctypes.c_double()))
     origin, font_size = raw.FPDFText_GetCharOrigin, raw.FPDFText_GetFontSize
-    lines = []
-    start = 0
-    for line in text.split("\n"):
-        end = start + len(line)
-        first, last = start + len(line) - len(line.lstrip()), start + len(line.rstrip()) - 1
-        start = end + 1
-        if last < first:
-            continue
-        origin(page, first, *at)
-        origin(page, last, *at_end)
+    lines: list[Row] = []
+    starts = []
+    null = "\0" in text
+    for found in _LINE.finditer(text):
+        clean, first, last = found[0], found.start(), found.end() - 1
+        if not clean.isascii():
+            clean = clean.translate(_GLYPHS)
+            if clean.startswith(_BULLETS):
+                clean = f"•{clean[1:]}"
+            try:
+                clean.encode()
+            except UnicodeEncodeError:  # half a character
+                clean = clean.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        if null:
+            clean = clean.replace("\0", "")
         middle = (first + last) // 2
         if text[middle].isspace():  # a space that is not in the file has no font
             middle = first
+        alphanumeric = text[first].isalnum()
+        starts.append(first)
+        if place is not None:
+            first, middle, last = place[first], place[middle], place[last]
+        origin(page, first, to_x, to_y)
+        origin(page, last, to_end, nowhere)
         size = font_size(page, middle)
         look = _look(raw, page, first)
-        if look or not text[first].isalnum():  # most of a line counts
+        if look or not alphanumeric:  # most of a line counts
             two, three = _look(raw, page, middle), _look(raw, page, last)
             look = (look & two) | (look & three) | (two & three)
-        clean = text[first : last + 1].replace("\0", "").translate(_GLYPHS)
-        if clean.startswith(_BULLETS):
-            clean = f"•{clean[1:]}"
-        try:
-            clean.encode()
-        except UnicodeEncodeError:  # half a character
-            clean = clean.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         right = end_x.value + 0.5 * size  # the width of a letter is about half its height
         lines.append((clean, int(10 * x.value), int(10 * right), int(10 * y.value), int(10 * size), look))
+    _part(raw, page, lines, starts, place)
     return lines
+
+
+def _part(raw: Any, page: Any, lines: list[Row], starts: list[int], place: list[int] | None) -> None:
+    """Find the wide gaps in the lines of a page that are wide for their letters, and in those beside them."""
+    widths = [(row[2] - row[1]) / len(row[0]) for row in lines]
+    if not widths:
+        return
+    usual = 2 * sorted(widths)[len(widths) // 4]  # where the font size is not what is seen, as the page is scaled
+    x, x_after = ctypes.c_double(), ctypes.c_double()
+    at, at_after, nowhere = ctypes.byref(x), ctypes.byref(x_after), ctypes.byref(ctypes.c_double())
+    origin = raw.FPDFText_GetCharOrigin
+    limit = _WIDE * usual
+    waiting = [n for n, width in enumerate(widths) if width > limit and width > _WIDE * lines[n][4]]
+    seen = set(waiting)
+    while waiting:
+        number = waiting.pop()
+        text, left, right, y, size, look = lines[number][:6]
+        cells: list[int] = []
+        if look & _FIXED_PITCH:
+            continue
+        gap = _GAP * max(size, usual)
+        begin = 0
+        space = text.find(" ")
+        while space > 0:
+            before, after = starts[number] + space - 1, starts[number] + space + 1
+            if place is not None:
+                before, after = place[before], place[min(after, len(place) - 1)]
+            origin(page, before, at, nowhere)
+            origin(page, after, at_after, nowhere)
+            if 10 * (x_after.value - x.value) > gap:
+                cells += (begin, left, int(10 * x.value + 0.5 * size))
+                begin, left = space + 1, int(10 * x_after.value)
+            space = text.find(" ", space + 1)
+        if cells:
+            cells += (begin, left, right)
+            lines[number] = (text, cells[1], right, y, size, look, cells)
+            for step in (-1, 1):
+                for near in (number + step, number + 2 * step):
+                    if not 0 <= near < len(lines) or abs(lines[near][3] - y) > 2.5 * abs(near - number) * max(
+                        size, usual
+                    ):
+                        break
+                    if near not in seen:
+                        seen.add(near)
+                        waiting.append(near)
 
 
 _looks: dict[bytes, int] = {}  # by the name of a font

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 FONTS = {"F1": "Helvetica", "F2": "Courier", "F3": "Helvetica-Bold", "F4": "Helvetica"}
-# What the characters of F4 stand for, as in the fonts of TeX, Symbol and Adobe: two bullets, and an old-style 7.
-SIGNS = {"b": "0088", "s": "F0B7", "7": "F737"}
+# What the characters of F4 stand for, as in the fonts of TeX, Symbol and Adobe: two bullets, an old-style 7, no text.
+SIGNS = {"b": "0088", "s": "F0B7", "7": "F737", "0": "FFFE"}
 
 
 class Print(NamedTuple):

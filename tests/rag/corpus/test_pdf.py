@@ -125,6 +125,91 @@ def test_contents_and_indexes_are_dropped_and_counted(tmp_path: Path) -> None:
     assert [passage.text for passage in document.passages] == [LONG]
 
 
+def rows(cells: Sequence[Sequence[str]], y: int, columns: Sequence[int] = (60, 200, 300)) -> list[Print]:
+    return [
+        Print(cell, y - 12 * number, x)
+        for number, line in enumerate(cells)
+        for cell, x in zip(line, columns, strict=False)
+        if cell
+    ]
+
+
+def test_rows_of_numbers_name_their_columns(tmp_path: Path) -> None:
+    table = rows([["Value", "Measured (pF)"], ["680", "664"], ["3000", "2900"]], 550)
+    document = load(tmp_path, make_pdf([[*paragraph(LONG, 700), Print("We measured:", 562), *table]]))
+    expected = "We measured:\n\nValue: 680 | Measured (pF): 664\n\nValue: 3000 | Measured (pF): 2900"
+    assert document.passages[-1].text.endswith(expected)
+    assert not document.dropped
+
+
+def test_rows_without_a_header_keep_their_cells(tmp_path: Path) -> None:
+    table = rows([["-f", "Does it anyway, as"], ["", "often as it takes."], ["-q", "Says nothing."]], 550)
+    (*_, last) = read(tmp_path, [[*paragraph(LONG, 700), *table]])
+    assert last.text.endswith("-f | Does it anyway, as often as it takes.\n\n-q | Says nothing.")
+
+
+def test_a_row_of_numbers_stands_apart_from_the_text_below(tmp_path: Path) -> None:
+    row = rows([["1", "1000", "147.3"]], 550)
+    (*_, last) = read(tmp_path, [[*paragraph(LONG, 700), Print("The result:", 562), *row, Print("It fits.", 538)]])
+    assert last.text.endswith("1 | 1000 | 147.3\n\nIt fits.")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text"),
+    [
+        (
+            [("has a resolution of", 0, 50, 10), ("1", 4, 139, 7), ("4095", -4, 135, 7), (".", 0, 153, 10)],
+            "resolution of 1/4095 .",
+        ),
+        (
+            [("this is x", 0, 50, 10), ("2", 4, 90, 7), ("in all, and more.", 0, 97, 10)],
+            "this is x 2 in all, and more.",
+        ),
+    ],
+)
+def test_the_pieces_of_a_formula_stay_in_their_sentence(
+    tmp_path: Path, pieces: Sequence[tuple[str, int, int, int]], text: str
+) -> None:
+    formula = [Print(piece, 550 + up, x, size) for piece, up, x, size in pieces]
+    (*_, last) = read(tmp_path, [[*paragraph(LONG, 700), *formula]])
+    assert last.text.endswith(text)
+
+
+def test_the_numbers_of_a_figure_are_dropped_and_counted(tmp_path: Path) -> None:
+    labels = [Print(str(number), 300 + 40 * number, 70) for number in range(5)]
+    axis = rows([["0", "10", "20"]], 280)
+    document = load(tmp_path, make_pdf([[*paragraph(LONG, 700), *labels, *axis, Print("It ends here.", 200)]]))
+    assert document.dropped[nav.SIGNS] == 6
+    assert "\n\n".join(passage.text for passage in document.passages) == f"{LONG}\n\nIt ends here."
+
+
+@pytest.mark.parametrize(("apart", "size"), [("Figure 5.2: A river.", 10), ("1 See the map.", 7)])
+def test_captions_and_notes_do_not_interrupt_a_paragraph(tmp_path: Path, apart: str, size: int) -> None:
+    lines = paragraph(LONG, 700)
+    first, rest = lines[:4], lines[4:]
+    pages = [[*first, Print(apart, 600, size=size)], [line._replace(y=line.y + 40) for line in rest]]
+    passages = read(tmp_path, pages)
+    assert "\n\n".join(passage.text for passage in passages) == f"{LONG}\n\n{apart}"
+
+
+def test_a_sentence_may_begin_a_line_with_the_name_of_a_figure(tmp_path: Path) -> None:
+    lines = [Print(f"{'The water of the lakes and of the rivers is shown in our ' * 2}map in", 700)]
+    lines += [Print("Figure 2. The rivers flow to the sea.", 688)]
+    (passage,) = read(tmp_path, [lines])
+    assert "map in Figure 2. The rivers" in passage.text
+
+
+def test_a_sign_without_a_code_leaves_the_other_lines_in_place(tmp_path: Path) -> None:
+    data = make_pdf([[Print("0", 700, 50, font="F4"), Print("Rivers", 660, 70), Print("Lakes", 640, 70)]])
+    (lines,) = read_pages(data, "one.pdf").lines
+    assert [(line.text, line.left, line.y) for line in lines][-2:] == [("Rivers", 700, 6600), ("Lakes", 700, 6400)]
+
+
+def test_lines_joined_by_a_hyphen_have_places_of_their_own(tmp_path: Path) -> None:
+    (lines,) = read_pages(make_pdf([[Print("all the meas-", 700), Print("urements of it", 688)]]), "one.pdf").lines
+    assert [line.y for line in lines] == [7000, 6880]
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_a_mangled_file_is_read_or_named(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
