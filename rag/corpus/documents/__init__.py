@@ -28,7 +28,7 @@ _MAN = re.compile(r"\.[1-8][a-z]{0,5}")
 _INFO = re.compile(r"\.info(?:-\d{1,3})?")
 _TEXTS = re.compile(
     r"(?:readme|faq|install|howto|manual|guide|tutorial|quickstart|usage|notes|news|bugs|todo|hacking|contributing|"
-    r"security|upgrading|porting|authors|credits|thanks|contributors|maintainers|copyright)(?:\.debian)?"
+    r"security|upgrading|porting|authors|credits|thanks|contributors|maintainers)(?:\.debian)?"
 )
 
 

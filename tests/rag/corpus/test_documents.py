@@ -271,7 +271,7 @@ def test_links_that_lead_out_of_the_folder_are_counted_and_not_followed(tmp_path
 
 def test_every_file_that_is_not_read_is_counted(tmp_path: Path) -> None:
     (tmp_path / "_static").mkdir()
-    for name in ("a.md", "_static/fonts.html", "COPYING", "changelog.gz", "a.py.gz", "b.py", "B.PY", "x.1", ".git"):
+    for name in ("a.md", "_static/fonts.html", "copyright", "changelog.gz", "a.py.gz", "b.py", "B.PY", "x.1", ".git"):
         (tmp_path / name).write_text(LONG)
     (tmp_path / "style.css").symlink_to("/nowhere.css")
     corpus = Corpus([tmp_path], exclude=["b.*"])
