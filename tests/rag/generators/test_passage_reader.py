@@ -1,5 +1,6 @@
 """The reader's answers: whole units, verbatim and cited, in up to 120 words."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -123,6 +124,20 @@ def test_a_name_in_a_hit_that_was_not_read_is_there() -> None:
     assert len(reader.seen) == 4
     assert signals["unmentioned"] == 0
     assert PassageReader(reader).signals(Question("q", "Is wood dear in Chile?"), hits)["unmentioned"] == 1
+
+
+def test_signals_are_weighed_by_the_passages() -> None:
+    hits = [Hit(Passage("a", "", "Oak is dear."), 1.0), Hit(Passage("b", "", "The shed is small."), 1.0)]
+    hits.append(Hit(Passage("c", "", "The shed is old."), 1.0))
+    signals = PassageReader(Scripted(["dear"], short="shed", relevant="Oak")).signals(
+        Question("q", "how do I build the shed"), hits
+    )
+    oak = math.exp(3) / (math.exp(3) + 2)  # its weight; the others have no more relevance than 0
+    assert signals["relevance"] == 3
+    assert signals["agreement"] == pytest.approx(oak)  # with itself; the two others agree on "shed"
+    assert signals["none"] == pytest.approx(oak * math.exp(-0.01) + (1 - oak) * math.exp(-5))
+    same = PassageReader(Scripted(["dear"], short="shed")).signals(Question("q", "how do I build the shed"), hits)
+    assert same["agreement"] == pytest.approx(2 / 3)
 
 
 def test_a_stretch_has_neighbours_in_text_order() -> None:

@@ -49,6 +49,12 @@ def test_the_units_of_an_entry_know_its_beginning() -> None:
     assert [unit.entry for unit in units(text)] == [None, None, 0, 1, None, None]
 
 
+def test_yes_and_no_stay_with_what_follows() -> None:
+    text = "No. It runs on Linux alone. Yes! It may. No one knows. No."
+    pieces = [text[unit.start : unit.end] for unit in units(text)]
+    assert pieces == ["No. It runs on Linux alone.", "Yes! It may.", "No one knows.", "No."]
+
+
 def test_a_passage_without_structure_is_its_sentences() -> None:
     text = "Arlen lies on the Finch. It has a mill."
     assert [(text[u.start : u.end], u.leans) for u in units(text)] == [
