@@ -40,8 +40,9 @@ _SAME = 0.75  # overlap of stems above which two quotes say the same
 _OPENING = re.compile(r"(?:[-*•] )?(?:the |an? )?[\"'`(\[]?", re.IGNORECASE)  # before the name that begins an entry
 _BEFORE = 8  # units back to the lead-in of a list
 _TERM = 25  # words back to the beginning of an entry
-_PATH = re.compile(r"[^\s\"'`“”(),;]*[/\\_][^\s\"'`“”(),;]*[\w/]")
-_LONGEST_PATH = 80  # characters
+_PATH = re.compile(r"(?:^|\s)(?:~|\.{0,2}/|[A-Za-z]:\\)\S*[\w/\\]\Z")  # at the end of a text
+_REST = re.compile(r"[\w.-]*\w")
+_INTERVAL = re.compile(r"[\[(][^\[\]()]*,[^\[\]()]*[\])]")  # [0, 1)
 _PARTNERS = {"(": ")", "[": "]", "{": "}"}
 _TWO = re.compile(
     r"\b(?:and|or) (?:\w+ ){0,2}(?:who|whom|whose|what|when|where|why|how|which)\b"
@@ -436,14 +437,11 @@ def _repeats(new: _Quoted, quoted: _Quoted) -> bool:
 
 
 def _spelled_out(short: _Read) -> str:
-    """The short answer, with the whole path or name in code that it cuts: `~/.box/box` of `~/.box/box-0.7.conf`."""
-    start, end = short.reading.start or 0, short.reading.end or 0
-    for whole in _PATH.finditer(short.text, max(0, start - _LONGEST_PATH), end + _LONGEST_PATH):
-        if whole.start() < start < whole.end():
-            start = whole.start()
-        if whole.start() < end < whole.end():
-            end = whole.end()
-    return short.text[start:end]
+    """The short answer, with the part of a path that it cuts: `~/.box/box` of `~/.box/box-0.7.conf`."""
+    end = short.reading.end or 0
+    span = short.text[short.reading.start : end]
+    rest = _REST.match(short.text, end) if _PATH.search(span) else None
+    return span if rest is None else span + rest.group()
 
 
 def _balanced(text: str) -> str:
@@ -458,6 +456,8 @@ def _balanced(text: str) -> str:
             else:
                 lonely.add(place)
     lonely.update(opened)
+    if _INTERVAL.search(text):
+        return text
     if opened and 0 < opened[0] < len(text) - 1 and text[opened[0] - 1] == " ":
         return _balanced(text[: opened[0]])
     if text.count('"') == 1:
