@@ -70,7 +70,7 @@ class Job:
         Raises `IndexingError` if the index in the folder is no shard of these sources by these options.
         """
         memory = [] if self.options.memory is None else [f"--memory={self.options.memory}"]
-        engine = self.options.engine if self.options.recipes else []
+        engine = self.options.engine
         to = f"--to={self.folder.absolute()}"
         if self.replace or not (self.folder / MANIFEST).exists():
             yield [

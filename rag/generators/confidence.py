@@ -73,8 +73,8 @@ def _estimate(row: Mapping[str, Any]) -> Estimate:
 def unmentioned(question: str, texts: Sequence[str]) -> list[str]:
     """The names and years of a question that none of the texts has, in any form: "Does it sync with Feedly?".
 
-    A name is a capitalised word that begins no sentence; none is taken from a question in which most other words have
-    capitals, too. A name inside a longer word counts as there.
+    A name is a capitalised word that begins no sentence; none is taken if most of the words that begin none have
+    capitals. A name inside a longer word counts as there.
     """
     inside = [found for found in _WORD.finditer(question) if not _BEGINS.search(question, 0, found.start())]
     names = [found.group() for found in inside if found.group()[0].isupper()]

@@ -169,6 +169,7 @@ def test_a_cluster_answers_embeds_and_benchmarks_as_this_process_does(
         assert result.returncode == 0, result.stderr
         sharded.append([path.read_bytes() for path in sorted((tmp_path / name).rglob("*.npy"))])
     assert sharded[0] == sharded[1]
+    assert sharded[0]
 
     benchmark = write_benchmark(tmp_path, QUESTIONS, 'right = "answer_in_text"\nk = 3')
     for out, options in (("LOCAL", ()), ("RAY", over)):

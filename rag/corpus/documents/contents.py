@@ -1,4 +1,4 @@
-"""Leaves out lists that only repeat the headings below them: tables of contents that no mark tells."""
+"""Leaves out lists that only repeat the headings below them: tables of contents that nothing in the file marks."""
 
 import re
 from collections import Counter

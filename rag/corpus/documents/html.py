@@ -20,11 +20,12 @@ _REMOVED = ", ".join(
     a.headerlink a.permalink span.permalink a.anchorjs-link a.copiable-link a.copiable-anchor
     a.footnote-backref a.fn-backref .linenos .lineno .linenodiv .gutter .mw-editsection .viewcode-link .viewcode-back
     .previous_page .next_page .toc_page [role=tooltip] .tooltip .tooltiptext label.ocn
-    a.footnote-reference a.footnote-ref sup.footnote-ref a[href*="#FOOT"] a[href*="#DOCF"] table.menu
-    table:has(a.summary-letter)
+    a.footnote-reference a.footnote-ref sup.footnote-ref a[name^="DOCF"] a[id^="DOCF"] a[href*="#DOCF"]
     """.split()
     + [f"h{level} [aria-hidden=true]" for level in range(1, 7)]
 )
+# As Texinfo made them.
+_MENUS = "table.menu:has(a[accesskey]), table:has(a.summary-letter):not(:has(table))"
 # As Doxygen and Sphinx make them, and MkDocs, whose other pages have a dialogue for searching outside of the text.
 _SEARCH = "body.SRPage, h1#search-documentation, [role=main] #mkdocs-search-results, main #mkdocs-search-results"
 _LISTING = ".fragment a[name=l00001], .fragment a#l00001, a.viewcode-back"
@@ -79,6 +80,9 @@ def html_blocks(text: str, dropped: Counter[str], name: str = "", where: str = "
     for node in tree.body.css(_REMOVED):
         if node.tag not in _WHOLE:
             node.decompose()
+    for node in tree.body.css(_MENUS):
+        dropped[nav.CONTENTS] += 1
+        node.decompose()
     for link in tree.body.css(_DETAILS):
         if link.text() == "More...":
             link.decompose()

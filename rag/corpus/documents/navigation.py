@@ -57,7 +57,7 @@ _INDEX = re.compile(
     r"|The documentation for this .{0,40}was generated from the following files?:"
 )
 # Without a number, four dots are those of a menu and a full stop: "Choose Save As....".
-_LEADERS = re.compile(r"(?:\. ?){4,}\s*(?:\d+|[ivxlc]+)\s*$|(?:\. ?){5,}\s*$|(?:\.{4,}|(?: \.){4,})\s*\d+")
+_LEADERS = re.compile(r"(?<!\.)(?<!\. )(?:(?:\. ?){4,}\s*(?:(?:\d+|[ivxlc]+)\s*$|\d)|(?:\. ?){5,}\s*$)")
 
 
 def reason_by_name(names: str, role: str | None) -> str | None:

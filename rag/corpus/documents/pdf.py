@@ -189,7 +189,8 @@ class _Builder:
         if edges[at] + edges[at - 1] + edges[at + 1] > 3:
             return True
         letter = (line.right - line.left) / len(line.text)
-        return self.widest - line.right < letter * (following.text.find(" ") % 40 + 1)
+        word = following.text[:40].partition(" ")[0]
+        return self.widest - line.right < letter * (len(word) + 1)
 
     def _ends(self, above: Line, line: Line) -> bool:
         """Whether a line begins another block than the line above it."""

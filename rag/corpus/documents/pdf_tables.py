@@ -11,6 +11,8 @@ from rag.corpus.documents.pdf_pages import Line
 _NUMBER = re.compile(r"[-+−–±<>~≈(]*\.?\d[^a-zA-Z]*(?:[a-zA-Z%°µΩ/]{1,4}\W*)?")
 _COLUMN = re.compile(r"""$|[#%$("'“<]?[^\W\d_]|[#%]$""")  # how the name of a column begins
 _LETTER, _WORD = re.compile(r"[^\W\d_]"), re.compile(r"[^\W\d_]{2}")
+_DIGITS = 40  # characters of a number
+_CELLS = 100  # of a row
 _NAME = 6  # words in the name of a column
 
 
@@ -67,7 +69,7 @@ def _is_result(above: Line | Mark, line: Line, leading: int) -> bool:
 
 def _has_numbers(row: _Row) -> bool:
     """Whether a line that stands alone is a row: most of its cells are numbers."""
-    numbers = sum(_NUMBER.fullmatch(cell.text) is not None for cell in row.cells)
+    numbers = sum(_NUMBER.fullmatch(cell.text) is not None for cell in row.cells if len(cell.text) <= _DIGITS)
     return len(row.cells) > 2 and 2 * numbers > len(row.cells)
 
 
@@ -102,7 +104,7 @@ def _row(lines: Sequence[Line | Mark], at: int, leading: int) -> tuple[_Row | No
     at += 1
     while at < len(lines):
         line = lines[at]
-        if isinstance(line, Mark) or line.mono or abs(line.size - row.size) > 15:
+        if isinstance(line, Mark) or line.mono or abs(line.size - row.size) > 15 or len(cells) > _CELLS:
             break
         if abs(line.y - row.y) <= 0.35 * row.size and line.left > cells[-1].right + row.size // 2:
             cells += _cells(line)

@@ -144,25 +144,14 @@ def _measured(raw: Any, page: Any) -> list[Row]:
     to_x, to_y, to_end, nowhere = map(ctypes.byref, (x, y, end_x, ctypes.c_double()))
     origin, font_size = raw.FPDFText_GetCharOrigin, raw.FPDFText_GetFontSize
     lines: list[Row] = []
-    starts = []
-    null = "\0" in text
+    starts: list[re.Match[str]] = []
     for found in _LINE.finditer(text):
-        clean, first, last = found[0], found.start(), found.end() - 1
-        if not clean.isascii():
-            clean = clean.translate(_GLYPHS)
-            if clean.startswith(_BULLETS):
-                clean = f"•{clean[1:]}"
-            try:
-                clean.encode()
-            except UnicodeEncodeError:  # half a character
-                clean = clean.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        if null:
-            clean = clean.replace("\0", "")
+        clean, first, last = _cleaned(found[0]), found.start(), found.end() - 1
         middle = (first + last) // 2
         if text[middle].isspace():  # a space that is not in the file has no font
             middle = first
         alphanumeric = text[first].isalnum()
-        starts.append(first)
+        starts.append(found)
         if place is not None:
             first, middle, last = place[first], place[middle], place[last]
         origin(page, first, to_x, to_y)
@@ -178,7 +167,20 @@ def _measured(raw: Any, page: Any) -> list[Row]:
     return lines
 
 
-def _part(raw: Any, page: Any, lines: list[Row], starts: list[int], place: list[int] | None) -> None:
+def _cleaned(text: str) -> str:
+    """A text without characters that have no code, each glyph and each pair of units as one character."""
+    if not text.isascii():
+        text = text.translate(_GLYPHS)
+        if text.startswith(_BULLETS):
+            text = f"•{text[1:]}"
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # half a character
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text.replace("\0", "")
+
+
+def _part(raw: Any, page: Any, lines: list[Row], starts: list[re.Match[str]], place: list[int] | None) -> None:
     """Find the wide gaps in the lines of a page that are wide for their letters, and in those beside them."""
     widths = [(row[2] - row[1]) / len(row[0]) for row in lines]
     if not widths:
@@ -198,9 +200,10 @@ def _part(raw: Any, page: Any, lines: list[Row], starts: list[int], place: list[
             continue
         gap = _GAP * max(size, usual)
         begin = 0
-        space = text.find(" ")
+        written, start = starts[number][0], starts[number].start()  # as it stands in the file
+        space = written.find(" ")
         while space > 0:
-            before, after = starts[number] + space - 1, starts[number] + space + 1
+            before, after = start + space - 1, start + space + 1
             if place is not None:
                 before, after = place[before], place[min(after, len(place) - 1)]
             origin(page, before, at, nowhere)
@@ -208,9 +211,11 @@ def _part(raw: Any, page: Any, lines: list[Row], starts: list[int], place: list[
             if 10 * (x_after.value - x.value) > gap:
                 cells += (begin, left, int(10 * x.value + 0.5 * size))
                 begin, left = space + 1, int(10 * x_after.value)
-            space = text.find(" ", space + 1)
+            space = written.find(" ", space + 1)
         if cells:
             cells += (begin, left, right)
+            if len(written) != len(text):
+                cells[::3] = [len(_cleaned(written[:begin])) for begin in cells[::3]]
             lines[number] = (text, cells[1], right, y, size, look, cells)
             for step in (-1, 1):
                 for near in (number + step, number + 2 * step):

@@ -13,7 +13,7 @@ from rag.corpus.documents.blocks import Block, code, entry, heading, item, squee
 _BULLET = re.compile(r"(\s*)([-*+•o‣–]|\(?\d{1,3}[.)]|\(?[a-z][.)])(\s+)(?=\S)")
 _RULE = re.compile(r"\s*([=\-~*^\"'`#+_.:<>])\1{2,}\s*$")
 _NUMBERED = re.compile(r"\s*(\d{1,2}(?:\.\d{1,2})*|[A-Z](?:\.\d{1,2})+)\.?\s+(?=[^\W\d_])")
-_WIKI = re.compile(r"(={2,6})\s+(\S.*?)\s+\1\s*")
+_WIKI = re.compile(r"(={2,6}) +([^\s=](?:.*[^\s=])?) +\1")
 _CHAPTER = re.compile(r"(?:chapter|appendix|part)\s([\dIVX]{1,5}|[A-Z])[.:]?\s+(?=[^\W\d_])", re.IGNORECASE)
 _NAME = re.compile(r"\s*-|\w[_=]")  # of an option or a value
 _BEFORE = re.compile(r"\s*(?:[-*+•‣–?o]\s+)?(?:\(?[\dA-Za-z]{1,3}[.)]\s*|\d{1,3}(?:\.\d{1,3})+\.?\s*|\d{1,3}\s+)*")
@@ -29,6 +29,7 @@ _SHORT = 0.6  # of the usual width, up to which a line is short
 _WORD = re.compile(r"[(\"'“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[.,;:)!?\"'”’]*$")
 _COMMENT = re.compile(r"\s*(?:#|//|;|\*|--|%|\$|>>>|>|<|\|)")
 _GOES_ON = re.compile(r"(?:,|\b(?:an?|and|are|as|at|by|for|from|in|is|of|on|or|that|the|to|with))$")
+_SIGN = re.compile(r"[$=<>{}\[|\\]|(?<!\d)[\w.]*/\w|\w_\w|\w\.\w*[a-z]|(?:^|\s)--?\w|^\s*#|\w\(")  # of code
 _ARGUMENTS = re.compile(r"[\w\s][(\[<]")
 _GAP = re.compile(r"\S\s{3,}\S")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])- (?=[^\W\d_])")
@@ -103,7 +104,7 @@ def wordy(line: str) -> bool:
 def _chunks(text: str) -> Iterator[_Chunk]:
     lines: list[str] = []
     for line in [*text.replace("\f", "\n\n").expandtabs(8).splitlines(), ""]:
-        wiki = _WIKI.fullmatch(line)
+        wiki = _WIKI.fullmatch(line.rstrip()) if line.startswith("==") else None
         if line.strip() and not wiki:
             lines.append(line.rstrip())
         elif lines:
@@ -288,11 +289,13 @@ def _are_lines(lines: Sequence[str], width: int) -> bool:
         return small <= 0.3 * (len(lines) - 1)
     if len(lines) < 4 or any(map(_GOES_ON.search, lines[:-1])) or any(map(str.isupper, lines)):
         return False
-    return not small and all(line.lstrip()[0] not in ":'`\"(" for line in lines[1:])
+    wrapped = sum(len(line) > 0.85 * max(map(len, lines)) for line in lines[:-1])
+    begins = [line.lstrip(" *</[")[:1] for line in lines[1:]]
+    return wrapped < 0.5 * len(lines) and all(sign.isupper() or sign.isdigit() for sign in begins)
 
 
 def _are_commands(chunk: _Chunk, width: int) -> bool:
-    """Whether short lines are code although they are not indented: none is a sentence, and most begin small."""
+    """Whether lines are code although they are not indented: none is a sentence or has a capital, some have signs."""
     lines = chunk.lines
     if chunk.term or len(lines) < 2 or max(map(len, lines)) >= width or any(map(_RULE.fullmatch, lines)):
         return False
@@ -300,7 +303,9 @@ def _are_commands(chunk: _Chunk, width: int) -> bool:
         return False
     if any(wordy(line) or _BULLET.match(line) or line[-1] in ".!?,;:" for line in lines):
         return False
-    return all(line.isascii() and not line.lstrip()[0].isupper() for line in lines)
+    if not all(line.isascii() and not line.lstrip()[0].isupper() for line in lines):
+        return False
+    return sum(map(bool, map(_SIGN.search, lines))) >= 0.3 * len(lines)
 
 
 def is_code(lines: Sequence[str], base: int) -> bool:

@@ -53,10 +53,17 @@ def test_text_stands_under_its_headings_without_scripts_and_menus() -> None:
         ),
         ("<table><caption>Prices</caption><tr><td>a<td>1<tr><td>b<td>2</table>", ["Prices:", "a | 1", "b | 2"]),
         ("<table><tr><td>One</td></tr><tr><td><p>Two</p></td></tr></table>", ["One", "Two"]),
-        ('<p>It is old<a href="#FOOT1"><sup>1</sup></a>.', ["It is old."]),
-        ('<p>It is old <a class="footnote-reference" href="#id1">[1]</a>.', ["It is old ."]),
-        ('<table><tr><th>Jump to: <td><a class="summary-letter" href="#A">A</a></table><p>It is.', ["It is."]),
-        ('<table class="menu"><tr><td><a href="a.html">A</a>: <td>First.</table><p>It is.', ["It is."]),
+        ('<p>It is old<a name="DOCF1" href="#FOOT1"><sup>1</sup></a>.', ["It is old."]),
+        (
+            '<p>See the <a href="a.html#FOOTER">footer</a><a class="footnote-reference" href="#1">[1]</a>.',
+            ["See the footer."],
+        ),
+        (
+            '<table><tr><td><p>It is.<table><tr><td>Jump to: <a class="summary-letter" href="#A">A</a></table></table>',
+            ["It is."],
+        ),
+        ('<table class="menu"><tr><td><a href="a.html" accesskey="1">A</a>: <td>First.</table><p>It is.', ["It is."]),
+        ('<table class="menu"><tr><td>Soup<td>4 euros</table><p>It is.', ["Soup | 4 euros", "It is."]),
         ("<p>Run:<pre>\n$ make\n\n  <b>all</b>\n</pre>", ["Run:", "    $ make\n    \n      all"]),
         ("<pre>one<br>two</pre>", ["    one\n    two"]),
         (

@@ -53,6 +53,7 @@ def blocks(text: str) -> list[str]:
             "====== Rivers ======\nThey flow.\n===== Poland =====\nFlat.",
             ["# Rivers", "They flow.", "## Poland", "Flat."],
         ),
+        ("A line.\n==== ==== ====\nof text.", ["A line. ==== ==== ==== of text."]),
         ("== Rivers ==\nThey flow.\n=== Poland ===\nFlat.", ["## Rivers", "They flow.", "### Poland", "Flat."]),
         (
             "Run this:\n\n    $ make\n\n    $ make install\n\nDone.",
@@ -150,6 +151,13 @@ def test_short_lines_stay_apart() -> None:
     assert blocks(f"{names}\n\n{LONG}") == [" ".join(names.splitlines()), LONG]
 
 
+def test_wrapped_lines_are_joined_in_any_script() -> None:
+    for word in ("הספר", "마을에서", "Schlittschuhen"):
+        lines = [" ".join([word] * count) for count in (12, 11, 12, 11, 3)]
+        text = "\n".join(lines)
+        assert blocks(f"{text}\n\n{LONG}") == [" ".join(lines), LONG]
+
+
 def test_commands_need_no_indent() -> None:
     commands = "pool pool.example.org iburst\ndriftfile /var/lib/drift\nmakestep 1 3"
     assert blocks(f"The file is:\n\n{commands}\n\n{LONG}") == [
@@ -157,6 +165,8 @@ def test_commands_need_no_indent() -> None:
         "\n".join(f"    {line}" for line in commands.splitlines()),
         LONG,
     ]
+    for lines in ("3 eggs\n200 g flour\nbutter", "roses are red\nviolets are blue", "0555 340 20\n0555 201 77"):
+        assert not any(block.startswith("    ") for block in blocks(f"{lines}\n\n{LONG}"))
     assert blocks(f"-v\n    be verbose\n\n{LONG}") == ["-v: be verbose", LONG]
     assert blocks(f"mill, bridge,\nand tower\n\n{LONG}") == ["mill, bridge, and tower", LONG]
 
