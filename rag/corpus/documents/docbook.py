@@ -33,7 +33,8 @@ _REFERENCE = re.compile(r"&([\w.-]{1,60});")
 _WORDS = {"eg": "e.g.", "etc": "etc.", "ie": "i.e."}  # of KDE
 _JOINED = frozenset(["keycombo", "menuchoice"])  # whose parts are elements, for which entities stand
 _MARKUP = re.compile(r"<[^<>]*>")
-_LONGEST = 200  # characters of what an entity stands for
+_LONGEST = 10_000  # characters of what an entity stands for
+_LONGEST_INSIDE = 200  # of one inside of another
 _MOST = 1_000_000  # characters that entities stand for in a document
 
 
@@ -79,7 +80,7 @@ def _prolog(data: bytes) -> tuple[int, dict[str, str]]:
 
     def declared(name: str, parameter: bool, value: str | None, *_: object) -> None:
         if not parameter:
-            entities.setdefault(name, value or "")  # another file stands for nothing
+            entities.setdefault(name, _MARKUP.sub("", value or ""))  # another file stands for nothing
 
     def started(*_: object) -> None:
         raise _FoundRootError(parser.CurrentByteIndex)
@@ -100,6 +101,7 @@ def _tree(data: bytes, entities: dict[str, str], where: str) -> ET.Element:
     parser.UseForeignDTD(True)  # so that unknown entities are no errors
     said = 0
     inside: list[str] = []
+    known: dict[str, str] = {}
 
     def start(name: str, attributes: dict[str, str]) -> None:
         inside.append(_local(name))
@@ -114,7 +116,9 @@ def _tree(data: bytes, entities: dict[str, str], where: str) -> ET.Element:
         nonlocal said
         if parameter or inside[-1] in SECTIONS:  # where no text stands, it is a chapter or a licence
             return
-        text = _shown(name, entities) if said < _MOST else name
+        if name not in known:
+            known[name] = _shown(name, entities)
+        text = known[name] if said < _MOST else name
         said += len(text)
         if inside[-1] in _JOINED:
             builder.start("phrase", {})
@@ -136,19 +140,16 @@ def _local(name: str) -> str:
 
 
 def _shown(name: str, entities: dict[str, str]) -> str:
-    """What a reader sees of an entity: its text without markup, a character, or else its name."""
+    """What a reader sees of an entity: its text, a character, or else its name."""
     value = entities.get(name)
     if value is None:
         return _character(name)
-    if len(value) > _LONGEST:
-        return name
-    text = _REFERENCE.sub(lambda inner: _plain(inner[1], entities), _MARKUP.sub("", value))
-    return text[:_LONGEST]
+    return _REFERENCE.sub(lambda inner: _plain(inner[1], entities), value[:_LONGEST])[:_LONGEST]
 
 
 def _plain(name: str, entities: dict[str, str]) -> str:
     """An entity inside of another: its text if that has no further ones, else its name."""
-    value = _MARKUP.sub("", entities.get(name, "")[:_LONGEST]) or _character(name)
+    value = entities.get(name, "")[:_LONGEST_INSIDE] or _character(name)
     return name if "&" in value else value
 
 

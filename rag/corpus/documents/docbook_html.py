@@ -33,21 +33,24 @@ _LISTS = {
 _ITEMS = frozenset(["callout", "listitem", "member", "step"])
 _PARTS = frozenset(
     """
-    abstract address answer biblioentry bibliomixed blockquote caption epigraph equation example figure formalpara
-    glossdef highlights informalequation informalexample informalfigure para screenshot sidebar simpara
+    abstract address answer attribution biblioentry bibliomixed blockquote caption epigraph equation example figure
+    formalpara glossdef highlights informalequation informalexample informalfigure para screenshot sidebar simpara
     """.split()
 )
 _TABLES = frozenset(["informaltable", "segmentedlist", "table"])
 _ENTRIES = frozenset(["glossentry", "varlistentry"])
-_TERMS = frozenset(["glossterm", "term"])
+_TERMS = frozenset(["abbrev", "acronym", "glossterm", "term"])
+_SEE = {"glosssee": "See", "glossseealso": "See also"}
+_PEOPLE = frozenset(["author", "editor", "othercredit", "person", "personname"])  # whose parts are names
 _BLOCKS = (
-    SECTIONS | _CALLOUTS | _CODE | frozenset(_LISTS) | _ITEMS | _PARTS | _TABLES | _ENTRIES
-    | frozenset("cmdsynopsis entry funcsynopsis glosslist qandaentry question seg td th variablelist".split())
+    SECTIONS | _CALLOUTS | _CODE | frozenset(_LISTS) | _ITEMS | _PARTS | _TABLES | _ENTRIES | frozenset(_SEE)
+    | frozenset("bibliolist cmdsynopsis entry funcsynopsis glosslist qandaentry question seg".split())
+    | frozenset("td th variablelist".split())
 )  # fmt: skip
 _CONTENTS = frozenset(["index", "lot", "setindex", "toc"])
 _NO_TEXT = frozenset(
     """
-    alt anchor areaspec attribution beginpage co colspec comment coref graphic include indexterm inlinegraphic
+    alt anchor areaspec beginpage co colspec comment coref graphic include indexterm inlinegraphic
     inlinemediaobject label refmeta remark spanspec subtitle svg textobject title titleabbrev
     imageobject videoobject audioobject screeninfo
     """.split()
@@ -68,13 +71,20 @@ def page_of(root: ET.Element, titles: Mapping[str, str], dropped: Counter[str]) 
 
 
 def titles_of(root: ET.Element) -> dict[str, str]:
-    """The titles of all parts that have one, by their ids."""
+    """What references to parts show, by their ids: a label, a title, a term, or a text that is meant for it."""
     page = _Page({}, Counter())
-    return {
-        key: page.title(node)[:_LONGEST]
-        for node in root.iter()
-        if (key := node.get("id")) and node.find("title") is not None
-    }
+    texts = {node.get("endterm") for node in root.iter()}
+    titles: dict[str, str] = {}
+    for node in root.iter():
+        if not (key := node.get("id")):
+            continue
+        term = next((child for child in node if child.tag in ("glossterm", "term")), None)
+        text = node.get("xreflabel") or page.title(node) or (squeezed(page.said(term)) if term is not None else "")
+        if not text and key in texts:
+            text = squeezed(page.said(node))
+        if text:
+            titles[key] = text[:_LONGEST]
+    return titles
 
 
 class _Page:
@@ -203,10 +213,8 @@ class _Page:
                 self._tagged("dt", self.said(child))
             elif child.tag in ("listitem", "glossdef"):
                 self._wrap("dd", child, depth)
-            elif child.tag in ("glosssee", "glossseealso"):
-                self._tagged(
-                    "dd", f"{'See' if child.tag == 'glosssee' else 'See also'} {squeezed(self._reference(child))}."
-                )
+            elif child.tag in _SEE:
+                self._tagged("dd", self._see(child))
         self.parts.append("</dl>")
 
     def _question(self, node: ET.Element, depth: int) -> None:
@@ -228,9 +236,24 @@ class _Page:
         self._tagged("p", f"{names} - {squeezed(self.said(purpose))}" if purpose is not None else names)
 
     def _media(self, node: ET.Element, depth: int) -> None:
-        """Of an image, its caption."""
+        """Of an image, its caption and the text that stands for it."""
         for caption in node.findall("caption"):
             self._tagged("figcaption", squeezed(self.said(caption)))
+        for text in node.findall("textobject"):
+            said = [self.said(part) for part in text if part.tag in ("para", "phrase", "simpara")]
+            self._tagged("figcaption", squeezed(" ".join(said)))
+            self._dropped[nav.FIGURE] += not said
+
+    def _related(self, node: ET.Element, depth: int) -> None:
+        self._tagged("p", self._see(node))
+
+    def _source(self, node: ET.Element, depth: int) -> None:
+        """What a bibliography says of a source."""
+        self._tagged("p", squeezed(self._cited(node)))
+
+    def _author(self, node: ET.Element, depth: int) -> None:
+        """Who said what follows."""
+        self._tagged("p", squeezed(self._cited(node)), "title")
 
     def _synopsis(self, node: ET.Element, depth: int) -> None:
         """A call of a command or of functions."""
@@ -246,21 +269,21 @@ class _Page:
             elif child.tag == "funcsynopsisinfo":
                 self._code(self.said(child))
 
-    def _argument(self, node: ET.Element) -> str:
-        """A part of the call of a command: `[-v]`, `{on | off}...`."""
+    def _argument(self, node: ET.Element, *, inside: bool = False) -> str:
+        """A part of the call of a command: `[-v]`, `{on | off}...`; `inside` of a group, which has its own brackets."""
         if node.tag == "sbr":
             return "\n"
         if node.tag not in ("arg", "group"):
             return squeezed(self.said(node))
         if node.tag == "group":
-            text = " | ".join(filter(None, (self._argument(child).strip("[]") for child in node)))
+            text = " | ".join(filter(None, (self._argument(child, inside=True) for child in node)))
         else:
             inner = [squeezed(node.text or "")]
             for child in node:
                 inner += [self._argument(child), squeezed(child.tail or "")]
             text = " ".join(filter(None, inner))
-        choice = node.get("choice", "opt")
-        left, right = {"plain": ("", ""), "req": ("{", "}")}.get(choice, ("[", "]"))
+        optional = ("", "") if inside else ("[", "]")
+        left, right = {"plain": ("", ""), "req": ("{", "}")}.get(node.get("choice", "opt"), optional)
         return f"{left}{text}{right}{'...' if node.get('rep') == 'repeat' else ''}" if text else ""
 
     def _table(self, node: ET.Element) -> None:
@@ -330,21 +353,42 @@ class _Page:
     def _members(self, node: ET.Element) -> str:
         return self._joined(node, ", ")
 
+    def _see(self, node: ET.Element) -> str:
+        return f"{_SEE[node.tag]} {squeezed(self._reference(node))}."
+
+    def _cited(self, node: ET.Element) -> str:
+        """The text of a source or an author, or its parts with signs between them."""
+        parts = [(self._part(child), child.tail or "") for child in node]
+        texts = (node.text or "", *(tail for _, tail in parts))
+        if not parts or any(map(str.strip, texts)):
+            return "".join([node.text or "", *(text + tail for text, tail in parts)])
+        return (" " if node.tag in _PEOPLE else ", ").join(filter(None, (squeezed(text) for text, _ in parts)))
+
+    def _part(self, node: ET.Element) -> str:
+        if node.tag in ("subtitle", "title") or not (node.tag in _NO_TEXT or node.tag in _INLINE):
+            return "" if self._left_out(node) else self._cited(node)
+        return self.of(node)
+
     def _reference(self, node: ET.Element) -> str:
-        """The text of a link, or else the title or address that it leads to."""
+        """The text of a link, or else the title, address or id that it leads to."""
         if (text := self.said(node)).strip():
             return text
-        target = (
-            node.get("endterm") or node.get("linkend") or node.get("otherterm") or (node.get("href") or "").lstrip("#")
-        )
-        return self._titles.get(target) or node.get("url") or (node.get("href") or "")
+        address = node.get("url") or node.get("href") or ""
+        target = node.get("linkend") or node.get("otherterm") or address.removeprefix("#")
+        return self._titles.get(node.get("endterm") or "") or self._titles.get(target) or target
 
 
 _SPECIAL: dict[str, Callable[[_Page, ET.Element, int], None]] = {
+    "attribution": _Page._author,
+    "biblioentry": _Page._source,
+    "bibliolist": _Page._entries,
+    "bibliomixed": _Page._source,
     "cmdsynopsis": _Page._synopsis,
     "funcsynopsis": _Page._synopsis,
     "glossentry": _Page._entry,
     "glosslist": _Page._entries,
+    "glosssee": _Page._related,
+    "glossseealso": _Page._related,
     "mediaobject": _Page._media,
     "qandaentry": _Page._question,
     "refnamediv": _Page._names,
@@ -352,7 +396,12 @@ _SPECIAL: dict[str, Callable[[_Page, ET.Element, int], None]] = {
     "varlistentry": _Page._entry,
 }
 _INLINE: dict[str, Callable[[_Page, ET.Element], str]] = {
+    "attribution": _Page._cited,
+    "biblioentry": _Page._cited,
+    "bibliomixed": _Page._cited,
     "citerefentry": _Page._page_name,
+    "glosssee": _Page._see,
+    "glossseealso": _Page._see,
     "keycombo": _Page._keys,
     "link": _Page._reference,
     "menuchoice": _Page._menus,

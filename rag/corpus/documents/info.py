@@ -2,12 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block, heading, squeezed
 from rag.corpus.documents.encodings import decoded
 from rag.corpus.documents.info_body import Body, bare, chunks, notes_of
+from rag.corpus.documents.text import indent_of
 from rag.corpus.documents.titles import is_generic
 
 _INFO = re.compile(
@@ -16,14 +17,18 @@ _INFO = re.compile(
 )
 _NO_NODE = re.compile(rb"\s*(?:Indirect|Tag Table|End Tag Table|Local Variables)", re.IGNORECASE)
 _MARK = re.compile(rb"\0\x08\[[^\0]*\0\x08\]")  # of an image or an index
-_NODE = re.compile(r"[,\t] {0,9}Node: ([^,\t]*)", re.IGNORECASE)
-_UP = re.compile(r"[,\t] {0,9}Up: ([^,\t]*)", re.IGNORECASE)
+_NODE, _UP = (
+    re.compile(rf"[,\t ] {{0,9}}{field}: ([^,\t]*?)(?:[,\t]| {{1,9}}(?:Next|Prev|Up): |$)", re.IGNORECASE)
+    for field in ("Node", "Up")
+)
 _ENTRY = re.compile(r"^\* ([^:\n]+):[ \t]*\([^)\n]*\)(\.?)", re.MULTILINE)
 _RANKS = {"*": 2, "=": 3, "-": 4, ".": 5}
 _RULE = re.compile(r"([*=\-.])\1*")
 _GAP = re.compile(r"\S\s{2,}\S")
 _NUMBER = re.compile(r"(?:(?:Appendix|Chapter) )?(?:\d{1,3}|[A-Z])((?:\.\d{1,3})*) (?=.*[^\W\d_])", re.IGNORECASE)
 _INDEX = re.compile(r"\bindex$")  # the name of a node that lists words
+_LISTED = re.compile(r"\* \S.{0,200}?:(:|\s|$)")  # in a menu
+_DEEP = 4  # columns that lines are indented at least which go on with an entry of a menu
 _BETWEEN = "\v"  # nodes, as the sign that stands between them is in no text
 
 
@@ -100,17 +105,29 @@ def _heading(lines: Sequence[str]) -> Block | None:
     return heading(bare(text), _RANKS[rule[1]])
 
 
-def _without_menu(lines: Sequence[str], node: str, dropped: Counter[str]) -> Iterator[str]:
-    """The lines of a node without its menu, which ends with the text of its last entry; none of an index."""
+def _without_menu(lines: Sequence[str], node: str, dropped: Counter[str]) -> Sequence[str]:
+    """The lines of a node without its menu; none of an index that has no text besides."""
     start = next((place for place, line in enumerate(lines) if line.lower().startswith("* menu:")), len(lines))
     if start == len(lines):
-        yield from lines
-        return
+        return lines
     dropped[nav.CONTENTS] += 1
-    if _INDEX.search(node):
-        return
-    yield from lines[:start]
-    end = max(place for place in range(start, len(lines)) if lines[place].startswith("* "))
-    while end < len(lines) and lines[end].strip():
-        end += 1
-    yield from lines[end:]
+    rest = [*lines[:start], *lines[_end_of_menu(lines, start) :]]
+    pieces = [*chunks(rest)]
+    only_heading = len(pieces) == 1 and len(pieces[0]) == 2 and _heading(pieces[0]) is not None
+    return [] if _INDEX.search(node) and (only_heading or not pieces) else rest
+
+
+def _end_of_menu(lines: Sequence[str], start: int) -> int:
+    """Where the text after a menu begins; what stands above further entries belongs to the menu, as their caption."""
+    end, gap, text, sentence = start + 1, False, False, False
+    for place, line in enumerate(lines[end:], end):
+        listed = _LISTED.match(line)
+        if listed is not None and (listed[1] == ":" or not sentence):  # below sentences, "* Name: text" may be an item
+            end, gap, text, sentence = place + 1, False, False, False
+        elif not line.strip():
+            gap = True
+        elif not text and (not gap or indent_of(line) >= _DEEP):
+            end = place + 1
+        else:
+            text, sentence = True, sentence or line.rstrip()[-1] in ".!?:"
+    return end

@@ -2,7 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from rag.corpus.documents import navigation as nav
@@ -16,9 +17,9 @@ _BULLET = re.compile(r" +([-*•‣–−]|\d{1,3}\.|[A-Za-z]\.) +(?=\S)")
 _DEFINED = re.compile(r"( *) -- (?=[A-Z][^:]{0,60}: )")
 _NOTES = re.compile(r"\s*-+ Footnotes -+")
 _NOTE = re.compile(r"\s*\((\d{1,3})\)\s+(?=\S)")
-_NOTE_MARK = re.compile(
-    r"(?<=\S)(?: ?\((\d{1,3})\) \(\*note [^:]{1,200}-Footnotes?-\d{1,3}::\)|\((\d{1,3})\)| \((\d{1,3})\)(?=[.,:;)]))"
-)
+_NOTE_LINK = re.compile(r"(?<=\S) ?\(\d{1,3}\) \(\*note [^:]{1,200}-Footnotes?-\d{1,3}::\)")
+_NOTE_MARK = re.compile(r"(?<=\S)(?:\((\d{1,3})\)| \((\d{1,3})\)(?=[.,:;)]))")
+_IN_BRACKETS = re.compile(r"\((\d{1,3})\)")
 _REFERENCE = re.compile(
     r"\*(note) (?=\S)([^:]{1,200})(?:::|: (?:\([^()]{1,80}\))?[^,.:()]{0,200}(?:\.(?=\))|(?=[,.])))", re.IGNORECASE
 )
@@ -30,6 +31,7 @@ _QUOTED = re.compile(r"(?<!\w)(?:‘([^‘’]+)’|[`']([^`']+)'|“([^“”]+
 _NAME = re.compile(r"\s*(?:‘.+’|[`'].+'|“.+”)")  # of what is explained below, a whole line
 _CELLS = re.compile(r"(\s*\S.{0,40}?)\s{3,}(?=\S)")
 _ENDS = re.compile(r"[.!?:]\W*$")  # of a sentence
+_END = 20  # characters of a line that may be its end
 _PROMPT = re.compile(r"\s*\$ \S")
 _CODE_LINE = re.compile(r"\s*(?:#|//|/\*|;;|\$ |> )")
 
@@ -52,16 +54,24 @@ class Body:
     def __init__(self, dropped: Counter[str], notes: Iterable[str] = ()) -> None:
         self.blocks: list[Block] = []
         self._dropped, self._notes = dropped, frozenset(notes)
-        self._unmarked = {*self._notes}  # those whose mark was not met yet
         self._open: list[tuple[int, bool]] = []  # where the text of items and definitions begins; True for items
         self._term = ""  # that the next text defines, if it is indented
         self._code: list[str] = []
 
     def finish(self) -> list[Block]:
-        """The blocks of the whole node."""
+        """The blocks of the whole node, without the marks of footnotes that nothing else looks like."""
+        self._end()
+        texts = (block.text for block in self.blocks if block.kind is not Kind.CODE)
+        marks = Counter(number for text in texts for number in _IN_BRACKETS.findall(text))
+        clear = {number for number in self._notes if marks[number] == 1}
+        return [
+            block if block.kind is Kind.CODE else replace(block, text=_NOTE_MARK.sub(_without(clear), block.text))
+            for block in self.blocks
+        ]
+
+    def _end(self) -> None:
         self._end_code()
         self._undefined()
-        return self.blocks
 
     def _end_code(self) -> None:
         lines, self._code = self._code, []
@@ -78,7 +88,7 @@ class Body:
     def head(self, found: Block) -> None:
         """Add a heading, which ends all items."""
         self._open = []
-        self.finish()
+        self._end()
         self.blocks.append(found)
 
     def _append(self, block: Block) -> None:
@@ -204,18 +214,13 @@ class Body:
             self._append(Block(self._said(below)))
 
     def _said(self, lines: Sequence[str]) -> str:
-        """Running text, with references as a reader sees them and without the marks of footnotes."""
-        text = _NOTE_MARK.sub(self._without_mark, unwrapped(lines))
-        return _REFERENCE.sub(_reference, text)
+        """Running text, with references as a reader sees them and without links to footnotes."""
+        return _REFERENCE.sub(_reference, _NOTE_LINK.sub("", unwrapped(lines)))
 
-    def _without_mark(self, mark: re.Match[str]) -> str:
-        number = mark[2] or mark[3]
-        if number is None:
-            return ""
-        if number not in self._unmarked:
-            return mark[0]
-        self._unmarked.discard(number)
-        return ""
+
+def _without(clear: Collection[str]) -> Callable[[re.Match[str]], str]:
+    """Leaves out the marks of some footnotes."""
+    return lambda mark: "" if (mark[1] or mark[2]) in clear else mark[0]
 
 
 def notes_of(pieces: Iterable[Sequence[str]], *, inside: bool) -> Iterator[str]:
@@ -237,7 +242,7 @@ def _column_of_item(line: str) -> int | None:
 
 def _is_example(lines: Sequence[str], column: int) -> bool:
     """Whether indented lines are code or the like rather than sentences that are quoted."""
-    return any(map(_CODE_LINE.match, lines)) or is_code(lines, column) or not _ENDS.search(lines[-1])
+    return any(map(_CODE_LINE.match, lines)) or is_code(lines, column) or not _ENDS.search(lines[-1][-_END:])
 
 
 def _pieces(lines: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -195,6 +195,93 @@ def test_a_manual_without_headings_takes_the_names_of_its_nodes(tmp_path: Path) 
     assert "Boats" in document.passages[-1].section + document.passages[-1].text
 
 
+def texts(*nodes: tuple[str, str]) -> tuple[list[str], int]:
+    """The texts of nodes, and how many menus were left out."""
+    dropped: Counter[str] = Counter()
+    text = "".join(f"\x1f\nFile: f.info,  Node: {name},  Up: Top\n\n{text}" for name, text in nodes)
+    _, blocks = info_blocks(text.encode(), "f.info", dropped)
+    return [block.text for block in blocks], dropped[nav.CONTENTS]
+
+
+def test_a_node_about_indexes_is_none() -> None:
+    menu = "* Menu:\n\n* Words::    which stand there\n"
+    text = "Creating an Index\n*****************\n\n"
+    kept = ["Creating an Index", "Take the words that matter."]
+    assert texts(("Creating an Index", f"{text}Take the words that matter.\n\n{menu}")) == (kept, 1)
+    assert texts(("Creating an Index", f"{text}{menu}\nTake the words that matter.\n")) == (kept, 1)
+    assert texts(("Word Index", f"Word Index\n**********\n\n{menu}")) == ([], 1)
+    assert texts(("Word Index", menu)) == ([], 1)
+
+
+def test_text_after_a_menu() -> None:
+    menu = "Boats float.\n\n* Menu:\n\n* Words::\n"
+    after = (
+        "This paragraph stands after the menu of the node.\n\n* one thing\n* another thing: a boat\n\nEnd of it all.\n"
+    )
+    kept = "This paragraph stands after the menu of the node.", "* one thing * another thing: a boat", "End of it all."
+    assert texts(("Boats", f"{menu}\n{after}")) == (["Boats", "Boats float.", *kept], 1)
+    assert texts(("Boats", f"{menu}\n   Many boats float.\n")) == (["Boats", "Boats float.", "Many boats float."], 1)
+
+
+def test_the_listing_of_all_nodes_is_of_the_menu() -> None:
+    menu = """Boats float.
+
+* Menu:
+
+* Words::        which stand
+                   there
+
+                   or here
+* Ropes: Lines.  which hold
+
+ -- The Detailed Node Listing --
+
+Words and Ropes
+
+* Nouns::
+goes on
+Verbs
+* Verbs: Acts.   which move
+
+Here are nodes of nodes,
+to get to them at once:
+
+Indexes
+* Word Index::
+
+"""
+    assert texts(("Boats", menu)) == (["Boats", "Boats float."], 1)
+    assert texts(("Boats", f"{menu}They sink, too.\n")) == (["Boats", "Boats float.", "They sink, too."], 1)
+
+
+@pytest.mark.parametrize("sign", [",  ", "\t", "  ", " ", ", "])
+def test_what_is_between_the_names_of_nodes(sign: str) -> None:
+    top = f"\x1f\nFile: f.info{sign}Node: Big Boats{sign}Up: Top\n\nBoats float.\n"
+    below = f"\x1f\nFile: f.info{sign}Node: Ropes{sign}Prev: Piers{sign}Up: Big Boats\n\nRopes hold.\n"
+    _, blocks = info_blocks((top + below).encode(), "f.info", Counter())
+    assert [(block.level, block.text) for block in blocks] == [
+        (2, "Big Boats"),
+        (0, "Boats float."),
+        (3, "Ropes"),
+        (0, "Ropes hold."),
+    ]
+
+
+def test_marks_of_footnotes_that_may_be_names_stay() -> None:
+    notes = "\n   ---------- Footnotes ----------\n\n   (1) Very old.\n\n   (2) Or new.\n"
+    text = "Call exit(1) to end it.  The boat is old(1).\n\n   It floats(2).\n\n     call(2)\n     wait(2)\n"
+    assert texts(("Boats", text + notes))[0] == [
+        "Boats",
+        "Call exit(1) to end it. The boat is old(1).",
+        "It floats.",
+        "    call(2)\n    wait(2)",
+        "Very old.",
+        "Or new.",
+    ]
+    linked = "Call exit(1) to end it.  The boat is old(1) (*note Boats-Footnote-1::).\n"
+    assert texts(("Boats", linked))[0][1:] == ["Call exit(1) to end it. The boat is old."]
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_broken_manuals_are_read_or_named(seed: int) -> None:
     rng, data = random.Random(seed), MANUAL.encode()
@@ -222,8 +309,12 @@ def test_broken_manuals_are_read_or_named(seed: int) -> None:
         "   * a\n" * 20_000,
         " -- Command: x\n" * 20_000,
         "\x1f\nFile: x, Node: y\na\n" * 5_000,
+        "Sentence:\n     " + "." * 40_000 + "a",
+        "Boats:\n     The boats that lie on the water\n     " + "." * 80_000 + "a",
+        "* Menu:\n* " + "a: " * 20_000 + "b\n" * 20_000,
+        "\x1f\nFile: x" + " Node: y" * 20_000 + " " * 20_000 + "z",
     ],
-    ids=range(10),
+    ids=range(14),
 )
 def test_reading_takes_time_in_proportion(text: str) -> None:
     start = perf_counter()
