@@ -64,6 +64,8 @@ class Confidence:
 
 
 def _estimate(row: Mapping[str, Any]) -> Estimate:
+    if missing := [name for name in SIGNALS if name not in row["weights"]]:
+        raise ValueError(f"no weight of {', '.join(missing)}: fit it to the signals of this version")
     found = Estimate({name: float(row["weights"][name]) for name in SIGNALS}, float(row["bias"]))
     if not all(map(math.isfinite, (*found.weights.values(), found.bias))):
         raise ValueError("a weight is not a number")
