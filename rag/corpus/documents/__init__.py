@@ -10,6 +10,7 @@ import zlib
 from collections import Counter
 from dataclasses import dataclass, field
 from importlib.resources.abc import Traversable
+from mimetypes import MimeTypes
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
 
@@ -26,6 +27,7 @@ SECONDS = 90.0  # for one file, at most; a PDF has a shorter limit of its own
 _AT_LEAST, _A_MEGABYTE = 8.0, 20.0  # seconds for a small file, and more for each megabyte
 _MAN = re.compile(r"\.[1-8][a-z]{0,5}")
 _INFO = re.compile(r"\.info(?:-\d{1,3})?")
+_README = re.compile(r"readme\.[a-z]\w*")
 _TEXTS = re.compile(
     r"(?:readme|faq|install|howto|manual|guide|tutorial|quickstart|usage|notes|news|bugs|todo|hacking|contributing|"
     r"security|upgrading|porting|authors|credits|thanks|contributors|maintainers)(?:\.debian)?"
@@ -86,11 +88,16 @@ def kind_of(name: str) -> str | None:
         path = path.with_suffix("")
     if path.suffix in READERS:
         return path.suffix
-    if _TEXTS.fullmatch(path.name):
+    if _TEXTS.fullmatch(path.name) or _is_readme(path.name):
         return ".txt"
     if _INFO.fullmatch(path.suffix):
         return ".info"
     return ".1" if _MAN.fullmatch(path.suffix) else None
+
+
+def _is_readme(name: str) -> bool:
+    """Whether a file is a README about something, such as README.Maildir, and not one in a format that has a type."""
+    return _README.fullmatch(name) is not None and MimeTypes().guess_type(name)[0] is None
 
 
 def is_document(path: Path) -> bool:

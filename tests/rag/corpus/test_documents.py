@@ -115,11 +115,12 @@ def test_utf16_with_a_mark_is_read(tmp_path: Path) -> None:
     assert passage.text == LONG
 
 
-@pytest.mark.parametrize("name", ["README", "FAQ.gz", "README.Debian", "install"])
+@pytest.mark.parametrize("name", ["README", "FAQ.gz", "README.Debian", "readme.maildir", "install"])
 def test_texts_with_well_known_names_need_no_suffix(tmp_path: Path, name: str) -> None:
     data = LONG.encode()
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     (tmp_path / "program").write_bytes(b"\x7fELF\0\1")
+    (tmp_path / "README.png").write_bytes(b"\x89PNG\0")
     (passage,) = (passage for _, passage in Corpus([tmp_path]).read())
     assert (passage.id, passage.text) == (f"{name}#1", LONG)
 
