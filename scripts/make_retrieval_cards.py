@@ -194,7 +194,7 @@ def limits() -> Iterator[str]:
     now = _read(CONFIDENCE)
     yield ""
     yield from paragraph(
-        f"""The reader estimates from four signals how likely its answer is right (the confidence), and how likely the
+        f"""The reader estimates from three signals how likely its answer is right (the confidence), and how likely the
         passages answer the question (it abstains below a threshold). Both are logistic regressions, fitted half to 400
         of SQuAD's questions, which the teacher did not see, with and without the answer among the passages, half to the
         part `dev` of own-documents.

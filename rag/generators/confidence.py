@@ -14,9 +14,8 @@ from autoais.text.words import content_stems
 from rag.errors import RagError
 
 # relevance: the highest relevance logit of the passages; agreement: the largest share of passages, by their weights,
-# with the same short answer; none: the probability that there is no short answer, their mean by the same weights;
-# unmentioned: 1 if the question has a name or a year that no hit has, read or not, else 0.
-SIGNALS = ("relevance", "agreement", "none", "unmentioned")
+# with the same short answer; unmentioned: 1 if the question has a name or a year that no hit has, read or not, else 0.
+SIGNALS = ("relevance", "agreement", "unmentioned")
 _WORD = re.compile(r"(?<![\w.$~/%@=&-])[^\W\d_]\w+")
 _BEGINS = re.compile(r"(?:^|[.?!:;]\s)[\W\d]*\Z", re.MULTILINE)  # what stands before a word that begins a sentence
 _YEAR = re.compile(  # "in 1976", "the 2030 cup"; "2000 files" are no year

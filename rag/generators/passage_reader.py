@@ -280,7 +280,6 @@ def _signals(read: Sequence[_Read], missing: Sequence[str]) -> dict[str, float]:
     return {
         "relevance": max(one.reading.relevance for one in read),
         "agreement": max(votes.values(), default=0.0),
-        "none": sum(one.weight * math.exp(one.reading.no_short) for one in read),
         "unmentioned": float(bool(missing)),
     }
 

@@ -68,7 +68,7 @@ def test_the_reason_shows_by_how_much_it_is_too_little(tmp_path: Path) -> None:
 def test_a_file_for_other_signals_says_which_one_is_missing(tmp_path: Path) -> None:
     content = row()
     content["right"] = {"weights": {"relevance": 1.0, "agreement": 1.0, "keep": 1.0}, "bias": 0.0}
-    with pytest.raises(RagError, match=r"confidence.json: .*no weight of none, unmentioned: fit it to the signals"):
+    with pytest.raises(RagError, match=r"confidence.json: .*no weight of unmentioned: fit it to the signals"):
         reader(tmp_path, content)
 
 
