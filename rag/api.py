@@ -133,11 +133,10 @@ def build_shards(
     own, `processes` at a time (default: one per core). The recipe, `shards.toml`, searches them with the last of
     `recipes`, or else with `bm25`. Run it again to resume a stopped build: shards that are there are updated, unless
     `replace`. `memory` limits each shard. `engine`, `address` and `workers` are those of `autoais.engines.open_engine`:
-    the encoders of the recipes run there, for one shard after another unless `processes` says more; vectors of
-    what changed in a shard that is there are made here. Raises
-    `UsageError` for URLs, for fewer than two shards, for a recipe that has shards of its own and for an engine without
-    a recipe; `IndexingError` as `build_index` does, for a process that was killed, and for a folder that holds other
-    indexes.
+    the encoders of the recipes run there, for one shard at a time unless `processes` says more. When a shard that is
+    there is updated, changed passages are encoded on this machine. Raises `UsageError` for URLs, for fewer than two
+    shards, for a recipe that has shards of its own and for an engine without a recipe; `IndexingError` as `build_index`
+    does, for a process that was killed, and for a folder that holds other indexes.
     """
     from autoais.engines import ENGINES
     from rag.corpus.sources import MOST_SHARDS

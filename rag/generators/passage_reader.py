@@ -436,7 +436,7 @@ def _repeats(new: _Quoted, quoted: _Quoted) -> bool:
 
 
 def _spelled_out(short: _Read) -> str:
-    """The short answer, with the part of a path that it cuts: `~/.box/box` of `~/.box/box-0.7.conf`."""
+    """The short answer; a path at its end is whole: `~/.box/box-0.7.conf` where the reader stops at `~/.box/box`."""
     end = short.reading.end or 0
     span = short.text[short.reading.start : end]
     rest = _REST.match(short.text, end) if _PATH.search(span) else None

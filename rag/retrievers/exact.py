@@ -25,7 +25,7 @@ class Exact:
         return cls(asked_name(query), definition(query))
 
     def depth(self, depth: int) -> int:
-        """How many hits to look through, for a retriever that looks through so many of other queries."""
+        """How many hits to look through instead of `depth`: more for a query that asks for a definition."""
         return depth if self.defines is None else depth * _DEEPER
 
     def matches(self, passage: Passage) -> int:
@@ -35,7 +35,10 @@ class Exact:
         return has_name + has_definition
 
     def first(self, hits: Sequence[Hit], by: float) -> list[Hit]:
-        """Put hits with both first, then those with one; `by`, more than the range of scores, is added for each."""
+        """Sort hits that have both first, then those that have one. Each match adds `by` to the score.
+
+        `by` should be larger than the range of the scores.
+        """
         if self.name is None and self.defines is None:
             return list(hits)
         return best_first(Hit(hit.passage, hit.score + by * self.matches(hit.passage)) for hit in hits)

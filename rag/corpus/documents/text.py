@@ -41,8 +41,8 @@ _SIGNATURE = re.compile(r"[{};]\s*$|^\s*(?:[$#>%]\s|>>>|\w+\(|[-\w./]+\s*=)")
 class _Chunk:
     """Lines between empty lines, and how far the first is indented.
 
-    `term`: that is a term, the others its text. `title`: the only line is a heading, by what stands around it, or with
-    so many equals signs at both ends (`signs`), as in a wiki.
+    `term`: the first line is a term, the others are its text. `title`: the only line is a heading, by what stands
+    around it, or as in a wiki, by so many equals signs at both ends (`signs`).
     """
 
     lines: tuple[str, ...]
@@ -68,8 +68,8 @@ def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
     most = max((chunk.signs for chunk in chunks), default=0)
     above = 1  # level of the last heading with a mark
     for chunk in chunks:
-        said_as_code = not (chunk.term or chunk.title) and is_code(chunk.lines, base)
-        if said_as_code or _are_commands(chunk, width):
+        may_be_code = not (chunk.term or chunk.title)
+        if (may_be_code and is_code(chunk.lines, base)) or _are_commands(chunk, width):
             waiting += ["", *chunk.lines]
             continue
         if waiting and (block := code("\n".join(waiting))):
@@ -228,8 +228,7 @@ def _without_contents(chunks: Sequence[_Chunk], dropped: Counter[str]) -> Iterat
             continue
         lines = [(_bare(line), _GAP.search(line.strip()) is None) for line in chunk.lines]
         again = sum(
-            _stands_below(words, place, known, places) if words in places or running else False
-            for words, running in lines
+            (running or words in places) and _stands_below(words, place, known, places) for words, running in lines
         )
         announced = title is not None or inside
         inside = again >= max(1, 0.6 * len(lines)) if announced else again >= max(4, 0.9 * len(lines))
