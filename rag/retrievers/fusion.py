@@ -17,7 +17,7 @@ _COPIED = 20  # words of a text from which on another one like it is a copy
 
 def open_fusion(index: Index, recipe: Recipe) -> "Fusion":
     """Open the fusion of other recipes' retrievers."""
-    recipe.only(["retrievers", "method", "k", "depth", "weights", "lookup_weights", "distinct"])
+    recipe.only(["retrievers", "method", "k", "depth", "weights", "lookup_weights", "exact_first", "distinct"])
     names = recipe.setting("retrievers", list)
     if len(set(names)) != len(names) or len(names) < 2 or not all(isinstance(name, str) for name in names):
         wanted = "two or more different recipes in 'retrievers'"
@@ -29,6 +29,7 @@ def open_fusion(index: Index, recipe: Recipe) -> "Fusion":
         depth=recipe.setting("depth", int, 100),
         weights=recipe.setting("weights", list, [1.0] * len(names)),
         lookup_weights=recipe.setting("lookup_weights", list, []),
+        exact_first=recipe.setting("exact_first", bool, False),
         distinct=recipe.setting("distinct", bool, False),
     )
 
@@ -41,8 +42,9 @@ class Fusion:
     Shaw 1994). `max`: the same, but scores are divided by the list's highest, and negative ones count as 0. A retriever
     that refuses the query is left out; `QuestionError` is raised if the others find nothing. `lookup_weights`
     replace the weights for a query that asks for something by its exact name (`rag.index.analysis.is_lookup`):
-    embeddings of rare names say little. With them, passages come first that have the very name that a query is about,
-    or the definition that it asks for (`rag.index.definitions`), which is looked for among five times as many hits.
+    embeddings of rare names say little. With `exact_first`, passages come first that have the very name that a query is
+    about, or the definition that it asks for (`rag.index.definitions`), which is looked for among five times as many
+    hits.
     `distinct` leaves out hits with the text of an earlier one, if it has 20 words or more. Raises `RagError` for an
     unknown method, a depth below 1, or unless there is one weight above 0 per retriever.
     """
@@ -56,10 +58,10 @@ class Fusion:
         depth: int = 100,
         weights: Sequence[float] = (),
         lookup_weights: Sequence[float] = (),
+        exact_first: bool = False,
         distinct: bool = False,
     ) -> None:
         weights = list(weights) or [1.0] * len(retrievers)
-        looks_up = bool(lookup_weights)
         lookup_weights = list(lookup_weights) or weights
         if method not in METHODS:
             raise RagError(f"no fusion called {method!r}; there are: {', '.join(METHODS)}")
@@ -70,12 +72,12 @@ class Fusion:
             raise RagError(f"fusion needs a depth of at least 1 and k of at least 0, found {depth} and {k}")
         self._retrievers, self._method, self._k, self._depth = retrievers, method, k, depth
         self._weights, self._lookup_weights = weights, lookup_weights
-        self._looks_up, self._distinct = looks_up, distinct
+        self._exact_first, self._distinct = exact_first, distinct
         parts = []
         for retriever, weight, lookup in zip(retrievers, weights, lookup_weights, strict=True):
             shown = f"{weight:g}" if weight == lookup else f"{weight:g}|{lookup:g}"
             parts.append(retriever.name if shown == "1" else f"{shown}*{retriever.name}")
-        told = [*([TOLD] if looks_up else []), *(["distinct"] if distinct else [])]
+        told = [*([TOLD] if exact_first else []), *(["distinct"] if distinct else [])]
         self.name = f"{f'rrf{k}' if method == 'rrf' else method}@{depth}({','.join([*parts, *told])})"
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
@@ -86,8 +88,8 @@ class Fusion:
     def _search(self, query: str, k: int) -> list[Hit]:
         lists, faults = [], []
         weights = self._lookup_weights if is_lookup(query) else self._weights
-        exact = Exact.of(query) if self._looks_up else None
-        depth = self._depth if exact is None else exact.depth(self._depth)
+        exact = Exact.of(query) if self._exact_first else Exact(None, None)
+        depth = exact.depth(self._depth)
         for weight, one in zip(weights, self._retrievers, strict=True):
             try:
                 lists.append((weight, one.search([query], depth)[0]))
@@ -96,7 +98,7 @@ class Fusion:
         if faults and not any(hits for _, hits in lists):
             raise faults[0]
         fused = sum_scores([(hits, [weight * score for score in self._scores(hits)]) for weight, hits in lists])
-        found = fused if exact is None else exact.first(fused, sum(self._lookup_weights))
+        found = exact.first(fused, sum(self._lookup_weights))
         return (_without_copies(found) if self._distinct else found)[:k]
 
     def _scores(self, hits: Sequence[Hit]) -> list[float]:

@@ -124,14 +124,14 @@ def test_passages_with_the_very_name_come_first() -> None:
             titles = {"z": "max_depth"}
             return [[Hit(Passage(key, titles.get(key, ""), texts[key]), 3.0 - n) for n, key in enumerate(texts)]]
 
-    def first(query: str, *lookup_weights: float) -> str:
-        (hits,) = Fusion([Told("a"), Told("b")], lookup_weights=lookup_weights).search([query], 3)
+    def first(query: str, *, exact_first: bool = True) -> str:
+        (hits,) = Fusion([Told("a"), Told("b")], exact_first=exact_first).search([query], 3)
         return hits[0].passage.id
 
-    assert first("What is message_size_limit?", 1.0, 1.0) == "y"
-    assert first("What is max_depth?", 1.0, 1.0) == "z"  # the name is in its headings
-    assert first("What is message_size_limit?") == "x"
-    assert first("Which message has a size above the limit?", 1.0, 1.0) == "x"
+    assert first("What is message_size_limit?") == "y"
+    assert first("What is max_depth?") == "z"  # the name is in its headings
+    assert first("What is message_size_limit?", exact_first=False) == "x"
+    assert first("Which message has a size above the limit?") == "x"
 
 
 def test_hits_with_the_text_of_an_earlier_one_can_be_left_out() -> None:
@@ -150,7 +150,8 @@ def test_hits_with_the_text_of_an_earlier_one_can_be_left_out() -> None:
 
 def test_lookups_have_weights_of_their_own() -> None:
     fusion = Fusion([A, B], method="max", weights=[1, 2], lookup_weights=[3, 2])
-    assert fusion.name == "max@100(1|3*a,2*b,names and definitions first)"
+    assert fusion.name == "max@100(1|3*a,2*b)"
+    assert Fusion([A, B], exact_first=True).name == "rrf60@100(a,b,names and definitions first)"
     (words,), (name,) = fusion.search(["how do tides turn the wheel"], 9), fusion.search(["wheel_speed"], 9)
     assert [hit.passage.id for hit in words] == ["z", "w", "x", "y"]
     assert [hit.passage.id for hit in name] == ["x", "z", "y", "w"]
@@ -163,7 +164,7 @@ def test_definitions_come_first_though_many_passages_have_the_name() -> None:
             texts = {f"{n:03}": "Gle is fast." for n in range(300)} | {"200": "Gle is a language."}
             return [[Hit(Passage(key, "", text), 300.0 - n) for n, (key, text) in enumerate(texts.items())][:k]]
 
-    fusion = Fusion([Many("a"), Listed("b")], lookup_weights=[3, 2])
+    fusion = Fusion([Many("a"), Listed("b")], exact_first=True)
     assert fusion.search(["what is gle"], 2)[0][0].passage.id == "200"
     assert fusion.search(["is gle fast"], 2)[0][0].passage.id == "000"
     assert Fusion([Many("a"), Listed("b")]).search(["what is gle"], 2)[0][0].passage.id == "000"
