@@ -188,3 +188,22 @@ def test_contents_in_columns_are_left_out() -> None:
     found = list(plain_blocks(f"{listed}\n\n{body}", dropped))
     assert dropped[nav.CONTENTS] == 4
     assert len(found) == 4
+
+
+@pytest.mark.parametrize("apart", ["\n", "\n\n"])
+def test_questions_of_an_faq_are_headings(apart: str) -> None:
+    asked = ("Q: How is the mill\n   opened?", "Q2. Is it red?")
+    told = ("A: With the key\n   of the miller.", f"A2. No. {LONG}\n    It is blue.")
+    text = apart.join([*map(apart.join, zip(asked, told, strict=True))])
+    expected = ["## How is the mill opened?", "With the key of the miller.", "## Is it red?", f"No. {LONG} It is blue."]
+    assert blocks(text) == expected
+    assert blocks(f"Mills\n=====\n\n{text}") == ["# Mills", *expected]
+
+
+def test_one_question_makes_no_faq() -> None:
+    assert blocks("Q: Is it red?\nA: No.") == ["Q: Is it red? A: No."]
+    assert blocks("Plan A. It is\nred.\n\nPlan B. It is old.") == ["Plan A. It is red.", "Plan B. It is old."]
+    long = "Is the mill at the end of the village, which ground the corn of all the farms around it until then, and"
+    again = f"{long} {long}?"
+    text = f"Q: {again}\nA: It is.\n\nQ: {again}\nA: It is."
+    assert blocks(text) == [f"Q: {again}", "It is."] * 2
