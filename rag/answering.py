@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from autoais.answers import to_row
 from autoais.errors import FormatError, UserError
 from autoais.io.jsonl import check_outputs, dumps, field, parse_object, read_objects, sync, write_atomic
-from autoais.io.locks import exclusive_lock
+from autoais.io.locks import file_lock
 from autoais.io.provenance import command, sha256_file, versions
 from autoais.models.pace import AUTO, Pace, Served
 from autoais.questions import read_questions
@@ -178,7 +178,7 @@ class Journal:
         with ExitStack() as stack:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                stack.enter_context(exclusive_lock(self._settings_path, busy))
+                stack.enter_context(file_lock(self._settings_path, busy))
                 self._check_new(resume=resume)
                 if path.exists():
                     self._check_settings(settings)

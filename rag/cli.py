@@ -1,5 +1,6 @@
 """The command `rag`: parse, call, print."""
 
+import os
 import sys
 import time
 from contextlib import ExitStack
@@ -144,6 +145,7 @@ def ask(
     from rag.terminal import converse
 
     _check_quoted(call, "ask")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a thread a core costs a tenth of a second
     if stream and as_json:
         raise UserError("--stream and --json exclude each other: --json prints the complete answer")
     if to is not None:

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from autoais.cli import print_json as print_json
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 JsonLinesOption = Annotated[bool, typer.Option("--json", help="Print JSON lines: an object for each thing listed.")]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")]
@@ -28,10 +30,3 @@ def note(text: str) -> None:
     from rag import terminal
 
     terminal.note(text)
-
-
-def print_json(value: object) -> None:
-    """Print a value as indented JSON."""
-    from autoais.io.jsonl import dumps
-
-    typer.echo(dumps(value, indent=2))

@@ -161,6 +161,7 @@ SCHEMA = record(
 _KNOWN = frozenset(SCHEMA["properties"])
 # Allowed between sentences: bullets, heading and quotation marks, pipes, list numbers; never a word.
 _STRUCTURE = re.compile(r"(?:[\W_]|(?<!\w)\d{1,3}[.)](?=\s))*")
+_PIECE = re.compile(r"[\W_]|(?<!\w)\d{1,3}[.)]\s")
 
 
 def read_answers(path: Path) -> Iterator[CitedAnswer]:
@@ -238,14 +239,11 @@ def _check_covered(row: Mapping[str, Any], sentences: Iterable[CitedSentence], w
 
 def _starts(answer: str, text: str, at: int) -> set[int]:
     """Return the first and last offset where `text` may start, after structure only: "1" starts twice in "1. 1"."""
-    gap = _STRUCTURE.match(answer, at)
-    stop = (gap.end() if gap else at) + len(text)
-    first, last = answer.find(text, at, stop), answer.rfind(text, at, stop)
-    while first >= 0 and not _STRUCTURE.fullmatch(answer, at, first):
-        first = answer.find(text, first + 1, stop)
-    while last > first >= 0 and not _STRUCTURE.fullmatch(answer, at, last):
-        last = answer.rfind(text, at, last + len(text) - 1)
-    return {first, last} if first >= 0 else set()
+    places = [at]
+    while piece := _PIECE.match(answer, places[-1]):
+        places.append(piece.end())
+    found = [place for place in places if answer.startswith(text, place)]
+    return {found[0], found[-1]} if found else set()
 
 
 def _sentence(item: Mapping[str, Any], passages: Mapping[str, Passage]) -> tuple[CitedSentence, list[str]]:

@@ -132,7 +132,7 @@ def score(
     from autoais.scoring import Measures, choose_metrics
 
     corpora = corpus or []
-    check_outputs([file, questions, calibration, *corpora], [out, report, scores, ais_csv, cache])
+    check_outputs([file, questions, calibration, *corpora], [out, report, scores, ais_csv], [cache])
     measures = Measures(choose_metrics(metrics), splitter=alce_splitter, mauve=mauve, trec_all=trec_all)
     options = parse_options(judge_option or ())
     name = name or detect(file)
@@ -170,7 +170,7 @@ def score(
         _write_scores(scored, file, report=report, scores=scores, ais_csv=ais_csv)
     finally:
         if as_json:
-            _print_json(scored.record)
+            print_json(scored.record)
         else:
             show_report(scored.record if is_model else {**scored.record, "quoted": {"rejected": 0}})
 
@@ -210,7 +210,7 @@ def compare(
     wanted = None if metrics is None else [name.strip() for name in metrics.split(",")]
     result = round_floats({**compare_files(a, b, wanted), "provenance": provenance({"a": a, "b": b})})
     if as_json:
-        _print_json(result)
+        print_json(result)
     else:
         show_comparison(result)
 
@@ -301,12 +301,13 @@ def agreement(
     """
     from autoais.api import agreement as measured
     from autoais.io.jsonl import check_distinct
+    from autoais.io.paths import is_file
     from autoais.io.provenance import provenance
     from autoais.meta.terminal import show_agreement
 
     check_distinct(files)
     inputs = {f"ratings{number}": path for number, path in enumerate(files, 1)}
-    expert_file = Path(experts) if experts is not None and Path(experts).is_file() else None
+    expert_file = Path(experts) if experts is not None and is_file(experts) else None
     others = {"experts": expert_file, "variant": variant, "answers": answers, "gold": gold}
     inputs |= {role: path for role, path in others.items() if path is not None}
     listed = [] if experts is None else next(csv.reader([experts], skipinitialspace=True), [])
@@ -323,7 +324,7 @@ def agreement(
     )
     result |= {"provenance": provenance(inputs)}
     if as_json:
-        _print_json(result)
+        print_json(result)
     else:
         show_agreement(new_console(), result)
 
@@ -352,7 +353,7 @@ def meta(
     from autoais.meta.plot import reliability_svg
     from autoais.meta.terminal import show_meta
 
-    check_outputs([*labels, calibration], [report, plot, cache])
+    check_outputs([*labels, calibration], [report, plot], [cache])
     check_distinct(labels)
     if plot is not None and plot.suffix != ".svg":
         raise UserError(f"{plot}: the plot is an SVG; name a file that ends in .svg")
@@ -363,7 +364,7 @@ def meta(
     if plot is not None:
         write_atomic(plot, reliability_svg(result))
     if as_json:
-        _print_json(result)
+        print_json(result)
     else:
         show_meta(new_console(), result)
 
@@ -391,12 +392,12 @@ def calibrate(
     from autoais.judges.options import parse_options
     from autoais.meta.terminal import show_calibration
 
-    check_outputs(labels, [out, cache])
+    check_outputs(labels, [out], [cache])
     check_distinct(labels)
     chosen = open_judge(judge, **parse_options(judge_option or ()))
     result = calibrate_judge(labels, out, chosen, by=by, folds=folds, cache=cache, log=_say)
     if as_json:
-        _print_json(result)
+        print_json(result)
     else:
         show_calibration(new_console(), result)
 
@@ -528,7 +529,8 @@ def _say_notes(notes: "Mapping[str, int]") -> None:
         say(how_many(count, what), err=True)
 
 
-def _print_json(value: object) -> None:
+def print_json(value: object) -> None:
+    """Print a value as indented JSON."""
     from autoais.io.jsonl import dumps
 
     typer.echo(dumps(value, indent=2))

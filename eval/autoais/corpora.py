@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from autoais.errors import FormatError, UserError, field_names
-from autoais.io.files import lines
+from autoais.io.files import allow_long_cells, lines
 from autoais.io.jsonl import field, identifier, parse_object
 from autoais.registry import Registry
 from autoais.text import wikipedia
@@ -83,6 +83,7 @@ def _aqa(line: bytes, where: str) -> Passage:
 
 
 def _dpr(line: bytes, where: str) -> Passage:
+    allow_long_cells(len(line))
     try:
         cells = next(csv.reader([line.decode("utf-8")], delimiter="\t"), [])
     except UnicodeDecodeError as error:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from autoais.errors import FormatError, unreadable
+from autoais.io.files import allow_long_cells
 from autoais.io.jsonl import field, identifier, parse_object, strings
 from autoais.types import Question
 
@@ -101,8 +102,8 @@ def _topic(line: bytes, where: str, number: int) -> Question:
 
 
 def _dpr(line: bytes, where: str, number: int) -> Question:
-    # Cells that contain quotation marks are quoted as in CSV. The limit of a cell is that of the whole process.
-    csv.field_size_limit(max(csv.field_size_limit(), len(line)))
+    # Cells that contain quotation marks are quoted as in CSV.
+    allow_long_cells(len(line))
     try:
         cells = next(csv.reader(["\t".join(_columns(line, where))], delimiter="\t"), [])
     except csv.Error as error:

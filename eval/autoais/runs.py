@@ -156,7 +156,7 @@ def read_qrels(path: Path) -> Qrels:
         qrels = _judgements(path)
         wanting = "judges no passage as relevant" if qrels else "holds no judgements"
     if not any(relevance > 0 for judged in qrels.values() for relevance in judged.values()):
-        raise UserError(f"{path}: {wanting}, so no run can be evaluated")
+        raise UserError(f"{path}: {wanting}")
     return qrels
 
 

@@ -216,7 +216,7 @@ def judges(
     options = parse_options(judge_option or ())
     if options and not judge:
         raise UserError("--judge-option is for the judges that --judge names; name one")
-    check_outputs([Path(one) for one in sets], [out, cache])
+    check_outputs([Path(one) for one in sets], [out], [cache])
     opened = [open_judge(one, **options) for one in judge or ()]
     again = "run it again with --cache FILE to keep judgements" if cache is None else "the same command continues"
     with bench_progress("claims", again) as progress:

@@ -73,7 +73,12 @@ def _asked(question: Question, row: Mapping[str, Any], where: str) -> BenchQuest
     kind, collection, language = (
         None if row.get(name) is None else field(row, name, str, where) for name in ("kind", "collection", "language")
     )
-    return BenchQuestion(question, kind, collection, answerable, tuple(_passages(row, where)), language)
+    passages = tuple(_passages(row, where))
+    try:
+        "".join(text for one in passages for text in (one.id, one.contents)).encode()
+    except UnicodeEncodeError:
+        raise FormatError(f"{where}: a passage has a lone surrogate, which is not a character") from None
+    return BenchQuestion(question, kind, collection, answerable, passages, language)
 
 
 def _passages(row: Mapping[str, Any], where: str) -> Iterator[Passage]:

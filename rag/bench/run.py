@@ -10,7 +10,7 @@ from numbers import Integral
 from pathlib import Path
 
 from autoais.engines import Engine
-from autoais.io.locks import exclusive_lock
+from autoais.io.locks import file_lock
 from autoais.io.provenance import command
 from autoais.judges import open_judge
 from autoais.models.pace import AUTO, Pace
@@ -95,7 +95,7 @@ def run_benchmark(
     made = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with exclusive_lock(folder / LOCK, busy), _swept(folder, made=made):
+        with file_lock(folder / LOCK, busy), _swept(folder, made=made):
             root = None if data is None else Path(data)
             searched = None if corpus is None else opened.other_corpus(corpus, root)
             show = progress or (lambda what, done, total: None)

@@ -37,16 +37,18 @@ REASONS = {
 
 _NOT_A_NUMBER = ("malformed", "reversed-range", "empty", "unknown-id", "no-statement", "code-like")
 _REFERENCES = re.compile(
-    r"(?:^|[.!?\]]\s+|\n)\W*(?:references?|sources?|citations?|bibliography|works cited)(?: used)?\W{0,3}(?::|\n|$)",
+    r"(?P<before>\A\W*+|(?<=\w)\W++)"
+    r"(?P<title>(?:references?|sources?|citations?|bibliography|works cited)(?: used)?)(?=\W{0,3}(?::|\n|$))",
     re.IGNORECASE,
 )
+_ENDS = re.compile(r"\n|[.!?\]]\s")
 _OTHER = re.compile(
     r"\((?P<round>\d{1,3})(?:\s*[,;]\s*\d{1,3})*\)"
     r"|\b(?:contexts?|quotes?|passages?|sources?|documents?|references?) (?:no\. ?|number |#)?(?P<named>\d{1,3})\b"
     r"|\bet al\.,? \(?\d{4}|https?://\S",
     re.IGNORECASE,
 )
-_NEXT_ITEM = re.compile(r"\s*\n\s*(?:[-*+•]|\d{1,3}[.)])\s*\Z")
+_ITEM = re.compile(r"[-*+•]|\d{1,3}[.)]")
 
 
 def to_collected(answer: Answer, quotes: Sequence[Passage], *, repaired: bool = False) -> CitedAnswer:
@@ -103,8 +105,8 @@ def _written_fault(answer: CitedAnswer, output: str) -> tuple[str, str] | None:
     quotes = list(answer.passages.values())[:shown]
     parsed = parse(output, shown, passages=[quote.text for quote in quotes])
     references = [one.text for one in parsed.removed if one.kind == "reference"]
-    if references or (found := _REFERENCES.search(output)):
-        return "reference-list", (references[0] if references else found[0] if found else "").strip()[:60]
+    if title := (references[0] if references else _reference_list(output)):
+        return "reference-list", title[:60]
     for one in parsed.unresolved:
         reason = "malformed-citation" if one.reason in _NOT_A_NUMBER else "number-out-of-range"
         return reason, f"{one.marker[:40]} of {shown} quotes: {one.reason}"
@@ -165,7 +167,21 @@ def _outputs(answer: CitedAnswer, starts: Sequence[int]) -> list[str | None]:
         at += 1
     places[:1] = [0]
     pieces = [output[start:end].strip() for start, end in zip(places, [*places[1:], len(output)], strict=True)]
-    return [_NEXT_ITEM.sub("", piece) for piece in pieces]
+    return [*map(_without_next_mark, pieces)]
+
+
+def _without_next_mark(piece: str) -> str:
+    """A piece of the output without the mark of the next item of a list, which stands on a line of its own."""
+    above, _, last = piece.rpartition("\n")
+    return above.rstrip() if above and _ITEM.fullmatch(last.strip()) else piece
+
+
+def _reference_list(output: str) -> str | None:
+    """The title of a list of references, at the beginning of the output, of a line or of a sentence."""
+    for found in _REFERENCES.finditer(output):
+        if not found.start() or _ENDS.search(found["before"]):
+            return found["title"]
+    return None
 
 
 def marker_in_text(answer: CitedAnswer) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any
 from autoais import formats
 from autoais.answers import CitedAnswer, read_answers, to_row, write_answers
 from autoais.io.jsonl import dumps, parse_object, round_floats, sync, write_atomic
-from autoais.io.locks import exclusive_lock
+from autoais.io.locks import file_lock
 from autoais.io.provenance import command, sha256_file
 from autoais.io.schema import BOOLEAN, INTEGER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, Schema, faults
 from autoais.io.schema import record as record_schema
@@ -134,7 +134,7 @@ def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
     busy = RagError(f"{folder}: another process is using it; wait for it, or name another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with exclusive_lock(folder / LOCK, busy, shared=shared):
+        with file_lock(folder / LOCK, busy, shared=shared):
             yield
     except OSError as error:
         raise RagError(f"{folder}: cannot be written: {error.strerror}") from error
@@ -247,7 +247,7 @@ def _settle(folder: Path) -> None:
 def _in_dev(answers: Iterable[CitedAnswer], dev: float, seed: int) -> Callable[[CitedAnswer], bool]:
     """The rule that decides: the questions with the lowest hashes of seed and text; equal questions stay together."""
     keys = {question_key(answer) for answer in answers}
-    drawn = sorted(keys, key=lambda key: (sha256(f"{seed}:{key}".encode()).digest(), key))
+    drawn = sorted(keys, key=lambda key: (sha256(f"{seed}:{key}".encode("utf-8", "surrogatepass")).digest(), key))
     chosen = set(drawn[: round(dev * len(keys))])
     return lambda answer: question_key(answer) in chosen
 

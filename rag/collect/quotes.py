@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from autoais.corpora import find_passages
-from autoais.errors import FormatError
-from autoais.io.files import lines
 from autoais.io.provenance import sha256_file
+from autoais.runs import read_qrels
 from rag.bench.questions import BenchQuestion, read_bench_questions, sample
 from rag.errors import QuestionError, RagError
 from rag.index.index import Index
@@ -77,7 +76,7 @@ def find_quotes(source: QuoteSource, progress: Progress) -> Quoted:
             '{"id": "1", "question": "..."}, or of id, tab and question'
         )
     listed = read_bench_questions(source.questions)
-    relevant = None if source.qrels is None else read_qrels(source.qrels)
+    relevant = None if source.qrels is None else _relevant(source.qrels)
     kind = _kind(source, listed, known=relevant is not None)
     record: dict[str, Any] = {"kind": kind, "questions": len(listed)}
     if relevant is not None:
@@ -128,27 +127,9 @@ def _kind(source: QuoteSource, listed: Sequence[BenchQuestion], *, known: bool) 
     return kind
 
 
-def read_qrels(path: Path) -> dict[str, tuple[str, ...]]:
-    """Return the passages with a relevance above 0 of each question, in the order of the file.
-
-    Lines are `question 0 passage relevance` (TREC); raises `FormatError` for another line, or a pair that occurs twice.
-    """
-    found: dict[str, dict[str, bool]] = {}
-    for number, line in enumerate(lines(path), 1):
-        cells = line.split()
-        if not cells:
-            continue
-        where = f"{path}:{number}"
-        try:
-            question, _, passage, relevance = (cell.decode("utf-8-sig") for cell in cells)
-            grade = int(relevance)
-        except ValueError as error:
-            raise FormatError(f"{where}: expected `question 0 passage relevance`") from error
-        judged = found.setdefault(question, {})
-        if passage in judged:
-            raise FormatError(f"{where}: passage {passage!r} of question {question!r} occurs twice")
-        judged[passage] = grade > 0
-    return {key: tuple(one for one, yes in judged.items() if yes) for key, judged in found.items()}
+def _relevant(path: Path) -> dict[str, tuple[str, ...]]:
+    """The passages with a relevance above 0 of each question, in the order of the file."""
+    return {key: tuple(one for one, grade in judged.items() if grade > 0) for key, judged in read_qrels(path).items()}
 
 
 def _with_gold(one: BenchQuestion, relevant: Mapping[str, Sequence[str]] | None) -> BenchQuestion:

@@ -204,6 +204,8 @@ class _Mirror:
                     break
                 if (read := self._further(url)) is not None:
                     queue.append(read)
+            if len(seen) > _MOST_SITEMAPS:
+                break
         if len(found) > _MOST_PAGES:
             self.report.notes.append(
                 f"lists more than {_MOST_PAGES:,} pages, of which the first are read: --include chooses others"

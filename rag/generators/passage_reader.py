@@ -115,16 +115,17 @@ class PassageReader:
             refusing = f", answerable >= {self._confidence.threshold:g}"
         self.name = f"quotes.v6({self._reader.name}@{passages}{refusing})"
 
+    def refusing(self, min_confidence: float) -> "PassageReader":
+        """The same reader with another `min_confidence`; its network is not loaded again."""
+        return PassageReader(self._reader, passages=self._passages, min_confidence=min_confidence)
+
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
         """Quote what answers the question; an abstention keeps the best candidate in its trace."""
-        found = hits[: self._passages]
-        read = self._read(question.text, found)
+        read, missing, signals = self._examined(question, hits)
         hits = _reranked(read, hits)
-        if not any(one.units for one in read):
+        if not signals:
             nothing = "no retrieved passage contains a possible answer"
             return Answer(question, "", (), hits, self.name, abstained=True, reason=nothing)
-        missing = unmentioned(question.text, [hit.passage.contents for hit in found])
-        signals = _signals(read, missing)
         confidence = self._confidence.right.of(signals) if self._confidence else None
         short, share = _short(read)
         certain = share >= _CERTAIN and not _TWO.search(question.text)
@@ -162,10 +163,15 @@ class PassageReader:
 
     def signals(self, question: Question, hits: Sequence[Hit]) -> dict[str, float]:
         """The signals of the confidence (`rag.generators.confidence.SIGNALS`), or an empty dict."""
+        *_, signals = self._examined(question, hits)
+        return signals
+
+    def _examined(self, question: Question, hits: Sequence[Hit]) -> tuple[list[_Read], Sequence[str], dict[str, float]]:
+        """The hits that were read, the names in the question that none has, and the signals; {} without any text."""
         found = hits[: self._passages]
         read = self._read(question.text, found)
         missing = unmentioned(question.text, [hit.passage.contents for hit in found])
-        return _signals(read, missing) if any(one.units for one in read) else {}
+        return read, missing, _signals(read, missing) if any(one.units for one in read) else {}
 
     def _reason(self, signals: Mapping[str, float], missing: Sequence[str]) -> str | None:
         """Why the reader abstains, or None."""

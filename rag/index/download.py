@@ -18,7 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import BinaryIO
 
-from autoais.io.locks import exclusive_lock
+from autoais.io.locks import file_lock
 from rag.errors import RagError
 from rag.network import FAILURES, HEADERS, is_offline, reason_of
 
@@ -92,7 +92,7 @@ def fetch(item: Prebuilt, *, offline: bool = False, progress: Progress | None = 
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         lock = home.with_name(f"{home.name}.lock")
-        with exclusive_lock(lock, RagError(f"{home.name} is being downloaded by another process")):
+        with file_lock(lock, RagError(f"{home.name} is being downloaded by another process")):
             if not home.is_dir():
                 archive = home.with_name(f"{item.name}.archive")
                 download(item, archive, progress)

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from autoais.io.jsonl import parse_object
-from autoais.io.locks import exclusive_lock, unused
+from autoais.io.locks import file_lock, unused
 from rag.errors import FormatError, IndexingError
 from rag.index.manifest import BUILD, DATABASE_FOLDER, MANIFEST, WEB
 
@@ -24,7 +24,7 @@ def claimed(to: Path) -> Iterator[None]:
             if not all(_ours(path.name) for path in to.iterdir()):
                 raise IndexingError(f"{to} holds other files and is not an index; name a new or an empty folder")
             busy = IndexingError(f"{to}: another build is running in it; wait for it")
-            stack.enter_context(exclusive_lock(to / LOCK, busy))
+            stack.enter_context(file_lock(to / LOCK, busy))
             sweep(to)
         except OSError as error:
             raise IndexingError(f"{to}: cannot be written: {error.strerror}") from error

@@ -1,5 +1,6 @@
 """Parts that recipes add to an index: one folder each, which is either complete or missing."""
 
+import errno
 import json
 import re
 import shutil
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autoais.io.jsonl import dumps, parse_object, write_atomic
-from autoais.io.locks import exclusive_lock
+from autoais.io.locks import file_lock
 from autoais.io.provenance import command, versions
 from rag.errors import FormatError, IndexingError, RagError
 from rag.index.folder import LOCK
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rag.index.index import Index
 
 _PLAN = "plan.json"
+_DISK = frozenset([errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS])
 
 Progress = Callable[[int, str], None]
 """Called with the number of passages done and the name of the step."""
@@ -133,7 +135,7 @@ def beginning(
         with ExitStack() as stack:
             if not updating:
                 stack.enter_context(_current(home.parents[2], home.parents[1].name))
-            stack.enter_context(exclusive_lock(lock, busy))
+            stack.enter_context(file_lock(lock, busy))
             if old.exists() and not home.exists():  # stopped between the two moves below
                 old.replace(home)
             shutil.rmtree(old, ignore_errors=True)
@@ -143,6 +145,9 @@ def beginning(
             write_atomic(work / _PLAN, [dumps(wanted)])
             yield work, wanted
     except OSError as error:
+        ours = isinstance(error.filename, str) and Path(error.filename).is_relative_to(home.parent)
+        if not ours and error.errno not in _DISK:
+            raise  # of the block: a server that is away, a model that is not there
         raise IndexingError(f"{work}: cannot be written: {error.strerror or error}") from error
 
 
@@ -150,7 +155,7 @@ def beginning(
 def _current(folder: Path, build: str) -> Iterator[None]:
     """Keep others from replacing a build; raises `IndexingError` if it is being replaced, or was."""
     busy = IndexingError(f"{folder} is being built or updated by another process; wait for it")
-    with exclusive_lock(folder / LOCK, busy, shared=True):
+    with file_lock(folder / LOCK, busy, shared=True):
         if read_manifest(folder)["build"] != build:
             raise IndexingError(f"{folder} was updated since it was opened: run the command again")
         yield

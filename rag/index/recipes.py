@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from autoais.io.paths import is_file
 from rag.errors import RagError, check_type
 from rag.resources import folder, names
 
@@ -67,7 +68,7 @@ def read_recipe(name: str, kinds: Container[str] = ()) -> Recipe:
     `remote:URL` is a server that searches (`rag.retrievers.remote`). A name in `kinds` without a recipe is that kind of
     retriever without settings. Raises `RagError` otherwise.
     """
-    if "+" in name and not _is_file(name):
+    if "+" in name and not (name.endswith(".toml") and is_file(name)):
         return Recipe(name, "fusion", {"retrievers": name.split("+")})
     kind, _, url = name.partition(":")
     if kind == "remote" and url:
@@ -91,13 +92,6 @@ def read_recipe(name: str, kinds: Container[str] = ()) -> Recipe:
         raise RagError(f"{name}: not a recipe: field {error} is missing") from error
     except (ValueError, RecursionError) as error:
         raise RagError(f"{name}: not a recipe: {error}") from error
-
-
-def _is_file(name: str) -> bool:
-    try:
-        return name.endswith(".toml") and Path(name).is_file()
-    except OSError:  # too long for a file name
-        return False
 
 
 def _names(value: object) -> list[str]:

@@ -163,7 +163,11 @@ def _url(recipe: Recipe, index: Index) -> str:
         if index.build is None:
             raise IndexingError(f"the index {index.name} takes no part {recipe.name!r}: build one with rag index build")
         return str(index.build.parent / DATABASE_FOLDER / recipe.name)
-    if urlsplit(url).password:
+    try:
+        secret = urlsplit(url).password
+    except ValueError as error:  # http://[::1:6333
+        raise RagError(f"recipe {recipe.name}: url: {error}") from error
+    if secret:
         raise RagError(f"recipe {recipe.name}: url should hold no password; set {_KEY}")
     return url
 

@@ -1,12 +1,12 @@
 """The web application of a service: `create_app(Service({"handbook": rag.open_index()}))`."""
 
+import re
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypedDict, Unpack, get_type_hints
-from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -36,6 +36,7 @@ from rag.serve.service import Asked, Limits, Service
 from rag.web.security import allowed_hosts, middleware
 from rag.web.server import serve
 
+_ORIGIN = re.compile(r"https?://(?:[^/?#\s\[\]]+|\[[0-9a-fA-F:.]+\](?::\d+)?)")
 MAX_BODY = 4 << 20  # characters of 100 pieces of evidence, and room for escapes
 
 
@@ -154,8 +155,7 @@ def _log(asked: Asked) -> None:
 
 def _cors(origins: Sequence[str]) -> list[Middleware]:
     for origin in origins:
-        parts = urlsplit(origin)
-        if origin != "*" and (parts.scheme not in ("http", "https") or origin != f"{parts.scheme}://{parts.netloc}"):
+        if origin != "*" and not _ORIGIN.fullmatch(origin):
             raise UsageError(f"origin {origin!r}: should be like https://app.example.org, without a path, or *")
     allowed = Middleware(
         CORSMiddleware,

@@ -142,7 +142,7 @@ def _with_nearest(
 
 # --- texts that somebody pasted -------------------------------------------------------------------------------------
 
-_NUMBERED = re.compile(r"^[ \t]*(?:\[(\d{1,4})\]|(\d{1,4})[.)])(?:[:.]?[ \t]+|[ \t]*$)", re.MULTILINE)
+_NUMBERED = re.compile(r"^[ \t]*(?:\[(\d{1,3})\]|(\d{1,3})[.)])(?:[:.]?[ \t]+|[ \t]*$)", re.MULTILINE)
 
 
 def read_sources(text: str) -> list[Passage]:

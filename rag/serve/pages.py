@@ -54,8 +54,6 @@ _EXPORTS = {"markdown": "Markdown", "html": "HTML", "json": "JSON", "bibtex": "B
 _SESSIONS = {"rag-session", "__Host-rag-session"}  # cookies of `rag.serve.gate`
 _SOON = 0.5  # seconds that the first page waits for example questions
 
-"""The price of a million tokens that a model reads, and of a million that it writes."""
-
 
 def routes(
     service: Service, *, uploads: Sequence[str] = (), price: Price | None = None, base_url: str | None = None

@@ -499,7 +499,11 @@ class Service:
         changed = replace(system, retriever=retriever, k=system.k if k is None else self._k(k))
         if least is None:
             return changed
+        from rag.generators.passage_reader import PassageReader
+
         try:
+            if isinstance(system.generator, PassageReader):
+                return replace(changed, generator=system.generator.refusing(least))
             given = replace(spec.options, min_confidence=least)
             return open_system(spec.name, self.indexes[index], given, retriever=retriever, k=changed.k)
         except RagError as error:

@@ -57,7 +57,10 @@ def allowed_hosts(base_url: str | None) -> tuple[str, ...]:
     """
     if base_url is None:
         return LOOPBACK
-    parts = urlsplit(base_url)
+    try:
+        parts = urlsplit(base_url)
+    except ValueError as error:  # http://[
+        raise UserError(f"base URL {base_url!r}: {error}") from error
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
         raise UserError(f"base URL {base_url!r}: should be like https://study.example.org, without a path")
     return (*LOOPBACK, f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname)

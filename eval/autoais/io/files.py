@@ -179,9 +179,13 @@ def _json_lines(path: Path) -> Iterator[Record]:
                 yield where, error
 
 
+def allow_long_cells(length: int) -> None:
+    """Let cells of CSV have so many characters: 131,072 are too few for long evidence. Holds for the whole process."""
+    csv.field_size_limit(max(csv.field_size_limit(), length))
+
+
 def _table(path: Path, columns: Sequence[str]) -> Iterator[Record]:
-    # The default limit of 131,072 characters per field is too small for long evidence; the setting is process-wide.
-    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_LINE))
+    allow_long_cells(_LONGEST_LINE)
     # Bytes that are not UTF-8 become lone surrogates, so that the error can name their row.
     text = (line.decode("utf-8", "surrogateescape") for line in _without_bom(lines(path)))
     _, opening = _opening(path)

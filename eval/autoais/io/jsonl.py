@@ -5,7 +5,9 @@ import gzip
 import json
 import math
 import os
+import secrets
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -44,8 +46,8 @@ def _int(text: str) -> int:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):  # readers differ on which of the values counts
-        names = [name for name, _ in pairs]
-        twice = next(name for number, name in enumerate(names) if name in names[:number])
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name in counts if counts[name] > 1)
         raise ValueError(f"key {twice[:60]!r} occurs twice")
     return found
 
@@ -143,21 +145,28 @@ def dumps(value: Any, *, indent: int | None = None) -> str:  # noqa: ANN401  (an
     return text
 
 
-def check_outputs(inputs: Iterable[Path | None], outputs: Iterable[Path | None]) -> None:
-    """Raise `UserError` if an output would overwrite an input or another output, is a folder, or is not writable."""
+def check_outputs(
+    inputs: Iterable[Path | None], outputs: Iterable[Path | None], appended: Iterable[Path | None] = ()
+) -> None:
+    """Raise `UserError` if an output would overwrite an input or another output, is a folder, or is not writable.
+
+    Outputs are replaced (`write_atomic`), so that their folders should be writable; `appended` ones stay in place.
+    """
     taken = {path.resolve() for path in inputs if path is not None}
-    for path in filter(None, outputs):
+    for path, replaced in [*((path, True) for path in outputs), *((path, False) for path in appended)]:
+        if path is None:
+            continue
         if path.resolve() in taken:
             raise UserError(f"{path} would be overwritten; name another file for the output")
         if path.is_dir():
             raise UserError(f"{path} is a folder; name a file for the output")
-        _try_to_write(path)
+        _try_to_write(path, replaced=replaced and (path.is_file() or not path.exists()))
         taken.add(path.resolve())
 
 
-def _try_to_write(path: Path) -> None:
-    """Raise `UserError` if `path` cannot be written: better before the work than after it."""
-    if path.exists() and (os.access(path, os.W_OK) or os.access(path.resolve().parent, os.W_OK)):
+def _try_to_write(path: Path, *, replaced: bool) -> None:
+    """Raise `UserError` if `path` cannot be written, or replaced: better before the work than after it."""
+    if not replaced and path.exists() and os.access(path, os.W_OK):
         return
     folder = next(folder for folder in path.resolve().parents if folder.exists())  # the others are created later
     try:
@@ -183,20 +192,26 @@ def write_atomic(path: Path, content: Iterable[str] | bytes) -> None:
     path = path.resolve()  # replace the target of a link, not the link
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        temporary = _new_file(path)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from error
-    os.close(descriptor)
-    temporary = Path(name)
     try:
         _write(temporary, content, packed=path.suffix == ".gz")
-        temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
+        if path.exists():
+            temporary.chmod(path.stat().st_mode & 0o777)
         temporary.replace(path)
         sync(path.parent)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _new_file(path: Path) -> Path:
+    """A new file beside `path`, with the rights that the umask leaves; `tempfile` keeps its files to their owner."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666))
+    return temporary
 
 
 def sync(path: Path) -> None:

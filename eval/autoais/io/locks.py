@@ -10,8 +10,8 @@ from autoais.errors import UserError
 
 
 @contextmanager
-def exclusive_lock(lock: Path, error: UserError, *, shared: bool = False) -> Iterator[None]:
-    """Hold an exclusive lock on a file, or one that others may share; raises `error` if another process excludes it.
+def file_lock(lock: Path, error: UserError, *, shared: bool = False) -> Iterator[None]:
+    """Hold a lock on a file, exclusive or `shared`; raises `error` if another process excludes it.
 
     The system releases the lock of a killed process. Raises `OSError` if the file cannot be created.
     """

@@ -9,6 +9,14 @@ def user_path(path: str | Path) -> Path:
     return Path(os.path.expanduser(path))  # noqa: PTH111  (that raises RuntimeError for an unknown user)
 
 
+def is_file(path: str) -> bool:
+    """Whether a text that may be a path is that of a file; one that is too long for a path is not."""
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def folder_size(folder: Path) -> int:
     """The bytes of all files below a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

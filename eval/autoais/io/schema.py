@@ -81,8 +81,8 @@ def _object_faults(value: dict[str, Any], schema: Schema, path: str, limits: boo
     for name, inner in schema.get("properties", {}).items():
         if name in value:
             yield from faults(value[name], inner, _join(path, name), limits=limits)
-    inner = schema.get("additionalProperties", {})
-    for name in value.keys() - schema.get("properties", {}).keys() if inner else ():
+    known, inner = schema.get("properties", {}), schema.get("additionalProperties", {})
+    for name in [name for name in value if name not in known] if inner else ():
         yield from faults(value[name], inner, _join(path, name), limits=limits)
 
 

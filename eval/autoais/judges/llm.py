@@ -179,7 +179,6 @@ def _rank(judgement: Judgement) -> int:
 
 
 _THOUGHT = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
-_FENCE = re.compile(r"\s*```(?:json)?\s*(.*?)\s*```\s*", re.DOTALL)
 _VARIANTS: Mapping[str, tuple[str, ...]] = {  # other wordings of a label (patterns); `-` is any space or dash
     "Full support": ("fully-support", r"support(?:-level)?\s*[:=]\s*fully?"),
     "Partial support": ("part(?:ial)?ly-support", r"support(?:-level)?\s*[:=]\s*partial(?:ly)?"),
@@ -218,7 +217,7 @@ _DENIED_AFTER = re.compile(
 _ANNOUNCED = re.compile(
     r"(?:\A|\b(?:answer|label|verdict|response|output|conclusion|level)\b\W*(?:is\b|:)?)\W*\Z", re.IGNORECASE
 )
-_LISTED = re.compile(r"[\s,/|]*(?:\b(?:or|and)\b)?\s*", re.IGNORECASE)
+_BETWEEN = " \t\n\r\f\v,/|"  # the labels of a list
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,9 +270,11 @@ def read_label_osu_2023(reply: str, labels: Labels) -> tuple[Verdict, str]:
 
 def _json_label(text: str) -> str:
     """The `label` if the whole reply is a JSON object, bare or in a code fence; else the reply."""
-    fenced = _FENCE.fullmatch(text)
+    bare = text.strip()
+    if len(bare) > 5 and bare.startswith("```") and bare.endswith("```"):
+        bare = bare[3:-3].removeprefix("json")
     try:
-        value = json.loads(fenced[1] if fenced else text)
+        value = json.loads(bare)
     except (ValueError, RecursionError):
         return text
     label = value.get("label") if isinstance(value, dict) else None
@@ -289,7 +290,9 @@ def _mentions(text: str, labels: Labels) -> list[_Mention]:
     choice = "|".join(f"(?P<label{place}>{stem})" for place, stem in enumerate(stems))
     pattern = re.compile(rf"(?<!\w)(un-?|non-?)?(?:{choice})(?:e|s|es|d|ed)?(?!\w)", re.IGNORECASE)
     found = list(pattern.finditer(text))
-    listed = {a.end() for a, b in pairwise(found) if _LISTED.fullmatch(text[a.end() : b.start()])}
+    listed = {
+        a.end() for a, b in pairwise(found) if text[a.end() : b.start()].strip(_BETWEEN).lower() in ("", "or", "and")
+    }
     mentions = []
     for match in found:
         before = text[max(0, match.start() - 100) : match.start()]

@@ -35,11 +35,10 @@ class StrictSentence:
 
 @dataclass(frozen=True, slots=True)
 class Splitter:
-    """A sentence splitter, and its name for reports. `is_alces` is False for another one than ALCE's."""
+    """A sentence splitter, and its name for reports."""
 
     name: str
     split: Callable[[str], list[str]]
-    is_alces: bool
 
 
 @cache
@@ -56,14 +55,14 @@ def open_splitter(name: str | None = None) -> Splitter:
             import nltk
 
             nltk.sent_tokenize("A. B.")
-            return Splitter(f"nltk {version('nltk')}", nltk.sent_tokenize, is_alces=True)
+            return Splitter(f"nltk {version('nltk')}", nltk.sent_tokenize)
         except ImportError:
             pass
         except LookupError:
             missing = "NLTK has no English data (punkt_tab)"
         if name == "nltk":
             raise UserError(f"{missing}: {_INSTALL}")
-    return Splitter(f"sentencex {version('sentencex')}", _split, is_alces=False)
+    return Splitter(f"sentencex {version('sentencex')}", _split)
 
 
 def remove_citations(sentence: str) -> str:

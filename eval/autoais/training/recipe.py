@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from autoais.errors import UserError
 from autoais.io.jsonl import dumps, write_atomic
-from autoais.io.locks import exclusive_lock
+from autoais.io.locks import file_lock
 from autoais.io.provenance import provenance, sha256_file
 from autoais.labels import Labelled
 from autoais.training.schedule import Schedule
@@ -237,7 +237,7 @@ def training_in(out: Path) -> Iterator[None]:
         (out / "work").mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{out}: cannot be written: {error.strerror}") from error
-    with exclusive_lock(
+    with file_lock(
         out / "work" / ".lock", UserError(f"{out}: another process trains there; wait, or name another folder")
     ):
         for left in (*out.glob(_UNFINISHED), *(out / "work").glob(_UNFINISHED)):

@@ -71,7 +71,7 @@ def _spine(root: ET.Element, package: str, dropped: Counter[str]) -> list[str]:
 
 def _xml(archive: zipfile.ZipFile, name: str, where: str) -> ET.Element:
     try:
-        return ET.fromstring(read_member(archive, name, where))
+        return ET.fromstring(decoded(read_member(archive, name, where), where, markup=True))
     except ET.ParseError as error:
         raise FormatError(f"{where}: broken: {name!r}: {first_line(error)}") from error
 

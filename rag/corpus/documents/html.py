@@ -31,7 +31,7 @@ _SEARCH = "body.SRPage, h1#search-documentation, [role=main] #mkdocs-search-resu
 _LISTING = ".fragment a[name=l00001], .fragment a#l00001, a.viewcode-back"
 _DETAILS = 'a[href$="#details"], td.mdescRight a[href]'
 DEEPEST = 20_000  # elements in one another; the parser's time grows with the square of it
-_TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*)[^<>]*?(/?)>")
+_TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*+)[^<>]*?(/?)>")
 _WHOLE = frozenset(["body", "main", "article"])  # never removed for their class
 _VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
 # Elements that need no end tag.
@@ -43,9 +43,9 @@ _FEW = 20  # words of a page's main element from which on it is taken, whatever 
 _SWALLOWS = re.compile(
     r"<(iframe|script|style|title|textarea|noframes|noembed|noscript|xmp)\b([^<>]*)/>", re.IGNORECASE
 )
-_EMPTY = re.compile(r"<([a-z][\w:-]*)\b([^<>]*)/>")
+_EMPTY = re.compile(r"<([a-z][\w:-]*+)([^<>]*)/>")
 _XHTML = 'xmlns="http://www.w3.org/1999/xhtml"'
-_BREAK = re.compile(r"<br\b[^>]*>", re.IGNORECASE)
+_BREAK = re.compile(r"<br\b[^<>]*>", re.IGNORECASE)
 
 
 def _check_nesting(text: str, where: str) -> None:

@@ -11,7 +11,7 @@ _FRONT_MATTER = re.compile(
     r"""\A---[ \t]*\n(?=(?:\s*\#[^\n]*\n)*\s*(?:[\w"'-]+[ \t]*:|---|\.\.\.))(.*?\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)""",
     re.DOTALL,
 )
-_TITLE = re.compile(r"^title:\s*[\"']?(.+?)[\"']?\s*$", re.MULTILINE)
+_TITLE = re.compile(r"^title:(.*)$", re.MULTILINE)
 _GITHUB_CALLOUT = re.compile(r"^(>\s*)\[!(\w+)\][ \t]*$", re.MULTILINE)
 
 
@@ -20,7 +20,7 @@ def markdown_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[s
     title = ""
     if front := _FRONT_MATTER.match(text):
         found = _TITLE.search(front[0])
-        title = found[1] if found else ""
+        title = found[1].strip().strip("\"'") if found else ""
         text = text[front.end() :]
     own, blocks = html_blocks(rendered(text), dropped, name)
     return title or own, blocks

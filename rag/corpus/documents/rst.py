@@ -1,7 +1,10 @@
 """Blocks from reStructuredText, by docutils and HTML; what only Sphinx knows is read as far as its text goes."""
 
 import re
+import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rag.corpus.documents import navigation as nav
@@ -11,8 +14,8 @@ from rag.corpus.documents.html import html_blocks
 _CALL = r"\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w:+.-]+)::"
 _DIRECTIVE = re.compile(rf"^[ \t]*{_CALL}", re.MULTILINE)
 _UNINDENTED = re.compile(rf"^{_CALL}(?:[ \t]|$)", re.MULTILINE)
-_ROLE = re.compile(r":([\w+.-]+(?::[\w+.-]+)*):`")
-_TARGET = re.compile(r"^(.*?)\s*<[^<>]+>$", re.DOTALL)
+_ROLE = re.compile(r"(?<![\w+.:-]):([\w+.-]+(?::[\w+.-]+)*):`")
+_TARGET = re.compile(r"<[^<>]+>\Z")
 _CONTENTS = frozenset(["toctree", "contents", "sectnum", "autosummary", "listing-table", "genindex"])
 _SILENT = frozenset(
     """
@@ -21,6 +24,7 @@ _SILENT = frozenset(
     digraph graph inheritance-diagram doctest-setup testsetup testcleanup
     """.split()
 )
+_PARSING = threading.Lock()
 _CHANGES = {
     "versionadded": "New in version",
     "versionchanged": "Changed in version",
@@ -36,13 +40,9 @@ def is_rst(text: str) -> bool:
 def rst_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, list[Block]]:
     """The title ("" if there is none) and the blocks of a text."""
     from docutils.core import publish_parts
-    from docutils.parsers.rst import directives, roles
     from docutils.utils import SystemMessage
 
     dropped[nav.CONTENTS] += sum(found in _CONTENTS for found in _DIRECTIVE.findall(text))
-    # docutils keeps what a text defines for all later ones.
-    before = dict(directives._directives), dict(roles._roles)
-    _learn(text)
     settings = {
         "_disable_config": True,
         "file_insertion_enabled": False,
@@ -58,19 +58,33 @@ def rst_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, l
         "smart_quotes": False,
     }
     try:
-        parts = publish_parts(text, writer="html5", settings_overrides=settings)
+        with _defined_for(text):
+            parts = publish_parts(text, writer="html5", settings_overrides=settings)
     except (SystemMessage, RecursionError, AssertionError, ValueError, AttributeError, IndexError, KeyError, TypeError):
         # A text that docutils fails on is read as it stands.
         from rag.corpus.documents.text import plain_blocks
 
         return "", [*plain_blocks(text, dropped)]
-    finally:
-        for now, then in zip((directives._directives, roles._roles), before, strict=True):
-            now.clear()
-            now.update(then)
     _, blocks = html_blocks(parts["body"], dropped, name)
     title, _ = html_blocks(parts["html_title"], Counter(), name)
     return title, blocks
+
+
+@contextmanager
+def _defined_for(text: str) -> Iterator[None]:
+    """Let docutils know the directives and roles of a text, which it would keep for all later ones, of all threads."""
+    from docutils.parsers.rst import directives, roles
+
+    with _PARSING:
+        before = dict(directives._directives), dict(roles._roles)
+        try:
+            _learn(text)
+            yield
+        finally:
+            for now, then in zip((directives._directives, roles._roles), before, strict=True):
+                now.update(then)
+                for name in now.keys() - then.keys():
+                    del now[name]
 
 
 def _learn(text: str) -> None:
@@ -89,8 +103,8 @@ def _role(name: str, raw: str, text: str, *_: Any, **__: Any) -> tuple[list[Any]
     """The text of a reference: `title <target>`, `~package.name` or `name`."""
     from docutils import nodes
 
-    titled = _TARGET.match(text)
-    shown = titled[1] if titled else text.lstrip("!")
+    titled = _TARGET.search(text)
+    shown = text[: titled.start()].rstrip() if titled else text.lstrip("!")
     if not titled and shown.startswith("~"):
         shown = shown[1:].rpartition(".")[2]
     return [nodes.inline(raw, shown.replace("\0", ""))], []

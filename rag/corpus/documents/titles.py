@@ -10,7 +10,8 @@ _NUMBER = re.compile(
       | question \s+ \d+ (?:\.\d+)* \s*[.:–—-]\s*
       | (?: § \s* \d+ (?:\.\d+)* | \d+ \. | (?:\d+|[a-z]) (?:\.\d+)+ ) \.? \s+ ) (?=["“‘'(«]?[^\W\d_])"""
 )
-_MARKS = re.compile(r"\s*(?:¶|§|#|\[link\]|\[edit\]|[\ue000-\uf8ff]|\U0001f517)+\s*$")
+_MARKS = ("¶", "§", "#", "[link]", "[edit]", "\U0001f517")  # of links; fonts of icons have signs of their own
+_LANGUAGE = re.compile(r"\b[A-Z]#\Z")  # C#
 _BETWEEN = re.compile(r"\s+[-–—|:·•»«/]+\s+|:\s+|\s*[—|»·]\s*")
 _BRACKETS = re.compile(r"^\((.*)\)$")
 _AROUND = " -–—|:·•»«/"
@@ -29,7 +30,18 @@ _GENERIC = frozenset(
 
 def clean_heading(text: str) -> str:
     """A heading without its number (`2.1 Rivers`, `Chapter 2. Rivers`, `Question 2. Why?`) and its own link's `¶`."""
-    return _NUMBER.sub("", _MARKS.sub("", squeezed(text)), count=1)
+    text = squeezed(text)
+    end = len(text)
+    while length := _mark(text, end):
+        end -= length
+    return _NUMBER.sub("", text if _LANGUAGE.search(text) else text[:end].rstrip(), count=1)
+
+
+def _mark(text: str, end: int) -> int:
+    """The length of the mark of a link that a text has before `end`, or 0."""
+    if "\ue000" <= text[end - 1 : end] <= "\uf8ff":
+        return 1
+    return next((len(mark) for mark in _MARKS if text.endswith(mark, 0, end)), 0)
 
 
 def is_generic(text: str) -> bool:

@@ -325,6 +325,9 @@ def test_a_very_long_reply_is_read_in_a_moment() -> None:
     for gap in " ", "\n", ", ", " a":
         assert read_label(f"Entailment{gap * 250_000}x", labels("nli"))[0] is A
         assert read_label(f"Support{gap * 250_000}x", labels("support"))[0] is U
+    blank = "\n" * 250_000
+    assert read_label(f"```json{blank}", labels("nli"))[0] is U
+    assert read_label(f'```json{blank}{{"label": "Entailment"}}{blank}```{blank}', labels("nli"))[0] is A
 
 
 # --- the judge -------------------------------------------------------------------------------------------------

@@ -216,6 +216,12 @@ def test_who_is_left_out_counts_for_nothing(tmp_path: Path, autoais: Command) ->
     one_line_error(autoais("agreement", *both, *names), "all annotators are left out")
 
 
+def test_experts_are_many_names(tmp_path: Path, autoais: Command) -> None:
+    names = [f"expert-{number}@example.org" for number in range(20)]
+    crowd = written(tmp_path / "r.jsonl", [*rate("1", "informative", "yes yes no")])
+    one_line_error(autoais("agreement", crowd, "--experts", ",".join(names)), "no annotator 'expert-0@example.org'")
+
+
 def test_experts_are_a_file_names_or_ratings(tmp_path: Path) -> None:
     crowd = [
         *rate("1", "informative", "yes yes no"),

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from autoais.io.jsonl import dumps, read_objects
-from autoais.io.locks import exclusive_lock
+from autoais.io.locks import file_lock
 from autoais.io.provenance import sha256_file
 from rag.answering import answer_file
 from rag.api import build_index
@@ -269,7 +269,7 @@ def test_a_model_server_that_is_asked_as_much_as_it_bears_gives_the_same_run(
 def test_a_run_is_written_by_one_process(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
     (tmp_path / "RUN").mkdir()
     with (
-        exclusive_lock(tmp_path / "RUN" / ".lock", UserError("free")),
+        file_lock(tmp_path / "RUN" / ".lock", UserError("free")),
         pytest.raises(RagError, match="another process is writing it; wait for it"),
     ):
         towns()

@@ -1,5 +1,7 @@
 """The format check and the grouping of HAGRID's builder, on answers as systems write them."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -97,6 +99,14 @@ def test_uncited_sentences_join_the_next_cited_one(
 ) -> None:
     answer = grouped(written("A is B. C is D [1]. E is F [2]. G is H."), trailing)
     assert [(one.text, one.cites) for one in answer.sentences] == groups
+
+
+def test_an_answer_with_many_empty_lines() -> None:
+    answer = written("A is B [1].\n\n\nC is D [2].")
+    blank = "\n" * 50_000
+    longer = replace(answer, output=f"A is B [1].{blank}C is D [2].")
+    assert fault_of(longer) is None
+    assert [one.output for one in grouped(longer).sentences] == ["A is B [1].", "C is D [2]."]
 
 
 def test_a_group_keeps_its_markers_as_written() -> None:

@@ -79,6 +79,11 @@ def test_hagrids_file_is_read_and_written_back_identical(tmp_path: Path) -> None
     assert made.manifest["format"] == "hagrid"
 
 
+def test_a_question_may_have_half_a_character(tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "a.jsonl", [json.dumps({"id": "a", "question": "Why \ud83d?", "abstained": True})])
+    assert len(list(import_collection(file, tmp_path / "c", dev=0.5).answers())) == 1
+
+
 def test_other_formats_keep_their_labels(tmp_path: Path) -> None:
     cited = CitedSentence(
         "Warsaw lies on the Vistula.", (Citation("u", support=Support.PARTIAL),), attributable=False, worthy=True

@@ -1,3 +1,4 @@
+import csv
 import gzip
 import json
 from pathlib import Path
@@ -58,6 +59,13 @@ def test_dpr_header_is_no_passage_and_quotes_are_csv(tmp_path: Path) -> None:
     path = tmp_path / "psgs_w100.tsv"
     path.write_text('id\ttext\ttitle\n1\t"He said ""yes"""\t"Aaron"\n')
     assert passages(path) == [Passage("1", "Aaron", 'He said "yes"')]
+
+
+def test_a_long_cell_of_dpr_is_read(tmp_path: Path) -> None:
+    csv.field_size_limit(131_072)  # Python's own, whatever was read before
+    path = tmp_path / "psgs_w100.tsv"
+    path.write_text(f"id\ttext\ttitle\n1\t{'x ' * 70_000}\tAaron\n")
+    assert [passage.title for passage in passages(path)] == ["Aaron"]
 
 
 def test_zst_of_two_frames_is_read_whole(tmp_path: Path) -> None:

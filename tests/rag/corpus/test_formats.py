@@ -472,6 +472,24 @@ def test_a_book_is_read_in_its_order(tmp_path: Path) -> None:
     assert (second.title, second.section, second.text[-2:]) == ("A Book", "Lakes", " B")
 
 
+@pytest.mark.parametrize("encoding", ["gb18030", "shift_jis", "x-nobody"])
+def test_a_book_in_another_encoding(tmp_path: Path, encoding: str) -> None:
+    head = f'<?xml version="1.0" encoding="{encoding}"?>'
+    title = "A Book" if encoding == "x-nobody" else "古い水車の本"
+    text = f"{head}{BOOK.replace('A Book', title)}".encode("utf-8" if encoding == "x-nobody" else encoding)
+    page = f"<body><p>{LONG}</p></body>"
+    data = packed(
+        {
+            "META-INF/container.xml": CONTAINER,
+            "o/b.opf": text,
+            "o/a.xhtml": page,
+            "o/two b.xhtml": "",
+            "o/nav.xhtml": "",
+        }
+    )
+    assert [passage.title for passage in read(tmp_path, "book.epub", data)] == [title]
+
+
 def test_a_word_document(tmp_path: Path) -> None:
     docx = pytest.importorskip("docx")  # writes it; the product reads it with mammoth
     file, document = io.BytesIO(), docx.Document()

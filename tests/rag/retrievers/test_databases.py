@@ -240,6 +240,7 @@ def test_other_passages_have_another_collection(made: Path, tmp_path: Path, fail
         ),
         ({"base": "bm25"}, "base should be a recipe of kind dense, found bm25.v1"),
         ({"url": "postgresql://me:hunter2@db/x"}, "url should hold no password; set RAG_DATABASE_KEY"),
+        ({"url": "http://[::1:6333"}, "url: Invalid IPv6 URL"),
         ({"depth": 0}, "depth and refine should be at least 1"),
         ({"dept": 1}, "unknown setting 'dept' of kind database"),
     ],

@@ -140,6 +140,7 @@ def test_the_nearest_passage_says_whether_it_supports() -> None:
         ("[1] A list:\n1. one\n2. two\n[2] B", {"1": "A list:\n1. one\n2. two", "2": "B"}),
         ("A list:\n1. one\n2. two", {"1": "A list:\n1. one\n2. two"}),
         ("[1]\n[2] B", {"2": "B"}),
+        ("[2019] is a year.", {"1": "[2019] is a year."}),
     ],
 )
 def test_pasted_sources_are_told_apart_by_their_numbers(text: str, found: dict[str, str]) -> None:

@@ -323,6 +323,7 @@ def test_questions_and_keys_are_not_logged(folder: Path, tmp_path: Path) -> None
         (["--host", "0.0.0.0"], ["--base-url"]),
         (["--host", "0.0.0.0", "--base-url", "http://x"], ["--key-file", "--allow-anonymous"]),
         (["--base-url", "x"], ["base URL 'x'"]),
+        (["--base-url", "http://["], ["base URL 'http://['"]),
         (["--key-file", "nowhere"], ["nowhere", "cannot be read"]),
         (["--cors", "x"], ["origin 'x'"]),
         (["--allow-uploads", "other"], ["other"]),
