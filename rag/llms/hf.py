@@ -1,13 +1,12 @@
 """`hf:<name or folder>`: a transformers model, seq2seq or causal, with its chat template if it has one."""
 
-import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from autoais.errors import first_line
 from autoais.io.paths import user_path
-from autoais.models.transformers import load_network, load_tokenizer, local_revision, model_files, quiet
+from autoais.models.transformers import load_network, load_tokenizer, local_revision, model_files, plain_text, quiet
 from rag.errors import RagError, missing_extra
 from rag.llms import CONTEXT, Completion, Message, ModelError, cut_at, in_pieces
 
@@ -25,7 +24,7 @@ class Hf:
         self._called = f"hf:{model}"
         self._network, self._tokenizer, identity = _load(model)
         self._seq2seq = bool(self._network.config.is_encoder_decoder)
-        self._special = re.compile("|".join(map(re.escape, self._tokenizer.all_special_tokens)) or r"(?!)")
+        self._plain = plain_text(self._tokenizer)
         places = [getattr(self._network.config, name, None) for name in ("max_position_embeddings", "n_positions")]
         # T5 has relative positions; its `n_positions` is only its training length, not a limit.
         limits = [place for place in places if isinstance(place, int) and place > 0 and not self._seq2seq]
@@ -74,11 +73,6 @@ class Hf:
             encoded = self._tokenizer("\n".join(turn["content"] for turn in turns))
         ids: list[int] = encoded["input_ids"]
         return ids
-
-    def _plain(self, text: str) -> str:
-        """The text without special tokens of the tokenizer and characters that it cannot encode."""
-        text = text.encode("utf-8", "replace").decode("utf-8")
-        return self._special.sub(lambda mark: f"{mark[0][:1]} {mark[0][1:]}", text)
 
     def _reply(
         self,

@@ -12,7 +12,7 @@ from autoais.io.paths import user_path
 from autoais.judges.partial import check_partial_from, partial_suffix, with_partial
 from autoais.judges.templates import template as hypothesis_template
 from autoais.judges.windows import Window, windows
-from autoais.models.transformers import load_network, load_tokenizer, local_revision, model_files, quiet
+from autoais.models.transformers import load_network, load_tokenizer, local_revision, model_files, plain_text, quiet
 from autoais.types import Attribution, Judge, Judgement, Verdict
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class HfJudge(Judge):
         self.batch_size, self.partial_from = batch_size, partial_from
         self._template = template or self.family.template
         self._hypothesis = hypothesis_template(self._template)
-        self._special = re.compile("|".join(map(re.escape, self._tokenizer.all_special_tokens)) or r"(?!)")
+        self._plain = plain_text(self._tokenizer)
         parts = [self._template]
         if loaded.family not in ("true", "nli"):
             parts.append(loaded.family)
@@ -208,11 +208,6 @@ class HfJudge(Judge):
             eos = self._tokenizer.eos_token or self._tokenizer.sep_token
             encoded = self._tokenizer(self.family.prompt.format(premise=premise, hypothesis=hypothesis, eos=eos))
         return {name: encoded[name] for name in ("input_ids", "token_type_ids") if name in encoded}
-
-    def _plain(self, text: str) -> str:
-        """The text without lone surrogates, and with the tokenizer's special tokens broken up."""
-        text = text.encode("utf-8", "replace").decode("utf-8")
-        return self._special.sub(lambda mark: f"{mark[0][:1]} {mark[0][1:]}", text)
 
     def _ask(self, batch: Sequence[Mapping[str, list[int]]]) -> list[Judgement]:
         import torch

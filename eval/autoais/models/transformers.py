@@ -5,7 +5,7 @@ import json
 import logging
 import pickle
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -137,6 +137,17 @@ def load_tokenizer(model: str, folder: Path) -> "PreTrainedTokenizerBase":
         raise UserError(f"{model}: has no tokenizer; save it to the same folder (tokenizer.save_pretrained)")
     tokenizer.model_max_length = int(1e30)  # callers keep the limit; counting tokens should not warn
     return tokenizer
+
+
+def plain_text(tokenizer: "PreTrainedTokenizerBase") -> Callable[[str], str]:
+    """A function that returns a text without lone surrogates, and with the tokenizer's special tokens broken up."""
+    special = re.compile("|".join(map(re.escape, tokenizer.all_special_tokens)) or r"(?!)")
+
+    def plain(text: str) -> str:
+        text = text.encode("utf-8", "replace").decode("utf-8")
+        return special.sub(lambda mark: f"{mark[0][:1]} {mark[0][1:]}", text)
+
+    return plain
 
 
 def local_revision(folder: Path) -> str:
