@@ -57,6 +57,7 @@ __all__ = ["Client", "Found", "ServedSystem", "UnreachableError"]
 
 _KEY = "RAG_REMOTE_KEY"
 _HTTP_HOSTS = "RAG_REMOTE_HTTP_HOSTS"  # that get the key over plain HTTP too
+_DAY = 24 * 3600
 _SECONDS = 90.0  # of one request: longer than a server with the default limits takes
 _LARGEST = 64 << 20  # bytes of one reply
 _LONGEST = 300  # characters of a server's own words in an error
@@ -164,8 +165,8 @@ class Client:
         check_type("url", url, "the address of a server (str)", str)
         self._base, self.index = _place(url)
         self.timeout = timeout
-        if not 0 < timeout < float("inf"):
-            raise RagError(f"timeout should be a number of seconds above 0, found {timeout}")
+        if not 0 < timeout <= _DAY:
+            raise RagError(f"timeout should be a number of seconds above 0, at most {_DAY:,}, found {timeout:g}")
         self._key = (os.environ.get(_KEY) or "" if key is None else key).strip()
         if not re.fullmatch(r"[!-~]*", self._key):
             raise RagError(f"the key of {self._base} contains a space or a character outside printable ASCII")

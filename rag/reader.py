@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autoais.io.paths import user_path
 from autoais.io.provenance import sha256_files
 from autoais.models.onnx import cores, open_session, open_tokenizer
 from autoais.models.pairs import CLAIM, CLAIM_ONLY, EVIDENCE, SHARED, readable, typed
@@ -142,7 +143,7 @@ class Reader:
     """
 
     def __init__(self, model: str | Path | None = None, *, threads: int | None = None) -> None:
-        self.folder = SHIPPED if model is None else Path(model)
+        self.folder = SHIPPED if model is None else user_path(model)
         self.threads = threads or cores()
         for name in ("model.onnx", "tokenizer.json"):
             if not (self.folder / name).is_file():

@@ -1,7 +1,7 @@
 """PostgreSQL with the extension pgvector: a table of rows and vectors, searched exactly or through HNSW."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag.errors import missing_extra
@@ -24,16 +24,24 @@ def connect(url: str, key: str | None, timeout: float) -> "PgVector":
         raise missing_extra("the database pgvector", "postgresql") from error
     password: dict[str, Any] = {"password": key} if key else {}
     options = f"-c statement_timeout={round(timeout * 1000)}"
+    patience = max(2, round(timeout))
     return PgVector(
-        psycopg.connect(url, autocommit=True, connect_timeout=max(2, round(timeout)), options=options, **password)
+        lambda: psycopg.connect(url, autocommit=True, connect_timeout=patience, options=options, **password)
     )
 
 
 class PgVector:
     """Tables of PostgreSQL."""
 
-    def __init__(self, connection: Any) -> None:  # noqa: ANN401  (its type is imported only where it is used)
-        self._connection = connection
+    def __init__(self, connect: Callable[[], Any]) -> None:  # its type is imported only where it is used
+        self._connect, self._opened = connect, connect()
+
+    @property
+    def _connection(self) -> Any:  # noqa: ANN401
+        """The connection; a new one after the server ended the one before, as a restart does."""
+        if self._opened.closed:
+            self._opened = self._connect()
+        return self._opened
 
     def count(self, collection: str) -> int | None:
         """The number of vectors."""
@@ -90,7 +98,7 @@ class PgVector:
 
     def close(self) -> None:
         """End the connection."""
-        self._connection.close()
+        self._opened.close()
 
     def _one(self, sql: str, values: Sequence[object] = ()) -> Any:  # noqa: ANN401
         return self._connection.execute(sql, values).fetchone()[0]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoais.errors import first_line
+from autoais.io.paths import user_path
 from autoais.io.provenance import sha256_files
 from autoais.models.onnx import open_tokenizer
 from autoais.models.pairs import readable
@@ -31,7 +32,7 @@ class Static:
     """
 
     def __init__(self, folder: str | Path | None = None) -> None:
-        self.folder = Path(folder) if folder else SHIPPED
+        self.folder = user_path(folder) if folder else SHIPPED
         for name in ("table.npz", "tokenizer.json"):
             if not (self.folder / name).is_file():
                 raise RagError(f"{self.folder}: {name} is missing; name a folder written by `rag train`")

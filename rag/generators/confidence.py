@@ -18,6 +18,7 @@ from rag.errors import RagError
 SIGNALS = ("relevance", "agreement", "unmentioned")
 _WORD = re.compile(r"(?<![\w.$~/%@=&-])[^\W\d_]\w+")
 _BEGINS = re.compile(r"(?:^|[.?!:;]\s)[\W\d]*\Z", re.MULTILINE)  # what stands before a word that begins a sentence
+_BEFORE = 50  # characters
 _YEAR = re.compile(  # "in 1976", "the 2030 cup"; "2000 files" are no year
     r"\b(?:in|since|before|after|until|during|by|the)\s+(?:[A-Z][a-z]+\s+)?((?:1[5-9]|20)\d\d)(?![\w-]|[.,]\d|\s+[a-z]+s\b)"
 )
@@ -77,7 +78,11 @@ def unmentioned(question: str, texts: Sequence[str]) -> list[str]:
     A name is a capitalised word that begins no sentence; none is taken if most of the words that begin none have
     capitals. A name inside a longer word counts as there.
     """
-    inside = [found for found in _WORD.finditer(question) if not _BEGINS.search(question, 0, found.start())]
+    inside = [
+        found
+        for found in _WORD.finditer(question)
+        if not _BEGINS.search(question, max(0, found.start() - _BEFORE), found.start())
+    ]
     names = [found.group() for found in inside if found.group()[0].isupper()]
     if len(names) > len(inside) / 2:
         names = []

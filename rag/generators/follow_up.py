@@ -22,6 +22,7 @@ _MOST = 120  # tokens of a model's question
 _TURNS = 6  # the last turns that are read
 _SHORT = 4  # words of an answer that counts as a name
 _LONGEST = 100  # characters of a name
+_ADDED = 300  # characters that a question may grow by
 
 _PERSON = frozenset("he she him her his hers".split())
 _THING = frozenset("it its they them their theirs".split())
@@ -88,8 +89,8 @@ def standalone(question: str, history: Sequence[Turn], model: "LanguageModel | N
     # Earlier turns may be follow-ups too: rewrite them first, in order.
     whole: list[Turn] = []
     for turn in turns:
-        whole.append(Turn(_by_rules(turn.question, whole), turn.answer))
-    return _by_rules(question, whole)
+        whole.append(Turn(_rewritten(turn.question, whole), turn.answer))
+    return _rewritten(question, whole)
 
 
 def _by_model(question: str, turns: Sequence[Turn], model: "LanguageModel") -> str | None:
@@ -107,7 +108,13 @@ def _by_model(question: str, turns: Sequence[Turn], model: "LanguageModel") -> s
     rewritten = fields(reply, ("question",)).get("question", "")
     known = set(content_stems(f"{history} {question}"))
     stems = set(content_stems(rewritten))
-    return None if not stems or stems - known or len(rewritten) > 300 + len(question) else rewritten
+    return None if not stems or stems - known or len(rewritten) > _ADDED + len(question) else rewritten
+
+
+def _rewritten(question: str, turns: Sequence[Turn]) -> str:
+    """The question by the rules, unless it grows too long: each turn could multiply the length of the one before."""
+    found = _by_rules(question, turns)
+    return found if len(found) <= _ADDED + len(question) else question
 
 
 def _by_rules(question: str, turns: Sequence[Turn]) -> str:
@@ -272,14 +279,17 @@ def _phrase(question: str) -> str:
 def _without_pronouns(question: str, turns: Sequence[Turn]) -> str:
     """Replace pronouns by their referents, unless the question itself names one before."""
     pieces, at = [], 0
+    topics: dict[str, str | None] = {}
     for match in _PRONOUN.finditer(question):
         pronoun = match.group().lower()
         if names(question[: match.start()]):  # "when did Obama marry his wife"
             break
         if pronoun == "there" and any(m.start() <= match.start() < m.end() for m in _EXISTENTIAL.finditer(question)):
             continue
-        topic = _topic(pronoun, turns)
-        if topic is None:
+        if pronoun not in topics:
+            topics[pronoun] = _topic(pronoun, turns)
+        topic = topics[pronoun]
+        if topic is None or len(topic) > _ADDED:
             continue
         owned = pronoun in _POSSESSIVE and _owns(pronoun, question[match.end() :])
         place = "in " if pronoun == "there" else ""

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,7 @@ class _Stores:
         return next((found for store in self._stores if (found := store.get(identifier))), None)
 
     def scan(self, first: int = 0) -> Iterator[Passage]:
-        for store in self._stores:
-            yield from store.scan(first)
+        yield from islice(chain.from_iterable(store.scan() for store in self._stores), first, None)
 
 
 class Joined(BM25):

@@ -73,6 +73,8 @@ class Fusion:
         self._retrievers, self._method, self._k, self._depth = retrievers, method, k, depth
         self._weights, self._lookup_weights = weights, lookup_weights
         self._exact_first, self._distinct = exact_first, distinct
+        # More than two scores can differ. With `max`, no hit has 0, so the sum of the weights is enough.
+        self._bonus = max(sum(weights), sum(lookup_weights)) + (method != "max")
         parts = []
         for retriever, weight, lookup in zip(retrievers, weights, lookup_weights, strict=True):
             shown = f"{weight:g}" if weight == lookup else f"{weight:g}|{lookup:g}"
@@ -98,7 +100,7 @@ class Fusion:
         if faults and not any(hits for _, hits in lists):
             raise faults[0]
         fused = sum_scores([(hits, [weight * score for score in self._scores(hits)]) for weight, hits in lists])
-        found = exact.first(fused, sum(self._lookup_weights))
+        found = exact.first(fused, self._bonus)
         return (_without_copies(found) if self._distinct else found)[:k]
 
     def _scores(self, hits: Sequence[Hit]) -> list[float]:
@@ -131,7 +133,7 @@ def reciprocal_ranks(n: int, k: int = 60) -> list[float]:
 
 
 def sum_scores(lists: Sequence[tuple[Sequence[Hit], Sequence[float]]]) -> list[Hit]:
-    """Merge lists of (hits, scores): hits with sum_scores scores, in descending order, ties by passage id."""
+    """Merge lists of (hits, scores): hits with the sums of their scores, in descending order, ties by passage id."""
     scores: dict[str, float] = {}
     passages: dict[str, Passage] = {}
     for hits, counts in lists:

@@ -125,7 +125,7 @@ def _made_of(recipe: ReaderRecipe, base: Path, *, short: bool) -> str:
     """A checksum of the settings that the arrays depend on, of the tokenizer, and of the version of the input."""
     row = asdict(recipe)
     teacher = row.pop("teacher") or {}
-    for name in ("schedule", "start", "start_sha256"):
+    for name in ("name", "schedule", "finetune", "start", "start_sha256"):
         del row[name]
     kept = {name: teacher[name] for name in ("depth", "questions") if name in teacher}
     read_as = [sha256_file(base / "tokenizer.json"), RULES]

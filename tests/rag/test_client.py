@@ -216,6 +216,8 @@ def test_a_key_and_a_timeout_are_checked(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "two words" not in str(told.value)
     with pytest.raises(RagError, match="timeout should be a number of seconds above 0"):
         Client("http://host", "k", timeout=0)
+    with pytest.raises(RagError, match=r"at most 86,400, found 1e\+300"):
+        Client("http://host", "k", timeout=1e300)
 
 
 def test_the_key_comes_from_the_environment(

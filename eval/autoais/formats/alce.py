@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from autoais.answers import CitedAnswer
-from autoais.formats.base import Fault, Format, Notes, Row
+from autoais.formats.base import Fault, Format, Notes, Row, passage_ids
 from autoais.formats.marked import Marked, in_document, sentence, sentences, written_answer
 from autoais.io.jsonl import dumps
 from autoais.io.schema import IDENTIFIER, STRING, STRINGS_OR_NULL, TEXT_OR_NULL, listed, record
@@ -23,11 +23,10 @@ def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
 def _answer(row: dict[str, Any], key: str) -> CitedAnswer:
     passages: dict[str, Passage] = {}
     scores: dict[str, float] = {}
-    for number, doc in enumerate(row["docs"], 1):
-        given = str(doc.get("id", f"doc {number}"))
+    given = [str(doc["id"]) if "id" in doc else None for doc in row["docs"]]
+    for key_of_doc, doc in zip(passage_ids(given, "doc {}".format), row["docs"], strict=True):
         title, score = doc.get("title") or "", doc.get("score")
         text = doc.get("sent") or doc["text"]
-        key_of_doc = given if given not in passages else f"doc {number}"
         passages[key_of_doc] = Passage(key_of_doc, title, text)
         if isinstance(score, int | float) and not isinstance(score, bool):
             scores[key_of_doc] = float(score)

@@ -1,7 +1,7 @@
 """The `Format` interface: schema, reader, writer and checks of a file format."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -107,3 +107,19 @@ def unique_key(key: Callable[[dict[str, Any]], str | None], says: str) -> Callab
 def unique_id(name: str) -> Callable[[], CheckIds]:
     """Return a check that the id field `name` is unique."""
     return unique_key(lambda row: sound(row, name), f"field {name!r}: {{key}} occurs twice (first at {{first}})")
+
+
+def passage_ids(given: Sequence[str | None], named: Callable[[int], str]) -> Iterator[str]:
+    """Yield the ids of passages: those given, or `named` by the number (from 1) if missing, empty or taken.
+
+    A made-up id is never one that another passage was given.
+    """
+    others, taken = set(given), set[str]()
+    for number, one in enumerate(given, 1):
+        key = one
+        if key is None or not key.strip() or key in taken:
+            key = named(number)
+            while key in others or key in taken:
+                key += "'"
+        taken.add(key)
+        yield key

@@ -14,7 +14,7 @@ from typing import Any
 
 from autoais.answers import WHOLE_CONTEXT, CitedAnswer
 from autoais.errors import FormatError
-from autoais.formats.base import Fault, Notes, Row
+from autoais.formats.base import Fault, Notes, Row, passage_ids
 from autoais.formats.marked import Marked, sentences, written_answer
 from autoais.types import Citation, CitedSentence, Passage, Unresolved
 
@@ -29,11 +29,9 @@ _LONGEST_LIST, _LONGEST_PYTHON = 1 << 24, 1 << 20  # characters of a list in a C
 
 def passages_of(contexts: Iterable[tuple[str | None, str, str]]) -> dict[str, Passage]:
     """Return passages of (id, title, text) by id, in order; `doc N` if the id is missing, empty or taken."""
-    passages: dict[str, Passage] = {}
-    for number, (given, title, text) in enumerate(contexts, 1):
-        key = f"doc {number}" if given is None or not given.strip() or given in passages else given
-        passages[key] = Passage(key, title, text)
-    return passages
+    listed = list(contexts)
+    keys = passage_ids([given for given, _, _ in listed], "doc {}".format)
+    return {key: Passage(key, title, text) for key, (_, title, text) in zip(keys, listed, strict=True)}
 
 
 def context_answer(

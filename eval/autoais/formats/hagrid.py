@@ -8,7 +8,7 @@ from typing import Any
 
 from autoais.answers import CitedAnswer
 from autoais.errors import FormatError, UserError
-from autoais.formats.base import Fault, Format, Notes, Row, set_name, sound, unique_key
+from autoais.formats.base import Fault, Format, Notes, Row, passage_ids, set_name, sound, unique_key
 from autoais.formats.marked import Marked, sentence, sentences, written, written_answer
 from autoais.io.files import lines
 from autoais.io.jsonl import dumps, parse_object
@@ -109,15 +109,12 @@ def _marked(answer: dict[str, Any], n: int) -> list[Marked]:
 
 def passages_of(row: Mapping[str, Any]) -> dict[str, Passage]:
     """Return the quotes by docid, in the order of their numbers; `QUERY_ID:IDX` if the docid is missing or taken."""
-    passages: dict[str, Passage] = {}
     quotes = row["quotes"]
     if all("idx" in quote for quote in quotes):
         quotes = sorted(quotes, key=lambda quote: quote["idx"])
-    for number, quote in enumerate(quotes, 1):
-        docid = quote.get("docid")
-        key = f"{row.get('query_id', '')}:{number}" if docid is None or docid in passages else docid
-        passages[key] = Passage(key, text=clean_reference(quote["text"]))
-    return passages
+    query = row.get("query_id", "")
+    keys = passage_ids([quote.get("docid") for quote in quotes], lambda number: f"{query}:{number}")
+    return {key: Passage(key, text=clean_reference(quote["text"])) for key, quote in zip(keys, quotes, strict=True)}
 
 
 def _label(value: object) -> bool | None:

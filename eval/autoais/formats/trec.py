@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from autoais.answers import CitedAnswer
@@ -50,10 +51,10 @@ def _resolve(row: dict[str, Any], cited: object) -> str | None:
     return references[number] if 0 <= number < len(references) else None
 
 
-def read_run(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
-    """Yield the answers of a run of 2024 or 2025, or of reports, whose documents have texts."""
+def read_run(rows: Iterable[Row], notes: Notes, texts: str = "") -> Iterator[CitedAnswer]:
+    """Yield the answers of a run of 2024 or 2025, or of reports, whose field `texts` has those of the documents."""
     for _, row in rows:
-        texts = row.get("documents") or {}
+        documents = row[texts] if texts else {}
         sentences, unresolved = [], []
         for number, item in enumerate(row["answer"]):
             found = [(cited, _resolve(row, cited)) for cited in item["citations"]]
@@ -68,7 +69,7 @@ def read_run(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
             id=_topic(row) or "",
             question=_text(row),
             sentences=tuple(sentences),
-            passages={key: _passage(key, texts.get(key) or {}) for key in row["references"]},
+            passages={key: _passage(key, documents.get(key) or {}) for key in row["references"]},
             ranking=tuple(dict.fromkeys(row["references"])),
             unresolved_markers=tuple(unresolved),
             extra={"system": str(about["run_id"])}
@@ -303,7 +304,7 @@ REPORTS = Format(
     description="TREC AutoJudge's reports (jsonl): as trec-rag-25, with the texts of the documents",
     schema=record(_FIELDS_25 | {"documents": {"type": "object", "additionalProperties": _DOCUMENT}}),
     required_fields=("metadata", "references", "answer", "documents"),
-    read=read_run,
+    read=partial(read_run, texts="documents"),
     write=_write_reports,
     check=_check,
     ids=_ids,

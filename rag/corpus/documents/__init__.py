@@ -60,7 +60,10 @@ def load_document(path: Path | Traversable, name: str) -> Document:
     source = Source(_bytes(path), str(path), name, dropped)
     seconds = SECONDS if kind == ".pdf" else min(SECONDS, _AT_LEAST + _A_MEGABYTE * len(source.data) / 1e6)
     late = FormatError(f"{path}: takes longer than {seconds:.3g} seconds to read")
-    title, found = limited(lambda: _read(source, kind), seconds, late)
+    try:
+        title, found = limited(lambda: _read(source, kind), seconds, late)
+    except (RecursionError, MemoryError) as error:
+        raise FormatError(f"{path}: cannot be read: {type(error).__name__}") from error
     return Document(title, found, +dropped)
 
 

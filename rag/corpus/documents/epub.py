@@ -26,7 +26,7 @@ def epub_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, li
         root = _xml(archive, package, where)
         title = next((squeezed(node.text or "") for node in root.iter() if _tag(node) == "title"), "")
         blocks: list[Block] = []
-        for path in _spine(root, package, dropped):
+        for path in dict.fromkeys(_spine(root, package, dropped)):
             inside = f"{where}/{' '.join(path.split())}"
             text = decoded(read_member(archive, path, where), inside, markup=True)
             name, page = html_blocks(text, dropped, where=inside)

@@ -16,6 +16,7 @@ _COMMENT = re.compile(r"(?<!\\)\\[\"#].*")
 _CONDITION = re.compile(r"(\S+)\s*")
 _FONTS = frozenset(["B", "I", "R", "SB", "SM", "CW"])
 _PAIRS = frozenset(["BR", "RB", "BI", "IB", "RI", "IR"])
+_LONGEST = 300  # characters of a string that a page defines; strings may be made of strings
 _TAG_WORDS = 20  # of a line that is a tag without a macro that says so
 _SENTENCE_ENDS = (".", ":", ";", ",", "!", "?")
 _MARKS = frozenset(["•", "-", "*", "o", "–", "—", "·"])
@@ -99,7 +100,7 @@ class _Page:
             self._name(rest)
         elif name == "ds":
             key, _, value = rest.partition(" ")
-            self.strings[key] = plain(value.strip().removeprefix('"'), self.strings)
+            self.strings[key] = plain(value.strip().removeprefix('"'), self.strings)[:_LONGEST]
         elif name in ("SH", "Sh", "SS", "Ss"):
             self._section(name, rest, lines)
         elif name in ("nf", "EX", "Vb", "DS", "CS"):

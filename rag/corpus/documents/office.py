@@ -110,7 +110,7 @@ def xlsx_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, li
         for sheet in book.worksheets:
             rows = []
             for line in sheet.iter_rows(values_only=True):
-                cells += len(line)
+                cells += max(1, len(line))
                 if cells > _MOST_CELLS:
                     raise FormatError(f"{where}: refused, as it has more than {_MOST_CELLS:,} cells")
                 rows.append([_cell(value) for value in line])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rag.corpus.documents.pdf_pages import Line
 
 HYPHEN = "\ufffe"  # what the library writes where a word goes on in the next line
-_SPLIT = re.compile(f"(\\w*[^\\W\\d_]){HYPHEN}\\s*([^\\W\\d_]\\w*)")
+_SPLIT = re.compile(f"(?<!\\w)(\\w*[^\\W\\d_]){HYPHEN}\\s*([^\\W\\d_]\\w*)")
 _OPTION = re.compile(f"(?<![\\w-])(-*){HYPHEN}\\s+(?=\\w)")  # `--track`, with the dashes at the end of a line
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 _ACCENTS = {"´": "\u0301", "¨": "\u0308", "ˆ": "\u0302", "˜": "\u0303", "ˇ": "\u030c", "˚": "\u030a"}

@@ -59,7 +59,7 @@ def rst_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, l
     }
     try:
         with _defined_for(text):
-            parts = publish_parts(text, writer="html5", settings_overrides=settings)
+            parts = publish_parts(text, parser=_parser(), writer="html5", settings_overrides=settings)
     except (SystemMessage, RecursionError, AssertionError, ValueError, AttributeError, IndexError, KeyError, TypeError):
         # A text that docutils fails on is read as it stands.
         from rag.corpus.documents.text import plain_blocks
@@ -68,6 +68,16 @@ def rst_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, l
     _, blocks = html_blocks(parts["body"], dropped, name)
     title, _ = html_blocks(parts["html_title"], Counter(), name)
     return title, blocks
+
+
+def _parser() -> Any:  # noqa: ANN401
+    """docutils' parser, without what finds addresses in running text, in a time that grows with the text's square."""
+    from docutils import nodes
+    from docutils.parsers.rst import Parser, states
+
+    inliner = states.Inliner()
+    inliner.implicit_inline = lambda text, _: [nodes.Text(text)]
+    return Parser(inliner=inliner)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
 
 _WIDEST = 100  # columns; a span that says more is wrong
+_REPEATED = 300  # characters of a cell that is repeated, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ def is_layout(table: "LexborNode") -> bool:
 
 
 def cells_of(table: "LexborNode") -> list[list[Cell]]:
-    """The rows of a table. A cell that spans rows or columns is repeated in each."""
+    """The rows of a table. A cell that spans rows or columns is repeated in each, unless it is long."""
     rows: list[list[Cell]] = []
     above: dict[int, tuple[Cell, int]] = {}  # by column: a cell that spans rows, and how many rows it still takes
     for line in table.css("tr"):
@@ -49,11 +50,12 @@ def cells_of(table: "LexborNode") -> list[list[Cell]]:
                 continue
             _fill(cells, above)
             cell = Cell(_text(node), node.tag == "th" or in_head)
+            again = cell if len(cell.text) <= _REPEATED else Cell("", cell.header)
             down = _span(node, "rowspan")
-            for _ in range(_span(node, "colspan")):
+            for place in range(_span(node, "colspan")):
                 if down > 1:
-                    above[len(cells)] = (cell, down - 1)
-                cells.append(cell)
+                    above[len(cells)] = (again, down - 1)
+                cells.append(again if place else cell)
         _fill(cells, above)
         if cells:
             rows.append(_without_repeats(cells))

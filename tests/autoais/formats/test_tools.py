@@ -478,3 +478,35 @@ def test_the_table_of_formats_in_the_handbook_is_what_there_is() -> None:
         reads = ", ".join(["answers"] * bool(one.read) + ["labels"] * bool(one.labels)) or other
         found[name] = (reads, one.write is not None)
     assert told == found
+
+
+def test_an_id_that_is_made_up_is_never_that_of_another_passage(tmp_path: Path) -> None:
+    quotes = [{"idx": 1, "docid": "q:2", "text": "One."}, {"idx": 2, "text": "Two."}]
+    docs = [{"id": "doc 2", "title": "", "text": "One."}, {"title": "", "text": "Two."}]
+    hagrid = {"query_id": "q", "query": "Which?", "quotes": quotes, "answers": [{"answer": "Two [2]."}]}
+    alce = {"data": [{"question": "Which?", "docs": [*docs, {"id": "doc 2", "text": "Three."}], "output": "Two [2]."}]}
+    ids: dict[str, list[str]] = {"hagrid": ["q:2", "q:2'"], "alce": ["doc 2", "doc 2'", "doc 3"]}
+    for name, row in (("hagrid", hagrid), ("alce", alce)):
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(row))
+        (answer,) = formats.read(path, name)
+        assert list(answer.passages) == ids[name]
+        (key,) = answer.sentences[0].cites
+        assert answer.passages[key].text == "Two."
+
+
+@pytest.mark.parametrize("documents", [3, {"a": 3}, [1], {"a": {"text": 3}}])
+def test_a_field_of_another_format_is_no_text(documents: object, tmp_path: Path) -> None:
+    row = {
+        "run_id": "r",
+        "topic_id": "1",
+        "topic": "Which?",
+        "references": ["a"],
+        "response_length": 1,
+        "answer": [{"text": "One.", "citations": [0]}],
+        "documents": documents,
+    }
+    path = tmp_path / "run.jsonl"
+    path.write_text(json.dumps(row))
+    (answer,) = formats.read(path, "trec-rag-24")
+    assert answer.passages == {"a": Passage("a")}

@@ -7,8 +7,10 @@ import pytest
 
 from rag.corpus.documents import read_document
 from rag.corpus.documents.markdown import markdown_blocks
+from rag.corpus.documents.pdf_words import HYPHEN, Words
 from rag.corpus.documents.rst import _learn
 from rag.corpus.documents.titles import clean_heading
+from rag.corpus.reader import Corpus
 
 MANY = 200_000
 XHTML = '<html xmlns="http://www.w3.org/1999/xhtml"><body>'
@@ -34,3 +36,38 @@ def test_the_title_of_front_matter() -> None:
 
 def test_the_roles_of_a_text() -> None:
     _learn(":a" * MANY)
+
+
+def test_strings_of_strings_of_a_manual_page(tmp_path: Path) -> None:
+    doubled = "\n".join(r".ds A \*A\*A" for _ in range(60))
+    path = tmp_path / "a.1"
+    path.write_text(f".TH A 1\n.ds A word word\n{doubled}\n.SH NAME\nmill \\- an old \\*A mill\n")
+    (passage,) = read_document(path, "a.1")
+    assert passage.text.endswith("mill") and len(passage.text) < 1_000
+
+
+def test_conditions_in_conditions_of_a_manual_page(tmp_path: Path) -> None:
+    (tmp_path / "a.1").write_text(f".TH A 1\n.SH NAME\n{'.if n ' * 20_000}mill\n")
+    (tmp_path / "b.md").write_text("The mill is old.\n")
+    corpus = Corpus([tmp_path])
+    assert [passage.text for _, passage in corpus.read()] == ["The mill is old."]
+    assert corpus.bad == 1
+    assert corpus.reasons[0].endswith("a.1: cannot be read: RecursionError")
+
+
+def test_a_word_of_a_pdf() -> None:
+    words = Words([])
+    assert words.joined(f"{'a' * MANY} mi{HYPHEN}ller") == f"{'a' * MANY} miller"
+
+
+def test_a_line_of_restructured_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.rst"
+    path.write_text(f"{'-' * 60_000}x end. See https://example.org/mill and me@example.org.\n")
+    assert "See https://example.org/mill and me@example.org." in read_document(path, "a.rst")[-1].text
+
+
+def test_a_long_cell_of_many_rows_and_columns_is_said_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.html"
+    rows = "<tr><td>z" * 99
+    path.write_text(f"<table><tr><td rowspan=100 colspan=99>{'mill ' * 20_000}<td>a{rows}</table>")
+    assert 0 < sum(len(passage.text) for passage in read_document(path, "a.html")) < 200_000

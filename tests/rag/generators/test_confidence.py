@@ -112,6 +112,10 @@ def test_names_and_years_that_no_text_has(question: str, missing: list[str]) -> 
     assert not unmentioned(question, [*texts, question])
 
 
+def test_a_question_of_many_sentences_is_read_in_a_moment() -> None:
+    assert unmentioned(". " * 100_000 + "Ab " * 100_000, []) == []
+
+
 def test_the_name_says_when_the_reader_abstains(tmp_path: Path) -> None:
     assert reader(tmp_path, row()).name == "quotes.v6(scripted@16, answerable >= 0.4)"
     assert reader(tmp_path, row(), 0.2).name == "quotes.v6(scripted@16, confidence >= 0.2)"

@@ -95,6 +95,12 @@ def test_earlier_turns_are_follow_ups_too() -> None:
     assert standalone("who is buried there?", history) == "who is buried in Passy?"
 
 
+def test_turns_do_not_multiply_each_other() -> None:
+    asked = ["What is the old mill?", *[f"What is {'it-' * 500}it?"] * 4]
+    alone = standalone("What is it?", [Turn(question, "It is red.") for question in asked])
+    assert len(alone) < 1_000
+
+
 def test_names_are_told_by_their_capitals() -> None:
     assert names("Who wrote The Lord of the Rings?") == ["The Lord of the Rings"]
     assert names("Did Marie Curie's husband live in Paris?") == ["Marie Curie", "Paris"]

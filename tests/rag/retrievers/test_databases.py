@@ -296,13 +296,27 @@ def test_a_large_table_of_postgresql_has_a_graph(
         store.create(name, 8)
         store.add(name, 0, vectors)
         if crowded:
-            store._connection = Crowded(connection)
+            store._opened = Crowded(connection)
         store.finish(name)
         assert connection.execute("SHOW maintenance_work_mem").fetchone() == ("64MB" if crowded else "97671kB",)
         (made,) = connection.execute(f"SELECT indexdef FROM pg_indexes WHERE indexname = '{name}_nearest'").fetchone()
         assert "USING hnsw" in made
         connection.execute("SET enable_seqscan = off")
         assert store.nearest(name, vectors[:20], 1) == [[row] for row in range(20)]
+
+
+def test_postgresql_is_asked_again_after_a_restart(postgresql: str) -> None:
+    vectors = np.eye(8, dtype=np.float32)
+    with (
+        closing(pgvector.connect(postgresql, None, 30)) as store,
+        closing(pgvector.connect(postgresql, None, 30)) as other,
+    ):
+        store.create("again", 8)
+        store.add("again", 0, vectors)
+        other._connection.execute(f"SELECT pg_terminate_backend({store._connection.info.backend_pid})")
+        with pytest.raises(Exception, match="terminating connection"):
+            store.nearest("again", vectors[:1], 1)
+        assert store.nearest("again", vectors[:1], 1) == [[0]]
 
 
 def test_a_recipe_adds_the_vectors_that_it_needs(made: Path, tmp_path: Path) -> None:
