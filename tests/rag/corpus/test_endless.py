@@ -43,7 +43,8 @@ def test_strings_of_strings_of_a_manual_page(tmp_path: Path) -> None:
     path = tmp_path / "a.1"
     path.write_text(f".TH A 1\n.ds A word word\n{doubled}\n.SH NAME\nmill \\- an old \\*A mill\n")
     (passage,) = read_document(path, "a.1")
-    assert passage.text.endswith("mill") and len(passage.text) < 1_000
+    assert passage.text.endswith("mill")
+    assert len(passage.text) < 1_000
 
 
 def test_conditions_in_conditions_of_a_manual_page(tmp_path: Path) -> None:
