@@ -366,15 +366,17 @@ def update_index(
     include: Sequence[str] | None = None,
     exclude: Sequence[str] | None = None,
     skip_bad: bool | None = None,
+    restore: bool = False,
     allow_network: bool = False,
     progress: Progress | None = None,
 ) -> Changes:
     """Bring an index up to date: read changed and new files of its sources, and drop the passages of deleted ones.
 
     `sources` are some of the index's own (default: all). Globs replace those that the index remembers for them; so does
-    `skip_bad`. With `allow_network`, changed pages of URLs are fetched again; one that cannot be fetched is kept as it
-    was and named in `Changes.notes`. Whoever has the index open keeps reading the old one; open it again for the new
-    one. Raises `IndexingError` if a source is gone, or if another process is writing to the index.
+    `skip_bad`. Files that `remove_from_index` left out stay out, unless `restore` is set. With `allow_network`, changed
+    pages of URLs are fetched again; one that cannot be fetched is kept as it was and named in `Changes.notes`. Whoever
+    has the index open keeps reading the old one; open it again for the new one. Raises `IndexingError` if a source is
+    gone, or if another process is writing to the index.
     """
     from rag.index.update import update
     from rag.retrievers import carry_parts
@@ -385,6 +387,7 @@ def update_index(
         include=None if include is None else _globs("include", include),
         exclude=None if exclude is None else _globs("exclude", exclude),
         skip_bad=skip_bad,
+        restore=restore,
         allow_network=allow_network,
         carry=partial(carry_parts, progress=progress),
         progress=_counted("reading", progress),

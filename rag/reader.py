@@ -112,13 +112,23 @@ def _cut(text: str, offsets: Sequence[tuple[int, int]], room: int) -> list[tuple
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """The best short answer of a line: its characters in the text, and its log-probability among all spans."""
+
+    start: int
+    end: int
+    answer: float
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """The reader's output for a passage.
 
     `relevance`: the logit that it answers the question. `start`, `end`: the characters of the best short answer in its
-    text, None if there is none. `answer`: the log-probability of this span among all spans of the passage.
-    `no_short`: the log-probability that the question has no short answer. `offsets` and `keep`: the characters of each
-    word piece of the text, and the probability that it belongs to a sentence that answers the question.
+    text, None if there is none; no answer goes on in the next line. `answer`: its log-probability among all spans of
+    the passage. `no_short`: the log-probability that the question has no short answer. `offsets` and `keep`: the
+    characters of each word piece of the text, and the probability that it belongs to a sentence that answers the
+    question. `spans`: the best short answer of each line, in the order of the text.
     """
 
     relevance: float
@@ -128,6 +138,7 @@ class Reading:
     no_short: float = -math.inf
     offsets: tuple[tuple[int, int], ...] = ()
     keep: tuple[float, ...] = ()
+    spans: tuple[Span, ...] = ()
 
     def kept(self, start: int, end: int) -> float:
         """The mean of `keep` over a stretch of the text; 0 if none of it was read."""
@@ -174,7 +185,8 @@ class Reader:
             return list(pool.map(lambda passage: self._one(question, passage), passages))
 
     def _one(self, question: str, passage: Passage) -> Reading:
-        found = [self._window(window) for window in self.encoder.windows(question, passage)]
+        lines = [place for place, character in enumerate(passage.text) if character == "\n"]
+        found = [self._window(window, lines) for window in self.encoder.windows(question, passage)]
         best = max(found, key=lambda reading: reading.relevance)
         if len(found) == 1:
             return best
@@ -182,7 +194,8 @@ class Reader:
         keep = tuple(chain.from_iterable(reading.keep for reading in found))
         return replace(best, offsets=offsets, keep=keep)
 
-    def _window(self, window: Window) -> Reading:
+    def _window(self, window: Window, lines: Sequence[int]) -> Reading:
+        """Read a window of a passage whose lines end at these characters."""
         import numpy as np
 
         inputs = {"ids": np.array([window.ids]), "types": np.array([window.types])}
@@ -197,15 +210,24 @@ class Reader:
         sums = start[1:, None] + end[None, 1:]
         wide = np.arange(len(start) - 1)[None, :] - np.arange(len(start) - 1)[:, None]
         sums[(wide < 0) | (wide >= LONGEST_ANSWER)] = -np.inf
-        first, last = divmod(int(np.argmax(sums)), len(sums))
+        spans = []
+        line = np.searchsorted(lines, [begin for begin, _ in window.offsets])
+        for number in np.unique(line):
+            (there,) = np.nonzero(line == number)
+            first, last = there[0], there[-1] + 1
+            row, column = divmod(int(np.argmax(sums[first:last, first:last])), last - first)
+            place = first + row, first + column
+            spans.append(Span(window.offsets[place[0]][0], window.offsets[place[1]][1], float(sums[place])))
+        best = max(spans, key=lambda span: span.answer)
         return Reading(
             logit,
-            window.offsets[first][0],
-            window.offsets[last][1],
-            float(sums[first, last]),
+            best.start,
+            best.end,
+            best.answer,
             float(start[0] + end[0]),
             tuple(window.offsets),
             tuple((1 / (1 + np.exp(-keep[0, inside[1:]].astype(np.float64)))).tolist()),
+            tuple(spans),
         )
 
 

@@ -104,7 +104,7 @@ class Corpus:
                 alone = [source.file(source.path)]
                 yield from self._of_shard(alone) if source.format == DOCUMENTS else alone
                 continue
-            found = _Folder(source.path, source.include, source.exclude)
+            found = _Folder(source.path, source.include, source.left_out)
             files = [source.file(path) for path in found]
             self.links += found.links
             self.unread += found.unread

@@ -50,6 +50,7 @@ class Source:
 
     `prefix` stands before the names of its files, so that two folders may both hold a README.md. A source with a `url`
     is a folder of the index that mirrors its pages (`rag.corpus.web`). With a `shard`, it is a part of the source.
+    `removed` are globs of files that were removed from an index; they are left out beside those of `exclude`.
     """
 
     path: Path
@@ -59,6 +60,12 @@ class Source:
     exclude: tuple[str, ...] = ()
     url: str = ""
     shard: Shard | None = None
+    removed: tuple[str, ...] = ()
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Globs of the files that are not read."""
+        return (*self.exclude, *self.removed)
 
     @property
     def given(self) -> str:

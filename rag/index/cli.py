@@ -199,11 +199,14 @@ def update(
         bool | None,
         typer.Option("--skip-bad/--no-skip-bad", help="Skip and count broken lines (default: as it was built)."),
     ] = None,
+    restore: Annotated[
+        bool, typer.Option("--restore", help="Also read files that `rag index remove` left out.")
+    ] = False,
     allow_network: NetworkOption = False,
 ) -> None:
     """Read changed and new files again, and drop deleted ones.
 
-    Globs replace those that the index remembers; --exclude "" clears them.
+    Globs replace those that the index remembers; --exclude "" clears them. Removed files stay out.
     """
     from rag.api import update_index
     from rag.terminal import files_progress
@@ -215,6 +218,7 @@ def update(
             include=include,
             exclude=exclude,
             skip_bad=skip_bad,
+            restore=restore,
             allow_network=allow_network,
             progress=progress,
         )

@@ -78,7 +78,7 @@ def _files(index: Path, root: Root, before: int) -> Iterator[SourceFile]:
     try:
         corpus = Corpus.of([source])
         if before and source.path.is_dir():  # it may be a disk that is not mounted: all its files are not simply gone
-            sniff(source.path, source.include, source.exclude)
+            sniff(source.path, source.include, source.left_out)
     except IndexingError as error:
         raise IndexingError(f"{error}: rag index remove {index} {source.given} drops its passages") from error
     return corpus.files()

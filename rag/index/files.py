@@ -144,6 +144,7 @@ class Root:
         absolute = Path(os.path.normpath(source.path.absolute()))
         mirror = {"url": source.url} if source.url else {}
         part = {"shard": str(source.shard)} if source.shard else {}
+        removed = {"removed": list(source.removed)} if source.removed else {}
         return {
             **mirror,
             **part,
@@ -153,6 +154,7 @@ class Root:
             "prefix": source.prefix,
             "include": list(source.include),
             "exclude": list(source.exclude),
+            **removed,
             "skip_bad": self.skip_bad,
             "strict": self.strict,
         }
@@ -166,7 +168,7 @@ class Root:
                 raise FormatError(f"{where}: field {name!r} is not a path: {texts[name][:100]!r}")
         absolute = Path(texts["absolute"])
         moved = Path(os.path.normpath(index.resolve() / texts["path"]))
-        include, exclude = (strings(record, name, where) for name in ("include", "exclude"))
+        include, exclude, removed = (strings(record, name, where) for name in ("include", "exclude", "removed"))
         path = moved if moved.exists() or not absolute.exists() else absolute
         url = field(record, "url", str, where) if "url" in record else ""
         if url:
@@ -175,7 +177,7 @@ class Root:
             shard = Shard.parse(field(record, "shard", str, where)) if "shard" in record else None
         except UsageError as error:
             raise FormatError(f"{where}: {error}") from error
-        source = Source(path, texts["format"], texts["prefix"], include, exclude, url, shard)
+        source = Source(path, texts["format"], texts["prefix"], include, exclude, url, shard, removed)
         return cls(source, field(record, "skip_bad", bool, where), field(record, "strict", bool, where))
 
 

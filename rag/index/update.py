@@ -26,15 +26,17 @@ def update(
     include: Sequence[str] | None = None,
     exclude: Sequence[str] | None = None,
     skip_bad: bool | None = None,
+    restore: bool = False,
     allow_network: bool = False,
     carry: CarryParts | None = None,
     progress: Progress | None = None,
 ) -> Changes:
     """Read the changed and new files of the sources, all by default, and remove the passages of deleted ones.
 
-    Globs replace those that the index remembers. With `allow_network`, the pages of web sources are fetched first; one
-    that cannot be fetched is kept as it was and named in `notes`. Raises `IndexingError` for an index that does not
-    know its sources, a source that is not one of its own or is gone, or another process that writes to the index.
+    Globs replace those that the index remembers; files that `remove` left out stay out, unless `restore` is set. With
+    `allow_network`, the pages of web sources are fetched first; one that cannot be fetched is kept as it was and named
+    in `notes`. Raises `IndexingError` for an index that does not know its sources, a source that is not one of its own
+    or is gone, or another process that writes to the index.
     """
     notes: list[str] = []
 
@@ -42,7 +44,7 @@ def update(
         chosen = {_own(index, roots, source) for source in sources} if sources else set(range(len(roots)))
         made = list(roots)
         for number in chosen:
-            made[number] = _with_globs(roots[number], include, exclude, skip_bad)
+            made[number] = _with_globs(roots[number], include, exclude, skip_bad, restore=restore)
         web = [made[number] for number in sorted(chosen) if made[number].source.url]
         notes.extend(_refreshed(web, made, progress, allow_network=allow_network))
         return Plan([*enumerate(made)], chosen)
@@ -87,7 +89,9 @@ def add(
     def plan(roots: list[Root], _: list[FileRecord]) -> Plan:
         for source, root in product(sources, roots):
             if overlap(source, root.source):
-                raise IndexingError(f"{source}: {root.source.given} is a source of {index}: rag index update reads it")
+                restore = " --restore" if root.source.removed else ""
+                way_out = f"rag index update{restore} reads it"
+                raise IndexingError(f"{source}: {root.source.given} is a source of {index}: {way_out}")
         found = fetch_sources(index, sources, roots, how)
         notes.extend(found.notes)
         given = Corpus(
@@ -185,13 +189,20 @@ def _files(records: Sequence[FileRecord], roots: Sequence[Root], target: str) ->
 
 
 def _with_globs(
-    root: Root, include: Sequence[str] | None, exclude: Sequence[str] | None, skip_bad: bool | None
+    root: Root,
+    include: Sequence[str] | None,
+    exclude: Sequence[str] | None,
+    skip_bad: bool | None,
+    *,
+    restore: bool,
 ) -> Root:
     source = root.source
     if include is not None:
         source = replace(source, include=check_globs(include))
     if exclude is not None:
         source = replace(source, exclude=check_globs(exclude))
+    if restore:
+        source = replace(source, removed=())
     return replace(root, source=source, skip_bad=root.skip_bad if skip_bad is None else skip_bad)
 
 
@@ -209,4 +220,4 @@ def _globs(target: str, source: Source, inside: set[str], there: set[str]) -> li
 
 def _without(root: Root, globs: Sequence[str]) -> Root:
     source = root.source
-    return replace(root, source=replace(source, exclude=tuple(dict.fromkeys((*source.exclude, *globs)))))
+    return replace(root, source=replace(source, removed=tuple(dict.fromkeys((*source.removed, *globs)))))

@@ -107,7 +107,7 @@ def _mirrored(source: Source, others: Sequence[Source], how: Fetching) -> list[s
     from rag.corpus.web import mirror, read_pages
 
     def wanted(name: str) -> bool:
-        return selected(name, source.include, source.exclude)
+        return selected(name, source.include, source.left_out)
 
     host = host_of(source.url)
     same = [other for other in others if host_of(other.url) == host]
@@ -115,7 +115,7 @@ def _mirrored(source: Source, others: Sequence[Source], how: Fetching) -> list[s
         key: page.file
         for other in same
         for key, page in read_pages(other.path.parent).items()
-        if selected(page.file, other.include, other.exclude)
+        if selected(page.file, other.include, other.left_out)
     }
     report = mirror(source.url, source.path.parent, wanted=wanted, others=taken, progress=how.progress)
     if how.strict and report.failed:

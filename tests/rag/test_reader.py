@@ -154,6 +154,7 @@ def test_the_onnx_file_says_what_the_network_says(model: Path, data: Path) -> No
 def test_threads_and_company_change_nothing_and_spans_lie_in_the_text(model: Path) -> None:
     passages = [Passage(str(n), town, text(town, n) * (1 + 5 * (n % 3))) for n, town in enumerate(TOWNS)]
     passages += [
+        Passage("l", "Towns", "\n\n".join(f"- {town}: a town" for town in TOWNS)),
         Passage("e", "", ""),
         Passage("j", "東京", "東京は日本の首都 " * 300),
         Passage("c", "\x00", "\ud800 x\x00"),
@@ -171,6 +172,8 @@ def test_threads_and_company_change_nothing_and_spans_lie_in_the_text(model: Pat
             assert reading.answer <= 0
             assert len(reading.offsets) == len(reading.keep) > 0
             assert 0 <= reading.kept(0, len(passage.text)) <= 1
+            assert max(span.answer for span in reading.spans) == reading.answer
+            assert not any("\n" in passage.text[span.start : span.end] for span in reading.spans)
         else:
             assert reading.start is None
     assert reader.read("x", []) == []
@@ -228,7 +231,7 @@ def test_an_export_whose_files_are_cut_off_by_a_full_disk_is_one_line(
 def test_a_reader_of_ones_own_answers_as_a_system(model: Path, data: Path, tmp_path: Path) -> None:
     index = open_index(data / "towns.index")
     system = open_system(f"reader:{model}", index, recipe="bm25")
-    assert f"quotes.v6({Reader(model).name}@16)" in system.name  # without a confidence it has no threshold
+    assert f"quotes.v7({Reader(model).name}@16)" in system.name  # without a confidence it has no threshold
     answer = system.ask("where is the river of Arlen")
     assert not answer.abstained
     assert answer.sentences[0].citations

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rag.errors import RagError
 from rag.generators.passage_reader import PassageReader
-from rag.reader import Reader, Reading
+from rag.reader import Reader, Reading, Span
 from rag.types import Answer, Hit, Passage, Question
 from scripts.fragments import is_fragment
 
@@ -352,3 +352,32 @@ def test_any_passages_give_whole_quotes(texts: list[str], short: str | None) -> 
         (citation,) = sentence.citations
         assert " ".join((citation.quote or "").split()) == " ".join(sentence.text.split())
         assert (citation.quote or "") in held[citation.passage]
+
+
+class Mixing(Scripted):
+    """Takes the short answer of a line for the more likely one, the earlier the line stands."""
+
+    def reading(self, passage: Passage) -> Reading:
+        spans, at = [], 0
+        for line in passage.text.split("\n"):
+            if line:
+                spans.append(Span(at + line.rindex(" ") + 1, at + len(line), -0.1 - len(spans)))
+            at += len(line) + 1
+        first = spans[0]
+        found = super().reading(passage)
+        return replace(found, start=first.start, end=first.end, answer=first.answer, no_short=-5.0, spans=tuple(spans))
+
+
+@pytest.mark.parametrize(
+    ("rows", "short"),
+    [
+        (["- Head of sales: Ann", "- Head of support: Bob", "- Head of staff: Cay"], "Bob"),
+        (["Head of sales: Ann", "Head of support: Bob"], "Bob"),
+        (["Role: sales | Name: Ann", "Role: support | Name: Bob"], "Bob"),
+        (["1. Sales: Ann", "2. Support, its head: Bob"], "Bob"),
+        (["Sales has Ann", "Support has Bob"], "Ann"),  # running text: what a sentence is about may stand before it
+    ],
+)
+def test_the_short_answer_stands_in_the_row_that_has_the_words_of_the_question(rows: list[str], short: str) -> None:
+    answer = answered(Mixing([]), "\n\n".join(rows), question="Who is the head of support?")
+    assert answer.short_answer == short

@@ -246,8 +246,11 @@ def test_files_that_were_removed_stay_out(docs: Path, home: Path, rag: Command) 
     write(docs, "b.md", "A kettle.")
     write(docs, "deep/e.md", "A kettle.")
     assert str(update(home)) == "2 unchanged"
-    assert open_index(home).manifest["roots"][0]["exclude"] == ["deep", "/b.md"]
-    assert rag("index", "update", home, "--exclude", "").stderr == "3 new, 2 unchanged\n"
+    assert open_index(home).manifest["roots"][0]["removed"] == ["deep", "/b.md"]
+    assert str(update(home, exclude=["nothing"])) == "2 unchanged"
+    assert rag("index", "update", home, "--exclude", "").stderr == "2 unchanged\n"
+    one_line_error(rag("index", "add", home, docs / "b.md"), "rag index update --restore reads it")
+    assert rag("index", "update", home, "--restore").stderr == "3 new, 2 unchanged\n"
     with pytest.raises(IndexingError, match="would hold no passages"):
         remove(home, [docs])
     with pytest.raises(IndexingError, match="would hold no passages"):
