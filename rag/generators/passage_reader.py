@@ -232,19 +232,19 @@ def _of_line(reading: Reading, text: str, pieces: Sequence[Unit], asked: Mapping
     "Head of sales: Ann" and "Head of support: Bob" stand below each other in lists and tables, and the reader mixes
     them up.
     """
-    rows: list[tuple[Span, float]] = []
-    others: list[tuple[Span, float]] = []
+    rows = 0
+    lines: list[tuple[Span, float]] = []
     for span in reading.spans:
         unit = next((unit for unit in pieces if unit.start <= span.start < unit.end), None)
         first, last = text.rfind("\n", 0, span.start) + 1, text.find("\n", span.end)
         share = _share(asked, content_stems(text[first : last if last >= 0 else len(text)]))
-        is_row = unit is not None and (unit.kind in (ITEM, ROW) or unit.entry is not None)
-        (rows if is_row else others).append((span, share))
-    if len(rows) < 2:
+        rows += unit is not None and (unit.kind in (ITEM, ROW) or unit.entry is not None)
+        lines.append((span, share))
+    if rows < 2:
         return reading
-    most = max(share for _, share in rows)
-    scores = [(span.answer - _OTHER_ROW * (most - share), span) for span, share in rows]
-    answer, best = max([*scores, *((span.answer, span) for span, _ in others)], key=lambda pair: pair[0])
+    most = max(share for _, share in lines)
+    scores = ((span.answer - _OTHER_ROW * (most - share), span) for span, share in lines)
+    answer, best = max(scores, key=lambda pair: pair[0])
     return replace(reading, start=best.start, end=best.end, answer=answer)
 
 

@@ -16,7 +16,7 @@ _LINE = re.compile(r"[^\n]*(?:\n|$)")
 _ITEM = re.compile(r"[ \t]*(?:[-*•]|\(?\d{1,3}[.)]|[a-z][.)])[ \t]")
 _OPENS = re.compile(r"\(?\d{1,3}(?:\.\d{1,3})*[.)]|(?:Yes|No)[.!]")  # what is no sentence by itself
 _CODE = "    "
-ENTRY = re.compile(r"[^.!?\n]{1,60}: \S")  # "term: what it means"
+ENTRY = re.compile(r"(?:[^.!?\n]{1,60}|[^.!\n]{1,120}\?): \S")  # "term: what it means", "Question?: answer"
 # A sentence that leans on the one before it.
 _LEANS = re.compile(
     r"(?:but|however|though|therefore|thus|hence|so|then|otherwise|instead|also|moreover|furthermore|nevertheless|"
