@@ -256,8 +256,13 @@ def list_(
     folder: Annotated[Path, typer.Argument(help="Folder to look in.")] = Path(),
     as_json: JsonOption = False,
 ) -> None:
-    """List the indexes in a folder, in ./indexes, and the default one."""
+    """List the indexes in a folder, in ./indexes, and one that is set as the default."""
     from dataclasses import asdict
+
+    from rag.errors import UserError
+
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder")
 
     from rag.config import default_of
     from rag.index.listing import find_indexes
