@@ -11,7 +11,7 @@ from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block, Kind, entry, heading, item, row, squeezed
 from rag.corpus.documents.html_builder import CALLOUT, BlockBuilder, OpenList
 from rag.corpus.documents.tables import cells_of, is_layout
-from rag.corpus.documents.titles import clean_heading
+from rag.corpus.documents.titles import clean_heading, is_name
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -251,13 +251,15 @@ class Page(BlockBuilder):
         names = _names(node).split()
         if not _NUMBERED.isdisjoint(names):  # Texinfo numbers without a dot
             text = _NUMBER.sub("", text, count=1)
-        if not any(map(str.isalpha, text)):
+        said = any(map(str.isalpha, text))
+        if not said and not is_name(text):
             return
         if CALLOUT.fullmatch(text):
             self.term = text
         elif level == 1 and self._elsewhere(node):
             self.dropped[nav.NAVIGATION] += 1
-        elif level > 2 and (text[-1] == ":" or _in_example(node)):
+        elif level > 2 and (text[-1] == ":" or _in_example(node) or (level > 3 and not said)):
+            # A deep code, such as the status of a reply, has an end that nothing marks.
             self._caption(text, figure=False)
         else:
             self._undefined()
