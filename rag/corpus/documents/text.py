@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rag.corpus.documents import navigation as nav
-from rag.corpus.documents.blocks import Block, code, entry, heading, item, squeezed
+from rag.corpus.documents.blocks import Block, Kind, code, entry, heading, item, squeezed
+from rag.corpus.documents.titles import is_generic
 
 _BULLET = re.compile(r"(\s*)([-*+•o‣–]|\(?\d{1,3}[.)]|\(?[a-z][.)])(\s+)(?=\S)")
 _RULE = re.compile(r"\s*([=\-~*^\"'`#+_.:<>])\1{2,}\s*$")
@@ -27,6 +28,9 @@ _NUMBERED_WORDS = 25  # of a question or a heading such as 2.1
 _DATE = re.compile(  # "6 October 2025" has no number of a heading
     r"(?:January|February|March|April|May|June|July|August|September|October|November|December)\b|.*\b(?:19|20)\d\d$"
 )
+_HEADLINE_WORDS = 10  # of the first line of a text
+_LABEL = re.compile(r"[\w-]+:\s|.*(?:://|@|\t| {3})")
+_ARTICLE = re.compile(r"(?:article|section|annex|schedule|artikel|clause)\s+[\dIVX]", re.IGNORECASE)
 _SHORT = 0.6  # of the usual width, up to which a line is short
 _WORD = re.compile(r"[(\"'“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[.,;:)!?\"'”’]*$")
 _COMMENT = re.compile(r"\s*(?:#|//|;|\*|--|%|\$|>>>|>|<|\|)")
@@ -87,6 +91,64 @@ def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
             yield block
     if waiting and (block := code("\n".join(waiting))):
         yield block
+
+
+def titled(text: str, blocks: Sequence[Block]) -> tuple[str, list[Block]]:
+    """The title of a plain text ("" if it has none) and its blocks without it.
+
+    That is the only heading of the top rank at the beginning, or a first line above all others: a heading that has no
+    text of its own before the next of its rank, or a line that stands alone and is no sentence. Another heading without
+    text stays as a line of text.
+    """
+    headings = [block for block in blocks if block.kind is Kind.HEADING]
+    first = blocks[0] if blocks else None
+    if first is None or (len(blocks) == 1 and first.kind is Kind.HEADING):
+        return "", []
+    title = ""
+    if first.kind is Kind.HEADING:
+        same = sum(block.level <= first.level for block in headings)
+        following = blocks[1]
+        over = following.kind is Kind.HEADING and following.level <= first.level
+        others = headings[1:]
+        if first.text.isupper() and all(not one.text.isupper() or _ARTICLE.match(one.text) for one in others):
+            over = True  # capitals that stand above numbers
+        if (same == 1 or over) and not (first.level > 1 and is_generic(first.text)):
+            title = first.text
+    elif _is_title_line(text, first) and sum(block.level == 1 for block in headings) != 1:
+        title = first.text
+    return title, [*_with_bare_headings(blocks[1:] if title else blocks)]
+
+
+def _is_title_line(text: str, first: Block) -> bool:
+    """Whether the first block is a line that stands alone and may be a title."""
+    start = text.lstrip().splitlines()
+    line = start[0].strip()
+    words = line.split()
+    return (
+        first.kind is Kind.TEXT
+        and squeezed(line) == first.text
+        and len(start) > 1
+        and not start[1].strip()
+        and len(line) > 1
+        and len(words) <= _HEADLINE_WORDS
+        and (line[0].isupper() or line[0].isdigit())
+        and (line[-1].isalnum() or line[-1] in ')?”"')
+        and not _LABEL.match(line)
+        and not _DATE.search(line)
+        and sum(map(str.isalpha, line)) >= 0.5 * len(line)
+    )
+
+
+def _with_bare_headings(blocks: Sequence[Block]) -> Iterator[Block]:
+    """The blocks, with a heading that nothing stands under as a line of text."""
+    for place, block in enumerate(blocks):
+        following = blocks[place + 1] if place + 1 < len(blocks) else None
+        if block.kind is Kind.HEADING and (
+            following is None or (following.kind is Kind.HEADING and following.level <= block.level)
+        ):
+            yield Block(block.text)
+        else:
+            yield block
 
 
 def is_prose(text: str) -> bool:

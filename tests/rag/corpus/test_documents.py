@@ -423,3 +423,31 @@ def test_short_texts_of_western_europe_are_read_as_windows_writes_them(tmp_path:
 )
 def test_a_paragraph_of_other_languages_is_read_in_its_own_encoding(tmp_path: Path, encoding: str, text: str) -> None:
     assert read(tmp_path, "a.txt", text.encode(encoding))[0].text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "section"),
+    [
+        (f"TRAVEL POLICY\n\n1. General\n\n{LONG} {LONG}\n\n2. Hotels\n\n{LONG}", "TRAVEL POLICY", "General"),
+        (f"TRAVEL POLICY\n\nVersion 3\n\n1 General\n\n{LONG} {LONG}", "TRAVEL POLICY", ""),
+        (f"AGREEMENT\n\nbetween two\n\nARTICLE 1 - FEES\n\n{LONG}", "AGREEMENT", ""),
+        (f"Changes\n=======\n\n5.1\n===\n\n{LONG} {LONG}\n\n5.0\n===\n\n{LONG} {LONG}", "Changes", "5.1"),
+        (f"Café machine\n\n{LONG}", "Café machine", ""),
+        (f"Is it red?\n\n{LONG}", "Is it red?", ""),
+        (f"It is red.\n\n{LONG}", "a", ""),
+        (f"Dear all,\n\n{LONG}", "a", ""),
+        (f"Date: May\n\n{LONG}", "a", ""),
+        (f"6 October 2025\n\n{LONG}", "a", ""),
+        (f"INTRODUCTION\n\n{LONG}", "a", "INTRODUCTION"),
+        (f"BUSES\n\n{LONG} {LONG}\n\nTRAMS\n\n{LONG} {LONG}", "a", "BUSES"),
+    ],
+)
+def test_a_first_line_above_all_is_the_title_of_a_text(tmp_path: Path, text: str, title: str, section: str) -> None:
+    found = read(tmp_path, "a.txt", text)[0]
+    assert (found.title, found.section) == (title, section)
+
+
+def test_a_heading_of_a_text_that_nothing_stands_under_stays(tmp_path: Path) -> None:
+    [found] = read(tmp_path, "a.txt", f"Buses\n=====\n\n{LONG}\n\nCANCELLED\n\nLATE\n\n{LONG}")
+    assert "CANCELLED" in found.text
+    assert "LATE" in found.text
