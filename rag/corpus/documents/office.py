@@ -11,12 +11,12 @@ from typing import Any
 from autoais.errors import first_line
 from rag.corpus.documents.archives import open_zip
 from rag.corpus.documents.blocks import Block, heading, item, row, squeezed
-from rag.corpus.documents.html import html_blocks
+from rag.corpus.documents.html import TITLE, html_blocks
 from rag.corpus.documents.titles import clean_heading
 from rag.errors import FormatError
 
-_STYLES = """
-p[style-name='Title'] => h1:fresh
+_STYLES = f"""
+p[style-name='Title'] => h1.{TITLE}:fresh
 p[style-name='HTML Preformatted'] => pre:separator('\\n')
 p[style-name='Source Code'] => pre:separator('\\n')
 p[style-name='Preformatted Text'] => pre:separator('\\n')

@@ -451,3 +451,20 @@ def test_a_heading_of_a_text_that_nothing_stands_under_stays(tmp_path: Path) -> 
     [found] = read(tmp_path, "a.txt", f"Buses\n=====\n\n{LONG}\n\nCANCELLED\n\nLATE\n\n{LONG}")
     assert "CANCELLED" in found.text
     assert "LATE" in found.text
+
+
+def test_several_headings_of_the_top_rank_are_siblings(tmp_path: Path) -> None:
+    body = f"{LONG} {LONG} {LONG}"
+    for name, text in (
+        ("a.md", f"# Parking\n\n{body}\n\n## Bikes\n\n{body}\n\n# Badges\n\n{body}\n"),
+        ("a.html", f"<h1>Parking</h1><p>{body}</p><h2>Bikes</h2><p>{body}</p><h1>Badges</h1><p>{body}</p>"),
+    ):
+        assert [found.headings for found in read(tmp_path, name, text)] == [
+            "a, Parking",
+            "a, Parking, Bikes",
+            "a, Badges",
+        ]
+    over = read(tmp_path, "a.md", f"# Guide\n\n# Parking\n\n{body}\n\n# Badges\n\n{body}\n")
+    assert [found.headings for found in over] == ["Guide, Parking", "Guide, Badges"]
+    titled = read(tmp_path, "a.md", f"---\ntitle: Guide\n---\n# Parking\n\n{body}\n\n# Badges\n\n{body}\n")
+    assert [found.headings for found in titled] == ["Guide, Parking", "Guide, Badges"]
