@@ -31,6 +31,9 @@ _DATE = re.compile(  # "6 October 2025" has no number of a heading
 _HEADLINE_WORDS = 10  # of the first line of a text
 _LABEL = re.compile(r"[\w-]+:\s|.*(?:://|@|\t| {3})")
 _ARTICLE = re.compile(r"(?:article|section|annex|schedule|artikel|clause)\s+[\dIVX]", re.IGNORECASE)
+_STEP = re.compile(r"\s*([A-Z][\w-]*\s)(\d{1,3})[:.)]\s+(?=\S)")
+_CLAUSE = re.compile(r"\s*((?:\d{1,2}\.)+)(\d{1,3})\.?\s+(?=[A-Z])")
+_LABELLED = re.compile(r"\s*[A-Z\d][\w-]+(?: [\w./-]+){0,3}:\s+(?=\S)")
 _SHORT = 0.6  # of the usual width, up to which a line is short
 _WORD = re.compile(r"[(\"'“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[.,;:)!?\"'”’]*$")
 _COMMENT = re.compile(r"\s*(?:#|//|;|\*|--|%|\$|>>>|>|<|\|)")
@@ -432,6 +435,10 @@ def _blocks(
             level = 2 + number[1].count(".") - ("." in number[1] and number[1][0].isalpha())
         yield heading(squeezed(text[number.end() :] if number else text), min(level, 6))
         del lines[:count]
+    if starts := _labelled(lines):
+        for start, end in pairwise([*starts, len(lines)]):
+            yield from _step(lines[start:end])
+        return
     first = _first_item(lines)
     last = _after_list(lines, first, width)
     if first:
@@ -440,6 +447,32 @@ def _blocks(
         yield from _items(lines[first:last])
     if lines[last:]:
         yield from _entry_or_text(lines[last:], width)
+
+
+def _labelled(lines: Sequence[str]) -> list[int]:
+    """The places of lines that begin with numbers in order: `Step 1: ...`, `Step 2: ...`, or `1.1 ...`, `1.2 ...`.
+
+    Those of a chunk of which each line begins with a label, `Room 1: ...`, too; else none.
+    """
+    if len(lines) > 1 and all(_LABELLED.match(line) for line in lines) and len(set(map(indent_of, lines))) == 1:
+        return [*range(len(lines))]
+    marks = [(place, mark) for place, line in enumerate(lines) if (mark := _STEP.match(line) or _CLAUSE.match(line))]
+    if len(marks) < 2 or marks[0][0]:
+        return []
+    names = {mark[1] for _, mark in marks}
+    numbers = [int(mark[2]) for _, mark in marks]
+    in_order = all(after == before + 1 for before, after in pairwise(numbers))
+    return [place for place, _ in marks] if len(names) == 1 and in_order else []
+
+
+def _step(lines: Sequence[str]) -> Iterator[Block]:
+    """A line with a label; what is indented after its colon is code."""
+    if len(lines) > 1 and lines[0].endswith(":") and is_code(lines[1:], indent_of(lines[0])):
+        yield Block(squeezed(lines[0]))
+        if (block := code("\n".join(lines[1:]))) is not None:
+            yield block
+    else:
+        yield Block(unwrapped(lines))
 
 
 def _underlined(lines: list[str], rules: list[tuple[str, bool]]) -> Generator[Block, None, list[str]]:
@@ -489,6 +522,8 @@ def _first_item(lines: Sequence[str]) -> int:
     if not marks or not marks[0][0]:
         return 0 if marks else len(lines)
     place, mark = marks[0]
+    if place == 1 and mark[2] in "-*•" and _is_head(lines[0]) and not lines[1][mark.end()].islower():
+        return place
     sign = mark[2].strip("().")
     signs = [other[2].strip("().") for _, other in marks]
     if sign in ("1", "a"):
@@ -496,6 +531,12 @@ def _first_item(lines: Sequence[str]) -> int:
     else:
         several = not sign.isalnum() and sum(other[1] == mark[1] and other[2] == mark[2] for _, other in marks) > 1
     return place if several or (sign in ("1", "-", "*", "•") and lines[place - 1].endswith(":")) else len(lines)
+
+
+def _is_head(line: str) -> bool:
+    """Whether a line may be the name of the list below it, such as a version and its date."""
+    text = line.strip()
+    return len(text.split()) <= _TITLE_WORDS and text[0].isupper() and (text[-1].isalnum() or text[-1] == ")")
 
 
 def _after_list(lines: Sequence[str], first: int, width: int) -> int:
