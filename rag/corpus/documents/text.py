@@ -18,8 +18,8 @@ _WIKI = re.compile(r"(={2,6}) +([^\s=](?:.*[^\s=])?) +\1")
 _CHAPTER = re.compile(r"(?:chapter|appendix|part)\s([\dIVX]{1,5}|[A-Z])[.:]?\s+(?=[^\W\d_])", re.IGNORECASE)
 _NAME = re.compile(r"\s*-|\w[_=]")  # of an option or a value
 _BEFORE = re.compile(r"\s*(?:[-*+•‣–?o]\s+)?(?:\(?[\dA-Za-z]{1,3}[.)]\s*|\d{1,3}(?:\.\d{1,3})+\.?\s*|\d{1,3}\s+)*")
-_ASKED = re.compile(r"\s*(?:Q|Question)(?: ?\d[\d.]*)?\s?[:.)]\s+(?=\S)")
-_TOLD = re.compile(r"\s*(?:A|Answer)(?: ?\d[\d.]*)?\s?[:.)]\s+(?=\S)")
+ASKED = re.compile(r"\s*(?:Q|Question)(?: ?\d[\d.]*)?\s?[:.)]\s+(?=\S)")
+TOLD = re.compile(r"\s*(?:A|Answer)(?: ?\d[\d.]*)?\s?[:.)]\s+(?=\S)")
 _CONTENTS = re.compile(r"\s*(?:table of )?contents\s*:?\s*", re.IGNORECASE)
 _DIGITS = re.compile(r"\d+")
 _PAGES = 4  # of a text that has headers and footers, at least
@@ -201,19 +201,19 @@ def _without_margins(text: str, dropped: Counter[str]) -> str:
 def _with_questions(chunks: Sequence[_Chunk]) -> list[_Chunk]:
     """The chunks, with each question of "Q: ... A: ..." as a heading, if there are two or more with their answers."""
     lines = [line for chunk in chunks for line in chunk.lines]
-    if min(sum(map(bool, map(mark.match, lines))) for mark in (_ASKED, _TOLD)) < 2:
+    if min(sum(map(bool, map(mark.match, lines))) for mark in (ASKED, TOLD)) < 2:
         return [*chunks]
     found = []
     for chunk in chunks:
-        begins = [place for place, line in enumerate(chunk.lines) if _ASKED.match(line) or _TOLD.match(line)]
+        begins = [place for place, line in enumerate(chunk.lines) if ASKED.match(line) or TOLD.match(line)]
         for start, end in pairwise(sorted({0, *begins, len(chunk.lines)})):
             part = replace(chunk, lines=chunk.lines[start:end], indent=indent_of(chunk.lines[start]))
             first, *rest = part.lines
-            if mark := _ASKED.match(first):
+            if mark := ASKED.match(first):
                 text = unwrapped([first[mark.end() :], *rest])
                 title = len(text.split()) <= _NUMBERED_WORDS
                 part = replace(part, lines=(text,) if title else part.lines, title=title)
-            elif mark := _TOLD.match(first):
+            elif mark := TOLD.match(first):
                 shift = max(min(map(indent_of, rest), default=0) - part.indent, 0)  # of lines below the text
                 part = replace(part, lines=(" " * part.indent + first[mark.end() :], *(line[shift:] for line in rest)))
             found.append(part)

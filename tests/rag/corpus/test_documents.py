@@ -468,3 +468,31 @@ def test_several_headings_of_the_top_rank_are_siblings(tmp_path: Path) -> None:
     assert [found.headings for found in over] == ["Guide, Parking", "Guide, Badges"]
     titled = read(tmp_path, "a.md", f"---\ntitle: Guide\n---\n# Parking\n\n{body}\n\n# Badges\n\n{body}\n")
     assert [found.headings for found in titled] == ["Guide, Parking", "Guide, Badges"]
+
+
+def test_lines_of_markdown_that_begin_with_labels_stay_apart(tmp_path: Path) -> None:
+    head = "**Date:** 8 April\n**Present:** Anna, *Ben*\n**Chair**: Anna"
+    [found] = read(tmp_path, "a.md", f"# Minutes\n\n{head}\n\nRoom 1: 12 seats\nRoom 2: 8 seats\n\nIt is\nlong: yes.")
+    assert found.text.split("\n\n") == [
+        "Date: 8 April",
+        "Present: Anna, Ben",
+        "Chair: Anna",
+        "Room 1: 12 seats",
+        "Room 2: 8 seats",
+        "It is long: yes.",
+    ]
+    [found] = read(tmp_path, "a.md", "It went well\ntoday.\n**Decision:** Go on\nwith it.\n**Action:** Anna asks.")
+    assert found.text.split("\n\n") == ["It went well today.", "Decision: Go on with it.", "Action: Anna asks."]
+
+
+def test_bold_questions_are_headings_of_their_answers(tmp_path: Path) -> None:
+    asked = f"**How is it\nopened?**\n\nWith a key. {LONG} {LONG} {LONG}"
+    told = f"**Q: Is it red?**\nA: No. {LONG} {LONG} {LONG}"
+    found = read(tmp_path, "a.md", f"# FAQ\n\n{asked}\n\n{told}\n\n### Last\n\n{LONG} {LONG} {LONG}\n")
+    assert [one.section for one in found] == ["How is it opened?", "Is it red?", "Last"]
+    assert found[1].text == f"No. {LONG} {LONG} {LONG}"
+
+
+def test_bold_questions_are_text_where_others_stand_in_their_paragraphs(tmp_path: Path) -> None:
+    page = f"<h1>FAQ</h1><p><b>Is it red?</b></p><p>No. {LONG}</p><p><b>Is it old?</b><br>{LONG}</p>"
+    assert [one.section for one in read(tmp_path, "a.html", page)] == [""]
