@@ -34,6 +34,7 @@ _ARTICLE = re.compile(r"(?:article|section|annex|schedule|artikel|clause)\s+[\dI
 _STEP = re.compile(r"\s*([A-Z][\w-]*\s)(\d{1,3})[:.)]\s+(?=\S)")
 _CLAUSE = re.compile(r"\s*((?:\d{1,2}\.)+)(\d{1,3})\.?\s+(?=[A-Z])")
 _LABELLED = re.compile(r"\s*[A-Z\d][\w-]+(?: [\w./-]+){0,3}:\s+(?=\S)")
+_MANUAL = frozenset(["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "USAGE", "SEE ALSO", "AUTHOR", "BUGS"])
 _SHORT = 0.6  # of the usual width, up to which a line is short
 _WORD = re.compile(r"[(\"'“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[.,;:)!?\"'”’]*$")
 _COMMENT = re.compile(r"\s*(?:#|//|;|\*|--|%|\$|>>>|>|<|\|)")
@@ -70,7 +71,7 @@ def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
     chunks = [chunk for chunk in _chunks(_without_margins(text, dropped)) if not _is_page_edge(chunk, dropped)]
     chunks = _with_questions([*_without_contents(chunks, dropped)])
     base = _usual_indent(chunks)
-    chunks = _with_titles(_with_terms(chunks, base), base)
+    chunks = _with_titles(_with_capital_terms(_with_terms(chunks, base), base), base)
     width = _usual_width(chunks)
     rules: list[tuple[str, bool]] = []  # signs of underlined headings and whether they are above too, by level
     waiting: list[str] = []  # lines of code
@@ -239,6 +240,27 @@ def _with_terms(chunks: Sequence[_Chunk], base: int) -> list[_Chunk]:
         for place, chunk in enumerate(chunks)
         if place - 1 not in terms
     ]
+
+
+def _with_capital_terms(chunks: Sequence[_Chunk], base: int) -> list[_Chunk]:
+    """The chunks; a line of capitals above indented lines is a term where other terms of that form are not in capitals.
+
+    Manual pages, which have headings of that form, have none.
+    """
+    hanging = {
+        place
+        for place, chunk in enumerate(chunks)
+        if not (chunk.term or chunk.title)
+        and chunk.indent == base
+        and _hangs(chunk.lines)
+        and _is_term(replace(chunk, lines=chunk.lines[:1]))
+        and any(map(wordy, chunk.lines[1:]))
+    }
+    capital = {place for place in hanging if chunks[place].lines[0].isupper()}
+    of_manual = any(chunk.lines[0].strip() in _MANUAL for chunk in chunks)
+    if of_manual or not any(chunks[place].lines[0].strip()[0].isupper() for place in hanging - capital):
+        return [*chunks]
+    return [replace(chunk, term=True) if place in capital else chunk for place, chunk in enumerate(chunks)]
 
 
 def _with_titles(chunks: Sequence[_Chunk], base: int) -> list[_Chunk]:

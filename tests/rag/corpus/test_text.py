@@ -228,3 +228,11 @@ def test_one_question_makes_no_faq() -> None:
 )
 def test_lines_that_begin_with_labels_stay_apart(text: str, expected: list[str]) -> None:
     assert blocks(text) == expected
+
+
+def test_terms_in_capitals_among_others() -> None:
+    text = f"{LONG}\n{LONG}\n{LONG}\n\nPriming\n    {LONG}\n\nNPSH\n    {LONG}"
+    assert blocks(text)[1:] == [f"Priming: {LONG}", f"NPSH: {LONG}"]
+    page = f"NAME\n    mill - grinds all of the corn\n\nDESCRIPTION\n    {LONG}\n\nExit status\n    {LONG}"
+    assert blocks(page)[0] == "## NAME"
+    assert blocks(f"MILLS\n    {LONG}\n\nFARMS\n    {LONG}") == ["## MILLS", LONG, "## FARMS", LONG]
