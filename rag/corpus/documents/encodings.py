@@ -2,6 +2,8 @@
 
 import codecs
 import re
+from collections import Counter
+from collections.abc import Sequence
 
 from rag.errors import FormatError
 
@@ -16,6 +18,35 @@ _DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z][\w.:-]{
 _CONTROLS = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")  # manual pages and terminals leave \b and ESC
 _SAMPLE = 200_000  # bytes to detect the encoding from
 _USUAL = "cp1252"  # what Western Windows writes; with latin-1's letters
+
+_WESTERN = (
+    "àâäáãåæçèéêëíîïñóôöøúûüß",  # names and words of all neighbours, in one text
+    "àâæçéèêëîïôœùûüÿ",
+    "áéíóúüñçªº",
+    "áâãàçéêíóôõúüªº",
+    "àèéìíîòóùúïçªº",
+    "áéíóúýðþæö",
+    "áíóúýðæø",
+    "äöåüõšž",  # Finnish and Estonian
+)
+_CENTRAL = ("ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíĺľňóôŕšťúýž", "áéíóöőúüű", "čćđšž", "ăâîşţ")
+_EASTERN = {
+    "cp1250": _CENTRAL,
+    "iso8859-2": _CENTRAL,
+    "cp1254": ("çğıöşüâîû",),
+    "cp1257": ("ąčęėįšųūž", "āčēģīķļņšūž", "äöüõšž"),
+}
+"""Letters beyond ASCII of the languages of each encoding, one string a language."""
+_HIGH = re.compile(rb"[\x80-\xff]")
+_LOW_LETTERS = re.compile(rb"[A-Za-z]")
+_OTHER_SCRIPT = 0.4  # of the letters, from which on a text is in no Latin script
+_RUN = re.compile(r"[^\W\d_a-zA-Z]{3,}")  # as words of other scripts have it, for Latin letters with marks are few
+# A sign inside of a word (or at its end, but for marks of notes), a capital inside, and bytes that mean nothing.
+_MISFIT = re.compile(
+    r"(?<=[^\W\d_])[^\w\s\x00-\x7f’‘–—·…«»“”„®™°²](?=[^\W\d_])|(?<=[^\W\d_])[¼½¾¿¡¤¦¬±¶×÷](?!\d)"
+    r"|(?<=[a-z])[À-ÖØ-ÞŠŽŸŒ](?=[a-z])|[\x80-\x9f\ufffd]"
+)
+_FITS, _BETTER = 0.8, 0.05
 
 
 def decoded(data: bytes, where: str, *, markup: bool = False) -> str:
@@ -47,8 +78,38 @@ def _detected(data: bytes) -> str:
     valid = data[:_SAMPLE].decode("utf-8", "ignore")
     if not valid.isascii() and len(valid.encode()) > 0.999 * min(len(data), _SAMPLE):  # UTF-8 with a few broken bytes
         return "utf-8"
-    best = from_bytes(data[:_SAMPLE]).best()
-    return best.encoding if best is not None else _USUAL
+    known = _latin(data[:_SAMPLE])
+    best = from_bytes(data[:_SAMPLE]).best() if known is None else None
+    return known or (best.encoding if best is not None else _USUAL)
+
+
+def _latin(data: bytes) -> str | None:
+    """The encoding of a text in Latin script, by the letters beyond ASCII that its language has; None if none fits.
+
+    What fits Western languages is Western: statistics of letters, as charset_normalizer has them, mislead in short
+    texts, where "Café" may as well be "Cafķ".
+    """
+    high = len(_HIGH.findall(data))
+    if high > _OTHER_SCRIPT * (high + len(_LOW_LETTERS.findall(data))):
+        return None
+    text = data.decode(_USUAL, "replace")
+    if sum(map(len, _RUN.findall(text))) > 0.25 * high:
+        return None
+    western = _fit(text, _WESTERN)
+    found, eastern = max(
+        ((name, _fit(data.decode(name, "replace"), alphabets)) for name, alphabets in _EASTERN.items()),
+        key=lambda one: one[1],
+    )
+    if eastern > max(_FITS, western + _BETTER):
+        return found
+    return _USUAL if western >= _FITS else None
+
+
+def _fit(text: str, alphabets: Sequence[str]) -> float:
+    """How much of a text's letters beyond ASCII one of these alphabets has; signs inside of words count against it."""
+    counts = Counter(letter for letter in text.lower() if letter > "\x7f" and letter.isalpha())
+    total = counts.total() + len(_MISFIT.findall(text))
+    return max(sum(counts[letter] for letter in alphabet) for alphabet in alphabets) / total if total else 1.0
 
 
 def _lines(text: str) -> str:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rag.corpus.documents.blocks import Block, Kind
+from rag.corpus.documents.blocks import Block
 from rag.errors import FormatError
 
 HEAD = 16_384  # bytes read to tell whether a file is what its name says
@@ -31,16 +31,12 @@ def _html(source: Source) -> tuple[str, list[Block]]:
 def _text(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.encodings import decoded
     from rag.corpus.documents.rst import is_rst, rst_blocks
-    from rag.corpus.documents.text import plain_blocks
+    from rag.corpus.documents.text import plain_blocks, titled
 
     text = decoded(source.data, source.where)
     if is_rst(text):
         return rst_blocks(text, source.dropped, source.name)
-    blocks = [*plain_blocks(text, source.dropped)]
-    top = [block.text for block in blocks if block.kind is Kind.HEADING and block.level == 1]
-    if len(top) == 1 and blocks[0].kind is Kind.HEADING and blocks[0].level == 1:  # several are sections
-        return top[0], blocks[1:]
-    return "", blocks
+    return titled(text, [*plain_blocks(text, source.dropped)])
 
 
 def _markdown(source: Source) -> tuple[str, list[Block]]:

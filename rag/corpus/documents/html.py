@@ -30,6 +30,7 @@ _MENUS = "table.menu:has(a[accesskey]), table:has(a.summary-letter):not(:has(tab
 _SEARCH = "body.SRPage, h1#search-documentation, [role=main] #mkdocs-search-results, main #mkdocs-search-results"
 _LISTING = ".fragment a[name=l00001], .fragment a#l00001, a.viewcode-back"
 _DETAILS = 'a[href$="#details"], td.mdescRight a[href]'
+TITLE = "document-title"  # class of a heading that is one by the style of an office file
 DEEPEST = 20_000  # elements in one another; the parser's time grows with the square of it
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*+)[^<>]*?(/?)>")
 _WHOLE = frozenset(["body", "main", "article"])  # never removed for their class
@@ -91,8 +92,19 @@ def html_blocks(text: str, dropped: Counter[str], name: str = "", where: str = "
     blocks = page.finish()
     title, up = tree.css_first("title"), tree.css_first('link[rel="up"], link[rel="home"], link[rel="start"]')
     above = (up.attributes.get("title") or "") if up is not None else ""
+    if title is None and _are_sections(blocks) and tree.css_first(f"h1.{TITLE}") is None:
+        return "", blocks
     found = page_title(title.text() if title is not None else "", page.headings, above)
     return found, list(_titled(blocks, found))
+
+
+def _are_sections(blocks: list[Block]) -> bool:
+    """Whether several headings have the top rank, and none of them is a title that stands above all others."""
+    headings = [place for place, block in enumerate(blocks) if block.kind is Kind.HEADING]
+    top = min((blocks[place].level for place in headings), default=0)
+    places = [place for place in headings if blocks[place].level == top]
+    # A first one without text before the next is a title.
+    return len(places) > 1 and not (places[0] == headings[0] and places[1] == places[0] + 1)
 
 
 def _opened(text: str) -> str:

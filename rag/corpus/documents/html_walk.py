@@ -11,7 +11,8 @@ from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block, Kind, entry, heading, item, row, squeezed
 from rag.corpus.documents.html_builder import CALLOUT, BlockBuilder, OpenList
 from rag.corpus.documents.tables import cells_of, is_layout
-from rag.corpus.documents.titles import clean_heading
+from rag.corpus.documents.text import ASKED, TOLD
+from rag.corpus.documents.titles import clean_heading, is_name
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -38,6 +39,7 @@ _NESTED = frozenset(["list", "table", "dl"])
 _DEEPEST = 20  # lists and tables in one another; deeper ones are not looked at as a whole, which takes time
 _PROSE = 80  # words in paragraphs, without links, of what is no navigation
 _LABEL = re.compile(r"\w{1,5}\.?:")  # "Q:", "A:"
+_QUESTION_WORDS, _DEEPEST_HEADING = 25, 6
 _LONGEST_ROW = 300  # characters of a row of links
 _LINKS_ONLY = 0.8  # of the characters of a list or table
 _INDEX_TERMS = 4  # of a list that is an index by itself
@@ -55,9 +57,13 @@ class Page(BlockBuilder):
 
     name: str = ""
     depth: int = 0  # of lists and tables in one another
+    root: "LexborNode | None" = None
+    inside: bool | None = None  # whether questions stand inside of paragraphs, once that is known
+    asked: Block | None = None  # the last heading that is a question
 
     def walk(self, root: "LexborNode") -> None:
         """Read an element and all below it."""
+        self.root = root
         stack: list[LexborNode | str] = [root]
         while stack:
             node = stack.pop()
@@ -241,23 +247,52 @@ class Page(BlockBuilder):
         if (lines := _code_lines(node, text)) is not None:
             self._code(lines)
             return
+        if question := self._question(node, text):
+            self._undefined()
+            self.asked = heading(question, _DEEPEST_HEADING)  # any other heading ends it
+            self.blocks.append(self.asked)
+            return
+        if self.asked is not None and self.blocks and self.blocks[-1] is self.asked:
+            text = TOLD.sub("", text, count=1)
         if len(text) < _LONGEST_ROW:
             self.linked = sum(len(link.text().strip()) for link in node.css("a[href]"))
         self._text(text)
         self.linked = 0
+
+    def _question(self, node: "LexborNode", text: str) -> str:
+        """The question that a paragraph asks, all of it bold or after a `Q:`, if its answer follows; else ""."""
+        if self.lists or self.terms or self.term or not text.endswith("?") or len(text.split()) > _QUESTION_WORDS:
+            return ""
+        following = _next(node)
+        if following is None or following.tag not in ("p", "ul", "ol", "pre", "table", "div"):
+            return ""
+        bold = node.css_first("b, strong")
+        marked = ASKED.match(text) is not None and TOLD.match(squeezed(following.text())) is not None
+        if not marked and (bold is None or squeezed(bold.text()) != text or self._asks_inside()):
+            return ""
+        return ASKED.sub("", text, count=1)
+
+    def _asks_inside(self) -> bool:
+        """Whether other questions of the page stand before their answers in one paragraph, and so are no headings."""
+        if self.inside is None:
+            found = self.root.css("p b, p strong") if self.root is not None else []
+            self.inside = any(squeezed(bold.text()).endswith("?") and not _is_whole(bold) for bold in found)
+        return self.inside
 
     def _heading(self, node: "LexborNode", level: int) -> None:
         text = clean_heading(node.text())
         names = _names(node).split()
         if not _NUMBERED.isdisjoint(names):  # Texinfo numbers without a dot
             text = _NUMBER.sub("", text, count=1)
-        if not any(map(str.isalpha, text)):
+        said = any(map(str.isalpha, text))
+        if not said and not is_name(text):
             return
         if CALLOUT.fullmatch(text):
             self.term = text
         elif level == 1 and self._elsewhere(node):
             self.dropped[nav.NAVIGATION] += 1
-        elif level > 2 and (text[-1] == ":" or _in_example(node)):
+        elif level > 2 and (text[-1] == ":" or _in_example(node) or (level > 3 and not said)):
+            # A deep code, such as the status of a reply, has an end that nothing marks.
             self._caption(text, figure=False)
         else:
             self._undefined()
@@ -341,6 +376,22 @@ def _children(node: "LexborNode") -> "list[LexborNode]":
     children = list(node.iter(include_text=True))
     children.reverse()
     return children
+
+
+def _is_whole(node: "LexborNode") -> bool:
+    """Whether a paragraph has no other text than this part of it."""
+    above = node.parent
+    while above is not None and above.tag != "p":
+        above = above.parent
+    return above is None or squeezed(above.text()) == squeezed(node.text())
+
+
+def _next(node: "LexborNode") -> "LexborNode | None":
+    """The element after this one."""
+    following = node.next
+    while following is not None and (following.tag or "-")[0] == "-":
+        following = following.next
+    return following
 
 
 def _declaration(cells: "list[LexborNode]") -> str:

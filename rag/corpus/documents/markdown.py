@@ -2,9 +2,16 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 from rag.corpus.documents.blocks import Block
 from rag.corpus.documents.html import html_blocks
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 # "key: value" tells front matter from a text that begins with a rule.
 _FRONT_MATTER = re.compile(
@@ -13,6 +20,11 @@ _FRONT_MATTER = re.compile(
 )
 _TITLE = re.compile(r"^title:(.*)$", re.MULTILINE)
 _GITHUB_CALLOUT = re.compile(r"^(>\s*)\[!(\w+)\][ \t]*$", re.MULTILINE)
+
+_BOLD_LABEL = re.compile(r"(\*\*|__)(?=\w)[^*_\n:]{1,40}(?::\1|\1 ?:)\s*\S")
+_LABEL = re.compile(
+    r"(?:\*\*|__)?[^\W_][\w/-]*(?: [\w./-]+){0,3}(?:\*\*|__)?:(?:\*\*|__)?\s+\S|(?:\*\*|__)Q: .+(?:\*\*|__)$"
+)
 
 
 def markdown_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, list[Block]]:
@@ -31,4 +43,33 @@ def rendered(text: str) -> str:
     from markdown_it import MarkdownIt
 
     text = _GITHUB_CALLOUT.sub(lambda mark: f"{mark[1]}{mark[2].title()}\n{mark[1]}", text)
-    return str(MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(text))
+    reader = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    known: dict[str, Any] = {}
+    tokens = reader.parse(text, known)
+    return str(reader.renderer.render([*_apart(reader, tokens, known)], reader.options, known))
+
+
+def _apart(reader: "MarkdownIt", tokens: "list[Token]", known: dict[str, Any]) -> "Iterator[Token]":
+    """The tokens, with a paragraph for each line of one whose lines all begin with labels, as those of minutes do."""
+    for place, token in enumerate(tokens):
+        lines = _labelled(token.content) if token.type == "inline" else []
+        if not lines or tokens[place - 1].type != "paragraph_open" or tokens[place - 1].hidden:
+            yield token
+            continue
+        for number, line in enumerate(lines):
+            if number:
+                yield from (tokens[place + 1], tokens[place - 1])
+            yield from reader.parseInline(line, known)
+
+
+def _labelled(content: str) -> list[str]:
+    """The lines of a paragraph, if there are two or more and each begins with a label; or its parts with bold ones."""
+    lines = content.split("\n")
+    if len(lines) < 2:
+        return []
+    if all(map(_LABEL.match, lines)):
+        return lines
+    starts = [place for place, line in enumerate(lines) if _BOLD_LABEL.match(line)]
+    if len(starts) < 2:
+        return []
+    return ["\n".join(lines[start:end]) for start, end in pairwise(sorted({0, *starts, len(lines)}))]

@@ -1,6 +1,7 @@
 """Blocks from Word, PowerPoint and Excel files; each needs a library of the extra `documents`."""
 
 import io
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,17 +12,22 @@ from typing import Any
 from autoais.errors import first_line
 from rag.corpus.documents.archives import open_zip
 from rag.corpus.documents.blocks import Block, heading, item, row, squeezed
-from rag.corpus.documents.html import html_blocks
+from rag.corpus.documents.html import TITLE, html_blocks
 from rag.corpus.documents.titles import clean_heading
 from rag.errors import FormatError
 
-_STYLES = """
-p[style-name='Title'] => h1:fresh
+_STYLES = f"""
+p[style-name='Title'] => h1.{TITLE}:fresh
 p[style-name='HTML Preformatted'] => pre:separator('\\n')
 p[style-name='Source Code'] => pre:separator('\\n')
 p[style-name='Preformatted Text'] => pre:separator('\\n')
 p[style-name='Code'] => pre:separator('\\n')
 """
+# The first row of a table that has a second one; mammoth writes no attributes but spans.
+_FIRST_ROW = re.compile(r"(<table>)(<tr>(?:(?!</tr>|<table).)*+</tr>)(?=<tr>)", re.DOTALL)
+_CELL = re.compile(r"<td\b[^>]*>(.*?)</td>", re.DOTALL)
+_TAG = re.compile(r"<[^>]*>")
+_LONGEST_NAME = 60  # characters of the name of a column
 _MOST_CELLS = 5_000_000
 
 
@@ -49,7 +55,24 @@ def docx_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, li
         page = mammoth.convert_to_html(
             io.BytesIO(data), style_map=_STYLES, convert_image=mammoth.images.img_element(lambda _: {})
         ).value
-        return html_blocks(page, dropped, where=where)
+        return html_blocks(_with_header_rows(page), dropped, where=where)
+
+
+def _with_header_rows(page: str) -> str:
+    """The page, with the first row of each table as its header if all of it is words: Word marks none by itself."""
+    return _FIRST_ROW.sub(lambda found: _as_header(found[0], found[1], found[2]), page)
+
+
+def _as_header(table: str, before: str, first: str) -> str:
+    cells = [squeezed(_TAG.sub(" ", cell)) for cell in _CELL.findall(first)]
+    if (
+        len(cells) < 2
+        or not all(cells)
+        or any(map(_is_number, cells))
+        or any(len(cell) > _LONGEST_NAME for cell in cells)
+    ):
+        return table
+    return before + first.replace("<td", "<th").replace("</td>", "</th>")
 
 
 def pptx_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, list[Block]]:

@@ -13,6 +13,7 @@ _WANTED = 120  # words of the parts of a longer section
 _WHOLE = 150  # words; a shorter section stays one passage
 _SMALL = 60  # words; a part is joined with others of its section if it is shorter
 _TINY = 30  # words; a section is joined with the next one if it is shorter
+_LONGEST_WORD = 100  # characters
 _WORD = re.compile(r"\S+")
 
 
@@ -258,8 +259,25 @@ def _text_pieces(text: str) -> Iterator[str]:
 def _breakable(text: str) -> Iterator[tuple[int, int]]:
     """The spans of sentences; one that is longer than a passage is split between words."""
     longest = _LONGEST - _TINY
-    for first, last in sentence_spans(text):
+    for first, last in _between_words(text):
         ends = [word.end() for word in _WORD.finditer(text, first, last)]
         for end in [*ends[longest - 1 : -1 : longest], last]:
             yield first, end
             first = end
+
+
+def _between_words(text: str) -> Iterator[tuple[int, int]]:
+    """The spans of sentences; what stands too long without an end is cut at any letter, so the rest of a word is added.
+
+    Scripts that set no spaces between words have none to look for.
+    """
+    begin = 0
+    for first, last in sentence_spans(text):
+        if last <= begin:
+            continue
+        if last < len(text) and text[last - 1].isalnum() and text[last].isalnum():
+            rest = _WORD.match(text, last, last + _LONGEST_WORD)
+            if rest is not None and rest.end() - last < _LONGEST_WORD:
+                last = rest.end()
+        yield max(first, begin), last
+        begin = last

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rag.corpus.documents import navigation as nav
-from rag.corpus.documents.blocks import Block, code, entry, heading, item, squeezed
+from rag.corpus.documents.blocks import Block, Kind, code, entry, heading, item, squeezed
+from rag.corpus.documents.titles import is_generic
 
 _BULLET = re.compile(r"(\s*)([-*+•o‣–]|\(?\d{1,3}[.)]|\(?[a-z][.)])(\s+)(?=\S)")
 _RULE = re.compile(r"\s*([=\-~*^\"'`#+_.:<>])\1{2,}\s*$")
@@ -17,8 +18,8 @@ _WIKI = re.compile(r"(={2,6}) +([^\s=](?:.*[^\s=])?) +\1")
 _CHAPTER = re.compile(r"(?:chapter|appendix|part)\s([\dIVX]{1,5}|[A-Z])[.:]?\s+(?=[^\W\d_])", re.IGNORECASE)
 _NAME = re.compile(r"\s*-|\w[_=]")  # of an option or a value
 _BEFORE = re.compile(r"\s*(?:[-*+•‣–?o]\s+)?(?:\(?[\dA-Za-z]{1,3}[.)]\s*|\d{1,3}(?:\.\d{1,3})+\.?\s*|\d{1,3}\s+)*")
-_ASKED = re.compile(r"\s*(?:Q|Question)(?: ?\d[\d.]*)?\s?[:.)]\s+(?=\S)")
-_TOLD = re.compile(r"\s*(?:A|Answer)(?: ?\d[\d.]*)?\s?[:.)]\s+(?=\S)")
+ASKED = re.compile(r"\s*(?:Q|Question)(?: ?\d[\d.]*)?\s?[:.)]\s+(?=\S)")
+TOLD = re.compile(r"\s*(?:A|Answer)(?: ?\d[\d.]*)?\s?[:.)]\s+(?=\S)")
 _CONTENTS = re.compile(r"\s*(?:table of )?contents\s*:?\s*", re.IGNORECASE)
 _DIGITS = re.compile(r"\d+")
 _PAGES = 4  # of a text that has headers and footers, at least
@@ -27,6 +28,13 @@ _NUMBERED_WORDS = 25  # of a question or a heading such as 2.1
 _DATE = re.compile(  # "6 October 2025" has no number of a heading
     r"(?:January|February|March|April|May|June|July|August|September|October|November|December)\b|.*\b(?:19|20)\d\d$"
 )
+_HEADLINE_WORDS = 10  # of the first line of a text
+_LABEL = re.compile(r"[\w-]+:\s|.*(?:://|@|\t| {3})")
+_ARTICLE = re.compile(r"(?:article|section|annex|schedule|artikel|clause)\s+[\dIVX]", re.IGNORECASE)
+_STEP = re.compile(r"\s*([A-Z][\w-]*\s)(\d{1,3})[:.)]\s+(?=\S)")
+_CLAUSE = re.compile(r"\s*((?:\d{1,2}\.)+)(\d{1,3})\.?\s+(?=[A-Z])")
+_LABELLED = re.compile(r"\s*[A-Z\d][\w-]+(?: [\w./-]+){0,3}:\s+(?=\S)")
+_MANUAL = frozenset(["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "USAGE", "SEE ALSO", "AUTHOR", "BUGS"])
 _SHORT = 0.6  # of the usual width, up to which a line is short
 _WORD = re.compile(r"[(\"'“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[.,;:)!?\"'”’]*$")
 _COMMENT = re.compile(r"\s*(?:#|//|;|\*|--|%|\$|>>>|>|<|\|)")
@@ -63,7 +71,7 @@ def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
     chunks = [chunk for chunk in _chunks(_without_margins(text, dropped)) if not _is_page_edge(chunk, dropped)]
     chunks = _with_questions([*_without_contents(chunks, dropped)])
     base = _usual_indent(chunks)
-    chunks = _with_titles(_with_terms(chunks, base), base)
+    chunks = _with_titles(_with_capital_terms(_with_terms(chunks, base), base), base)
     width = _usual_width(chunks)
     rules: list[tuple[str, bool]] = []  # signs of underlined headings and whether they are above too, by level
     waiting: list[str] = []  # lines of code
@@ -87,6 +95,64 @@ def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
             yield block
     if waiting and (block := code("\n".join(waiting))):
         yield block
+
+
+def titled(text: str, blocks: Sequence[Block]) -> tuple[str, list[Block]]:
+    """The title of a plain text ("" if it has none) and its blocks without it.
+
+    That is the only heading of the top rank at the beginning, or a first line above all others: a heading that has no
+    text of its own before the next of its rank, or a line that stands alone and is no sentence. Another heading without
+    text stays as a line of text.
+    """
+    headings = [block for block in blocks if block.kind is Kind.HEADING]
+    first = blocks[0] if blocks else None
+    if first is None or (len(blocks) == 1 and first.kind is Kind.HEADING):
+        return "", []
+    title = ""
+    if first.kind is Kind.HEADING:
+        same = sum(block.level <= first.level for block in headings)
+        following = blocks[1]
+        over = following.kind is Kind.HEADING and following.level <= first.level
+        others = headings[1:]
+        if first.text.isupper() and all(not one.text.isupper() or _ARTICLE.match(one.text) for one in others):
+            over = True  # capitals that stand above numbers
+        if (same == 1 or over) and not (first.level > 1 and is_generic(first.text)):
+            title = first.text
+    elif _is_title_line(text, first) and sum(block.level == 1 for block in headings) != 1:
+        title = first.text
+    return title, [*_with_bare_headings(blocks[1:] if title else blocks)]
+
+
+def _is_title_line(text: str, first: Block) -> bool:
+    """Whether the first block is a line that stands alone and may be a title."""
+    start = text.lstrip().splitlines()
+    line = start[0].strip()
+    words = line.split()
+    return (
+        first.kind is Kind.TEXT
+        and squeezed(line) == first.text
+        and len(start) > 1
+        and not start[1].strip()
+        and len(line) > 1
+        and len(words) <= _HEADLINE_WORDS
+        and (line[0].isupper() or line[0].isdigit())
+        and (line[-1].isalnum() or line[-1] in ')?”"')
+        and not _LABEL.match(line)
+        and not _DATE.search(line)
+        and sum(map(str.isalpha, line)) >= 0.5 * len(line)
+    )
+
+
+def _with_bare_headings(blocks: Sequence[Block]) -> Iterator[Block]:
+    """The blocks, with a heading that nothing stands under as a line of text."""
+    for place, block in enumerate(blocks):
+        following = blocks[place + 1] if place + 1 < len(blocks) else None
+        if block.kind is Kind.HEADING and (
+            following is None or (following.kind is Kind.HEADING and following.level <= block.level)
+        ):
+            yield Block(block.text)
+        else:
+            yield block
 
 
 def is_prose(text: str) -> bool:
@@ -136,19 +202,19 @@ def _without_margins(text: str, dropped: Counter[str]) -> str:
 def _with_questions(chunks: Sequence[_Chunk]) -> list[_Chunk]:
     """The chunks, with each question of "Q: ... A: ..." as a heading, if there are two or more with their answers."""
     lines = [line for chunk in chunks for line in chunk.lines]
-    if min(sum(map(bool, map(mark.match, lines))) for mark in (_ASKED, _TOLD)) < 2:
+    if min(sum(map(bool, map(mark.match, lines))) for mark in (ASKED, TOLD)) < 2:
         return [*chunks]
     found = []
     for chunk in chunks:
-        begins = [place for place, line in enumerate(chunk.lines) if _ASKED.match(line) or _TOLD.match(line)]
+        begins = [place for place, line in enumerate(chunk.lines) if ASKED.match(line) or TOLD.match(line)]
         for start, end in pairwise(sorted({0, *begins, len(chunk.lines)})):
             part = replace(chunk, lines=chunk.lines[start:end], indent=indent_of(chunk.lines[start]))
             first, *rest = part.lines
-            if mark := _ASKED.match(first):
+            if mark := ASKED.match(first):
                 text = unwrapped([first[mark.end() :], *rest])
                 title = len(text.split()) <= _NUMBERED_WORDS
                 part = replace(part, lines=(text,) if title else part.lines, title=title)
-            elif mark := _TOLD.match(first):
+            elif mark := TOLD.match(first):
                 shift = max(min(map(indent_of, rest), default=0) - part.indent, 0)  # of lines below the text
                 part = replace(part, lines=(" " * part.indent + first[mark.end() :], *(line[shift:] for line in rest)))
             found.append(part)
@@ -174,6 +240,27 @@ def _with_terms(chunks: Sequence[_Chunk], base: int) -> list[_Chunk]:
         for place, chunk in enumerate(chunks)
         if place - 1 not in terms
     ]
+
+
+def _with_capital_terms(chunks: Sequence[_Chunk], base: int) -> list[_Chunk]:
+    """The chunks; a line of capitals above indented lines is a term where other terms of that form are not in capitals.
+
+    Manual pages, which have headings of that form, have none.
+    """
+    hanging = {
+        place
+        for place, chunk in enumerate(chunks)
+        if not (chunk.term or chunk.title)
+        and chunk.indent == base
+        and _hangs(chunk.lines)
+        and _is_term(replace(chunk, lines=chunk.lines[:1]))
+        and any(map(wordy, chunk.lines[1:]))
+    }
+    capital = {place for place in hanging if chunks[place].lines[0].isupper()}
+    of_manual = any(chunk.lines[0].strip() in _MANUAL for chunk in chunks)
+    if of_manual or not any(chunks[place].lines[0].strip()[0].isupper() for place in hanging - capital):
+        return [*chunks]
+    return [replace(chunk, term=True) if place in capital else chunk for place, chunk in enumerate(chunks)]
 
 
 def _with_titles(chunks: Sequence[_Chunk], base: int) -> list[_Chunk]:
@@ -370,6 +457,10 @@ def _blocks(
             level = 2 + number[1].count(".") - ("." in number[1] and number[1][0].isalpha())
         yield heading(squeezed(text[number.end() :] if number else text), min(level, 6))
         del lines[:count]
+    if starts := _labelled(lines):
+        for start, end in pairwise([*starts, len(lines)]):
+            yield from _step(lines[start:end])
+        return
     first = _first_item(lines)
     last = _after_list(lines, first, width)
     if first:
@@ -378,6 +469,32 @@ def _blocks(
         yield from _items(lines[first:last])
     if lines[last:]:
         yield from _entry_or_text(lines[last:], width)
+
+
+def _labelled(lines: Sequence[str]) -> list[int]:
+    """The places of lines that begin with numbers in order: `Step 1: ...`, `Step 2: ...`, or `1.1 ...`, `1.2 ...`.
+
+    Those of a chunk of which each line begins with a label, `Room 1: ...`, too; else none.
+    """
+    if len(lines) > 1 and all(_LABELLED.match(line) for line in lines) and len(set(map(indent_of, lines))) == 1:
+        return [*range(len(lines))]
+    marks = [(place, mark) for place, line in enumerate(lines) if (mark := _STEP.match(line) or _CLAUSE.match(line))]
+    if len(marks) < 2 or marks[0][0]:
+        return []
+    names = {mark[1] for _, mark in marks}
+    numbers = [int(mark[2]) for _, mark in marks]
+    in_order = all(after == before + 1 for before, after in pairwise(numbers))
+    return [place for place, _ in marks] if len(names) == 1 and in_order else []
+
+
+def _step(lines: Sequence[str]) -> Iterator[Block]:
+    """A line with a label; what is indented after its colon is code."""
+    if len(lines) > 1 and lines[0].endswith(":") and is_code(lines[1:], indent_of(lines[0])):
+        yield Block(squeezed(lines[0]))
+        if (block := code("\n".join(lines[1:]))) is not None:
+            yield block
+    else:
+        yield Block(unwrapped(lines))
 
 
 def _underlined(lines: list[str], rules: list[tuple[str, bool]]) -> Generator[Block, None, list[str]]:
@@ -427,6 +544,8 @@ def _first_item(lines: Sequence[str]) -> int:
     if not marks or not marks[0][0]:
         return 0 if marks else len(lines)
     place, mark = marks[0]
+    if place == 1 and mark[2] in "-*•" and _is_head(lines[0]) and not lines[1][mark.end()].islower():
+        return place
     sign = mark[2].strip("().")
     signs = [other[2].strip("().") for _, other in marks]
     if sign in ("1", "a"):
@@ -434,6 +553,12 @@ def _first_item(lines: Sequence[str]) -> int:
     else:
         several = not sign.isalnum() and sum(other[1] == mark[1] and other[2] == mark[2] for _, other in marks) > 1
     return place if several or (sign in ("1", "-", "*", "•") and lines[place - 1].endswith(":")) else len(lines)
+
+
+def _is_head(line: str) -> bool:
+    """Whether a line may be the name of the list below it, such as a version and its date."""
+    text = line.strip()
+    return len(text.split()) <= _TITLE_WORDS and text[0].isupper() and (text[-1].isalnum() or text[-1] == ")")
 
 
 def _after_list(lines: Sequence[str], first: int, width: int) -> int:

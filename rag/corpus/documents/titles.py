@@ -10,6 +10,7 @@ _NUMBER = re.compile(
       | question \s+ \d+ (?:\.\d+)* \s*[.:–—-]\s*
       | (?: § \s* \d+ (?:\.\d+)* | \d+ \. | (?:\d+|[a-z]) (?:\.\d+)+ ) \.? \s+ ) (?=["“‘'(«]?[^\W\d_])"""
 )
+_NAME = re.compile(r"\W{0,2}(?:\d{3,}|§ ?\d+|\d+(?:[./-]\d+)+)\b.*")  # a year, code, date, version or paragraph
 _MARKS = ("¶", "§", "#", "[link]", "[edit]", "\U0001f517")  # of links; fonts of icons have signs of their own
 _LANGUAGE = re.compile(r"\b[A-Z]#\Z")  # C#
 _BETWEEN = re.compile(r"\s+[-–—|:·•»«/]+\s+|:\s+|\s*[—|»·]\s*")
@@ -42,6 +43,11 @@ def _mark(text: str, end: int) -> int:
     if "\ue000" <= text[end - 1 : end] <= "\uf8ff":
         return 1
     return next((len(mark) for mark in _MARKS if text.endswith(mark, 0, end)), 0)
+
+
+def is_name(text: str) -> bool:
+    """Whether a heading without letters says what follows, as `2023`, `502` or `2.0` do; page numbers do not."""
+    return _NAME.fullmatch(text) is not None
 
 
 def is_generic(text: str) -> bool:

@@ -305,3 +305,194 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     corpus = Corpus([tmp_path])
     assert len(list(corpus.read())) == 1
     assert corpus.dropped == {nav.NAVIGATION: 1, nav.CONTENTS: 1}
+
+
+@pytest.mark.parametrize("name", ["2023", "502", "2025-05-19", "2.0 (2024-03-01)", "[4.2.1] - 2025-05-19", "§ 4"])
+def test_years_codes_dates_and_versions_are_headings(tmp_path: Path, name: str) -> None:
+    text = "It was said in the hall that all of the doors stay shut until the end of the next summer. " * 3
+    for file, content in (
+        ("a.md", f"# Report\n\n## {name}\n\n{text}\n\n## Rest\n\n{text}"),
+        ("a.html", f"<h1>Report</h1><h2>{name}</h2><p>{text}</p><h2>Rest</h2><p>{text}</p>"),
+        ("a.rst", f"Report\n======\n\n{name}\n-------------------\n\n{text}\n\nRest\n----\n\n{text}\n"),
+    ):
+        assert [found.headings for found in read(tmp_path, file, content)] == [f"Report, {name}", "Report, Rest"]
+
+
+def test_short_sections_keep_their_years_in_front(tmp_path: Path) -> None:
+    [found] = read(tmp_path, "a.md", "# Revenue\n\n## 2023\n\nIt was 41 million.\n\n## 2024\n\nIt was 47 million.\n")
+    assert found.text == "2023: It was 41 million.\n\n2024: It was 47 million."
+
+
+@pytest.mark.parametrize("number", ["1.", "12", "—"])
+def test_a_running_number_is_no_heading(tmp_path: Path, number: str) -> None:
+    [found] = read(tmp_path, "a.html", f"<h1>Report</h1><h2>{number}</h2><p>All of the doors stay shut.</p>")
+    assert found.headings == "Report"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Café machine\n\nThe café machine on floor 2 must be descaled every 14 days. The key lies with Müller.",
+        "Contact\n\nThe resumé must be sent to José Núñez in Málaga before Friday.",
+        "Menu\n\nThe café opens at 8. Crème brûlée costs 6 euros.",
+        "Expense “limits”\n\nThe limit for lunch is £15 – or €18 in Dublin. It’s paid by Zoë’s team.",
+        "Le café est fermé à Noël. Les employés reçoivent une prime d'été élevée. Où est la clé ?",
+        "Los empleados tienen 23 días al año. La petición se envía antes. ¿Quién la aprueba? El señor Muñoz.",
+        "A reunião será na sexta-feira às 10 horas. O João não poderá participar. As férias são de 22 dias úteis.",
+        "Alla anställda har 25 dagar semester per år. Frågor besvaras av Åsa Öberg.",
+        "Der Umzug nach München findet im März statt. Die Gebühren übernimmt die Firma. Grüße, Jörg",
+        "Kaikki työntekijät saavat viisi viikkoa lomaa. Pyydä lisää tietoja päälliköltä.",
+        "Perché l'ufficio è chiuso? Lunedì è festa, così la società resterà chiusa fino a martedì.",
+        "Allir starfsmenn fá þrjátíu daga orlof á ári. Það er greitt í maí og júní ef þeir óska þess.",
+        "The tank holds 12 m³ at 20 °C, ± 2 °C; see Jürgen’s table × 3.",
+    ],
+)
+def test_short_texts_of_western_europe_are_read_as_windows_writes_them(tmp_path: Path, text: str) -> None:
+    assert "\n\n".join(found.text for found in read(tmp_path, "a.txt", text.encode("cp1252"))).endswith(text[-30:])
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        (
+            "cp1250",
+            "Wszyscy pracownicy mają dwadzieścia sześć dni urlopu w każdym roku. Wniosek należy złożyć dwa tygodnie "
+            "wcześniej, a kierownik musi go zatwierdzić. Później można przenieść najwyżej pięć dni na następny rok.",
+        ),
+        (
+            "iso8859-2",
+            "Wszyscy pracownicy mają dwadzieścia sześć dni urlopu w każdym roku. Później można przenieść pięć dni.",
+        ),
+        (
+            "cp1250",
+            "Všichni zaměstnanci mají pět týdnů dovolené za rok. Žádost musí být podána čtrnáct dní předem a schvaluje "
+            "ji přímý nadřízený. Nevyčerpané dny lze převést do příštího roku, nejvýše však pět dnů.",
+        ),
+        (
+            "cp1250",
+            "Minden dolgozónak évente huszonöt nap szabadság jár. A kérelmet két héttel előbb kell benyújtani, és a "
+            "vezető hagyja jóvá. A megmaradt napokból legfeljebb ötöt lehet a következő évre átvinni, ha szükséges.",
+        ),
+        (
+            "cp1251",
+            "Все сотрудники имеют двадцать восемь дней отпуска в год. Заявление подаётся за две недели, и его "
+            "утверждает руководитель отдела. Остаток можно перенести на следующий год.",
+        ),
+        (
+            "koi8-r",
+            "Все сотрудники имеют двадцать восемь дней отпуска в год. Заявление подаётся за две недели, и его "
+            "утверждает руководитель отдела. Остаток можно перенести на следующий год.",
+        ),
+        (
+            "cp1253",
+            "Όλοι οι εργαζόμενοι έχουν είκοσι πέντε ημέρες άδεια κάθε χρόνο. Η αίτηση υποβάλλεται δύο εβδομάδες "
+            "νωρίτερα και εγκρίνεται από τον προϊστάμενο. Το υπόλοιπο μεταφέρεται στο επόμενο έτος.",
+        ),
+        (
+            "cp1254",
+            "Bütün çalışanların yılda yirmi beş gün izin hakkı vardır. Başvuru iki hafta önce yapılır ve müdür "
+            "tarafından onaylanır. Kullanılmayan günlerin en çok beşi gelecek yıla aktarılabilir, değil mi?",
+        ),
+        (
+            "cp1257",
+            "Visi darbuotojai turi dvidešimt penkias atostogų dienas per metus. Prašymas pateikiamas prieš dvi "
+            "savaites, jį tvirtina vadovas. Likusias dienas galima perkelti į kitus metus, bet ne daugiau kaip už "
+            "dešimtį.",
+        ),
+        (
+            "shift_jis",
+            "すべての社員は一年に二十日の休暇を取ることができます。申請は二週間前までに提出し、上司の承認を"
+            "受けなければなりません。残った日数は翌年に繰り越すことができます。",
+        ),
+        (
+            "gb18030",
+            "所有员工每年都有二十天的假期。申请必须提前两周提交,并由经理批准。剩余的天数可以转到下一年,"
+            "但最多不能超过五天。如果有问题,请联系人事部门。",
+        ),
+        (
+            "big5",
+            "所有員工每年都有二十天的假期。申請必須提前兩週提交,並由經理批准。剩餘的天數可以轉到下一年,"
+            "但最多不能超過五天。如果有問題,請聯絡人事部門。",
+        ),
+        (
+            "euc-kr",
+            "모든 직원은 일 년에 이십 일의 휴가를 쓸 수 있습니다. 신청은 이 주 전에 제출해야 하며 부서장의 승인을 "
+            "받아야 합니다. 남은 날은 다음 해로 넘길 수 있습니다.",
+        ),
+    ],
+)
+def test_a_paragraph_of_other_languages_is_read_in_its_own_encoding(tmp_path: Path, encoding: str, text: str) -> None:
+    assert read(tmp_path, "a.txt", text.encode(encoding))[0].text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "section"),
+    [
+        (f"TRAVEL POLICY\n\n1. General\n\n{LONG} {LONG}\n\n2. Hotels\n\n{LONG}", "TRAVEL POLICY", "General"),
+        (f"TRAVEL POLICY\n\nVersion 3\n\n1 General\n\n{LONG} {LONG}", "TRAVEL POLICY", ""),
+        (f"AGREEMENT\n\nbetween two\n\nARTICLE 1 - FEES\n\n{LONG}", "AGREEMENT", ""),
+        (f"Changes\n=======\n\n5.1\n===\n\n{LONG} {LONG}\n\n5.0\n===\n\n{LONG} {LONG}", "Changes", "5.1"),
+        (f"Café machine\n\n{LONG}", "Café machine", ""),
+        (f"Is it red?\n\n{LONG}", "Is it red?", ""),
+        (f"It is red.\n\n{LONG}", "a", ""),
+        (f"Dear all,\n\n{LONG}", "a", ""),
+        (f"Date: May\n\n{LONG}", "a", ""),
+        (f"6 October 2025\n\n{LONG}", "a", ""),
+        (f"INTRODUCTION\n\n{LONG}", "a", "INTRODUCTION"),
+        (f"BUSES\n\n{LONG} {LONG}\n\nTRAMS\n\n{LONG} {LONG}", "a", "BUSES"),
+    ],
+)
+def test_a_first_line_above_all_is_the_title_of_a_text(tmp_path: Path, text: str, title: str, section: str) -> None:
+    found = read(tmp_path, "a.txt", text)[0]
+    assert (found.title, found.section) == (title, section)
+
+
+def test_a_heading_of_a_text_that_nothing_stands_under_stays(tmp_path: Path) -> None:
+    [found] = read(tmp_path, "a.txt", f"Buses\n=====\n\n{LONG}\n\nCANCELLED\n\nLATE\n\n{LONG}")
+    assert "CANCELLED" in found.text
+    assert "LATE" in found.text
+
+
+def test_several_headings_of_the_top_rank_are_siblings(tmp_path: Path) -> None:
+    body = f"{LONG} {LONG} {LONG}"
+    for name, text in (
+        ("a.md", f"# Parking\n\n{body}\n\n## Bikes\n\n{body}\n\n# Badges\n\n{body}\n"),
+        ("a.html", f"<h1>Parking</h1><p>{body}</p><h2>Bikes</h2><p>{body}</p><h1>Badges</h1><p>{body}</p>"),
+    ):
+        assert [found.headings for found in read(tmp_path, name, text)] == [
+            "a, Parking",
+            "a, Parking, Bikes",
+            "a, Badges",
+        ]
+    over = read(tmp_path, "a.md", f"# Guide\n\n# Parking\n\n{body}\n\n# Badges\n\n{body}\n")
+    assert [found.headings for found in over] == ["Guide, Parking", "Guide, Badges"]
+    titled = read(tmp_path, "a.md", f"---\ntitle: Guide\n---\n# Parking\n\n{body}\n\n# Badges\n\n{body}\n")
+    assert [found.headings for found in titled] == ["Guide, Parking", "Guide, Badges"]
+
+
+def test_lines_of_markdown_that_begin_with_labels_stay_apart(tmp_path: Path) -> None:
+    head = "**Date:** 8 April\n**Present:** Anna, *Ben*\n**Chair**: Anna"
+    [found] = read(tmp_path, "a.md", f"# Minutes\n\n{head}\n\nRoom 1: 12 seats\nRoom 2: 8 seats\n\nIt is\nlong: yes.")
+    assert found.text.split("\n\n") == [
+        "Date: 8 April",
+        "Present: Anna, Ben",
+        "Chair: Anna",
+        "Room 1: 12 seats",
+        "Room 2: 8 seats",
+        "It is long: yes.",
+    ]
+    [found] = read(tmp_path, "a.md", "It went well\ntoday.\n**Decision:** Go on\nwith it.\n**Action:** Anna asks.")
+    assert found.text.split("\n\n") == ["It went well today.", "Decision: Go on with it.", "Action: Anna asks."]
+
+
+def test_bold_questions_are_headings_of_their_answers(tmp_path: Path) -> None:
+    asked = f"**How is it\nopened?**\n\nWith a key. {LONG} {LONG} {LONG}"
+    told = f"**Q: Is it red?**\nA: No. {LONG} {LONG} {LONG}"
+    found = read(tmp_path, "a.md", f"# FAQ\n\n{asked}\n\n{told}\n\n### Last\n\n{LONG} {LONG} {LONG}\n")
+    assert [one.section for one in found] == ["How is it opened?", "Is it red?", "Last"]
+    assert found[1].text == f"No. {LONG} {LONG} {LONG}"
+
+
+def test_bold_questions_are_text_where_others_stand_in_their_paragraphs(tmp_path: Path) -> None:
+    page = f"<h1>FAQ</h1><p><b>Is it red?</b></p><p>No. {LONG}</p><p><b>Is it old?</b><br>{LONG}</p>"
+    assert [one.section for one in read(tmp_path, "a.html", page)] == [""]

@@ -504,7 +504,7 @@ def test_a_word_document(tmp_path: Path) -> None:
     (passage,) = read(tmp_path, "r.docx", file.getvalue())
     assert (passage.title, passage.section) == ("Rivers", "Poland")
     assert passage.text.split("\n\n")[:2] == ["There are:", "- long ones"]
-    assert "Vistula | 1047" in passage.text
+    assert "Name: Vistula | Size: 1047" in passage.text
 
 
 _OPEN = "http://schemas.openxmlformats.org"
@@ -524,6 +524,24 @@ def test_the_smallest_word_document(tmp_path: Path) -> None:
     pytest.importorskip("mammoth")
     (passage,) = read(tmp_path, "r.docx", packed({**DOCX}))
     assert (passage.title, passage.text) == ("r", LONG)
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [
+        (["Skill", "Level"], ["Skill: Python | Level: basic", "Skill: Welsh | Level: expert"]),
+        (["Skill", "2025"], ["Skill | 2025", "Python | basic", "Welsh | expert"]),
+    ],
+)
+def test_the_first_row_of_a_word_table_names_its_columns(tmp_path: Path, first: list[str], expected: list[str]) -> None:
+    pytest.importorskip("mammoth")
+    rows = "".join(
+        f"<w:tr>{''.join(f'<w:tc><w:p><w:r><w:t>{cell}</w:t></w:r></w:p></w:tc>' for cell in row)}</w:tr>"
+        for row in (first, ["Python", "basic"], ["Welsh", "expert"])
+    )
+    document = DOCX["word/document.xml"].replace("<w:body>", f"<w:body><w:tbl>{rows}</w:tbl>")
+    (passage,) = read(tmp_path, "r.docx", packed({**DOCX, "word/document.xml": document}))
+    assert passage.text.split("\n\n")[:-1] == expected
 
 
 def test_a_presentation(tmp_path: Path) -> None:

@@ -100,3 +100,8 @@ def test_a_passage_that_repeats_is_kept_once() -> None:
 def test_the_page_of_a_passage_is_where_it_begins() -> None:
     blocks = [Block(sentences(100), page=1), Block(sentences(100, "b"), Kind.TEXT, 0, 2)]
     assert [passage.page for passage in passages(blocks, "d", "T")] == [1, 2]
+
+
+def test_a_line_of_many_words_without_an_end_is_cut_between_words() -> None:
+    words = [f"word{number}" for number in range(20_000)]
+    assert [word for _, text in cut(Block(" ".join(words))) for word in text.split()] == words

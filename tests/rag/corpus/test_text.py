@@ -207,3 +207,32 @@ def test_one_question_makes_no_faq() -> None:
     again = f"{long} {long}?"
     text = f"Q: {again}\nA: It is.\n\nQ: {again}\nA: It is."
     assert blocks(text) == [f"Q: {again}", "It is."] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            f"Step 1: {LONG}\nStep 2: Run it:\n        setup.exe /quiet\nStep 3: Stop.",
+            [f"Step 1: {LONG}", "Step 2: Run it:", "    setup.exe /quiet", "Step 3: Stop."],
+        ),
+        (
+            f"1.1 Scope. {LONG}\n    It is old.\n1.2 Exceptions. There are none.",
+            [f"1.1 Scope. {LONG} It is old.", "1.2 Exceptions. There are none."],
+        ),
+        (f"Version 5.1 (2025-01-10)\n- New mill\n\n{LONG}", ["Version 5.1 (2025-01-10)", "- New mill", LONG]),
+        (f"Room 101: 12 seats\nRoom 102: {LONG}", ["Room 101: 12 seats", f"Room 102: {LONG}"]),
+        (f"Step 2: {LONG}\nStep 9: It ends.", [f"Step 2: {LONG}", "Step 9: It ends."]),
+        (f"He said {LONG}\nStep 1: It ends.", [f"He said {LONG} Step 1: It ends."]),
+    ],
+)
+def test_lines_that_begin_with_labels_stay_apart(text: str, expected: list[str]) -> None:
+    assert blocks(text) == expected
+
+
+def test_terms_in_capitals_among_others() -> None:
+    text = f"{LONG}\n{LONG}\n{LONG}\n\nPriming\n    {LONG}\n\nNPSH\n    {LONG}"
+    assert blocks(text)[1:] == [f"Priming: {LONG}", f"NPSH: {LONG}"]
+    page = f"NAME\n    mill - grinds all of the corn\n\nDESCRIPTION\n    {LONG}\n\nExit status\n    {LONG}"
+    assert blocks(page)[0] == "## NAME"
+    assert blocks(f"MILLS\n    {LONG}\n\nFARMS\n    {LONG}") == ["## MILLS", LONG, "## FARMS", LONG]
