@@ -137,10 +137,32 @@ def _xlsx(source: Source) -> tuple[str, list[Block]]:
     return xlsx_blocks(source.data, source.where, source.dropped)
 
 
+def _table(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.delimited import delimited_blocks
+    from rag.corpus.documents.encodings import decoded
+
+    blocks = delimited_blocks(decoded(source.data, source.where), source.where)
+    return _text(source) if blocks is None else ("", blocks)
+
+
+def _is_table(head: bytes) -> bool:
+    from rag.corpus.documents.delimited import is_table
+
+    return is_table(head)
+
+
+def _mail(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.mail import mail_blocks
+
+    return mail_blocks(source.data, source.where, source.dropped)
+
+
 READERS: dict[str, Callable[[Source], tuple[str, list[Block]]]] = {
     ".1": _man,
+    ".csv": _table,
     ".docbook": _docbook,
     ".docx": _docx,
+    ".eml": _mail,
     ".epub": _epub,
     ".htm": _html,
     ".html": _html,
@@ -152,11 +174,18 @@ READERS: dict[str, Callable[[Source], tuple[str, list[Block]]]] = {
     ".pptx": _pptx,
     ".rst": _rst,
     ".text": _text,
+    ".tsv": _table,
     ".txt": _text,
     ".xhtml": _html,
     ".xlsx": _xlsx,
     ".xml": _xml,
 }
 
-CHECKED: dict[str, Callable[[bytes], bool]] = {".1": _is_man_page, ".info": _is_info, ".xml": _is_docbook}
+CHECKED: dict[str, Callable[[bytes], bool]] = {
+    ".1": _is_man_page,
+    ".csv": _is_table,
+    ".info": _is_info,
+    ".tsv": _is_table,
+    ".xml": _is_docbook,
+}
 """Types whose names other files have too, and whether a file is one, by its first `HEAD` bytes."""

@@ -28,7 +28,7 @@ _FIRST_ROW = re.compile(r"(<table>)(<tr>(?:(?!</tr>|<table).)*+</tr>)(?=<tr>)", 
 _CELL = re.compile(r"<td\b[^>]*>(.*?)</td>", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
 _LONGEST_NAME = 60  # characters of the name of a column
-_MOST_CELLS = 5_000_000
+MOST_CELLS = 5_000_000
 
 
 @contextmanager
@@ -97,7 +97,7 @@ def _slide(slide: Any, number: int) -> Iterator[Block]:  # noqa: ANN401
         if shape.has_text_frame and (title is None or shape.shape_id != title.shape_id):
             yield from _paragraphs(shape, number)
         elif getattr(shape, "has_table", False) and shape.has_table:
-            yield from _rows([[squeezed(cell.text) for cell in line.cells] for line in shape.table.rows], number)
+            yield from table_rows([[squeezed(cell.text) for cell in line.cells] for line in shape.table.rows], number)
     if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
         for text in frame.text.splitlines():
             if squeezed(text):
@@ -134,16 +134,16 @@ def xlsx_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, li
             rows = []
             for line in sheet.iter_rows(values_only=True):
                 cells += max(1, len(line))
-                if cells > _MOST_CELLS:
-                    raise FormatError(f"{where}: refused, as it has more than {_MOST_CELLS:,} cells")
+                if cells > MOST_CELLS:
+                    raise FormatError(f"{where}: refused, as it has more than {MOST_CELLS:,} cells")
                 rows.append([_cell(value) for value in line])
-            if found := [*_rows(rows)]:
+            if found := [*table_rows(rows)]:
                 blocks += [heading(squeezed(sheet.title), 2), *found]
         book.close()
         return "", blocks
 
 
-def _rows(rows: Sequence[Sequence[str]], page: int | None = None) -> Iterator[Block]:
+def table_rows(rows: Sequence[Sequence[str]], page: int | None = None) -> Iterator[Block]:
     """The rows of tables between empty rows; the first row of a table names the columns if all of it is words."""
     names: Sequence[str] = ()
     begins = True

@@ -639,3 +639,70 @@ def test_names_inside_a_book_stand_on_one_line(tmp_path: Path) -> None:
     with pytest.raises(FormatError) as caught:
         read(tmp_path, "b.epub", packed({"META-INF/container.xml": CONTAINER.replace("o/b.opf", "o&#10;b.opf")}))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        (
+            "a.csv",
+            'Name,Size\n"Vistula, the",1047\nOder,854\n',
+            ["Name: Vistula, the | Size: 1047", "Name: Oder | Size: 854"],
+        ),
+        (
+            "a.csv",
+            "Name;Size\r\n\r\nOder;8,54\r\nWarta;8,08\r\n",
+            ["Name: Oder | Size: 8,54", "Name: Warta | Size: 8,08"],
+        ),
+        ("a.tsv", "1\t2\t3\n4\t5\t6\n", ["1 | 2 | 3", "4 | 5 | 6"]),
+        ("a.csv", "Näme,Größe\nElbe,1094\n".encode("cp1252"), ["Näme: Elbe | Größe: 1094"]),
+        (
+            "a.csv",
+            "There are rivers, and there are lakes.\nNone is red.\n",
+            ["There are rivers, and there are lakes. None is red."],
+        ),
+    ],
+)
+def test_rows_of_tables(tmp_path: Path, name: str, content: str | bytes, expected: list[str]) -> None:
+    (passage,) = read(tmp_path, name, content)
+    assert passage.title == "a"
+    assert passage.text.split("\n\n") == expected
+
+
+def test_a_collection_of_passages_is_no_table(tmp_path: Path) -> None:
+    (tmp_path / "psgs.tsv").write_text("id\ttext\ttitle\n1\tThe Oder is long.\tOder\n")
+    (tmp_path / "rivers.csv").write_text("Name,Size\nOder,854\n")
+    assert Corpus([tmp_path / "psgs.tsv"]).described[0].format != "documents"
+    assert Corpus([tmp_path / "rivers.csv"]).described[0].format == "documents"
+
+
+MAIL = """From: Ann <ann@mill.example>
+To: all@mill.example
+Date: Mon, 3 Mar 2025 09:12:44 +0100
+Subject: =?utf-8?q?M=C3=BChle?= closed
+Content-Type: {type}; charset={charset}
+
+"""
+
+
+def test_an_email(tmp_path: Path) -> None:
+    head = [
+        "From: Ann <ann@mill.example>",
+        "To: all@mill.example",
+        "Date: Mon, 03 Mar 2025 09:12:44 +0100",
+    ]
+    body = "Dear all,\n\nthe Mühle is closed.\n\nOn Sunday Ben wrote:\n> When is it closed?\n> Ben\n\nAsk me:\n> No?\n"
+    plain = MAIL.format(type="text/plain", charset="iso-8859-1") + body
+    page = MAIL.format(type="text/html", charset="utf-8") + "<p>Dear all,<p>the Mühle is closed."
+    for data in (plain.encode("latin-1"), plain.encode("cp1252").replace(b"iso-8859-1", b"nonsense"), page.encode()):
+        (passage,) = read(tmp_path, "a.eml", data)
+        assert passage.title == "Mühle closed"
+        lines = passage.text.split("\n\n")
+        assert lines[:2] == head[:2]
+        assert lines[3:5] == ["Dear all,", "the Mühle is closed."]
+        assert lines[5:] in (["Ask me:"], [])
+
+
+def test_what_is_no_email_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="not an e-mail"):
+        read(tmp_path, "a.eml", "It is only a line of text.")
