@@ -119,9 +119,11 @@ def invite(
 ) -> None:
     """Make a personal link for each person and print it; an earlier link of theirs ends."""
     from rag.annotate.create import open_study
+    from rag.web.security import allowed_hosts
 
     opened = open_study(study)
     try:
+        allowed_hosts(base_url)  # a link that nobody can follow must not end an earlier one
         for person in people:
             token = opened.invite(person, "admin" if admin else None, days=days)
             typer.echo(f"{person}\t{(base_url or f'http://127.0.0.1:{_PORT}').rstrip('/')}/in/{token}")

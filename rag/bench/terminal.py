@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from autoais.terminal import clean, new_console, p_value
@@ -157,6 +158,12 @@ def _remarks(run: "BenchRun", measured: Sequence[Mapping[str, Any]]) -> Iterator
     if lost := benchmark["without_gold"]:
         count = counted(lost, "answerable question")
         yield f"{count} without a known gold passage in this corpus, counted like the others"
+    lacking = [one["gold_not_in_corpus"] for one in run.record["retrieval"].values() if "gold_not_in_corpus" in one]
+    if lacking:
+        lost = max(lacking, key=itemgetter("count"))
+        are = "is" if lost["count"] == 1 else "are"
+        count, example = counted(lost["count"], "gold passage"), lost["examples"][0]
+        yield f"{count} {are} not in the corpus, such as {example!r:.80}; retrieval cannot find what is not there"
     for one in measured:
         if one["same_judge"]:
             count = counted(one["same_judge"], "answer")
