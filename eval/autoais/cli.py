@@ -536,7 +536,7 @@ def print_json(value: object) -> None:
     typer.echo(dumps(value, indent=2))
 
 
-_UsageError: type[typer.BadParameter] = typer.BadParameter.__mro__[1]  # type: ignore[assignment]  # click's, wherever it is
+_UsageError: type[typer.BadParameter] = typer.BadParameter.__mro__[1]  # click's, wherever it is
 
 
 def run(application: typer.Typer) -> None:
