@@ -522,7 +522,10 @@ def agreement(
 
 
 def _batches(ratings: Ratings) -> dict[str, list[Rating]]:
-    """Return the ratings by file; raises `UserError` for an annotator who rated something in two files."""
+    """Return the ratings by file.
+
+    Raises `UserError` for an annotator who rated something in two files, and for an item that was adjudicated in two.
+    """
     check_type("ratings", ratings, "a file, a list of files or a list of Ratings", str, Path, Iterable)
     listed: list[Any] = [ratings] if isinstance(ratings, str | Path) else list(ratings)
     if not all(isinstance(one, str | Path) for one in listed):
@@ -536,6 +539,12 @@ def _batches(ratings: Ratings) -> dict[str, list[Rating]]:
                 raise UserError(
                     f"{path}: annotator {one.annotator!r:.60} rated item {one.item!r:.60}, question "
                     f"{one.question!r:.60}, in {other} too; keep one of the two ratings"
+                )
+            decision = (one.item, one.question, "adjudication")
+            if one.phase == "adjudication" and (other := seen.setdefault(decision, path)) != path:
+                raise UserError(
+                    f"{path}: item {one.item!r:.60}, question {one.question!r:.60}, was adjudicated in {other} too; "
+                    "keep one of the two"
                 )
     return batches
 

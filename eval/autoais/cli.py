@@ -536,10 +536,30 @@ def print_json(value: object) -> None:
     typer.echo(dumps(value, indent=2))
 
 
+_UsageError: type[typer.BadParameter] = typer.BadParameter.__mro__[1]  # click's, wherever it is
+
+
 def run(application: typer.Typer) -> None:
-    """Run a command line; a `UserError` becomes one line on standard error and exit code 2."""
+    """Run a command line; a `UserError` becomes one line on standard error and exit code 2.
+
+    So does a wrong option or argument of a command; a command that is not known has the usage.
+    """
+    command = typer.main.get_command(application)
+    invoke = command.invoke
+
+    def told(context: typer.Context) -> object:
+        try:
+            return invoke(context)
+        except _UsageError as error:
+            at = error.ctx
+            if at is None or hasattr(at.command, "commands"):
+                raise
+            message = " ".join(error.format_message().split()).rstrip(".")
+            raise UserError(f"{at.command_path}: {message}; see {at.command_path} --help") from error
+
+    command.invoke = told  # type: ignore[assignment,method-assign]  # click has no hook, and prints a box of five lines
     try:
-        application(prog_name=Path(sys.argv[0]).name)  # click would make `python -m rag.rag` of `python -m rag`
+        command(prog_name=Path(sys.argv[0]).name)  # click would make `python -m rag.rag` of `python -m rag`
     except UserError as error:
         _fail(str(error))
     except OSError as error:

@@ -232,7 +232,10 @@ def _means(ours: "ArrayLike", theirs: "ArrayLike") -> "tuple[dict[str, Any], Flo
     one = intervals.mean(changes, -bound, bound)
     found = {"value": one.value, "interval95": list(one.interval), "better": better, "worse": worse}
     if np.isin(changes, (-1.0, 0.0, 1.0)).all():
-        found |= {"p": mcnemar_exact(better, worse).p, "method": MCNEMAR, "swaps": None}
+        # Of graded values, the same computation is the randomisation test: each change is a whole one, or none.
+        graded = not (np.isin(ours, (0.0, 1.0)).all() and np.isin(theirs, (0.0, 1.0)).all())
+        method = RANDOMISATION if graded else MCNEMAR
+        found |= {"p": mcnemar_exact(better, worse).p, "method": method, "swaps": None}
     return found, changes
 
 

@@ -7,6 +7,7 @@ UserError              shown by the commands as one line, exit code 2
 """
 
 from collections.abc import Iterable
+from io import UnsupportedOperation
 from os import PathLike
 from pathlib import Path, PurePath
 from typing import TypeVar
@@ -65,12 +66,22 @@ def as_path(name: str, value: object) -> Path:
 def unreadable(path: Path, error: OSError) -> UserError:
     """Return the error for a file that cannot be read."""
     way_out = "; name a file" if path.is_dir() else ""
+    if isinstance(error, UnsupportedOperation):  # a pipe, such as `<(command)`
+        return UserError(f"{path}: a pipe, which cannot be read twice; save it to a file first")
     return UserError(f"{path}: cannot be read: {error.strerror or error}{way_out}")
 
 
 def missing_extra(what: str, extra: str) -> UserError:
     """Return the error for an optional package that is not installed."""
     return UserError(f'{what} needs a package that is not installed: pip install "attributed-rag[{extra}]"')
+
+
+def json_kind(value: object) -> str:
+    """Return what a value of a JSON file is, in the words of JSON: `a string`, `an object`, `null`, `true`."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    names = {str: "a string", int: "an integer", float: "a number", list: "a list", tuple: "a list", dict: "an object"}
+    return names.get(type(value), type(value).__name__)
 
 
 def field_names(names: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ from autoais.metrics.alce_answers import scored_text
 from autoais.metrics.claims import CitedClaim, JudgedClaim, all_yes, judge_claims
 from autoais.metrics.nuggets import nuggets_found
 from autoais.text.claims import applicable
-from autoais.types import NO_TEXT, NOT_JUDGED, Attribution, Judge, Judgement, Question, Verdict
+from autoais.types import NO_TEXT, NOT_JUDGED, Attribution, Judge, Judgement, Place, Question, Verdict
 
 NOT_APPLICABLE = "not_applicable"  # verdict of a sentence that claims nothing
 _BATCH = 256  # answers judged together: bounds memory, changes no result
@@ -180,7 +180,8 @@ def whole_answer(answer: CitedAnswer) -> Attribution:
 
 def _whole(judge: Judge, answer: CitedAnswer, claims: Iterable[JudgedClaim | None]) -> Judgement | None:
     """The judgement of the whole answer, if people gave one; undecided if they judged only a part of it."""
-    if (found := judge.of_answer(whole_answer(answer))) is not None:
+    pair = whole_answer(answer)
+    if (found := judge.of_place(Place(answer.id), pair) or judge.of_answer(pair)) is not None:
         return found
     unjudged = any(claim is not None and claim.union.reason == NOT_JUDGED for claim in claims)
     return Judgement(Verdict.UNDECIDED, None, NOT_JUDGED) if unjudged else None
@@ -270,6 +271,7 @@ def cited_claims(answer: CitedAnswer) -> list[CitedClaim | None]:
             tuple(answer.passages[cited].evidence for cited in sentence.cites),
             unresolved[number],
             "" if is_list else answer.question,
+            Place(answer.id, number, sentence.cites),
         )
         if is_list or applicable(sentence.text, answer.short_answer)
         else None

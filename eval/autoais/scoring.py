@@ -80,7 +80,8 @@ class Summary:
       that come with ALCE's references.
     - `hagrid`, `hagrid_sentences`: every citation supports the sentence by itself. Sentences are those of the file:
       HAGRID's own, and those of `rag collect`, have uncited sentences joined to the next cited one.
-    - `liu_*`, `liu_*_averaged`: pooled, and averaged over responses; every sentence counts as worth verifying.
+    - `liu_*`, `liu_*_averaged`: pooled, and averaged over responses; sentences with the label
+      `worthy: false` are left out, all others count as worth verifying.
     - `trec_precision`, `trec_recall`: the first citation of a sentence, or all with `trec_all`; full 1, partial 0.5,
       none 0. A marker that resolves to no passage comes after those that do. Pooled over all answers; `_averaged` is
       the mean over topics, as TREC summarises measures. `levels` counts all citations; binary judges never give partial
@@ -211,7 +212,13 @@ class Summary:
             self._tally("hagrid", [item.hagrid])
             self._tally("hagrid_sentences", [hagrid.attributable(claim) for claim in item.judged])
         if "liu" in self.measures.metrics:
-            liu.add(self.liu, map(liu.judged_statement, item.judged), unresolved, self._asked)
+            sentences = item.answer.sentences if item.answer else ()
+            statements = [
+                liu.judged_statement(claim, worthy=sentence.worthy is not False)
+                for sentence, claim in zip(sentences, item.claims, strict=True)
+                if claim is not None
+            ]
+            liu.add(self.liu, statements, unresolved, self._asked)
             self._scores |= self.liu.last("liu") | self.liu.last("liu", "_averaged", averaged=True)
         if "trec" in self.measures.metrics:
             levels = [trec.judged_levels(claim) for claim in item.judged]

@@ -230,6 +230,18 @@ class Attribution:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a pair stands: the id of the answer, the number of the sentence (0-based) and the ids of the passages.
+
+    `sentence` is None for the whole answer. Only labels of people depend on it (`Judge.of_place`).
+    """
+
+    answer: str
+    sentence: int | None = None
+    passages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Span:
     """Characters `start` to `end` (exclusive) of the evidence text with index `evidence` (0-based)."""
 
@@ -329,6 +341,13 @@ class Judge(ABC):
 
     def of_answer(self, attribution: Attribution) -> Judgement | None:
         """Return the judgement of a whole answer against all that it cites; None if it follows from its sentences."""
+        return None
+
+    def of_place(self, place: Place, attribution: Attribution) -> Judgement | None:
+        """Return what is known of this pair at this place alone; None if it follows from its texts, as for all models.
+
+        Two passages may have the same text, or none, and two answers the same sentence, but people label each.
+        """
         return None
 
     def support(self, claim: str, evidence: Sequence[str], question: str = "") -> Judgement:

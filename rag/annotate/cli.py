@@ -119,9 +119,11 @@ def invite(
 ) -> None:
     """Make a personal link for each person and print it; an earlier link of theirs ends."""
     from rag.annotate.create import open_study
+    from rag.web.security import allowed_hosts
 
     opened = open_study(study)
     try:
+        allowed_hosts(base_url)  # a link that nobody can follow must not end an earlier one
         for person in people:
             token = opened.invite(person, "admin" if admin else None, days=days)
             typer.echo(f"{person}\t{(base_url or f'http://127.0.0.1:{_PORT}').rstrip('/')}/in/{token}")
@@ -155,6 +157,7 @@ def serve(
     from rag.annotate.create import open_study
     from rag.annotate.guidelines import note_guidelines
     from rag.errors import UsageError
+    from rag.terminal import counted
     from rag.web.server import is_loopback
     from rag.web.server import serve as serve_app
 
@@ -164,7 +167,9 @@ def serve(
     opened = open_study(study)
     try:
         note_guidelines(opened)  # a missing file is told here, not to annotators
-        typer.echo(f"{opened.settings.title}: {opened.pools.get('study', 0):,} items, scheme {opened.scheme.name}")
+        typer.echo(
+            f"{opened.settings.title}: {counted(opened.pools.get('study', 0), 'item')}, scheme {opened.scheme.name}"
+        )
         if base_url is None and port not in (0, _PORT):
             typer.echo(f"Links of `rag annotate invite` need --base-url http://{host}:{port}")
         serve_app(create_app(opened, base_url), host=host, port=port, tell=typer.echo)

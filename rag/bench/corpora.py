@@ -1,7 +1,7 @@
 """The indexes of a benchmark's corpora, opened when they are needed and built where they are missing."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +124,14 @@ class Corpora:
             store = self.open(each).store
             found |= {key: passage for key in sorted(wanted) if (passage := store.get(key)) is not None}
         return found
+
+    def lacking(self, wanted: Iterable[tuple[str | None, str]]) -> list[str]:
+        """Return the ids that the corpus of their collection lacks, sorted, from (collection, id) of each.
+
+        Only of the indexes that are open: none is built or read for it.
+        """
+        there = ((self._open.get(self.name_of(collection)), key) for collection, key in wanted)
+        return sorted({key for index, key in there if index is not None and index.store.get(key) is None})
 
     def record(self) -> dict[str, Any]:
         """Return name, checksum and recipe of the open indexes, by corpus."""

@@ -53,6 +53,8 @@ class BenchQuestion:
 def read_bench_questions(path: Path, part: str | None = None) -> list[BenchQuestion]:
     """Read the questions of a file in any format of `read_questions`; raises `FormatError` for a broken row.
 
+    Also for one that is not answerable and has answers.
+
     Rows of jsonl may also have `answerable`, `kind`, `collection`, `language`, `part`, and `passages` (ids, or objects
     with id, title and text), `docids`, or HAGRID's `quotes`. `part` keeps the questions of that part.
     """
@@ -70,6 +72,10 @@ def read_bench_questions(path: Path, part: str | None = None) -> list[BenchQuest
 
 def _asked(question: Question, row: Mapping[str, Any], where: str) -> BenchQuestion:
     answerable = field(row, "answerable", bool, where) if "answerable" in row else True
+    if not answerable and question.answers:
+        raise FormatError(
+            f"{where}: field 'answerable' is false, and the question has answers; leave out one of the two"
+        )
     kind, collection, language = (
         None if row.get(name) is None else field(row, name, str, where) for name in ("kind", "collection", "language")
     )

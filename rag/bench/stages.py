@@ -39,6 +39,7 @@ from rag.systems import in_order
 Task = tuple[str, Sequence[str], Callable[[], None]]
 """A piece of work of a stage: its label, the files that it writes, and the call that writes them."""
 
+_EXAMPLES = 5  # ids that a record names
 _AT_ONCE = 16  # pairs that a kill can lose, if the judge has no `at_once` of its own
 
 
@@ -131,7 +132,9 @@ class Stages:
             "corpus": self._record["data"]["corpus"],
             "versions": versions(),
         }
-        self._record["retrieval"][file] = {"recipe": recipe, "k": k, "name": name}
+        lost = self._corpora.lacking((one.collection, key) for one in self._questions for key in one.question.gold)
+        about = {"gold_not_in_corpus": {"count": len(lost), "examples": lost[:_EXAMPLES]}} if lost else {}
+        self._record["retrieval"][file] = {"recipe": recipe, "k": k, "name": name, **about}
         search_file(
             self._folder / file,
             self._questions,

@@ -40,9 +40,11 @@ def read_toml(
             text = file.read(_LARGEST + 1)
         if len(text) > _LARGEST:
             raise RagError(f"{where}: not a {what}: it is longer than {_LARGEST:,} bytes")
-        table = tomllib.loads(text.decode("utf-8"))
+        table = tomllib.loads(text.decode("utf-8-sig"))  # editors of Windows write a byte order mark
     except OSError as error:
         raise RagError(f"{where}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise RagError(f"{where}: not UTF-8 at byte {error.start}; save the file as UTF-8") from error
     except (ValueError, RecursionError) as error:
         raise RagError(f"{where}: not a {what}: {str(error).splitlines()[0]}") from error
     return Table(table, where, what), home, sha256(text).hexdigest()

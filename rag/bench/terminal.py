@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from autoais.terminal import clean, new_console, p_value
+from autoais.terminal import clean, how_many, new_console, p_value
 from rag.bench.benchmark import Benchmark, LabelSet
 from rag.bench.predictions import DID_NOT_FIT
 from rag.terminal import counted, note, step_bars
@@ -64,7 +65,7 @@ def _corpus(benchmark: Benchmark) -> str:
 def show_benchmarks(benchmarks: Sequence[Benchmark], label_sets: Sequence[LabelSet]) -> None:
     """Print the benchmarks, and the labelled sets for judges; a terminal's width wraps the lines."""
     for one in benchmarks:
-        _show_listed(one.name, f"{one.count:,} questions; corpus: {_corpus(one)}; task: {one.task}", one)
+        _show_listed(one.name, f"{counted(one.count, 'question')}; corpus: {_corpus(one)}; task: {one.task}", one)
     _show_line("\nLabelled sets to measure judges on: rag bench judges --set NAME\n")
     for labels in label_sets:
         _show_listed(labels.name, f"{labels.count:,} labels", labels)
@@ -157,6 +158,12 @@ def _remarks(run: "BenchRun", measured: Sequence[Mapping[str, Any]]) -> Iterator
     if lost := benchmark["without_gold"]:
         count = counted(lost, "answerable question")
         yield f"{count} without a known gold passage in this corpus, counted like the others"
+    lacking = [one["gold_not_in_corpus"] for one in run.record["retrieval"].values() if "gold_not_in_corpus" in one]
+    if lacking:
+        lost = max(lacking, key=itemgetter("count"))
+        are = "is" if lost["count"] == 1 else "are"
+        count, example = counted(lost["count"], "gold passage"), lost["examples"][0]
+        yield f"{count} {are} not in the corpus, such as {example!r:.80}; retrieval cannot find what is not there"
     for one in measured:
         if one["same_judge"]:
             count = counted(one["same_judge"], "answer")
@@ -165,11 +172,11 @@ def _remarks(run: "BenchRun", measured: Sequence[Mapping[str, Any]]) -> Iterator
         for what, remark in DID_NOT_FIT.items():
             if (found := joined.get(what)) and found["count"]:
                 example = f", such as {found['examples'][0]!r:.80}" if found["examples"] else ""
-                yield f"{one['label']}: {found['count']:,} {remark}{example}"
+                yield f"{one['label']}: {how_many(found['count'], remark)}{example}"
         if joined.get("not_asked"):
-            yield f"{one['label']}: {joined['not_asked']:,} answers to questions outside the sample, left out"
+            yield f"{one['label']}: {counted(joined['not_asked'], 'answer')} to questions outside the sample, left out"
         for what, count in one["notes"].items():
-            yield f"{one['label']}: {count:,} {what}"
+            yield f"{one['label']}: {how_many(count, what)}"
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from autoais.io.jsonl import dumps
-from autoais.terminal import clean, markdown
+from autoais.terminal import clean, how_many, markdown
 from rag.collect.collected import REASONS
 from rag.collect.statistics import TABLE2, TABLE3, labelled_by
 
@@ -141,7 +141,7 @@ def _made(manifest: Mapping[str, Any]) -> Iterator[str]:
         yield f"- {role.capitalize()}: {_code(one['file'])}, SHA-256 `{one['sha256']}`"
     quotes = manifest.get("quotes")
     if quotes:
-        counts = f"{quotes['questions']:,} questions read, {quotes['left_out']:,} left out"
+        counts = f"{how_many(quotes['questions'], 'questions')} read, {quotes['left_out']:,} left out"
         yield f"- Quotes: {_QUOTES[quotes['kind']]}; {counts}"
     if limit := manifest.get("settings", {}).get("limit"):
         yield f"- Sample: at most {limit:,} of the questions, drawn with seed {manifest['settings']['seed']}"
@@ -192,13 +192,15 @@ def _limits(manifest: Mapping[str, Any]) -> Iterator[str]:
     if quotes.get("kind") == "gold":
         yield "Every quote is relevant by people's judgement, so answering is easier than from retrieved passages."
     if quotes.get("incomplete"):
-        yield f"{quotes['incomplete']:,} questions lack relevant passages whose text is not in the corpus."
+        asked = how_many(quotes["incomplete"], "questions are")
+        yield f"{asked} without relevant passages whose text is not in the corpus."
     if manifest.get("filtered"):
         yield "Answers that break the citation format are left out, which makes the systems look better than they are."
     if any(one["kept"] and one["quoting"] for one in manifest.get("systems", {}).values()):
         yield "Systems that quote verbatim are attributable by construction; judge whether they are informative."
     if (cut := manifest.get("cut", 0)) > 0:
-        yield f"{cut:,} answers were written from fewer quotes than listed: the others did not fit the model's context."
+        written = how_many(cut, "answers were")
+        yield f"{written} written from fewer quotes than listed: the others did not fit the model's context."
 
 
 def _text(value: object) -> str:

@@ -79,11 +79,15 @@ def build(
     """
     from rag.bench.terminal import bench_progress
     from rag.collect.build import Plan, build_collection
+    from rag.specs import SystemSpec
     from rag.terminal import counted, megabytes
 
     def planned(plan: Plan) -> None:
         asked = f"{counted(plan.questions, 'question')}" + (f" ({plan.left_out:,} left out)" if plan.left_out else "")
         done = f", {plan.done:,} are there" if plan.done else ""
+        once = [one for one in system or ("reader",) if "seed" not in SystemSpec.parse(one).kind.options]
+        if answers > 1 and once:
+            note(f"--answers {answers} is for language models; asked once a question: {', '.join(once)}")
         note(f"{asked}, {counted(plan.answers, 'answer')} to ask for{done}; about {megabytes(plan.disk)} of disk")
 
     with bench_progress("answers") as progress:

@@ -41,7 +41,8 @@ def import_collection(
 
     `format` is a name of `autoais schema` (default: detected). `corpus` has the texts of passages that the file knows
     by id only. Answers, sentences and labels stay as they are; answers of one question are put together, and all are of
-    the data set `name` (default: the name of the folder), whatever set the file says they are of. `dev` is the
+    the data set `name` (default: the name of the folder), whatever set the file says they are of. Answers
+    whose output is empty are left out and counted. `dev` is the
     share of the questions in the development part (0: no split), drawn by `seed`. `language` is a code such as
     `en`, for the card. Raises `RagError` if `out` is not empty, `FormatError` for a broken record.
     """
@@ -58,6 +59,11 @@ def import_collection(
     answers = _by_question(list(formats.read(path, kind, corpus=texts, notes=notes)))
     if not answers:
         raise RagError(f"{path}: no answers in it")
+    if silent := [answer for answer in answers if _is_silent(answer)]:
+        if len(silent) == len(answers):
+            raise RagError(f"{path}: every answer has an empty output; there is nothing to judge")
+        notes["answers with an empty output left out"] += len(silent)
+        answers = [answer for answer in answers if not _is_silent(answer)]
     if empty := [answer for answer in answers if not (answer.sentences or answer.abstained)]:
         raise RagError(
             f"{path}: {len(empty):,} of {len(answers):,} answers have no sentences, {empty[0].id!r:.60} first; "
@@ -85,6 +91,12 @@ def import_collection(
             "split": {"dev": dev, "seed": seed},
         }
         return publish(folder, manifest)
+
+
+def _is_silent(answer: CitedAnswer) -> bool:
+    """Whether a system wrote nothing, as in ALCE's files, which say so with an empty output."""
+    said = answer.sentences or answer.abstained or answer.unresolved_markers
+    return not said and answer.output is not None and not answer.output.strip()
 
 
 def _by_question(answers: list[CitedAnswer]) -> list[CitedAnswer]:

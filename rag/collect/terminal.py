@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from autoais.terminal import clean, new_console
+from autoais.terminal import clean, how_many, new_console
 from rag.collect.statistics import labelled_by
 from rag.terminal import counted, note
 
@@ -76,13 +76,13 @@ def _remarks(manifest: Mapping[str, Any]) -> list[str]:
     quotes = manifest.get("quotes", {})
     for key, what in (
         ("qrels_of_unknown_questions", "questions of the qrels are not in the questions file"),
-        ("passages_without_text", "relevant passages have no text in the corpus"),
+        ("passages_without_text", "relevant passages are without a text in the corpus"),
     ):
         if (found := quotes.get(key)) and found["count"]:
-            lines.append(f"{found['count']:,} {what}, such as {found['examples'][0]!r:.60}")
+            lines.append(f"{how_many(found['count'], what)}, such as {found['examples'][0]!r:.60}")
     if quotes.get("left_out"):
-        lines.append(f"{quotes['left_out']:,} questions without a quote are left out (filtered.jsonl)")
-    lines += [f"{count:,} {what}" for what, count in manifest.get("notes", {}).items()]
+        lines.append(how_many(quotes["left_out"], "questions without a quote are left out (filtered.jsonl)"))
+    lines += [how_many(count, what) for what, count in manifest.get("notes", {}).items()]
     lines += [f"study: {line}" for line in manifest.get("packed", {}).get("study", {}).get("notes", ())]
     if manifest.get("cost") is not None:
         lines.append(f"cost: {manifest['cost']:.4f}")

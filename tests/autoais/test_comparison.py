@@ -12,6 +12,7 @@ from autoais.comparison import (
     compare,
     compare_files,
     compare_judgements,
+    difference_of_means,
     read_judgements,
 )
 from autoais.errors import FormatError, UserError
@@ -40,6 +41,12 @@ def test_mcnemar_on_the_tables_of_the_ais_paper(table: list[list[int]], correcte
 def test_a_rank_of_thousands_of_digits_is_no_metric_to_compare() -> None:
     assert not _deep_enough("R@" + "9" * 5_000, 10)
     assert _deep_enough("R@5", 10)
+
+
+def test_the_test_is_that_of_the_metric_where_no_question_differs() -> None:
+    for values, method in (([0.0, 1.0], "McNemar's exact test"), ([0.5, 1.0], "randomisation test")):
+        found = difference_of_means(values, values)
+        assert (found["p"], found["method"], found["swaps"]) == (1.0, method, None)
 
 
 def test_mcnemar_of_few_and_of_many_differences() -> None:

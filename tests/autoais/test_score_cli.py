@@ -595,3 +595,13 @@ def test_a_file_of_questions_is_not_scored_in_silence(tmp_path: Path, autoais: C
     said = done.stderr.splitlines()
     assert said[0] == "1 answer without sentences, not attributable (set `abstained` if intended)"
     assert said[1] == "error: no scores file: em is absent, because the system gives no short answers"
+
+
+def test_a_wrong_option_or_argument_is_one_line(autoais: Command, rag: Command) -> None:
+    one_line_error(
+        autoais("meta", "x", "--worst", "-1"), "autoais meta: Invalid value for '--worst'", "see autoais meta"
+    )
+    one_line_error(autoais("compare", "a"), "autoais compare: Missing argument 'b'")
+    one_line_error(autoais("score", "a", "--jugde", "x"), "autoais score: No such option: --jugde")
+    one_line_error(rag("bench", "run", "handbook", "--limit", "0"), "rag bench run: Invalid value for '--limit'")
+    assert autoais("nothing").stderr.splitlines()[0].split() == "Usage: autoais [OPTIONS] COMMAND [ARGS]...".split()

@@ -331,6 +331,19 @@ def test_answers_that_are_said_to_be_judged_against_everything_are_left_out_and_
     assert found["citation_recall"]["value"] == 0
 
 
+def test_what_people_found_not_worth_verifying_leaves_the_metrics_of_liu(tmp_path: Path) -> None:
+    """Liu et al. 2023: recall is over verification-worthy statements; citations of others count for nothing either."""
+    path = write(tmp_path / "a.jsonl", rows := row("1", YES, UNCITED, WRONG))
+    before = autoais.score(path, judge="lexical", metrics=["alce", "liu"]).metrics
+    assert before["liu_recall"].value == pytest.approx(1 / 3)
+    for sentence, worthy in zip(rows["sentences"], (True, False, False), strict=True):
+        sentence["worthy"] = worthy
+    after = autoais.score(write(path, rows), judge="lexical", metrics=["alce", "liu"]).metrics
+    assert (after["liu_recall"].value, after["liu_recall"].n) == (1.0, 1)
+    assert (after["liu_precision"].value, after["liu_precision"].n) == (1.0, 1)
+    assert after["citation_recall"].value == before["citation_recall"].value
+
+
 def test_a_conversion_tells_that_contexts_become_citations(tmp_path: Path) -> None:
     path = write(tmp_path / "ragas.jsonl", SILENT)
     for target, lost in (("hagrid", 1), ("trulens", 0), ("answers", 0)):

@@ -63,7 +63,30 @@ def _check_own(rows: Iterable[Row]) -> Iterator[Fault]:
         for bad in answer.unresolved_markers:
             if bad.reason == "unknown-id" and bad.sentence is not None:
                 name = f"sentences[{bad.sentence}].citations"
-                yield Fault(where, f"field {name!r}: {bad.marker!r} is not a passage of the row")
+                says = f"field {name!r}: {bad.marker!r} is not a passage of the row; it counts as unresolved"
+                yield Fault(where, says, warning=True)
+        yield from _span_faults(answer, where)
+        sure = row.get("confidence")
+        if sure is not None and (isinstance(sure, bool) or not isinstance(sure, int | float) or not 0 <= sure <= 1):
+            found = f"{sure:.60}" if isinstance(sure, str) else f"{sure!r:.60}"
+            yield Fault(where, f"field 'confidence' should be a number from 0 to 1 or null, found {found}")
+
+
+def _span_faults(answer: CitedAnswer, where: str) -> Iterator[Fault]:
+    """Yield the citations whose span is not in the text of their passage, or not what they quote."""
+    for number, sentence in enumerate(answer.sentences):
+        for one in sentence.citations:
+            text = answer.passages[one.passage].text
+            if not text or one.start is None or one.end is None:
+                continue
+            name = f"sentences[{number}].citations"
+            cites = f"field {name!r}: {one.passage[:60]!r} is cited from {one.start} to {one.end}"
+            if not one.start <= one.end <= len(text):
+                yield Fault(where, f"{cites}, and its text has the characters 0 to {len(text)}")
+            elif one.quote is not None and one.quote != (span := text[one.start : one.end]):
+                same = "".join(one.quote.split()) == "".join(span.split())
+                says = "with other white space than" if same else "and its 'quote' is not"
+                yield Fault(where, f"{cites}, {says} the text there: {span[:60]!r}", warning=same)
 
 
 ANSWERS = Format(

@@ -26,6 +26,7 @@ _RATIO, _FREE = 1000, 16 << 20  # unpacked data may have so many times its size,
 _LONGEST_DOCUMENT = 1 << 30
 _SPACE = re.compile(r"\s*")
 _DECODER = json.JSONDecoder(parse_int=len)  # only finds where values end; Python refuses integers of 4,301 digits
+_JSON = frozenset({".json", ".jsonl", ".ndjson"})  # suffixes
 _LISTS, _ARTIFACTS, _IN_ARTIFACT = ("data", "results"), "artifacts", ("data", "value")
 _OTHER_KINDS = (
     (b"PAR1", "a Parquet file", "pandas.read_parquet(FILE).to_json(OUT, orient='records', lines=True) converts it"),
@@ -135,7 +136,7 @@ def records(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
         case b"[":
             return _document(path)
         case _:
-            return _table(path, columns)
+            return _json_lines(path) if _is_value(path, first) else _table(path, columns)
 
 
 def place_of(where: str) -> str:
@@ -155,6 +156,15 @@ def _opening(path: Path) -> tuple[int, bytes]:
     number, first = next(((number, line) for number, line in enumerate(stream, 1) if line.strip()), (1, b""))
     stream.close()
     return number, first.removeprefix(codecs.BOM_UTF8).lstrip()
+
+
+def _is_value(path: Path, first: bytes) -> bool:
+    """Whether a first line is a JSON value that is no record, such as 5 or null: in a CSV, it may be the header."""
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        return False
+    return bool(_JSON & {suffix.lower() for suffix in path.suffixes})
 
 
 def _opens_document(first: bytes) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from autoais.errors import FormatError, UserError, field_names, unreadable
+from autoais.errors import FormatError, UserError, field_names, json_kind, unreadable
 
 T = TypeVar("T")
 _NAMES = {
@@ -86,7 +86,7 @@ def parse_object(line: bytes, where: str) -> dict[str, Any]:
     except ValueError as error:
         raise FormatError(f"{where}: not JSON: {error}") from error
     if not isinstance(value, dict):
-        raise FormatError(f"{where}: expected a JSON object, found {type(value).__name__}")
+        raise FormatError(f"{where}: expected a JSON object, found {json_kind(value)}")
     return value
 
 
@@ -110,7 +110,7 @@ def field(record: Mapping[str, Any], name: str, kind: type[T], where: str) -> T:
     value = record[name]
     # In Python bool is a subclass of int.
     if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
-        raise FormatError(f"{where}: field {name!r} should be {_NAMES[kind]}, found {type(value).__name__}")
+        raise FormatError(f"{where}: field {name!r} should be {_NAMES[kind]}, found {json_kind(value)}")
     return value
 
 

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
-from autoais.errors import field_names
+from autoais.errors import field_names, json_kind
 
 Schema = dict[str, Any]
 
@@ -56,7 +56,7 @@ def faults(value: object, schema: Schema, path: str = "", *, limits: bool = True
     """
     kinds = _kinds(schema)
     if kinds and not any(_is(value, kind) for kind in kinds):
-        yield f"{_field(path)} should be {_expected(schema)}, found {_found(value)}"
+        yield f"{_field(path)} should be {_expected(schema)}, found {json_kind(value)}"
         return
     if "enum" in schema and not any(
         value == one and isinstance(value, bool) == isinstance(one, bool) for one in schema["enum"]
@@ -91,7 +91,7 @@ def _list_faults(value: list[Any], schema: Schema, path: str, limits: bool) -> I
     kinds = _kinds(inner)
     strange = [item for item in value if kinds and not any(_is(item, kind) for kind in kinds)]
     if strange:
-        yield f"{_field(path)} should be {_expected(schema)}, found {_found(strange[0])} in it"
+        yield f"{_field(path)} should be {_expected(schema)}, found {json_kind(strange[0])} in it"
     for number, item in enumerate(value):
         if not kinds or any(_is(item, kind) for kind in kinds):
             yield from faults(item, inner, f"{path}[{number}]", limits=limits)
@@ -161,10 +161,6 @@ def _expected(schema: Schema) -> str:
         plural = " or ".join(_PLURAL[one] for one in inner if one in _PLURAL)
         names.append(f"a list of {plural}" if kind == "array" and plural else _NAMES[kind])
     return " or ".join(names)
-
-
-def _found(value: object) -> str:
-    return "null" if value is None else type(value).__name__
 
 
 def _field(path: str) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from autoais.errors import FormatError, UserError, unreadable
 from autoais.io.jsonl import dumps, parse_object
-from autoais.types import Attribution, Judge, Judgement, Span, Verdict
+from autoais.types import Attribution, Judge, Judgement, Place, Span, Verdict
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -266,6 +266,10 @@ class CachedJudge(Judge):
     def of_answer(self, attribution: Attribution) -> Judgement | None:
         """Return what the wrapped judge says of a whole answer."""
         return self._judge.of_answer(attribution)
+
+    def of_place(self, place: Place, attribution: Attribution) -> Judgement | None:
+        """Return what the wrapped judge knows of the place; the cache has no places."""
+        return self._judge.of_place(place, attribution)
 
     def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Look up each pair, ask the judge once for each distinct missing pair, and cache the decided ones."""

@@ -7,7 +7,7 @@ from typing import Any
 from autoais.engines import Engine
 from autoais.errors import UserError
 from autoais.judges import open_judge
-from autoais.types import Attribution, Judge, Judgement
+from autoais.types import Attribution, Judge, Judgement, Place
 
 Judging = Callable[[Sequence[Attribution]], list[Judgement]]
 
@@ -68,6 +68,10 @@ class EngineJudge(Judge):
     def of_answer(self, attribution: Attribution) -> Judgement | None:
         """Return what the judge says of a whole answer."""
         return self.wrapped.of_answer(attribution)
+
+    def of_place(self, place: Place, attribution: Attribution) -> Judgement | None:
+        """Return what the judge knows of the place."""
+        return self.wrapped.of_place(place, attribution)
 
     def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Judge the pieces side by side."""

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from autoais import formats
 from autoais.answers import CitedAnswer
@@ -10,9 +12,19 @@ from autoais.errors import FormatError, UserError
 from autoais.io.provenance import sha256_file
 from autoais.judged import cited_claims, whole_answer
 from autoais.labels import Labelled
-from autoais.metrics.claims import CitedClaim
+from autoais.metrics.claims import CitedClaim, PlacedPair
 from autoais.ratings import RELAXED, STRICT, TIES, label_answers, read_ratings
-from autoais.types import NO_TEXT, NOT_JUDGED, Attribution, Judge, Judgement, Support, Verdict, nothing_to_judge
+from autoais.types import (
+    NO_TEXT,
+    NOT_JUDGED,
+    Attribution,
+    Judge,
+    Judgement,
+    Place,
+    Support,
+    Verdict,
+    nothing_to_judge,
+)
 
 SPLIT = "people are split"
 CONTRADICT = "labels of people contradict each other"
@@ -24,7 +36,22 @@ _LEVELS = {
 }
 _OPTION = re.compile(r",(answers|likert)=([^,]*)\Z")
 
-Labels = dict[Attribution, Judgement]
+_EXACT_NO = (Verdict.EXTRAPOLATORY, Verdict.CONTRADICTORY)  # labels of claims have them, answers have not
+_Key = TypeVar("_Key", Attribution, PlacedPair)
+_UNKNOWN = Judgement(Verdict.UNDECIDED, None, NOT_JUDGED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Labels:
+    """What people said: of a pair of texts, wherever it stands, and of a pair at one place of one answer.
+
+    `sentences` holds each sentence of the file with its citations: the places about which the file is the authority.
+    """
+
+    pairs: dict[Attribution, Judgement] = field(default_factory=dict)
+    placed: dict[PlacedPair, Judgement] = field(default_factory=dict)
+    sentences: set[tuple[str, int, str, str]] = field(default_factory=set)
+    wholes: dict[Attribution, Judgement] = field(default_factory=dict)
 
 
 class HumanJudge(Judge):
@@ -35,7 +62,9 @@ class HumanJudge(Judge):
     label of a sentence is that of all its citations together, a level of support that of one citation. A label of a
     whole answer is that of its sentence, if it has one; of several, nobody said which (`of_answer`). Ties, and labels
     that contradict each other, are undecided. Texts must be those that people saw: where a file has none, the label
-    counts if the scored answer has none either.
+    counts if the scored answer has none either. Where the scored answer is one of the file (id, place and texts are
+    the same), each of its citations has its own label (`of_place`), whatever else has the same text or none; otherwise
+    labels go by the texts.
     """
 
     def __init__(self, model: str, *, answers: str | None = None, likert: int = RELAXED) -> None:
@@ -52,12 +81,14 @@ class HumanJudge(Judge):
             if answers is None:
                 raise UserError(f"{file}: holds ratings; name the rated answers too: human:{file},answers=FILE")
             digest += f"+{sha256_file(Path(answers))[:12]}/likert{options['likert']}"
-            self._labels, self._answers = _of_ratings(file, Path(answers), int(options["likert"] or RELAXED))
+            self._known = _of_ratings(file, Path(answers), int(options["likert"] or RELAXED))
         elif answers is not None:
             raise UserError(f"{file}: holds answers, not ratings; leave out answers={answers}")
         else:
-            self._labels, self._answers = _of_labels(file)
-        known = [*self._labels.values(), *self._answers.values()]
+            self._known = _of_labels(file)
+        known = [
+            one for listed in (self._known.pairs, self._known.placed, self._known.wholes) for one in listed.values()
+        ]
         if known and all(one.verdict is Verdict.UNDECIDED for one in known):
             raise UserError(f"{file}: people are split on all that they judged, so that nothing is decided")
         if not known:
@@ -78,19 +109,36 @@ class HumanJudge(Judge):
 
     def by_rule(self, attribution: Attribution) -> Judgement | None:
         """People also judged citations whose text the file lacks; otherwise as every judge."""
-        if nothing_to_judge(attribution) == NO_TEXT and attribution in self._labels:
-            return self._labels[attribution]
+        if nothing_to_judge(attribution) == NO_TEXT and attribution in self._known.pairs:
+            return self._known.pairs[attribution]
         return super().by_rule(attribution)
 
     def of_answer(self, attribution: Attribution) -> Judgement | None:
         """What people said of a whole answer of several sentences, if they were not asked about each."""
-        return self._answers.get(attribution)
+        return self._known.wholes.get(attribution)
+
+    def of_place(self, place: Place, attribution: Attribution) -> Judgement | None:
+        """What people said of this pair of this answer; None if that follows from its texts.
+
+        Without a text, a passage is known by its id alone: one that nobody judged is undecided, and has no label of
+        another passage without a text.
+        """
+        if (found := self._known.placed.get((attribution, place))) is not None:
+            texts = self._known.pairs.get(attribution)
+            if found.verdict is Verdict.NOT_ATTRIBUTABLE and texts is not None and texts.verdict in _EXACT_NO:
+                return texts
+            return found
+        sentence = (place.answer, place.sentence, attribution.claim, attribution.question)
+        if nothing_to_judge(attribution) == NO_TEXT and sentence in self._known.sentences:
+            self._unknown.add(hash((attribution, place)))
+            return _UNKNOWN
+        return None
 
     def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Look the attributions up among the labels."""
-        unknown = Judgement(Verdict.UNDECIDED, None, NOT_JUDGED)
-        self._unknown.update(hash(one) for one in attributions if one not in self._labels)
-        return [self._labels.get(one, unknown) for one in attributions]
+        labels = self._known.pairs
+        self._unknown.update(hash(one) for one in attributions if one not in labels)
+        return [labels.get(one, _UNKNOWN) for one in attributions]
 
 
 def is_ratings(path: Path) -> bool:
@@ -101,43 +149,53 @@ def is_ratings(path: Path) -> bool:
         return False
 
 
-def _of_labels(path: Path) -> tuple[Labels, Labels]:
+def _of_labels(path: Path) -> _Labels:
     """The labels of answers and of single claims, which may have a more exact verdict (AttrScore's three)."""
     one = formats.by_name(formats.detect(path))
-    labels, wholes = Labels(), Labels()
+    labels = _Labels()
     if one.labels is not None:
-        _merge(labels, ((label.attribution, _of_label(label)) for label in formats.read_labels(path)))
+        _merge(labels.pairs, ((label.attribution, _of_label(label)) for label in formats.read_labels(path)))
     if one.read is not None:
-        _add_answers(labels, wholes, list(formats.read(path)))
-    return labels, wholes
+        _add_answers(labels, list(formats.read(path)))
+    return labels
 
 
-def _of_ratings(path: Path, answers: Path, likert: int) -> tuple[Labels, Labels]:
+def _of_ratings(path: Path, answers: Path, likert: int) -> _Labels:
     """The consensus as labels."""
-    labels, wholes = Labels(), Labels()
-    _add_answers(labels, wholes, list(label_answers(formats.read_rated(answers), read_ratings(path), likert=likert)))
-    return labels, wholes
+    labels = _Labels()
+    _add_answers(labels, list(label_answers(formats.read_rated(answers), read_ratings(path), likert=likert)))
+    return labels
 
 
-def _add_answers(labels: Labels, wholes: Labels, labelled: Sequence[CitedAnswer]) -> None:
+def _add_answers(labels: _Labels, labelled: Sequence[CitedAnswer]) -> None:
     """Add the labels of answers; where people are split, the pair is undecided and says so."""
-    _merge(labels, _pairs(labelled))
-    _merge(wholes, _wholes(labelled))
+    found = list(_pairs(labelled))
+    _merge(labels.pairs, ((pair, verdict) for (pair, _), verdict in found))
+    _merge(labels.placed, found)
+    wholes = list(_wholes(labelled))
+    _merge(labels.wholes, ((pair, verdict) for (pair, _), verdict in wholes))
+    _merge(labels.placed, wholes)
     undecided = Judgement(Verdict.UNDECIDED, None, SPLIT)
     for answer in labelled:
         places = _ties(answer)
         if (None, None) in places and len(answer.sentences) > 1:
-            wholes[whole_answer(answer)] = undecided
+            pair = whole_answer(answer)
+            labels.wholes[pair] = labels.placed[pair, Place(answer.id)] = undecided
         for number, claim in _claims(answer):
-            cites = answer.sentences[number].cites
-            if (number, None) in places or ((None, None) in places and len(answer.sentences) == 1):
-                labels[claim.against(claim.cited)] = undecided
-            for cited, text in zip(cites, claim.cited, strict=True):
-                if (number, cited) in places:
-                    labels[claim.against((text,))] = undecided
+            labels.sentences.add((answer.id, number, claim.text, claim.question))
+            split = [cited for sentence, cited in places if sentence == number]
+            if None in split or ((None, None) in places and len(answer.sentences) == 1):
+                _split(labels, claim.pair(range(len(claim.cited))))
+            for place, cited in enumerate(answer.sentences[number].cites):
+                if cited in split:
+                    _split(labels, claim.pair((place,)))
 
 
-def _pairs(answers: Iterable[CitedAnswer]) -> Iterator[tuple[Attribution, Verdict]]:
+def _split(labels: _Labels, placed: PlacedPair) -> None:
+    labels.pairs[placed[0]] = labels.placed[placed] = Judgement(Verdict.UNDECIDED, None, SPLIT)
+
+
+def _pairs(answers: Iterable[CitedAnswer]) -> Iterator[tuple[PlacedPair, Verdict]]:
     """Yield what people judged: sentences with all their citations, and single citations."""
     for answer in answers:
         for number, claim in _claims(answer):
@@ -146,18 +204,18 @@ def _pairs(answers: Iterable[CitedAnswer]) -> Iterator[tuple[Attribution, Verdic
             if label is None and len(answer.sentences) == 1:
                 label = answer.attributable
             if label is not None:
-                yield claim.against(claim.cited), _verdict(label)
-            for cited, text in zip(sentence.cites, claim.cited, strict=True):
+                yield claim.pair(range(len(claim.cited))), _verdict(label)
+            for place, cited in enumerate(sentence.cites):
                 if (level := sentence.support.get(cited)) is not None:
-                    yield claim.against((text,)), _LEVELS[level]
+                    yield claim.pair((place,)), _LEVELS[level]
 
 
-def _wholes(answers: Iterable[CitedAnswer]) -> Iterator[tuple[Attribution, Verdict]]:
+def _wholes(answers: Iterable[CitedAnswer]) -> Iterator[tuple[PlacedPair, Verdict]]:
     """Yield what people judged as one: answers of several sentences, none of which has a label."""
     for answer in answers:
         alone = all(sentence.attributable is None for sentence in answer.sentences)
         if len(answer.sentences) > 1 and alone and answer.attributable is not None:
-            yield whole_answer(answer), _verdict(answer.attributable)
+            yield (whole_answer(answer), Place(answer.id)), _verdict(answer.attributable)
 
 
 def _ties(answer: CitedAnswer) -> list[tuple[object, object]]:
@@ -182,7 +240,7 @@ def _verdict(label: bool) -> Verdict:
     return Verdict.ATTRIBUTABLE if label else Verdict.NOT_ATTRIBUTABLE
 
 
-def _merge(labels: Labels, pairs: Iterable[tuple[Attribution, Verdict]]) -> None:
+def _merge(labels: dict[_Key, Judgement], pairs: Iterable[tuple[_Key, Verdict]]) -> None:
     """Add labels; a more exact verdict replaces a plain no, and a yes beside a no is undecided."""
     for pair, verdict in pairs:
         earlier = labels.setdefault(pair, Judgement(verdict))

@@ -2,7 +2,7 @@
 
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -114,9 +114,11 @@ def _questions(ratings: Sequence[Rating], number: _Number, likert: int) -> dict[
     """The figures of each question, in the order of `VALUES`, then by name.
 
     Where people are asked whether a text is interpretable, its attributability is a question of interpretable items
-    only, as in the AIS paper, though others may have got that far with some annotators.
+    only, as in the AIS paper, though others may have got that far with some annotators. The consensus is of items that
+    are not flagged, as are the paper's rates; agreement is over all that annotators rated.
     """
     kept = [one for one in unflagged(ratings) if one.question != FLAG]
+    flagged = {item for item, rated in _by_item(ratings).items() if is_flagged(rated)}
     unclear = {one.item for one in consensus(kept) if one.question == "interpretable" and one.value != "yes"}
     groups = defaultdict(list)
     for one in kept:
@@ -125,7 +127,7 @@ def _questions(ratings: Sequence[Rating], number: _Number, likert: int) -> dict[
     for name in _known_first(groups):
         clear = [one for one in groups[name] if name != "attributable" or one.item not in unclear]
         if clear:
-            figures[name] = _question(clear, number, likert)
+            figures[name] = _question(clear, number, likert, flagged)
             if len(clear) < len(groups[name]):
                 figures[name]["not_interpretable"] = len({one.item for one in groups[name]} & unclear)
     return figures
@@ -137,9 +139,9 @@ def _known_first(questions: Iterable[str]) -> list[str]:
     return [*(name for name in VALUES if name in there), *sorted(there - VALUES.keys())]
 
 
-def _question(raw: Sequence[Rating], number: _Number, likert: int) -> dict[str, Any]:
+def _question(raw: Sequence[Rating], number: _Number, likert: int, flagged: Collection[str]) -> dict[str, Any]:
     rated = list(cut(raw, likert))
-    decided = consensus(rated)
+    decided = [one for one in consensus(rated) if one.item not in flagged]
     study = [one for one in rated if one.phase == "study"]
     items = _by_item(study)
     values = _in_order({one.value for one in study}, raw[0].question)
@@ -151,6 +153,8 @@ def _question(raw: Sequence[Rating], number: _Number, likert: int) -> dict[str, 
         "ties": [one.item for one in decided if one.value is None],
         "adjudicated": sum(one.adjudicated for one in decided),
     }
+    if left_out := len({one.item for one in rated if one.item in flagged}):
+        found["flagged"] = left_out
     if len(values) > MOST_VALUES:
         return found | {"reason": _FREE}
     found["values"] = {value: sum(one.value == value for one in study) for value in values}

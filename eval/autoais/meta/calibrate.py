@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from autoais.errors import FormatError, UserError, check_type, unreadable
+from autoais.errors import FormatError, UserError, check_type, json_kind, unreadable
 from autoais.io.jsonl import field, parse_object
 from autoais.labels import Labelled
 from autoais.meta.evaluate import (
@@ -139,7 +139,7 @@ def read_calibration(path: Path) -> Calibration:
 def _number(record: dict[str, Any], name: str, path: Path) -> float:
     value = record.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise FormatError(f"{path}: field {name!r} should be a number, found {type(value).__name__}")
+        raise FormatError(f"{path}: field {name!r} should be a number, found {json_kind(value)}")
     try:
         return float(value)
     except OverflowError:

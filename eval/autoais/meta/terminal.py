@@ -196,7 +196,8 @@ def show_agreement(console: "Console", result: dict[str, Any]) -> None:
     if "simulated" in result:
         _line(console, f"SIMULATION: ratings of {len(result['simulated'])} simulated annotators")
     ratings, items, people = (result[name] for name in ("ratings", "items", "annotators"))
-    _line(console, f"{ratings} ratings of {items} items by {people} annotators; intervals are over {result['units']}")
+    given = f"{how_many(ratings, 'ratings')} of {how_many(items, 'items')} by {how_many(people, 'annotators')}"
+    _line(console, f"{given}; intervals are over {result['units']}")
     for name, one in result["questions"].items():
         _show_question(console, name, one)
     for system, questions in result.get("systems", {}).items():
@@ -240,13 +241,15 @@ def _show_question(console: "Console", name: str, one: dict[str, Any]) -> None:
     left = how_many(one["items"] - ties, "items")
     if ties:
         left += f" without a tie ({how_many(ties, 'ties')})"
+    if "flagged" in one:
+        left += f", without {how_many(one['flagged'], 'flagged items')}"
     _line(console, f"  consensus of {left}: {'; '.join(shares) or 'none'}")
     if ties or one["adjudicated"]:
         shown = ", ".join(one["ties"][:5]) + (", ..." if ties > 5 else "")
         _line(console, f"  ties: {ties}{f' ({shown})' if shown else ''}; adjudicated: {one['adjudicated']}")
     if ties and "yes" in one["consensus"]:
         floor = 100 * one["consensus"]["yes"]["floor"]
-        _line(console, f"  of all {one['items']} items at least {floor:.1f}% yes (a tie counted as no)")
+        _line(console, f"  of all {how_many(one['items'], 'items')} at least {floor:.1f}% yes (a tie counted as no)")
     table = _table("  coefficient", "value", "95 %", "n")
     for key, label in _COEFFICIENTS.items():
         if key in one["agreement"]:

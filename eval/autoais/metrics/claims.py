@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from autoais.types import Attribution, Judge, Judgement
+from autoais.types import Attribution, Judge, Judgement, Place
 
 _PAIRS = 1024  # leave-one-out pairs held at once: a sentence may have very many citations
 
@@ -13,17 +13,29 @@ _PAIRS = 1024  # leave-one-out pairs held at once: a sentence may have very many
 class CitedClaim:
     """A sentence without markers, and the texts it cites, one per citation, in order.
 
-    `unresolved` counts its unresolved markers. `question` is the question of the answer, empty if unknown.
+    `unresolved` counts its unresolved markers. `question` is the question of the answer, empty if unknown. `place` is
+    where it stands, with the ids of what it cites in the order of `cited`; None for a claim of no answer.
     """
 
     text: str
     cited: tuple[str, ...] = ()
     unresolved: int = 0
     question: str = ""
+    place: Place | None = None
 
     def against(self, evidence: tuple[str, ...]) -> Attribution:
         """Return the claim with some of its evidence."""
         return Attribution(self.text, evidence, self.question)
+
+    def pair(self, places: Sequence[int]) -> "PlacedPair":
+        """Return the claim with the citations at these places of `cited`, and where they stand."""
+        place = self.place
+        if place is not None:
+            place = Place(place.answer, place.sentence, tuple(place.passages[one] for one in places))
+        return self.against(tuple(self.cited[one] for one in places)), place
+
+
+PlacedPair = tuple[Attribution, Place | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +66,7 @@ def judge_claims(judge: Judge, claims: Sequence[CitedClaim], *, each: bool = Tru
     Takes two rounds, each of which judges every distinct pair once; a cache does so across rounds and calls.
     """
     first = [pair for claim in claims for pair in _first_round(claim, each=each)]
-    judgements = iter(judge.judge(first))
+    judgements = iter(_judge(judge, first))
     judged = []
     for claim in claims:
         union = next(judgements)
@@ -65,10 +77,18 @@ def judge_claims(judge: Judge, claims: Sequence[CitedClaim], *, each: bool = Tru
     return _leave_out(judge, judged) if each else judged
 
 
-def _first_round(claim: CitedClaim, *, each: bool) -> Iterator[Attribution]:
-    yield claim.against(claim.cited)
+def _judge(judge: Judge, pairs: Sequence[PlacedPair]) -> list[Judgement]:
+    """The judgements of pairs, in order: what is known of a place goes before what follows from the texts."""
+    known = [None if place is None else judge.of_place(place, pair) for pair, place in pairs]
+    asked = [number for number, one in enumerate(known) if one is None]
+    found = dict(zip(asked, judge.judge([pairs[number][0] for number in asked]), strict=True))
+    return [found[number] if one is None else one for number, one in enumerate(known)]
+
+
+def _first_round(claim: CitedClaim, *, each: bool) -> Iterator[PlacedPair]:
+    yield claim.pair(range(len(claim.cited)))
     if each and len(claim.cited) > 1:
-        yield from (claim.against((text,)) for text in claim.cited)
+        yield from (claim.pair((place,)) for place in range(len(claim.cited)))
 
 
 def _leave_out(judge: Judge, judged: Sequence[JudgedClaim]) -> list[JudgedClaim]:
@@ -82,12 +102,11 @@ def _leave_out(judge: Judge, judged: Sequence[JudgedClaim]) -> list[JudgedClaim]
                 without[row][place] = item.alone[1 - place]
             else:
                 asked.append((row, place))
-        claims = [judged[row].claim for row, _ in asked]
-        pairs = [
-            claim.against(claim.cited[:place] + claim.cited[place + 1 :])
-            for claim, (_, place) in zip(claims, asked, strict=True)
-        ]
-        for (row, place), judgement in zip(asked, judge.judge(pairs), strict=True):
+        pairs = []
+        for row, place in asked:
+            claim = judged[row].claim
+            pairs.append(claim.pair([one for one in range(len(claim.cited)) if one != place]))
+        for (row, place), judgement in zip(asked, _judge(judge, pairs), strict=True):
             without[row][place] = judgement
     return [
         JudgedClaim(item.claim, item.union, item.alone, tuple(rest)) for item, rest in zip(judged, without, strict=True)

@@ -47,7 +47,7 @@ def add(
     )
 
 
-def judged_statement(judged: JudgedClaim) -> Statement:
-    """Return a judged claim as a statement worth verifying; unresolved markers give no support."""
+def judged_statement(judged: JudgedClaim, *, worthy: bool = True) -> Statement:
+    """Return a judged claim as a statement; unresolved markers give no support."""
     levels = [judgement.verdict.support for judgement in judged.alone]
-    return Statement(judged.union.verdict.ais, (*levels, *[Support.NONE] * judged.claim.unresolved))
+    return Statement(judged.union.verdict.ais, (*levels, *[Support.NONE] * judged.claim.unresolved), worthy)

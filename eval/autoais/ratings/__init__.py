@@ -122,8 +122,9 @@ def read_ratings(path: str | Path) -> Iterator[Rating]:
     """Stream the ratings of a file: our own jsonl, Label Studio's JSON, or annotations of autojudge-annotate.
 
     A rating that occurs again with the same value is read once. Raises `FormatError` with file, line and field for a
-    row that does not fit, for two different values of one annotator for the same item, question and phase, and for a
-    file without ratings.
+    row that does not fit, for two different values of one annotator for the same item, question and phase, for two
+    adjudications that contradict each other, for a question with both yes or no and values from 1 to 5, and for a file
+    without ratings.
     """
     path = as_path("ratings", path)
     none = True
@@ -135,9 +136,30 @@ def read_ratings(path: str | Path) -> Iterator[Rating]:
 
 
 def distinct(ratings: Iterable[tuple[Rating, str]]) -> Iterator[Rating]:
-    """Yield ratings, each given with its place, once; raises `FormatError` for another value of one annotator."""
+    """Yield ratings, each given with its place, once.
+
+    Raises `FormatError` for another value of one annotator, another adjudication of an item and question, and a value
+    from 1 to 5 beside yes or no: nobody can tell which cut the people had in mind.
+    """
     seen: dict[tuple[str | None, ...], tuple[str, str]] = {}
+    decided: dict[tuple[str, str], tuple[str, str]] = {}
+    scales: dict[str, tuple[bool, str]] = {}
     for rating, where in ratings:
+        if rating.phase == "adjudication" and rating.key not in seen:
+            earlier, first = decided.setdefault((rating.item, rating.question), (rating.value, where))
+            if earlier != rating.value:
+                raise FormatError(
+                    f"{where}: item {rating.item!r:.60} was adjudicated before, question {rating.question!r:.60}, with "
+                    f"another value ({first}); keep one of the two"
+                )
+        if rating.phase == "study" and rating.question == "attributable":
+            is_likert = rating.value in LIKERT
+            other, first = scales.setdefault(rating.question, (is_likert, where))
+            if other != is_likert:
+                raise FormatError(
+                    f"{where}: question {rating.question!r} has the value {rating.value!r:.60}, and yes, no and values "
+                    f"from 1 to 5 are two scales ({first} has the other); keep them in two files"
+                )
         if rating.key not in seen:
             seen[rating.key] = rating.value, where
             yield rating
@@ -171,12 +193,8 @@ def from_row(row: Mapping[str, Any], where: str) -> Rating:
     """Return the rating of a row; raises `FormatError` for one that does not fit, and an impossible value or span."""
     for fault in faults(row, SCHEMA):
         raise FormatError(f"{where}: {fault}")
-    known = VALUES.get(row["question"])
     value = str(row["value"])
-    if known is not None and value not in known:
-        raise FormatError(
-            f"{where}: field 'value': question {row['question']!r} has {', '.join(known)}, found {value[:60]!r}"
-        )
+    _check_value(where, "value", row["question"], value)
     if row.get("citation") is not None and row.get("sentence") is None:
         raise FormatError(f"{where}: field 'citation' is given without field 'sentence'")
     spans = []
@@ -203,6 +221,15 @@ def from_row(row: Mapping[str, Any], where: str) -> Rating:
         audited=row.get("audited"),
         source_seen=row.get("source_seen", False),
     )
+
+
+def _check_value(where: str, field: str, question: str, value: str) -> None:
+    """Raise `FormatError` for a value that the question does not have."""
+    known = VALUES.get(question)
+    if known is not None and value not in known:
+        raise FormatError(
+            f"{where}: field {field!r}: question {question!r} has {', '.join(known)}, found {value[:60]!r}"
+        )
 
 
 def to_row(rating: Rating) -> dict[str, Any]:
@@ -242,7 +269,8 @@ _EXPECTED = record({"id": IDENTIFIER, "expected": {"type": "object", "additional
 def read_expected(path: str | Path) -> dict[str, dict[str, str]]:
     """Read the right values of gold items, by item and question, from a file of items (jsonl: id, expected).
 
-    Items without `expected` are skipped. Raises `FormatError` for a row that does not fit, and if no item has any.
+    Items without `expected` are skipped. Raises `FormatError` for a row that does not fit, for a value that its
+    question does not have, and if no item has any.
     """
     found: dict[str, dict[str, str]] = {}
     for where, row in records(as_path("gold", path)):
@@ -251,6 +279,8 @@ def read_expected(path: str | Path) -> dict[str, dict[str, str]]:
         if row.get("expected"):
             for fault in faults(row, _EXPECTED):
                 raise FormatError(f"{where}: {fault}")
+            for question, value in row["expected"].items():
+                _check_value(where, f"expected.{question}", question, str(value))
             found[str(row["id"])] = row["expected"]
     if not found:
         raise FormatError(f"{path}: no item has field 'expected'")

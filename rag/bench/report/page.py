@@ -170,8 +170,9 @@ def _warnings(report: Mapping[str, Any]) -> list[str]:
             found.append(f"{count} without a known gold passage in this corpus, counted like the others.")
         for one in group["systems"]:
             if one["same_judge"]:
+                count = counted(one["same_judge"], "answer")
                 found.append(
-                    f"The judge is a part of {one['label']} ({one['same_judge']:,} answers), so its AutoAIS is partly "
+                    f"The judge is a part of {one['label']} ({count}), so its AutoAIS is partly "
                     "circular; judge the run with another judge too."
                 )
     if len(report["groups"]) > 1:

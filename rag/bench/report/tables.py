@@ -58,12 +58,20 @@ def _rows(group: Mapping[str, Any], escape: Callable[[str], str]) -> tuple[list[
             metric = metric_of(one, name)
             letters = compared.get(name, {}).get("letters", {}).get(one["label"], "")
             ends = metric.get("interval95")
-            interval = f" ({100 * ends[0]:.0f} to {100 * ends[1]:.0f})" if ends else ""
+            interval = f" ({_end(ends[0])} to {_end(ends[1])})" if ends else ""
             value = metric["value"]
             cells.append("" if value is None else f"{100 * value:.1f}{interval}{_raised(letters, escape)}")
         seconds = (one["latency"] or {}).get("p50")
         rows.append([*cells, "" if seconds is None else f"{seconds:.2g}"])
     return ["system", *(HEADLINE[name] for name in names), "median seconds"], rows
+
+
+def _end(end: float) -> str:
+    """The end of an interval in per cent: 0 and 100 only for what is exactly that, as 99.7 is no certainty."""
+    text = f"{100 * end:.0f}"
+    if text not in ("0", "100") or end in (0, 1):
+        return text
+    return f"{min(max(100 * end, 0.1), 99.9) if 0 < end < 1 else 100 * end:.1f}"
 
 
 def _raised(letters: str, escape: Callable[[str], str]) -> str:

@@ -3,7 +3,9 @@
 import copy
 import gzip
 import json
+import os
 import re
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -437,7 +439,8 @@ def test_our_own_format_is_lossless(answer: CitedAnswer, tmp_path: Path) -> None
     write_atomic(path, write_answers([answer]))
     assert list(read_answers(path)) == [answer]
     assert next(iter(formats.read(path, "answers"))) == answer
-    assert [str(fault) for fault in formats.validate(path, "answers")] == []
+    found = [str(fault) for fault in formats.validate(path, "answers")]
+    assert [one for one in found if "is cited from" not in one] == []  # any places, any quotes
 
 
 def test_paragraphs_of_an_answer_are_kept_and_sentences_have_their_places() -> None:
@@ -466,7 +469,57 @@ def test_an_id_that_is_no_passage_is_unresolved_and_the_sentence_judged_on_the_o
     result = summary.report("lexical")
     assert result["unresolved_markers"] == 1
     assert (result["metrics"]["sentences"]["n"], result["metrics"]["sentences"]["value"]) == (2, 1.0)
-    assert messages(path) == [":1: field 'sentences[0].citations': 'zz' is not a passage of the row"]
+    assert messages(path) == [
+        ":1: warning: field 'sentences[0].citations': 'zz' is not a passage of the row; it counts as unresolved"
+    ]
+
+
+def test_spans_quotes_and_confidence_are_checked_where_the_text_is_there(tmp_path: Path) -> None:
+    def row(confidence: object = 0.5, **citation: object) -> dict[str, Any]:
+        sentences = [{"text": "A tall mill.", "citations": [{"passage": "p", **citation}]}]
+        passages = [{"id": "p", "text": "A tall\nmill."}]
+        asked = {"id": "1", "question": "?", "confidence": confidence}
+        return {**asked, "sentences": sentences, "passages": passages}
+
+    def says(row: dict[str, Any]) -> list[str]:
+        return messages(lines(tmp_path / "a.jsonl", row))
+
+    for sound in (row(), row(None), row(1), row(start=0, end=12, quote="A tall\nmill."), row(quote="elsewhere")):
+        assert says(sound) == []
+    unknown = row(start=0, end=99)
+    unknown["passages"][0]["text"] = ""
+    assert says(unknown) == []
+    (beyond,) = says(row(start=2, end=13))
+    assert beyond == (
+        ":1: field 'sentences[0].citations': 'p' is cited from 2 to 13, and its text has the characters 0 to 12"
+    )
+    assert len(says(row(start=5, end=2))) == 1
+    (other,) = says(row(start=2, end=6, quote="small"))
+    assert other.endswith("'p' is cited from 2 to 6, and its 'quote' is not the text there: 'tall'")
+    (spaces,) = says(row(start=0, end=12, quote="A tall mill."))
+    assert spaces.startswith(":1: warning: ")
+    assert "with other white space than the text there" in spaces
+    for wrong, found in ((7, "7"), (-0.1, "-0.1"), ("high", "high"), (True, "True")):
+        assert says(row(wrong)) == [f":1: field 'confidence' should be a number from 0 to 1 or null, found {found}"]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"), [("5", "an integer"), ("null", "null"), ('"abc"', "a string"), ("true", "true")]
+)
+def test_lines_that_are_no_objects_are_told(tmp_path: Path, line: str, found: str) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(f"{line}\n")
+    assert messages(path) == [f":1: expected a JSON object, found {found}"]
+    with pytest.raises(FormatError, match=f"a.jsonl:1: expected a JSON object, found {found}"):
+        list(formats.read(path))
+
+
+def test_a_pipe_has_a_way_out(tmp_path: Path, autoais: Command) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["sh", "-c", 'echo "{}" > "$0"', pipe]):
+        done = autoais("validate", pipe)
+    one_line_error(done, "pipe: a pipe, which cannot be read twice; save it to a file first")
 
 
 def test_what_rag_writes_comes_through_whole(tmp_path: Path, rag: Command, shelf: Path) -> None:
@@ -639,7 +692,7 @@ def test_faults_of_a_document_name_their_record_and_the_line_where_it_begins(tmp
         '{"args": {},\n"data": [\n{"question": "?", "docs": [], "output": "So."},\n{"question": 3,\n "docs": []}\n]}'
     )
     assert messages(path)[:2] == [":4: data[1]: field 'output' is missing (found: docs, question)",
-                                  ":4: data[1]: field 'question' should be a string, found int"]  # fmt: skip
+                                  ":4: data[1]: field 'question' should be a string, found an integer"]  # fmt: skip
     with pytest.raises(FormatError, match=r"a\.json:4: data\[1\]: field 'output' is missing"):
         list(formats.read(path))
     path.write_text('{"data": [\n{"question": "?", "docs": [], "output": ""},\n{"question": }')
@@ -743,7 +796,7 @@ def test_a_fault_in_a_row_of_a_run_hides_neither_its_topic_nor_its_run(tmp_path:
         (no_topic.get("metadata") or no_topic).pop("narrative_id" if "metadata" in row else "topic_id")
         path = lines(tmp_path / "run.jsonl", row, again, no_topic)
         found = messages(path, name)
-        assert ":2: field 'references' should be a list of strings, found str" in found
+        assert ":2: field 'references' should be a list of strings, found a string" in found
         assert any(":2: topic" in message and "occurs twice" in message for message in found)
         assert any(":2: field 'run_id' is 'r9', in the first row it is" in message for message in found)
         assert all("topic '" not in message for message in found if message.startswith(":3"))
@@ -937,7 +990,7 @@ def test_every_fault_is_listed_and_reading_stops_at_the_first(tmp_path: Path) ->
     )
     found = messages(path)
     assert [message.partition(": ")[0] for message in found] == [":1", *[":3"] * 6, ":5", ":6"]
-    assert ":3: field 'answer[0].citations' should be a list of integers, found str in it" in found
+    assert ":3: field 'answer[0].citations' should be a list of integers, found a string in it" in found
     with pytest.raises(FormatError, match=r"run\.jsonl:1: not JSON"):
         list(formats.read(path))
     path.write_text("{broken\n{also\n")

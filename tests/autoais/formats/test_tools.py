@@ -41,7 +41,7 @@ def test_the_contract_names_what_is_broken(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="is taken for hagrid"):
         check_format("ragas", sample(tmp_path, "hagrid"))
     path = lines(tmp_path / "b.jsonl", *ROWS["ragas"], {"user_input": 1, "response": "x"})
-    with pytest.raises(AssertionError, match=r"b\.jsonl:3: field 'user_input' should be a string, found int"):
+    with pytest.raises(AssertionError, match=r"b\.jsonl:3: field 'user_input' should be a string, found an integer"):
         check_format("ragas", path)
 
 
@@ -212,7 +212,7 @@ def test_samples_of_ragas_before_0_2_are_read(tmp_path: Path) -> None:
 def test_a_conversation_of_ragas_is_refused_with_its_field(tmp_path: Path) -> None:
     turns = [{"content": "Hello", "type": "human"}, {"content": "Hi", "type": "ai"}]
     path = lines(tmp_path / "r.jsonl", {"user_input": turns, "response": ""})
-    with pytest.raises(FormatError, match=r"r\.jsonl:1: field 'user_input' should be a string, found list"):
+    with pytest.raises(FormatError, match=r"r\.jsonl:1: field 'user_input' should be a string, found a list"):
         list(formats.read(path))
 
 

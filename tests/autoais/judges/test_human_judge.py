@@ -17,7 +17,7 @@ from autoais.judges import open_judge
 from autoais.judges.human import CONTRADICT, SPLIT
 from autoais.ratings import Rating, write_ratings
 from autoais.testing import SUPPORTED, UNRELATED, check_judge
-from autoais.types import NOT_JUDGED, Attribution, Citation, CitedSentence, Judge, Passage, Support, Verdict
+from autoais.types import NOT_JUDGED, Attribution, Citation, CitedSentence, Passage, Support, Verdict
 from tests.autoais.formats.test_formats import sample
 from tests.conftest import Command, one_line_error
 
@@ -127,24 +127,62 @@ def test_people_are_not_compared_with_themselves(tmp_path: Path, autoais: Comman
     assert "against people" in autoais("score", path, "--judge", "lexical").stdout
 
 
-def test_a_tie_is_undecided_whatever_people_said_of_the_same_sentence_elsewhere(tmp_path: Path) -> None:
+def test_equal_sentences_of_two_answers_keep_their_own_labels_and_share_one_elsewhere(tmp_path: Path) -> None:
     same = [replace(answer(name, sentence("One.", "p1")), question="Question 1?") for name in "12"]
-    answers = file_of(tmp_path / "a.jsonl", same)
-    ratings = tmp_path / "r.jsonl"
+    answers, ratings = file_of(tmp_path / "a.jsonl", same), tmp_path / "r.jsonl"
+    elsewhere = file_of(tmp_path / "b.jsonl", [replace(same[0], id="another")])
 
-    def judge(first: str, second: str) -> Judge:
+    def verdicts(scored: Path, *values: str) -> list[str]:
         rows = [
             Rating(f"{name}#0", who, "attributable", value, name, 0)
-            for name, values in (("1", first), ("2", second))
-            for who, value in zip("ab", values, strict=True)
+            for name, listed in zip("12", values, strict=True)
+            for who, value in zip("ab", listed, strict=True)
         ]
         write_atomic(ratings, write_ratings(rows))
-        return open_judge(f"human:{ratings}", answers=str(answers))
+        judge = open_judge(f"human:{ratings}", answers=str(answers))
+        plain = autoais.score(scored, judge=judge).judgements
+        assert plain == autoais.score(scored, judge=judge, cache=tmp_path / f"cache{values}").judgements
+        return [row["verdict"] for row in plain]
 
-    assert judge("55", "55").judge([pair("1", "One.", "p1")])[0].verdict is Verdict.ATTRIBUTABLE
-    for first, second in (("55", "52"), ("52", "55"), ("55", "22")):
-        with pytest.raises(UserError, match="people are split on all that they judged"):
-            judge(first, second)
+    yes, no, tie = "attributable", "not_attributable", "undecided"
+    assert verdicts(answers, "55", "55") == [yes, yes]
+    assert verdicts(elsewhere, "55", "55") == [yes]
+    for first, second, own in (("55", "52", [yes, tie]), ("52", "55", [tie, yes]), ("55", "22", [yes, no])):
+        assert verdicts(answers, first, second) == own
+        assert verdicts(elsewhere, first, second) == [tie]
+    with pytest.raises(UserError, match="people are split on all that they judged"):
+        verdicts(answers, "52", "52")
+
+
+@pytest.mark.parametrize("text", ["", "The same text."])
+def test_citations_without_a_text_or_with_the_same_keep_their_own_labels(tmp_path: Path, text: str) -> None:
+    """Files of the verifiability study have no texts."""
+
+    def row(key: str, said: str, *support: Support | None, attributable: bool) -> CitedAnswer:
+        one = sentence(said, *"abc"[: len(support)], support=support, attributable=attributable)
+        return CitedAnswer(key, "Q?", (one,), {key: Passage(key, text=text) for key in "abc"})
+
+    full, partial, none = Support
+    rows = [
+        row("1", "One is so.", partial, none, attributable=False),
+        row("2", "Two is so.", none, full, attributable=True),
+        row("3", "Six is so.", full, none, None, attributable=True),
+    ]
+    path = file_of(tmp_path / "a.jsonl", rows)
+    found = autoais.score(path, judge=f"human:{path}", metrics=["liu", "trec"])
+    yes, part, no = "attributable", "partially_attributable", "not_attributable"
+    assert [row["alone"] for row in found.judgements] == [[part, no], [no, yes], [yes, no, "undecided"]]
+    assert [row["verdict"] for row in found.judgements] == [no, yes, yes]
+
+
+def test_whole_answers_with_the_same_text_keep_their_own_labels(tmp_path: Path) -> None:
+    both = [
+        replace(answer(name, sentence("One.", "p1"), sentence("Two.", "p2"), attributable=label), question="Q?")
+        for name, label in (("1", True), ("2", False))
+    ]
+    path = file_of(tmp_path / "a.jsonl", both)
+    rate = autoais.score(path, judge=f"human:{path}").metrics["autoais"]
+    assert (rate.value, rate.n, rate.undecided) == (0.5, 2, 0)
 
 
 def test_the_name_is_that_of_the_content(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_consensus_ties_and_agreement_of_a_question() -> None:
     assert (result["ratings"], result["items"], result["annotators"]) == (17, 4, 3)
     one = result["questions"]["attributable"]
     assert one["ties"] == ["q2/1"]
-    assert (one["items"], one["ratings"], one["not_interpretable"]) == (3, 6, 1)
+    assert (one["items"], one["flagged"], one["ratings"], one["not_interpretable"]) == (2, 1, 6, 1)
     assert one["ratings_per_item"] == {"1": 1, "2": 1, "3": 1}
     assert one["consensus"]["yes"]["value"] == 1.0
     assert one["consensus"]["yes"]["undecided"] == 1
@@ -103,6 +103,53 @@ def test_consensus_ties_and_agreement_of_a_question() -> None:
     assert one["agreement"]["krippendorff_alpha"]["value"] == pytest.approx(1 - 4 / 3)
     assert one["agreement"]["pairwise_agreement"]["value"] == pytest.approx((1 / 3 + 0) / 2, abs=1e-6)
     assert one["agreement"]["f1_to_majority"] == {"value": 0.4, "n": 1, "interval95": None}
+
+
+def test_the_consensus_leaves_out_flagged_items_as_the_rates_do(tmp_path: Path, autoais: Command) -> None:
+    """Rashkin et al. 2023: rates are over outputs that are not flagged."""
+    path = written(tmp_path / "r.jsonl", STUDY)
+    said = " ".join(autoais("agreement", path).stdout.split())
+    assert "17 ratings of 4 items by 3 annotators" in said
+    assert "consensus of 3 items, without 1 flagged item: yes 66.7%" in said  # of interpretable
+    assert "consensus of 1 item without a tie (1 tie), without 1 flagged item: yes 100.0%" in said
+    (path.parent / "one.jsonl").write_text(path.read_text().partition("\n")[0])
+    assert "1 rating of 1 item by 1 annotator" in autoais("agreement", path.parent / "one.jsonl").stdout
+
+
+def test_two_adjudications_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
+    def decided(who: str, value: str) -> Rating:
+        return Rating("i", who, "informative", value, phase="adjudication")
+
+    study = rate("i", "informative", "yes no")
+    path = written(tmp_path / "r.jsonl", [*study, decided("x", "no"), decided("y", "no")])
+    assert autoais.agreement(path)["questions"]["informative"]["consensus"]["no"]["value"] == 1.0
+    written(path, [*study, decided("x", "no"), decided("y", "yes")])
+    with pytest.raises(UserError, match=r"r\.jsonl:4: item 'i' was adjudicated before.* \(.*r\.jsonl:3\)"):
+        autoais.agreement(path)
+    first, second = (written(tmp_path / name, [decided(name, "no")]) for name in ("a.jsonl", "b.jsonl"))
+    with pytest.raises(
+        UserError, match=r"b\.jsonl: item 'i', question 'informative', was adjudicated in .*a\.jsonl too"
+    ):
+        autoais.agreement([written(tmp_path / "c.jsonl", study), first, second])
+
+
+def test_two_scales_of_one_question_are_refused(tmp_path: Path) -> None:
+    adjudicated = Rating("i", "x", "attributable", "yes", phase="adjudication")
+    path = written(tmp_path / "r.jsonl", [*rate("i", "attributable", "4 5 2"), adjudicated])
+    assert autoais.agreement(path)["questions"]["attributable"]["consensus"]["yes"]["value"] == 1.0
+    written(path, rate("i", "attributable", "4 yes 2"))
+    with pytest.raises(
+        UserError, match=r"r\.jsonl:2: question 'attributable' has the value 'yes', .*\(.*r\.jsonl:1 has"
+    ):
+        autoais.agreement(path)
+
+
+def test_a_gold_value_that_the_question_does_not_have_is_refused(tmp_path: Path) -> None:
+    ratings = rate("g", "informative", "no yes", phase="gold") + rate("i", "informative", "no yes")
+    gold = tmp_path / "gold.jsonl"
+    gold.write_text(dumps({"id": "g", "expected": {"informative": "maybe"}}))
+    with pytest.raises(UserError, match=r"gold\.jsonl:1: field 'expected.informative': .*has yes, no, found 'maybe'"):
+        autoais.agreement(ratings, gold=gold)
 
 
 def test_times_of_stages_and_tasks() -> None:
@@ -499,7 +546,7 @@ ratings_of_anything = st.lists(
     ),
     min_size=1,
     max_size=30,
-    unique_by=lambda one: one.key,
+    unique_by=lambda one: (one.item, one.question, one.phase) if one.phase == "adjudication" else one.key,
 )
 
 

@@ -201,9 +201,9 @@ def test_a_list_is_judged_item_by_item_as_alce_does(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [("qa_pairs", [{"question": "?"}], "'qa_pairs[0].short_answers' is missing"),
-     ("claims", "one", "'claims' should be a list of strings or null, found str"),
+     ("claims", "one", "'claims' should be a list of strings or null, found a string"),
      ("answers", [["a", 1]], "'answers[0]' should be"),
-     ("annotations", [{"long_answer": 1}], "'annotations[0].long_answer' should be a string or null, found int")],
+     ("annotations", [{"long_answer": 1}], "'annotations[0].long_answer' should be a string or null, found an")],
 )  # fmt: skip
 def test_broken_references_are_named(tmp_path: Path, field: str, value: object, message: str) -> None:
     path = result_file(tmp_path, {"question": "?", "docs": [], "output": "", field: value})

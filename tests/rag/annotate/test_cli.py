@@ -81,6 +81,12 @@ def test_what_cannot_be_done_is_said_in_one_line(rag: Command, answers: Path, tm
     one_line_error(rag("annotate", "revoke", folder, "eve"), "no person called 'eve'")
     one_line_error(rag("annotate", "invite", folder, "a\nb"), "printable characters")
     one_line_error(rag("annotate", "invite", folder, "ada", "--days", "0"), "days should be more than 0")
+    token = rag("annotate", "invite", folder, "ada").stdout.split("/in/")[1].strip()
+    for address in ("foo", "javascript:alert(1)", "ftp://study.example.org", "http://", "https://a.example.org/b"):
+        one_line_error(rag("annotate", "invite", folder, "ada", "--base-url", address), "should be like https://study")
+    study = open_study(folder)
+    assert study.sign_in(token).id == "ada"  # the earlier link holds
+    study.close()
     one_line_error(rag("annotate", "export", folder, answers), "cannot be written")
     one_line_error(rag("annotate", "serve", folder, "--host", "0.0.0.0"), "needs --base-url")
     settings = folder / "study.toml"

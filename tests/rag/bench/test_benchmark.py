@@ -194,3 +194,13 @@ def test_a_sample_is_seeded_keeps_the_order_and_grows() -> None:
     assert {one.question.id for one in small} < {one.question.id for one in large}
     assert small != other
     assert sample(asked, None, 0) == sample(asked, 99, 0) == asked
+
+
+def test_a_byte_order_mark_is_read_and_another_encoding_is_told(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert read_benchmark(path).name == "towns"
+    path.write_bytes(TOML.format(sha256=ZEROS).replace("Towns", "Städte").encode("latin-1"))
+    with pytest.raises(RagError, match=r"towns\.toml: not UTF-8 at byte 45; save the file as UTF-8") as told:
+        read_benchmark(path)
+    assert "\n" not in str(told.value)

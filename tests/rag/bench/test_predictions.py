@@ -70,7 +70,7 @@ def test_predictions_are_joined_by_question(towns: Callable[..., BenchRun], tmp_
     assert joined["duplicates"]["count"] == 1
     assert joined["missing"] == {"count": 3, "examples": [row["question"] for row in QUESTIONS[2:]]}
     assert joined["not_in_corpus"] == {"count": 1, "examples": ["a#9"]}
-    for remark in ("1 questions outside the benchmark", "'Who asks this?'", "3 questions without an answer", "'a#9'"):
+    for remark in ("1 question outside the benchmark", "'Who asks this?'", "3 questions without an answer", "'a#9'"):
         assert remark in done.stderr
 
 

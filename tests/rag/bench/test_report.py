@@ -286,6 +286,19 @@ def test_the_command_warns_of_passages_of_others(bench: Callable[..., Any], run_
     assert page == str(tmp_path / "report.html")
 
 
+@pytest.mark.parametrize(
+    ("end", "shown"),
+    [(0.0, "0"), (0.0002, "0.1"), (0.003, "0.3"), (0.006, "1"), (0.5, "50"), (0.994, "99"), (0.997, "99.7"),
+     (0.9998, "99.9"), (1.0, "100")],
+)  # fmt: skip
+def test_an_end_of_an_interval_is_0_or_100_only_if_it_is_just_that(tmp_path: Path, end: float, shown: str) -> None:
+    run = make_run(tmp_path / "run", n=6, hostile=False, systems=["reader"])
+    metrics = json.loads((run / "reader/metrics.json").read_text("utf-8"))["metrics"]
+    metrics["em"] |= {"interval95": [end, end]}
+    edit(run / "reader/metrics.json", metrics=metrics)
+    assert f"({shown} to {shown})" in report_table(run)
+
+
 def test_the_command_prints_tables(bench: Callable[..., Any], run_folder: Path) -> None:
     for kind in ("md", "latex"):
         assert bench("report", run_folder, "--format", kind).stdout == report_table(run_folder, kind=kind)

@@ -453,7 +453,7 @@ def test_a_question_is_asked_of_its_collection(tmp_path: Path) -> None:
 
 def test_retrieval_is_measured_over_the_questions_that_can_be_answered(tmp_path: Path) -> None:
     # CLAPnq names the passages that people looked at for questions without an answer too
-    rows = [row | {"gold": ["b#1"], "answerable": number < 2} for number, row in enumerate(QUESTIONS[:3])]
+    rows = [row | {"gold": ["b#1"]} for row in QUESTIONS[:2]] + [QUESTIONS[3] | {"gold": ["b#1"]}]
     benchmark = write_benchmark(tmp_path, rows, 'right = "answer_in_text"')
     run = run_benchmark(benchmark, tmp_path / "RUN", tmp_path / "data", systems=["extractive"], judge="lexical")
     assert run.metrics("extractive")["metrics"]["Success@1"]["n"] == 2
@@ -618,3 +618,23 @@ def test_options_that_repeat_show_no_types_of_python(command: str, rag: Command)
     done = rag(*command.split(), "--help")
     assert done.returncode == 0
     assert "list[" not in done.stdout
+
+
+def test_gold_passages_that_the_corpus_lacks_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], towns: Callable[..., BenchRun]
+) -> None:
+    assert "gold_not_in_corpus" not in dumps(towns("SOUND").record)
+    rows = [{**row, "gold": ["b#1", "b#77", "x#1"]} for row in QUESTIONS[:3]]
+    run = run_benchmark(
+        write_benchmark(tmp_path, rows), tmp_path / "LACKS", tmp_path / "data", systems=["extractive"], judge="lexical"
+    )
+    (hits,) = run.record["retrieval"].values()
+    assert hits["gold_not_in_corpus"] == {"count": 2, "examples": ["b#77", "x#1"]}
+    show_run(run, [run.metrics("extractive")])
+    assert "2 gold passages are not in the corpus, such as 'b#77'" in capsys.readouterr().err
+
+
+def test_a_question_that_cannot_be_answered_has_no_answers(tmp_path: Path) -> None:
+    benchmark = write_benchmark(tmp_path, [QUESTIONS[0], {**QUESTIONS[3], "answers": ["Anna"]}])
+    with pytest.raises(FormatError, match=r"questions\.jsonl:2: field 'answerable' is false, and the question has"):
+        run_benchmark(benchmark, tmp_path / "RUN", tmp_path / "data", systems=["extractive"], judge="lexical")

@@ -94,6 +94,15 @@ def test_a_collection_of_the_reader(topics: Path, qrels: Path, quotes: Path, tmp
     assert open_collection(built.folder).manifest == built.manifest
 
 
+def test_several_answers_of_a_system_without_seeds_are_told(asked: Path, tmp_path: Path, rag: Command) -> None:
+    said = "--answers 3 is for language models; asked once a question: reader"
+    build = ("collect", "build", tmp_path / "c", "--questions", asked, "--system", "reader")
+    done = rag(*build, "--answers", "3")
+    assert (done.returncode, said in done.stderr) == (0, True)
+    assert len(list(open_collection(tmp_path / "c").answers())) == 3  # of three questions
+    assert "is for language models" not in rag("collect", "build", tmp_path / "d", *build[3:]).stderr
+
+
 def test_answers_in_hagrids_file_are_those_in_answers(asked: Path, tmp_path: Path) -> None:
     built = build_collection(tmp_path / "c", asked, systems=["reader", "extractive"])
     ours = {answer.id: answer for answer in built.answers()}

@@ -16,7 +16,7 @@ import pytest
 from autoais.answers import CitedAnswer, read_answers, write_answers
 from autoais.io.jsonl import write_atomic
 from autoais.types import Citation, CitedSentence, Passage, Support
-from rag.collect import build_collection, import_collection, pack_collection, report_collection
+from rag.collect import build_collection, import_collection, open_collection, pack_collection, report_collection
 from rag.collect.card import card
 from rag.collect.folder import locked
 from rag.collect.report.analyses import Analyses, open_similarity
@@ -109,6 +109,21 @@ def test_other_formats_keep_their_labels(tmp_path: Path) -> None:
         dev=1.0,
     )
     assert next(with_text.answers()).passages["u"].text == "Warsaw is a city."
+
+
+def test_answers_with_an_empty_output_are_left_out_and_counted(tmp_path: Path, rag: Command) -> None:
+    """ALCE's files have them where a model wrote nothing."""
+    docs = [{"id": "p", "title": "Ada", "text": "Ada did it."}]
+    said = {"question": "Who?", "docs": docs, "output": "Ada did it [1]."}
+    silent = {"question": "Why?", "docs": docs, "output": " "}
+    file = tmp_path / "alce.json"
+    file.write_text(json.dumps({"args": {}, "data": [silent, said]}))
+    done = rag("collect", "import", file, tmp_path / "c")
+    assert (done.returncode, "1 answer with an empty output left out" in done.stderr) == (0, True)
+    (answer,) = open_collection(tmp_path / "c").answers()
+    assert answer.question == "Who?"
+    file.write_text(json.dumps({"args": {}, "data": [silent]}))
+    one_line_error(rag("collect", "import", file, tmp_path / "d"), "every answer has an empty output")
 
 
 def test_what_cannot_be_imported(tmp_path: Path, rag: Command) -> None:
