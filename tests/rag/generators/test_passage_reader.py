@@ -358,7 +358,8 @@ class Mixing(Scripted):
     """Takes the short answer of a line for the more likely one, the earlier the line stands."""
 
     def reading(self, passage: Passage) -> Reading:
-        spans, at = [], 0
+        spans: list[Span] = []
+        at = 0
         for line in passage.text.split("\n"):
             if line:
                 spans.append(Span(at + line.rindex(" ") + 1, at + len(line), -0.1 - len(spans)))
