@@ -447,7 +447,7 @@ _NOTED = {
 RATINGS: Seeds = (
     ("ratings.jsonl", json_lines(
         _RATED | {"question": "interpretable", "value": "yes"},
-        _RATED | {"question": "attributable", "value": "4", "evidence": [{"passage": "p", "start": 0, "end": 3}]},
+        _RATED | {"question": "quality", "value": "4", "evidence": [{"passage": "p", "start": 0, "end": 3}]},
         _RATED | {"question": "attributable", "value": "no", "annotator": "bob", "phase": "study", "reason": "no"},
         _RATED | {"question": "flag", "value": "missing", "annotator": "eve"},
         _RATED | {"question": "attributable", "value": "no", "annotator": "lead", "phase": "audit", "audited": "bob"})),
