@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from gzip import BadGzipFile
 from importlib.resources import files
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from autoais.io.locks import file_lock
@@ -168,13 +168,25 @@ def _copy(response: http.client.HTTPResponse, file: BinaryIO, item: Prebuilt, pr
             return
 
 
+def _extract(packed: tarfile.TarFile, work: Path) -> None:
+    """Extract an archive; raises `TarError` for a member that would be written outside."""
+    if hasattr(tarfile, "data_filter"):
+        packed.extractall(work, filter="data")
+        return
+    for member in packed:  # Python 3.11.2, which Debian 12 has, knows no filters
+        path = PurePosixPath(member.name)
+        if path.is_absolute() or ".." in path.parts or not (member.isreg() or member.isdir()):
+            raise tarfile.TarError(f"{member.name!r} is outside of the archive's folder, or no file")
+    packed.extractall(work)  # noqa: S202  (its members are checked)
+
+
 def _unpack(archive: Path, home: Path) -> None:
     """Unpack the Lucene index of an archive to `home`, atomically; nothing is written outside."""
     work = home.with_name(f"{home.name}.unpacking")
     shutil.rmtree(work, ignore_errors=True)  # of a killed run
     try:
         with tarfile.open(archive) as packed:
-            packed.extractall(work, filter="data")
+            _extract(packed, work)
         found = {path.parent for path in work.rglob("segments_*")}
         if len(found) != 1:
             raise tarfile.TarError(f"it should hold one Lucene index, found {len(found)}")

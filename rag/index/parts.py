@@ -1,6 +1,5 @@
 """Parts that recipes add to an index: one folder each, which is either complete or missing."""
 
-import errno
 import json
 import re
 import shutil
@@ -8,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from socket import gaierror
 from typing import TYPE_CHECKING, Any
 
 from autoais.io.jsonl import dumps, parse_object, write_atomic
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rag.index.index import Index
 
 _PLAN = "plan.json"
-_DISK = frozenset([errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS])
 
 Progress = Callable[[int, str], None]
 """Called with the number of passages done and the name of the step."""
@@ -145,9 +144,9 @@ def beginning(
             write_atomic(work / _PLAN, [dumps(wanted)])
             yield work, wanted
     except OSError as error:
-        ours = isinstance(error.filename, str) and Path(error.filename).is_relative_to(home.parent)
-        if not ours and error.errno not in _DISK:
-            raise  # of the block: a server that is away, a model that is not there
+        elsewhere = isinstance(error.filename, str) and not Path(error.filename).is_relative_to(home.parent)
+        if elsewhere or isinstance(error, (ConnectionError, TimeoutError, gaierror)):
+            raise  # of the block: a model that is not there, a server that is away
         raise IndexingError(f"{work}: cannot be written: {error.strerror or error}") from error
 
 

@@ -24,7 +24,7 @@ p[style-name='Preformatted Text'] => pre:separator('\\n')
 p[style-name='Code'] => pre:separator('\\n')
 """
 # The first row of a table that has a second one; mammoth writes no attributes but spans.
-_FIRST_ROW = re.compile(r"(<table>)(<tr>(?:(?!</tr>|<table).)*+</tr>)(?=<tr>)", re.DOTALL)
+_FIRST_ROW = re.compile(r"(<table>)(<tr>(?:(?!</tr>|<table).)*</tr>)(?=<tr>)", re.DOTALL)
 _CELL = re.compile(r"<td\b[^>]*>(.*?)</td>", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
 _LONGEST_NAME = 60  # characters of the name of a column
