@@ -143,7 +143,7 @@ def distinct(ratings: Iterable[tuple[Rating, str]]) -> Iterator[Rating]:
     """
     seen: dict[tuple[str | None, ...], tuple[str, str]] = {}
     decided: dict[tuple[str, str], tuple[str, str]] = {}
-    scales: dict[str, tuple[bool, str]] = {}
+    scale: tuple[bool, str] | None = None  # of the one question that has two: whether from 1 to 5, and where it was
     for rating, where in ratings:
         if rating.phase == "adjudication" and rating.key not in seen:
             earlier, first = decided.setdefault((rating.item, rating.question), (rating.value, where))
@@ -154,7 +154,8 @@ def distinct(ratings: Iterable[tuple[Rating, str]]) -> Iterator[Rating]:
                 )
         if rating.phase == "study" and rating.question == "attributable":
             is_likert = rating.value in LIKERT
-            other, first = scales.setdefault(rating.question, (is_likert, where))
+            scale = scale or (is_likert, where)
+            other, first = scale
             if other != is_likert:
                 raise FormatError(
                     f"{where}: question {rating.question!r} has the value {rating.value!r:.60}, and yes, no and values "

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
+from autoais.io.files import allow_long_cells
 from rag.corpus.documents.blocks import Block, squeezed
 from rag.corpus.documents.office import MOST_CELLS, table_rows
 from rag.errors import FormatError
@@ -34,6 +35,7 @@ def delimited_blocks(text: str, where: str) -> list[Block] | None:
 
 
 def _read(text: str, sign: str) -> Iterator[list[str]]:
+    allow_long_cells(len(text))
     return csv.reader(io.StringIO(text, newline=""), delimiter=sign, skipinitialspace=True)
 
 

@@ -71,7 +71,7 @@ def rst_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, l
 
 
 def _parser() -> Any:  # noqa: ANN401
-    """docutils' parser, without what finds addresses in running text, in a time that grows with the text's square."""
+    """docutils' parser without its search for addresses in running text, whose time grows with the text's square."""
     from docutils import nodes
     from docutils.parsers.rst import Parser, states
 

@@ -267,9 +267,9 @@ def _breakable(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _between_words(text: str) -> Iterator[tuple[int, int]]:
-    """The spans of sentences; what stands too long without an end is cut at any letter, so the rest of a word is added.
+    """The spans of sentences. A very long one is cut at any letter, so this adds the rest of the word.
 
-    Scripts that set no spaces between words have none to look for.
+    Scripts without spaces between words are cut where they were.
     """
     begin = 0
     for first, last in sentence_spans(text):

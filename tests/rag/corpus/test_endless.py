@@ -1,5 +1,6 @@
 """Documents of others that take a regular expression with nested repeats hours: each is read in a moment, or never."""
 
+import csv
 from collections import Counter
 from pathlib import Path
 
@@ -72,3 +73,10 @@ def test_a_long_cell_of_many_rows_and_columns_is_said_once(tmp_path: Path) -> No
     rows = "<tr><td>z" * 99
     path.write_text(f"<table><tr><td rowspan=100 colspan=99>{'mill ' * 20_000}<td>a{rows}</table>")
     assert 0 < sum(len(passage.text) for passage in read_document(path, "a.html")) < 200_000
+
+
+def test_a_long_cell_is_read_whatever_was_read_before(tmp_path: Path) -> None:
+    csv.field_size_limit(131_072)  # Python's own; other readers raise it for the whole process
+    path = tmp_path / "a.csv"
+    path.write_text(f"Name,Story\nMill,{'old ' * 40_000}\nWell,deep\n")
+    assert read_document(path, "a.csv")[-1].text.endswith("Name: Well | Story: deep")
