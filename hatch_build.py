@@ -5,16 +5,13 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# The files of each folder of the checkout, not those of folders in it, and where they lie in the wheel.
+# The folders of the checkout, and where their files lie in the wheel; the last entry that holds a file counts.
 SHIPPED = {
     "prompts": "rag/_shipped/prompts",
     "prompts/judge": "autoais/_shipped/prompts",
     "indexes": "rag/_shipped/indexes",
     "eval/benchmarks": "rag/_shipped/benchmarks",
-    "eval/benchmarks/handbook": "rag/_shipped/benchmarks/handbook",
-    "eval/benchmarks/own-documents": "rag/_shipped/benchmarks/own-documents",
     "eval/reproductions": "rag/_shipped/reproductions",
-    "eval/reproductions/inputs": "rag/_shipped/reproductions/inputs",
     "docs/handbook": "rag/_shipped/handbook",
 }
 
@@ -22,10 +19,11 @@ SHIPPED = {
 def shipped(root: Path) -> dict[str, str]:
     """Path in the checkout and path in the wheel of each shipped file."""
     return {
-        f"{source}/{file.name}": f"{place}/{file.name}"
+        f"{source}/{file}": f"{place}/{file}"
         for source, place in SHIPPED.items()
-        for file in sorted((root / source).iterdir())
-        if file.is_file()
+        for path in sorted((root / source).rglob("*"))
+        if path.is_file()
+        for file in [path.relative_to(root / source).as_posix()]
     }
 
 

@@ -12,7 +12,7 @@ from rag.resources import names
 
 TASKS = ("answer", "given")
 RIGHT = ("em", "answer_recall", "answer_in_text", "gold_cited", "nuggets@60", "nuggets@120")
-HANDBOOK = "handbook"  # the only corpus that ships
+HANDBOOK = "handbook"  # the shipped corpus that has an index already
 
 _MOST_HITS = 1000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -41,10 +41,11 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What a benchmark searches: a file with its checksum, a folder of documents, or the handbook that ships.
+    """What a benchmark searches: a file with its checksum, or a folder of documents.
 
-    `format` is a corpus format of `rag index build` (None: detected). `index` is the checksum of its passages, as the
-    manifest of an index records it (None: an index is not checked).
+    Both lie below the data folder; a folder may be `shipped`: then it lies beside the TOML, or is the handbook that
+    ships with rag (`"handbook"`). `format` is a corpus format of `rag index build` (None: detected). `index` is the
+    checksum of its passages, as the manifest of an index records it (None: an index is not checked).
     """
 
     path: str
@@ -53,9 +54,14 @@ class Corpus:
     shipped: bool = False
     index: str | None = None
 
-    def check(self, data: Path | None) -> Path:
+    @property
+    def is_handbook(self) -> bool:
+        """Whether it is the handbook that ships with rag."""
+        return self.shipped and self.path == HANDBOOK
+
+    def check(self, data: Path | None, home: Path) -> Path:
         """Return the path of the file or folder; raises `RagError` if it is missing or has another checksum."""
-        path = inside(_data(data), self.path)
+        path = inside(home if self.shipped else _data(data), self.path, links=not self.shipped)
         if self.sha256 is not None:
             return DataFile(self.path, self.sha256).check(data, path)
         if not path.exists():
@@ -263,7 +269,7 @@ def _corpus(table: Table) -> Corpus:
     table.only("file", "folder", "sha256", "format", "shipped", "index")
     form = table.line("format") if "format" in table.row else None
     if "shipped" in table.row and table.flag("shipped"):
-        return Corpus(table.one_of("folder", (HANDBOOK,)), format=form, shipped=True)
+        return Corpus(table.path("folder"), format=form, shipped=True)
     if ("file" in table.row) == ("folder" in table.row):
         raise RagError(f"{table.where}: a corpus should have either a file or a folder")
     if "folder" in table.row:

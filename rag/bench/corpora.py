@@ -74,13 +74,13 @@ class Corpora:
         if name not in self._benchmark.corpora:
             raise RagError(f"{self._benchmark.id} has no corpus; its passages come with the questions")
         corpus = self._benchmark.corpora[name]
-        if corpus.shipped and self._corpus is None:
+        if corpus.is_handbook and self._corpus is None:
             return open_index(None)
         place = self._place(name)
         if not self._is_built(name):
             if not self._build:
                 raise RagError(f"{place} is missing; copy the index of the machine where the run was started")
-            source = self._corpus or corpus.check(self._data)
+            source = self._corpus or corpus.check(self._data, self._benchmark.home)
             form = None if self._corpus else corpus.format
             documents = source.is_dir()
             return build_index(
@@ -117,7 +117,7 @@ class Corpora:
         source = self._source()
         if source is not None and source.is_file() and not self._is_built(""):
             if self._corpus is None:
-                self._benchmark.corpora[""].check(self._data)
+                self._benchmark.corpora[""].check(self._data, self._benchmark.home)
             return find_passages([source], wanted, Counter())
         found: dict[str, Passage] = {}
         for each in self._benchmark.corpora:

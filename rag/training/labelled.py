@@ -6,8 +6,8 @@ A file has one JSON object per line:
   recipe;
 - `path`: the document that answers it, below that folder, or the id of a passage of the index; null if the collection
   does not answer the question;
-- `quotes`: the stretches that answer it, the best first, each as `{"words": n, "sha256": "<first 16 digits>"}` of its
-  normalised words (`fingerprint`), so that the file holds no text of the documents;
+- `quotes`: the stretches that answer it, the best first: the texts themselves, or `{"words": n, "sha256": "<first 16
+  digits>"}` of their normalised words (`fingerprint`), so that the file holds no text of the documents;
 - `short`: the short answer within a quote, or null;
 - `judged` (optional): passages that somebody judged, each as the fingerprint of its whole text with a `grade`: 2 if it
   answers the question by itself, 1 if it answers a part, 0 if it does not answer.
@@ -69,7 +69,8 @@ def _hash(words: Sequence[str]) -> str:
 def read_labelled(path: Path) -> Iterator[Labelled]:
     """Read such a file; raises `FormatError` for a row that is not valid."""
     for where, row in read_objects(path):
-        quotes = [_fingerprint(quote, "quotes", where) for quote in field(row, "quotes", list, where)]
+        given = field(row, "quotes", list, where)
+        quotes = [fingerprint(one) if isinstance(one, str) else _fingerprint(one, "quotes", where) for one in given]
         judged = {}
         for one in field(row, "judged", list, where) if "judged" in row else ():
             found = _fingerprint(one, "judged", where)
@@ -77,8 +78,8 @@ def read_labelled(path: Path) -> Iterator[Labelled]:
             if judged[found] not in (_ANSWERS, _PART, _NOTHING):
                 raise FormatError(f"{where}: 'grade' should be 0, 1 or 2, found {judged[found]}")
         short, place = row.get("short"), row.get("path")
-        for name, given in (("short", short), ("path", place)):
-            if not isinstance(given, str | None):
+        for name, value in (("short", short), ("path", place)):
+            if not isinstance(value, str | None):
                 raise FormatError(f"{where}: {name!r} should be a string or null")
         question, collection = field(row, "question", str, where), field(row, "collection", str, where)
         yield Labelled(question, collection, place, tuple(quotes), short, judged)
@@ -86,7 +87,8 @@ def read_labelled(path: Path) -> Iterator[Labelled]:
 
 def _fingerprint(given: object, name: str, where: str) -> Fingerprint:
     if not isinstance(given, Mapping):
-        raise FormatError(f"{where}: {name!r} should be objects with words and sha256")
+        wanted = "texts, or objects with words and sha256" if name == "quotes" else "objects with words and sha256"
+        raise FormatError(f"{where}: {name!r} should be {wanted}")
     return Fingerprint(field(given, "words", int, where), field(given, "sha256", str, where))
 
 

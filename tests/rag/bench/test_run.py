@@ -430,15 +430,16 @@ def test_given_passages_may_bring_their_texts(tmp_path: Path) -> None:
 
 
 def test_a_question_is_asked_of_its_collection(tmp_path: Path) -> None:
-    for name, text in (("red", "The red lamp shows that the pump runs."), ("blue", "The blue lamp is for decoration.")):
-        (tmp_path / "data" / "docs" / name).mkdir(parents=True)
-        (tmp_path / "data" / "docs" / name / "lamps.md").write_text(f"# Lamps\n\n{text} It is on the left panel.\n")
+    red_docs, blue_docs = tmp_path / "data" / "docs" / "red", tmp_path / "docs" / "blue"  # the blue ones ship
+    for docs, text in ((red_docs, "The red lamp shows that the pump runs."), (blue_docs, "The blue lamp decorates.")):
+        docs.mkdir(parents=True)
+        (docs / "lamps.md").write_text(f"# Lamps\n\n{text} It is on the left panel.\n")
     asked = "What does the lamp show?"  # the same question of both
     rows: list[dict[str, Any]] = [
         {"id": name, "question": asked, "collection": name, "nuggets": [["pump runs"]], "answer": "It runs."}
         for name in ("red", "blue")
     ]
-    corpora = '[corpora]\nred = { folder = "docs/red" }\nblue = { folder = "docs/blue" }'
+    corpora = '[corpora]\nred = { folder = "docs/red" }\nblue = { shipped = true, folder = "docs/blue" }'
     benchmark = write_benchmark(tmp_path, rows, 'right = "nuggets@60"', corpus=corpora)
     run = run_benchmark(benchmark, tmp_path / "RUN", tmp_path / "data", systems=["extractive"], judge="lexical")
     red, blue = run.items("extractive")

@@ -71,6 +71,12 @@ def test_questions_without_a_short_answer_without_an_answer_and_without_their_qu
     assert [(group.passages, group.spans) for group in found] == [((right,), ()), ((right,), None), ((), ())]
 
 
+def test_a_quote_may_be_the_text_itself(tmp_path: Path) -> None:
+    (plain,) = read_labelled(written(tmp_path, row(quotes=["The beds are watered at noon, in summer"])))
+    (hashed,) = read_labelled(written(tmp_path, row()))
+    assert plain == hashed
+
+
 def judged(passage: Passage, grade: int) -> dict[str, object]:
     found = fingerprint(passage.text)
     return {"words": found.words, "sha256": found.sha256, "grade": grade}
@@ -99,7 +105,7 @@ def test_passages_that_were_judged_are_positives_or_negatives_and_partial_ones_a
 @pytest.mark.parametrize(
     "changed",
     [
-        {"quotes": ["text"]},
+        {"quotes": [3]},
         {"quotes": [{"words": "3"}]},
         {"question": 3},
         {"short": 1},
