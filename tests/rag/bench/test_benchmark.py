@@ -100,7 +100,11 @@ def test_a_benchmark_of_ones_own_is_read_by_path(tmp_path: Path) -> None:
         ("[corpus]", "corpus = 3\n[more]", "unknown setting 'more'"),
         (f'sha256 = "{ZEROS}"\ncount', 'sha256 = "zero"\ncount', "'sha256' should be 64 hexadecimal digits"),
         ('file = "shelf.jsonl"', 'file = "a"\nfolder = "b"', "either a file or a folder"),
-        ('file = "shelf.jsonl"', 'shipped = true\nfolder = "../secrets"', "'folder' should be a relative path that stays"),
+        (
+            'file = "shelf.jsonl"',
+            'shipped = true\nfolder = "../secrets"',
+            "'folder' should be a relative path that stays",
+        ),
         ("[questions]", "[questions", "not a benchmark: "),
     ],
 )
