@@ -1,6 +1,8 @@
 """Which parts of a page are navigation, contents, an index or boilerplate rather than text."""
 
 import re
+from collections.abc import Sequence
+from itertools import pairwise
 
 # What is left out, one of it.
 NAVIGATION, CONTENTS = "piece of navigation", "part of contents or an index"
@@ -56,8 +58,11 @@ _INDEX = re.compile(
     r"(?:brief descriptions|they belong to|each member|documentation)\W*"
     r"|The documentation for this .{0,40}was generated from the following files?:"
 )
-# Without a number, four dots are those of a menu and a full stop: "Choose Save As....".
-_LEADERS = re.compile(r"(?<!\.)(?<!\. )(?:(?:\. ?){4,}\s*(?:(?:\d+|[ivxlc]+)\s*$|\d)|(?:\. ?){5,}\s*$)")
+# Without a number, four dots are those of a menu and a full stop: "Choose Save As....". "Tea ..... 2.60" has a price.
+_LEADERS = re.compile(
+    r"(?<!\.)(?<!\. )(?:(?:\. ?){4,}\s*(?:(?P<page>\d+)|\d+[-–]\d+|[ivxlc]+)(?=\s*$|\s+\S.{0,200}(?:\. ?){4})"
+    r"|(?:\. ?){5,}\s*$)"
+)
 
 
 def reason_by_name(names: str, role: str | None) -> str | None:
@@ -94,4 +99,15 @@ def announces_index(text: str) -> bool:
 
 def is_contents_line(text: str) -> bool:
     """Whether a line of text belongs to a table of contents or an index: dots that lead to a page number."""
-    return (".." in text or ". ." in text) and _LEADERS.search(text) is not None
+    return _leaders(text) is not None
+
+
+def are_contents(lines: Sequence[str]) -> bool:
+    """Whether lines with such dots are a table of contents: their page numbers do not fall, as prices or sizes do."""
+    found = [leaders for line in lines if (leaders := _leaders(line)) is not None]
+    pages = [int(leaders["page"][:9]) for leaders in found if leaders["page"]]
+    return all(before <= after for before, after in pairwise(pages))
+
+
+def _leaders(text: str) -> re.Match[str] | None:
+    return _LEADERS.search(text) if ".." in text or ". ." in text else None

@@ -41,6 +41,7 @@ _COMMENT = re.compile(r"\s*(?:#|//|;|\*|--|%|\$|>>>|>|<|\|)")
 _GOES_ON = re.compile(r"(?:,|\b(?:an?|and|are|as|at|by|for|from|in|is|of|on|or|that|the|to|with))$")
 _SIGN = re.compile(r"[$=<>{}\[|\\]|(?<!\d)[\w.]*/\w|\w_\w|\w\.\w*[a-z]|(?:^|\s)--?\w|^\s*#|\w\(")  # of code
 _ARGUMENTS = re.compile(r"[\w\s][(\[<]")
+_DOTS = re.compile(r"(?<=[^\s.:])[ \t]*(?:\. ?){4,}[ \t]*(?=[^\s.])")  # "Tea ........ 2.60"
 _GAP = re.compile(r"\S\s{3,}\S")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])- (?=[^\W\d_])")
 _PAGE_EDGE = re.compile(r"\s*(\S+\(\d\w*\))(?:\s.*)?\s\1\s*")
@@ -442,10 +443,12 @@ def _blocks(
     if chunk.term:
         yield entry(squeezed(lines[0]), unwrapped(lines[1:]))
         return
-    leaders = [line for line in lines if nav.is_contents_line(line)]
-    if leaders:
-        dropped[nav.CONTENTS] += len(leaders)
+    if nav.are_contents(lines) and (count := sum(map(nav.is_contents_line, lines))):
+        dropped[nav.CONTENTS] += count
         lines = [line for line in lines if not nav.is_contents_line(line)]
+    elif 2 * sum(map(bool, map(_DOTS.search, lines))) >= len(lines):
+        yield from _dotted(lines)
+        return
     lines = yield from _underlined(lines, rules)
     if not lines:
         return
@@ -469,6 +472,16 @@ def _blocks(
         yield from _items(lines[first:last])
     if lines[last:]:
         yield from _entry_or_text(lines[last:], width)
+
+
+def _dotted(lines: Sequence[str]) -> Iterator[Block]:
+    """Rows such as `Tea ....... 2.60`; a line without dots belongs to the row above it."""
+    starts = [place for place, line in enumerate(lines) if _DOTS.search(line)]
+    if starts[0]:
+        yield Block(unwrapped(lines[: starts[0]]))
+    for start, end in pairwise([*starts, len(lines)]):
+        name, value = _DOTS.split(unwrapped(lines[start:end]), maxsplit=1)
+        yield entry(name, value)
 
 
 def _labelled(lines: Sequence[str]) -> list[int]:
