@@ -43,10 +43,10 @@ def write(folder: Path, text: str = TOML.format(sha256=ZEROS)) -> Path:
 def test_the_benchmarks_that_ship_are_listed(rag: Command) -> None:
     listed = {one.name: one for one in list_benchmarks()}
     assert listed.keys() == {
-        "clapnq-pool", "hagrid", "handbook", "miracl-pool", "nomiracl", "open-nq", "open-nq-pool", "own-documents",
-        "own-documents-fresh", "own-documents-fresh-2", "own-documents-kept",
+        "clapnq-pool", "everyday", "everyday-dev", "hagrid", "handbook", "miracl-pool", "nomiracl", "open-nq",
+        "open-nq-pool", "own-documents", "own-documents-fresh", "own-documents-fresh-2", "own-documents-kept",
     }  # fmt: skip
-    assert not listed["handbook"].needs_data
+    assert not any(listed[name].needs_data for name in ("everyday", "everyday-dev", "handbook"))
     assert listed["own-documents"].needs_data
     assert len(listed["own-documents"].corpora) == 10
     printed = rag("bench", "list").stdout
@@ -63,7 +63,16 @@ def test_the_list_fits_the_terminal_and_is_whole_lines_in_a_pipe(rag: Command) -
 
 
 @pytest.mark.parametrize(
-    "name", ["handbook", "own-documents", "own-documents-fresh", "own-documents-fresh-2", "own-documents-kept"]
+    "name",
+    [
+        "everyday",
+        "everyday-dev",
+        "handbook",
+        "own-documents",
+        "own-documents-fresh",
+        "own-documents-fresh-2",
+        "own-documents-kept",
+    ],
 )
 def test_questions_that_ship_are_read_without_a_data_folder(name: str) -> None:
     benchmark = read_benchmark(name)
