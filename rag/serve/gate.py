@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from rag.serve.http import error_response, wants_page
 from rag.serve.keys import Keys, Rate
 from rag.web.pages import Pages
-from rag.web.security import RateLimit
+from rag.web.security import RateLimit, client_of
 
 _OPEN = ("/healthz", "/readyz", "/openapi.json", "/sign-in")
 _STATIC = "/static/"
@@ -140,11 +140,6 @@ class Gate:
         if origin is None or origin in self._origins or "*" in self._origins:
             return False
         return origin.partition("://")[2].lower() != request.headers.get("host", "").lower()
-
-
-def client_of(request: Request) -> str:
-    """Return the address of the client."""
-    return request.client.host if request.client else ""
 
 
 def _too_many(request: Request, wait: int, what: str) -> Response:

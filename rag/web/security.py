@@ -125,6 +125,11 @@ def is_csrf_token(session: str, token: str) -> bool:
     return hmac.compare_digest(csrf_token(session).encode(), token.encode("utf-8", "replace"))
 
 
+def client_of(request: Request) -> str:
+    """Return the address of the client; empty if the server does not know it."""
+    return request.client.host if request.client else ""
+
+
 class RateLimit:
     """Counts failures by client: at most `limit` within `seconds`. For one event loop, without locks."""
 
