@@ -37,6 +37,7 @@ from rag.serve.links import answer_urls, passage_url, read_marks
 from rag.serve.passages import Shown
 from rag.serve.service import Asked, Service
 from rag.serve.views import SIGNS, AnswerView, marks_of, view_answer
+from rag.terminal import counted
 from rag.types import Answer, Passage
 from rag.web.pages import Pages, sentence
 
@@ -180,7 +181,7 @@ class AskPages:
             turn=turn,
             whole=f"/?{urlencode({'q': question, **chosen, 'whole': 1})}",
             here_query=urlencode(chosen),
-            told=f"This server searches {number:,} passage{'' if number == 1 else 's'} of {index}.",
+            told=f"This server searches {counted(number, 'passage')} of {index}.",
             limit=self._service.limits.question,
             indexes=list(self._service.indexes),
             systems=list(self._service.systems),
@@ -351,7 +352,7 @@ class AskPages:
             asked.index,
             f"{asked.seconds:.2f} s" if asked.seconds < 10 else f"{asked.seconds:.0f} s",
         ]
-        found.append(f"{view.read} passage{'' if view.read == 1 else 's'} read")
+        found.append(f"{counted(view.read, 'passage')} read")
         if view.tokens is not None:
             read, written = view.tokens
             found.append(f"{read:,} tokens in, {written:,} out")
@@ -536,7 +537,7 @@ class OtherPages:
             numbers=numbers,
             untitled="Source " if sources else "",
         )
-        compared = f"{len(sources)} pasted source{'' if len(sources) == 1 else 's'}" if sources else index
+        compared = counted(len(sources), "pasted source") if sources else index
         return self._site.part(
             "turn.html.j2",
             view=view,
