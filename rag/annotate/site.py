@@ -19,7 +19,6 @@ from rag.web.pages import Pages, sentence
 from rag.web.security import RateLimit, client_of, csrf_token, is_csrf_token
 
 _MAX_REASON = 5_000  # characters
-_GUESSES, _GUESS_SECONDS = 20, 60.0  # failed sign-ins of one client, and for how long they count
 _RETRY = {"Retry-After": "2"}
 _WEEK = 7 * 24 * 3600
 
@@ -35,7 +34,7 @@ class Site:
         # A cookie knows no port: two studies on one host have cookies of two names.
         name = f"study-{hashlib.sha256(str(study.folder.resolve()).encode()).hexdigest()[:12]}"
         self._cookie = f"__Host-{name}" if self._secure else name
-        self._guesses = RateLimit(_GUESSES, _GUESS_SECONDS)
+        self._guesses = RateLimit()
 
     # --- who asks ---------------------------------------------------------------------------------------------------
 

@@ -131,11 +131,14 @@ def client_of(request: Request) -> str:
 
 
 class RateLimit:
-    """Counts failures by client: at most `limit` within `seconds`. For one event loop, without locks."""
+    """Counts failures by client: at most `limit` within `seconds`. For one event loop, without locks.
+
+    The defaults are those for wrong keys and links.
+    """
 
     _MOST = 10_000  # clients remembered
 
-    def __init__(self, limit: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, limit: int = 20, seconds: float = 60.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._limit, self._seconds, self._clock = limit, seconds, clock
         self._failures: dict[str, deque[float]] = {}
 
