@@ -128,7 +128,7 @@ class Study:
         with self.database.write() as connection:
             row = _known(connection, id)
             if row is None:
-                raise UsageError(f"no person called {id!r:.60}")
+                raise _unknown(id)
             if row.blocked is not None:
                 values = {"exempt": True} if row.passed else {"attempt": row.attempt + 1}
                 connection.execute(sa.update(people).where(people.c.id == id).values(values | {"blocked": None}))
@@ -136,7 +136,7 @@ class Study:
     def _change(self, id: str, **values: object) -> None:  # noqa: A002
         with self.database.write() as connection:
             if not connection.execute(sa.update(people).where(people.c.id == id).values(values)).rowcount:
-                raise UsageError(f"no person called {id!r:.60}")
+                raise _unknown(id)
             connection.execute(queries.RELEASE, {"person": id})
 
     def _person(self, connection: Connection, person: str) -> Row:
@@ -560,6 +560,10 @@ def _annotator(row: Row) -> Annotator:
 def _refuse_blocked(person: Row) -> None:
     if person.blocked is not None:
         raise PressError("your part in this study has ended; nothing more is recorded")
+
+
+def _unknown(person: str) -> UsageError:
+    return UsageError(f"no person called {person!r:.60}; rag annotate progress lists them")
 
 
 def _known(connection: Connection, person: str) -> Row | None:
