@@ -33,7 +33,7 @@ from rag.llms import Price, cost
 from rag.serve.checking import SentenceCheck, check_answer, check_text, read_sources
 from rag.serve.examples import example_questions
 from rag.serve.http import EventStream, base_of, event, last_of, retry_of, told_of
-from rag.serve.links import answer_urls, passage_url, read_marks
+from rag.serve.links import answer_urls, links_to, passage_url, read_marks
 from rag.serve.passages import Shown
 from rag.serve.service import Asked, Service
 from rag.serve.views import SIGNS, AnswerView, marks_of, view_answer
@@ -430,11 +430,8 @@ def _exported(asked: Asked, name: str, base: str) -> tuple[str, str, str]:
         return dumps(row, indent=2) + "\n", "application/json", ".json"
     from rag.export import FORMATS, export_answer
 
-    def link(passage: Passage, spans: Sequence[tuple[int, int]]) -> str:
-        return passage_url(base, asked.index, passage.id, spans)
-
     today: date = datetime.now(UTC).date()
-    body = export_answer(asked.answer, name, link, container=asked.index, accessed=today)
+    body = export_answer(asked.answer, name, links_to(base, asked.index), container=asked.index, accessed=today)
     return body, FORMATS[name].media_type, FORMATS[name].suffix
 
 
