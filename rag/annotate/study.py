@@ -135,12 +135,13 @@ class Study:
 
     def _change(self, id: str, **values: object) -> None:  # noqa: A002
         with self.database.write() as connection:
-            if not connection.execute(sa.update(people).where(people.c.id == id).values(values)).rowcount:
+            if _known(connection, id) is None:
                 raise _unknown(id)
+            connection.execute(sa.update(people).where(people.c.id == id).values(values))
             connection.execute(queries.RELEASE, {"person": id})
 
     def _person(self, connection: Connection, person: str) -> Row:
-        row = None if unstorable(person) else connection.execute(queries.PERSON, {"person": person}).first()
+        row = _known(connection, person)
         if row is None or row.token_hash is None or (row.expires is not None and row.expires <= self._clock()):
             raise LinkError
         return row
@@ -567,7 +568,7 @@ def _unknown(person: str) -> UsageError:
 
 
 def _known(connection: Connection, person: str) -> Row | None:
-    return connection.execute(queries.PERSON, {"person": person}).first()
+    return None if unstorable(person) else connection.execute(queries.PERSON, {"person": person}).first()
 
 
 def _verdicts(connection: Connection, held: Row) -> dict[str, str]:
