@@ -152,6 +152,7 @@ def test_statistics_that_no_collection_has_are_refused(folder: Path, url: str) -
         bm25.search_within(["mill"], 3, [honest])
     for wrong in (
         {"passages": 3},
+        {"passages": 10**50},
         {"untitled": -1},
         {"lengths": {"contents": float("nan"), "title": 1.0}},
         {"lengths": {"contents": 1.0}},
@@ -160,6 +161,8 @@ def test_statistics_that_no_collection_has_are_refused(folder: Path, url: str) -
     ):
         with pytest.raises(UsageError, match="the statistics of BM25 contradict one another"):
             replace(honest, **wrong)
+    with pytest.raises(UsageError, match="the statistics of BM25 contradict one another"):
+        bm25.search_within(["mill salt"], 3, [replace(honest, lengths={"contents": 0.0, "title": 0.0})])
     client = Client(f"{url}/part2")
     with pytest.raises(RagError, match="recipe 'static' has no statistics: it is not of kind bm25"):
         client.statistics(["mill"], recipe="static")
