@@ -582,3 +582,5 @@ def _check_recipe(recipe: str) -> None:
     parts = recipe.split("+")
     if len(parts) > _MOST_FUSED or not set(parts) <= set(served):
         raise UsageError(f"no recipe called {recipe[:100]!r}; there are: {', '.join(served)}, and a+b fuses two")
+    if len(set(parts)) < len(parts):
+        raise UsageError(f"recipe {recipe!r} names a recipe twice; a+b fuses two different ones")
