@@ -16,6 +16,7 @@ from rag.types import Passage
 K1, B = 1.2, 0.75  # fixed by Tantivy's Python binding
 FIELDS = ("contents", "title")  # headings and text; headings alone
 _MOST = 2**53  # passages: more than anybody has, and not too many to reckon with
+_LEAST_IDF = 2.0**-24  # in 32 bits, what is less is 0: a term that all of nine million passages have
 _CONTRADICT = "the statistics of BM25 contradict one another"
 
 
@@ -115,7 +116,7 @@ class Statistics:
             if self.lengths[name] and whole.lengths[name]:
                 shorter = max(1.0, whole.lengths[name] / self.lengths[name])
                 rarer = [
-                    whole.idf(name, place) / self.idf(name, place)
+                    whole.idf(name, place) / max(self.idf(name, place), _LEAST_IDF)
                     for place, count in enumerate(self.frequencies[name])
                     if count
                 ]

@@ -20,6 +20,7 @@ from rag.client import Client
 from rag.errors import QuestionError, RagError, UsageError, UserError
 from rag.index import postings
 from rag.index.recipes import Recipe as Settings
+from rag.index.statistics import Statistics
 from rag.retrievers import Retriever
 from rag.retrievers.shards import open_shards
 from rag.serve import Limits, Service
@@ -168,6 +169,13 @@ def test_statistics_that_no_collection_has_are_refused(folder: Path, url: str) -
         client.statistics(["mill"], recipe="static")
     with pytest.raises(RagError, match="there are 0 statistics for 1 queries"):
         client.search_each(["mill"], statistics=[])
+
+
+def test_a_term_that_all_of_millions_of_passages_have_changes_no_score() -> None:
+    found = {"contents": (9_000_000,), "title": (0,)}
+    here = Statistics(9_000_000, 0, {"contents": 100.0, "title": 2.0}, found)
+    assert here.idf("contents", 0) == 0
+    assert here.most(Statistics.of([here, here]), {"contents": 1.0, "title": 1.0}) == 1
 
 
 def test_a_caller_cannot_make_a_server_read_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
